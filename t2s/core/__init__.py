@@ -1,0 +1,1 @@
+"""Expressions, types, operators, locations, errors: what every layer of t2s stands on."""

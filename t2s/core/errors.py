@@ -1,0 +1,81 @@
+"""The error hierarchy: ``T2SError`` > ``UserError`` (a mistake in the input) and ``InternalError``.
+
+A ``UserError`` is part of the product.  It names what was wrong, shows the user's own line, says
+what was expected and what was given, and suggests what to try.  When two lines are in conflict,
+both are shown (``notes``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from t2s.core.location import SourceLocation
+
+
+class T2SError(Exception):
+    """Base class of everything t2s raises on purpose."""
+
+
+class UserError(T2SError):
+    """The program or its input is wrong, and the message says where and how to mend it.
+
+    Parameters
+    ----------
+    message: one sentence naming the directive or operation and the objects by the user's names.
+    location: the user's line that has to change.
+    expected, given: what would have been right, and what was found instead.
+    hint: what to try.
+    notes: further (location, text) pairs, for the other parties of a conflict.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: SourceLocation | None = None,
+        expected: str | None = None,
+        given: str | None = None,
+        hint: str | None = None,
+        notes: Sequence[tuple[SourceLocation | None, str]] = (),
+    ) -> None:
+        self.message = message
+        self.location = location
+        self.expected = expected
+        self.given = given
+        self.hint = hint
+        self.notes = tuple(notes)
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        lines = [self.message]
+        lines += _snippet(self.location)
+        if self.expected is not None:
+            lines.append(f"  expected: {self.expected}")
+        if self.given is not None:
+            lines.append(f"  given:    {self.given}")
+        for location, text in self.notes:
+            lines.append(f"  note:     {text}")
+            lines += _snippet(location)
+        if self.hint is not None:
+            lines.append(f"  hint:     {self.hint}")
+        return "\n".join(lines)
+
+
+class UnsupportedError(UserError):
+    """A legal program that this version of t2s, or the chosen backend, does not handle yet."""
+
+
+class InternalError(T2SError):
+    """A broken promise inside t2s: a bug.  The message asks for a report."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"internal error in t2s: {message} (please report this)")
+
+
+def _snippet(location: SourceLocation | None) -> list[str]:
+    if location is None:
+        return []
+    lines = [f"  --> {location.file}:{location.line}"]
+    if location.source_line:
+        lines.append(f"   {location.line} | {location.source_line}")
+    return lines

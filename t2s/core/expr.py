@@ -1,0 +1,241 @@
+"""Scalar and vector expressions, shared by the temporal program and by the bodies of PEs.
+
+Expressions are frozen and compare by structure.  They carry their types; the places where they
+were written are kept in the definitions and statements that hold them, and in ``Read``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+
+from t2s.core.location import SourceLocation
+from t2s.core.ops import OPERATORS, Array, Op, apply_operator, cast_value, result_type
+from t2s.core.types import BOOL, INT32, Type
+from t2s.core.walk import Term, rewrite, walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expr(Term):
+    """Base of all expressions; ``type`` is the type of the value, lanes included."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Const(Expr):
+    """A literal."""
+
+    value: int | float | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index(Expr):
+    """The value of a loop or of a space dimension, by name."""
+
+    name: str
+    type: Type = INT32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter(Expr):
+    """A scalar that is given when the design runs."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local(Expr):
+    """A value bound by an earlier statement of a PE's body."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read(Expr):
+    """An element of an input or of a Func.  Only temporal programs contain reads."""
+
+    source: str
+    indices: tuple[Expr, ...]
+    location: SourceLocation | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apply(Expr):
+    """An operator on operands of equal type."""
+
+    operator: Op
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select(Expr):
+    """``if_true`` where ``condition`` holds, else ``if_false``; only the chosen side is read."""
+
+    condition: Expr
+    if_true: Expr
+    if_false: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast(Expr):
+    """``value`` converted to ``type`` (float to integer truncates and saturates)."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broadcast(Expr):
+    """A scalar repeated over the lanes of ``type``."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceLanes(Expr):
+    """The lanes of ``value`` combined by ``operator`` as a balanced tree.
+
+    The order is fixed, so that every engine and backend rounds alike: neighbours are combined
+    pairwise, an odd last one is carried over, until one value is left.
+    """
+
+    operator: Op
+    value: Expr
+
+
+def const(value: int | float | bool, type: Type = INT32) -> Const:
+    """A literal of the given type."""
+    return Const(value=value, type=type)
+
+
+def apply(operator: Op, *operands: Expr) -> Apply:
+    """Apply an operator to operands of one common type."""
+    return Apply(operator=operator, operands=operands, type=result_type(operator, operands[0].type))
+
+
+TRUE = Const(value=True, type=BOOL)
+
+
+def conjunction(*conditions: Expr | None) -> Expr | None:
+    """The logical and of conditions; ``None`` stands for 'always' in and out."""
+    result: Expr | None = None
+    for condition in conditions:
+        if condition is None or condition == TRUE:
+            continue
+        result = condition if result is None else apply(Op.AND, result, condition)
+    return result
+
+
+def equals(left: Expr, right: Expr) -> Expr:
+    """The comparison ``left == right``."""
+    return apply(Op.EQUAL, left, right)
+
+
+def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
+    """Replace every ``Index`` whose name is a key of ``values``."""
+
+    def rule(node: Term) -> Term | None:
+        return values.get(node.name) if isinstance(node, Index) else None
+
+    return simplify(rewrite(expr, rule))
+
+
+def index_names(expr: Term) -> frozenset[str]:
+    """Names of all loops and space dimensions that occur."""
+    return frozenset(node.name for node in walk(expr) if isinstance(node, Index))
+
+
+def reads(expr: Term) -> tuple[Read, ...]:
+    """All element reads, in the order they are written."""
+    return tuple(node for node in walk(expr) if isinstance(node, Read))
+
+
+def simplify(expr: Expr) -> Expr:
+    """Fold constants and the identities of index arithmetic (``x+0``, ``x*1``, ``x*0``)."""
+    return rewrite(expr, _fold)
+
+
+def _fold(node: Term) -> Term | None:
+    match node:
+        case Apply(operator=operator, operands=operands, type=type) if all(
+            isinstance(operand, Const) for operand in operands
+        ) and (type.is_integer or type.is_bool):
+            values = tuple(
+                np.asarray(cast(Const, operand).value, operand.type.numpy) for operand in operands
+            )
+            with np.errstate(all="ignore"):
+                folded = apply_operator(operator, type, values).item()
+            return Const(value=folded, type=type)
+        case Apply(operator=Op.ADD, operands=(Const(value=0), other)) if other.type.is_integer:
+            return other
+        case Apply(operator=Op.ADD | Op.SUBTRACT, operands=(other, Const(value=0))) if (
+            other.type.is_integer
+        ):
+            return other
+        case Apply(operator=Op.MULTIPLY, operands=(Const(value=1), other)) if other.type.is_integer:
+            return other
+        case Apply(operator=Op.MULTIPLY, operands=(other, Const(value=1))) if other.type.is_integer:
+            return other
+        case Apply(operator=Op.MULTIPLY, operands=(Const(value=0) as zero, other)) if (
+            other.type.is_integer
+        ):
+            return zero
+        case Apply(operator=Op.FLOOR_DIVIDE, operands=(other, Const(value=1))):
+            return other
+        case Apply(operator=Op.MODULO, operands=(_, Const(value=1)), type=type):
+            return Const(value=0, type=type)
+        case Apply(operator=Op.AND, operands=(Const(value=True), other)) if other.type.is_bool:
+            return other
+        case Apply(operator=Op.AND, operands=(other, Const(value=True))) if other.type.is_bool:
+            return other
+        case Select(condition=Const(value=chosen), if_true=if_true, if_false=if_false):
+            return if_true if chosen else if_false
+    return None
+
+
+def evaluate(expr: Expr, environment: dict[str, Array]) -> Array:
+    """The numpy value of an expression without reads.
+
+    ``environment`` maps the names of indices, parameters and locals to numpy scalars or arrays;
+    arrays broadcast, so a whole loop nest may be evaluated at once.  A vector value carries its
+    lanes in the last axis.  Callers hold ``np.errstate(all="ignore")``.
+    """
+    match expr:
+        case Const(value=value, type=type):
+            return np.asarray(value, type.numpy)
+        case Index(name=name) | Parameter(name=name) | Local(name=name):
+            return environment[name]
+        case Apply(operator=operator, operands=operands, type=type):
+            values = tuple(evaluate(operand, environment) for operand in operands)
+            return apply_operator(operator, type, values)
+        case Select(condition=condition, if_true=if_true, if_false=if_false):
+            chosen = evaluate(condition, environment)
+            if expr.type.lanes > 1 and condition.type.lanes == 1:
+                chosen = np.expand_dims(chosen, -1)
+            return np.where(chosen, evaluate(if_true, environment), evaluate(if_false, environment))
+        case Cast(value=value, type=type):
+            return cast_value(evaluate(value, environment), type)
+        case Broadcast(value=value, type=type):
+            scalar = np.asarray(evaluate(value, environment))
+            return np.broadcast_to(np.expand_dims(scalar, -1), (*scalar.shape, type.lanes))
+        case ReduceLanes(operator=operator, value=value, type=type):
+            return reduce_lanes(operator, type, evaluate(value, environment))
+    raise TypeError(f"{expr.__class__.__name__} has no value here")
+
+
+def reduce_lanes(operator: Op, result: Type, vector: Array) -> Array:
+    """Combine the last axis as the balanced tree that ``ReduceLanes`` defines."""
+    while vector.shape[-1] > 1:
+        count = vector.shape[-1]
+        paired = apply_operator(
+            operator, result, (vector[..., 0 : count - count % 2 : 2], vector[..., 1::2])
+        )
+        vector = np.concatenate([paired, vector[..., count - 1 :]], -1) if count % 2 else paired
+    return vector[..., 0]
+
+
+def is_associative(operator: Op) -> bool:
+    """Whether the operator is associative over the reals."""
+    return OPERATORS[operator].associative

@@ -1,0 +1,43 @@
+"""Where in the user's program something was said.
+
+Every object a user creates and every directive a user writes records the first stack frame that
+lies outside the ``t2s`` package.  The location is taken when the call is made and travels with the
+object; it is never reconstructed later.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """A line of the user's source: ``file`` as Python knows it, ``line`` counted from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    @property
+    def source_line(self) -> str:
+        """The text of the line, stripped; empty where the source is not available."""
+        return linecache.getline(self.file, self.line).strip()
+
+
+def user_location() -> SourceLocation:
+    """The innermost call site outside the ``t2s`` package.
+
+    Falls back to the outermost frame if the whole stack lies inside the package (``t2s run``
+    executes the user's file, so this happens only in the package's own start-up code).
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE_ROOT):
+        frame = frame.f_back
+    return SourceLocation(frame.f_code.co_filename, frame.f_lineno)

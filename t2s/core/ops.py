@@ -1,0 +1,243 @@
+"""The operator table: the meaning of every scalar operator, once.
+
+Each operator has its numpy meaning (the oracle of every engine and backend), its result-type rule
+and its algebra (identity, associative, commutative), from which the legality of reordering a
+reduction follows.  Adding an operator is one row here and one spelling per backend.
+
+Meaning, where languages differ:
+
+* Integer arithmetic wraps around.  ``FLOOR_DIVIDE`` and ``MODULO`` round towards minus infinity
+  as in Python; division by zero gives 0 and modulo zero gives 0.
+* ``MINIMUM(a, b)`` is ``b if b < a else a`` and ``MAXIMUM(a, b)`` is ``b if b > a else a``, also
+  for NaN and signed zeros.
+* ``EXPONENTIAL`` of a type narrower than float64 is computed in float64 and rounded once.
+* A cast of a float to an integer truncates towards zero and saturates; NaN becomes 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from t2s.core.types import BOOL, Type
+
+Array = Any  # a numpy array or scalar of the operand's dtype
+
+
+class Op(Enum):
+    """Operators of the expression language; the value is the printed spelling."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    FLOOR_DIVIDE = "//"
+    MODULO = "%"
+    MINIMUM = "min"
+    MAXIMUM = "max"
+    NEGATE = "neg"
+    ABSOLUTE = "abs"
+    SQUARE_ROOT = "sqrt"
+    EXPONENTIAL = "exp"
+    EQUAL = "=="
+    NOT_EQUAL = "!="
+    LESS = "<"
+    LESS_EQUAL = "<="
+    GREATER = ">"
+    GREATER_EQUAL = ">="
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    NOT = "not"
+
+
+class Operands(Enum):
+    """Which operand types an operator accepts."""
+
+    NUMBER = "numbers"
+    FLOAT = "floating-point numbers"
+    INTEGER = "integers"
+    LOGIC = "bools or integers"
+    ANY = "values"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorInfo:
+    """One row of the operator table."""
+
+    arity: int
+    operands: Operands
+    evaluate: Callable[..., Array]
+    comparison: bool = False
+    associative: bool = False
+    commutative: bool = False
+
+
+def _floor_divide(left: Array, right: Array) -> Array:
+    zero = right == 0
+    return np.where(zero, 0, np.floor_divide(left, np.where(zero, 1, right)))
+
+
+def _modulo(left: Array, right: Array) -> Array:
+    zero = right == 0
+    return np.where(zero, 0, np.remainder(left, np.where(zero, 1, right)))
+
+
+def _minimum(left: Array, right: Array) -> Array:
+    return np.where(right < left, right, left)
+
+
+def _maximum(left: Array, right: Array) -> Array:
+    return np.where(right > left, right, left)
+
+
+def _exponential_of(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+def _exponential(value: Array) -> Array:
+    """Through the C library's double-precision ``exp``, which the native engine calls too."""
+    wide = np.asarray(value, np.float64)
+    result = np.fromiter((_exponential_of(item) for item in wide.flat), np.float64, wide.size)
+    return result.reshape(wide.shape)
+
+
+def _logic(
+    of_bools: Callable[..., Array], of_integers: Callable[..., Array]
+) -> Callable[..., Array]:
+    def evaluate(*operands: Array) -> Array:
+        boolean = np.asarray(operands[0]).dtype == np.bool_
+        return (of_bools if boolean else of_integers)(*operands)
+
+    return evaluate
+
+
+def _compare(evaluate: Callable[..., Array], operands: Operands = Operands.NUMBER) -> OperatorInfo:
+    return OperatorInfo(arity=2, operands=operands, evaluate=evaluate, comparison=True)
+
+
+OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
+    {
+        Op.ADD: OperatorInfo(
+            arity=2, operands=Operands.NUMBER, evaluate=np.add, associative=True, commutative=True
+        ),
+        Op.SUBTRACT: OperatorInfo(arity=2, operands=Operands.NUMBER, evaluate=np.subtract),
+        Op.MULTIPLY: OperatorInfo(
+            arity=2,
+            operands=Operands.NUMBER,
+            evaluate=np.multiply,
+            associative=True,
+            commutative=True,
+        ),
+        Op.DIVIDE: OperatorInfo(arity=2, operands=Operands.FLOAT, evaluate=np.divide),
+        Op.FLOOR_DIVIDE: OperatorInfo(arity=2, operands=Operands.INTEGER, evaluate=_floor_divide),
+        Op.MODULO: OperatorInfo(arity=2, operands=Operands.INTEGER, evaluate=_modulo),
+        Op.MINIMUM: OperatorInfo(
+            arity=2, operands=Operands.NUMBER, evaluate=_minimum, associative=True, commutative=True
+        ),
+        Op.MAXIMUM: OperatorInfo(
+            arity=2, operands=Operands.NUMBER, evaluate=_maximum, associative=True, commutative=True
+        ),
+        Op.NEGATE: OperatorInfo(arity=1, operands=Operands.NUMBER, evaluate=np.negative),
+        Op.ABSOLUTE: OperatorInfo(arity=1, operands=Operands.NUMBER, evaluate=np.absolute),
+        Op.SQUARE_ROOT: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.sqrt),
+        Op.EXPONENTIAL: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=_exponential),
+        Op.EQUAL: _compare(np.equal, Operands.ANY),
+        Op.NOT_EQUAL: _compare(np.not_equal, Operands.ANY),
+        Op.LESS: _compare(np.less),
+        Op.LESS_EQUAL: _compare(np.less_equal),
+        Op.GREATER: _compare(np.greater),
+        Op.GREATER_EQUAL: _compare(np.greater_equal),
+        Op.AND: OperatorInfo(
+            arity=2,
+            operands=Operands.LOGIC,
+            evaluate=_logic(np.logical_and, np.bitwise_and),
+            associative=True,
+            commutative=True,
+        ),
+        Op.OR: OperatorInfo(
+            arity=2,
+            operands=Operands.LOGIC,
+            evaluate=_logic(np.logical_or, np.bitwise_or),
+            associative=True,
+            commutative=True,
+        ),
+        Op.XOR: OperatorInfo(
+            arity=2,
+            operands=Operands.LOGIC,
+            evaluate=_logic(np.logical_xor, np.bitwise_xor),
+            associative=True,
+            commutative=True,
+        ),
+        Op.NOT: OperatorInfo(
+            arity=1, operands=Operands.LOGIC, evaluate=_logic(np.logical_not, np.invert)
+        ),
+    }
+)
+
+
+def accepts(operator: Op, operand: Type) -> bool:
+    """Whether ``operator`` is defined on operands of this type."""
+    match OPERATORS[operator].operands:
+        case Operands.ANY:
+            return True
+        case Operands.NUMBER:
+            return not operand.is_bool
+        case Operands.FLOAT:
+            return operand.is_float
+        case Operands.INTEGER:
+            return operand.is_integer
+        case Operands.LOGIC:
+            return operand.is_bool or operand.is_integer
+
+
+def result_type(operator: Op, operand: Type) -> Type:
+    """The type of the result on operands of type ``operand`` (comparisons give bool)."""
+    return BOOL.with_lanes(operand.lanes) if OPERATORS[operator].comparison else operand
+
+
+def reorderable(operator: Op, operand: Type) -> bool:
+    """Whether a reduction may be reordered and still give the same bits.
+
+    True for associative, commutative operators on integers and bools, and for floating-point
+    minimum and maximum; false for floating-point sums and products, which round.
+    """
+    info = OPERATORS[operator]
+    if not (info.associative and info.commutative):
+        return False
+    return not operand.is_float or operator in (Op.MINIMUM, Op.MAXIMUM)
+
+
+def apply_operator(operator: Op, result: Type, operands: tuple[Array, ...]) -> Array:
+    """The operator on numpy values, rounded to ``result``.
+
+    Callers hold ``np.errstate(all="ignore")``: overflow, NaN and division by zero are values here.
+    """
+    value = OPERATORS[operator].evaluate(*operands)
+    return np.asarray(value).astype(result.numpy, copy=False)
+
+
+def cast_value(value: Array, target: Type) -> Array:
+    """Convert to ``target``: a float becomes an integer by truncation and saturation, NaN 0."""
+    array = np.asarray(value)
+    dtype = target.numpy
+    to_integer = target.is_integer and array.dtype.kind not in "iub"
+    if not to_integer:
+        return array.astype(dtype, copy=False)
+    limits = np.iinfo(dtype)
+    wide = np.trunc(np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
+    low, high = float(limits.min), float(limits.max)
+    inside = (wide > low) & (wide < high)
+    converted = np.where(inside, wide, 0).astype(dtype)
+    return np.where(wide >= high, limits.max, np.where(wide <= low, limits.min, converted)).astype(
+        dtype
+    )

@@ -1,0 +1,67 @@
+"""Stable text of expressions, in Python's syntax."""
+
+from __future__ import annotations
+
+from t2s.core.expr import (
+    Apply,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Local,
+    Parameter,
+    Read,
+    ReduceLanes,
+    Select,
+)
+from t2s.core.ops import Op
+
+_PRECEDENCE: dict[Op, int] = {
+    Op.OR: 1,
+    Op.XOR: 1,
+    Op.AND: 2,
+    Op.EQUAL: 3,
+    Op.NOT_EQUAL: 3,
+    Op.LESS: 3,
+    Op.LESS_EQUAL: 3,
+    Op.GREATER: 3,
+    Op.GREATER_EQUAL: 3,
+    Op.ADD: 4,
+    Op.SUBTRACT: 4,
+    Op.MULTIPLY: 5,
+    Op.DIVIDE: 5,
+    Op.FLOOR_DIVIDE: 5,
+    Op.MODULO: 5,
+}
+
+
+def show(expr: Expr, outer: int = 0) -> str:
+    """The expression as text; ``outer`` is the precedence of the surrounding operator."""
+    match expr:
+        case Const(value=value, type=type):
+            return repr(bool(value)) if type.is_bool else repr(value)
+        case Index(name=name) | Parameter(name=name) | Local(name=name):
+            return name
+        case Read(source=source, indices=indices):
+            return f"{source}[{', '.join(show(index) for index in indices)}]"
+        case Apply(operator=Op.NOT, operands=(operand,)):
+            return f"not {show(operand, 9)}"
+        case Apply(operator=Op.NEGATE, operands=(operand,)):
+            return f"-{show(operand, 9)}"
+        case Apply(operator=operator, operands=operands) if operator in _PRECEDENCE:
+            inner = _PRECEDENCE[operator]
+            left, right = operands
+            text = f"{show(left, inner)} {operator.value} {show(right, inner + 1)}"
+            return f"({text})" if inner < outer else text
+        case Apply(operator=operator, operands=operands):
+            return f"{operator.value}({', '.join(show(operand) for operand in operands)})"
+        case Select(condition=condition, if_true=if_true, if_false=if_false):
+            return f"select({show(condition)}, {show(if_true)}, {show(if_false)})"
+        case Cast(value=value, type=type):
+            return f"{type}({show(value)})"
+        case Broadcast(value=value, type=type):
+            return f"broadcast({show(value)}, {type.lanes})"
+        case ReduceLanes(operator=operator, value=value):
+            return f"reduce_lanes({operator.value!r}, {show(value)})"
+    raise TypeError(f"cannot print {expr!r}")

@@ -1,0 +1,99 @@
+"""The body of a PE: predicated statements, executed once per firing.
+
+A PE runs a perfect loop nest; one iteration is one firing, and one firing executes the whole body
+atomically.  Loops that were imperfect have been made perfect by predication, so a body is a flat
+sequence of statements, each with an optional condition.
+
+Conditions of ``Receive``, ``Send``, ``Load`` and ``Store`` are *static*: they depend on loop
+indices, space indices and parameters only, never on data.  That makes every graph of such nodes a
+Kahn network, whose values do not depend on time.  Index expressions are static too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2s.core.expr import Expr
+from t2s.core.types import Type
+from t2s.core.walk import Term
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement(Term):
+    """Base of the statements of a body."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receive(Statement):
+    """Take one token from ``channel`` and bind it to the local ``target``.
+
+    The element of the channel array is the channel's ``sink_index``.  Where the condition does not
+    hold nothing is taken and the target is zero.
+    """
+
+    target: str
+    channel: str
+    type: Type
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send(Statement):
+    """Put ``value`` into ``channel``, at the element given by the channel's ``source_index``."""
+
+    channel: str
+    value: Expr
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Let(Statement):
+    """Bind the local ``target`` to ``value``."""
+
+    target: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load(Statement):
+    """Read ``type.lanes`` contiguous elements of ``tensor`` (along its last dimension).
+
+    ``indices`` address the first element.  Where the condition does not hold memory is not touched
+    and the target is zero.
+    """
+
+    target: str
+    tensor: str
+    indices: tuple[Expr, ...]
+    type: Type
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store(Statement):
+    """Write ``value`` (all its lanes, contiguous along the last dimension) to ``tensor``."""
+
+    tensor: str
+    indices: tuple[Expr, ...]
+    value: Expr
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterRead(Statement):
+    """Bind the local ``target`` to an element of a register file of this PE."""
+
+    target: str
+    register: str
+    indices: tuple[Expr, ...]
+    type: Type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterWrite(Statement):
+    """Write an element of a register file of this PE; visible to the next firing and below."""
+
+    register: str
+    indices: tuple[Expr, ...]
+    value: Expr
+    condition: Expr | None = None

@@ -1,0 +1,151 @@
+"""``Graph``: nodes, channels, tensors, parameters and the region tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from math import prod
+
+from t2s.core.expr import Expr
+from t2s.core.location import SourceLocation
+from t2s.core.types import Type
+from t2s.core.walk import Term
+from t2s.graph.nodes import Node
+
+
+class StreamKind(Enum):
+    """What the tokens of a stream stand for."""
+
+    VALUE = "value"
+    CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamType(Term):
+    """The tokens of a channel: their element type (lanes included), kind and nesting depth.
+
+    A dense channel has nesting 0: no stop tokens.
+    """
+
+    element: Type
+    kind: StreamKind = StreamKind.VALUE
+    nesting: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel(Term):
+    """An array of FIFOs from one node to one node (possibly the same: PE to neighbour PE).
+
+    ``source_index`` gives, for a firing of a source PE, the element it sends to, and
+    ``sink_index`` the element a sink PE receives from: the index map.  Both have one expression
+    per dimension of ``shape``, over the node's space and loop indices.
+
+    ``latency`` (cycles from send to ready, at least 1) and ``capacity`` (tokens, at least 1) are
+    those of the FIFO alone; a device adds the latency of the sender's datapath to both.
+    """
+
+    name: str
+    stream: StreamType
+    source: str
+    sink: str
+    shape: tuple[int, ...] = ()
+    source_index: tuple[Expr, ...] = ()
+    sink_index: tuple[Expr, ...] = ()
+    capacity: int = 2
+    latency: int = 1
+    location: SourceLocation | None = None
+
+    @property
+    def element_count(self) -> int:
+        """Number of FIFOs in the array."""
+        return prod(self.shape)
+
+
+class TensorRole(Enum):
+    """Who fills and who reads a tensor in memory."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    INTERMEDIATE = "intermediate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor(Term):
+    """A dense row-major array in the device's memory."""
+
+    name: str
+    type: Type
+    shape: tuple[int, ...]
+    role: TensorRole
+    location: SourceLocation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarParameter(Term):
+    """A scalar given at run time, read by ``Parameter`` expressions."""
+
+    name: str
+    type: Type
+    location: SourceLocation | None = None
+
+
+class RegionKind(Enum):
+    """How a loop level iterates."""
+
+    RANGE = "range"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region(Term):
+    """A loop level that nodes belong to; ``parent`` is ``None`` for an outermost loop."""
+
+    name: str
+    index: str
+    kind: RegionKind
+    parent: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph(Term):
+    """A whole design.  Immutable; look things up with ``node``, ``channel`` and ``tensor``."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    channels: tuple[Channel, ...]
+    tensors: tuple[Tensor, ...]
+    parameters: tuple[ScalarParameter, ...] = ()
+    regions: tuple[Region, ...] = ()
+    location: SourceLocation | None = None
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def _channels(self) -> dict[str, Channel]:
+        return {channel.name: channel for channel in self.channels}
+
+    @cached_property
+    def _tensors(self) -> dict[str, Tensor]:
+        return {tensor.name: tensor for tensor in self.tensors}
+
+    def node(self, name: str) -> Node:
+        """The node of that name; ``KeyError`` if there is none."""
+        return self._nodes[name]
+
+    def channel(self, name: str) -> Channel:
+        """The channel of that name; ``KeyError`` if there is none."""
+        return self._channels[name]
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor of that name; ``KeyError`` if there is none."""
+        return self._tensors[name]
+
+    def inputs_of(self, node: str) -> tuple[Channel, ...]:
+        """Channels that end at a node, in graph order."""
+        return tuple(channel for channel in self.channels if channel.sink == node)
+
+    def outputs_of(self, node: str) -> tuple[Channel, ...]:
+        """Channels that start at a node, in graph order."""
+        return tuple(channel for channel in self.channels if channel.source == node)

@@ -1,0 +1,96 @@
+"""Nodes of the graph: arrays of processing elements and of load and store units.
+
+A ``PEArray`` is one node, however many PEs it has: its space domain says which PEs exist, its
+loops say what each of them iterates over in time, its body what one firing does.  OpenCL unrolls
+the space domain, the simulator expands it, a placer places it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+
+from t2s.core.expr import Expr
+from t2s.core.location import SourceLocation
+from t2s.core.types import Type
+from t2s.core.walk import Term
+from t2s.graph.body import Statement
+
+
+class Role(Enum):
+    """What a PE array is for; utilisation counts ``COMPUTE`` nodes only."""
+
+    COMPUTE = "compute"
+    RELAY = "relay"
+    LOAD = "load"
+    STORE = "store"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceDimension(Term):
+    """One dimension of the space domain: indices ``minimum`` to ``minimum + extent - 1``."""
+
+    name: str
+    minimum: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop(Term):
+    """One loop in time: ``extent`` iterations from ``minimum``.
+
+    Both are affine in the indices of outer loops and of space dimensions.
+    """
+
+    name: str
+    minimum: Expr
+    extent: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register(Term):
+    """A register file that every PE of the node has; it starts at zero.
+
+    ``distance`` is the smallest number of firings between a write of an element and the next read
+    of it: what the latency of the recurrence through it is divided by to get the II.
+    """
+
+    name: str
+    type: Type
+    shape: tuple[int, ...]
+    distance: int
+    location: SourceLocation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PEArray(Term):
+    """An array of identical PEs.
+
+    Attributes
+    ----------
+    name: unique in the graph; the user's name of the function where there is one.
+    role: compute, relay (passes data on), load or store.
+    space: the space domain, one PE per point; empty for a single PE.
+    loops: time loops, outermost first; a firing is one iteration of the innermost loop.
+    registers, body: storage and statements, see ``graph.body``.
+    region: name of the innermost region (loop level) the node belongs to.
+    location: the user's line that made this node.
+    """
+
+    name: str
+    role: Role
+    space: tuple[SpaceDimension, ...]
+    loops: tuple[Loop, ...]
+    registers: tuple[Register, ...] = ()
+    body: tuple[Statement, ...]
+    region: str | None = None
+    location: SourceLocation | None = None
+
+    @property
+    def pe_count(self) -> int:
+        """Number of PEs."""
+        return prod(dimension.extent for dimension in self.space)
+
+
+Node = PEArray

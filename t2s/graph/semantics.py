@@ -1,0 +1,150 @@
+"""The untimed meaning of a node, written once.
+
+``space_points`` and ``iterations`` enumerate the PEs of a node and the firings of a PE;
+``port_uses`` says which channel elements a firing receives from and sends to (static control);
+``fire`` executes the body.  The plain Python engine, the untimed interpreter and the tests of the
+native engine and of the backends all stand on these four functions.
+
+Callers of ``fire`` hold ``np.errstate(all="ignore")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from t2s.core.expr import Expr, evaluate
+from t2s.core.ops import Array
+from t2s.core.types import Type
+from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import PEArray
+
+Environment = dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class PortUse:
+    """One element of a channel array: ``channel[element]``."""
+
+    channel: str
+    element: tuple[int, ...]
+
+
+def space_points(node: PEArray) -> Iterator[tuple[int, ...]]:
+    """The PEs of a node, in row-major order of its space dimensions."""
+    yield from product(*(range(d.minimum, d.minimum + d.extent) for d in node.space))
+
+
+def iterations(
+    node: PEArray, point: tuple[int, ...], parameters: Mapping[str, Array]
+) -> Iterator[Environment]:
+    """The firings of one PE in order: environments of space indices, loop indices, parameters."""
+    base: Environment = dict(parameters)
+    for dimension, value in zip(node.space, point, strict=True):
+        base[dimension.name] = np.int32(value)
+
+    def nest(level: int, environment: Environment) -> Iterator[Environment]:
+        if level == len(node.loops):
+            yield environment
+            return
+        loop = node.loops[level]
+        minimum = int(evaluate(loop.minimum, environment))
+        extent = int(evaluate(loop.extent, environment))
+        for value in range(minimum, minimum + extent):
+            yield from nest(level + 1, {**environment, loop.name: np.int32(value)})
+
+    yield from nest(0, base)
+
+
+def holds(condition: Expr | None, environment: Environment) -> bool:
+    """Whether a static condition is met (``None`` means always)."""
+    return condition is None or bool(evaluate(condition, environment))
+
+
+def port_uses(
+    graph: Graph, node: PEArray, environment: Environment
+) -> tuple[tuple[PortUse, ...], tuple[PortUse, ...]]:
+    """The channel elements that this firing receives from and sends to, in body order."""
+    receives: list[PortUse] = []
+    sends: list[PortUse] = []
+    for statement in node.body:
+        match statement:
+            case Receive(channel=channel, condition=condition) if holds(condition, environment):
+                index = graph.channel(channel).sink_index
+                receives.append(PortUse(channel, element_of(index, environment)))
+            case Send(channel=channel, condition=condition) if holds(condition, environment):
+                index = graph.channel(channel).source_index
+                sends.append(PortUse(channel, element_of(index, environment)))
+    return tuple(receives), tuple(sends)
+
+
+def element_of(indices: tuple[Expr, ...], environment: Environment) -> tuple[int, ...]:
+    """The integer value of index expressions."""
+    return tuple(int(evaluate(index, environment)) for index in indices)
+
+
+def zero_of(type: Type) -> Array:
+    """The zero of a type: a numpy scalar, or a vector of lanes."""
+    return np.zeros(type.lanes, type.numpy) if type.lanes > 1 else type.numpy.type(0)
+
+
+def new_registers(node: PEArray) -> dict[str, Array]:
+    """The register files of one PE, at zero; lanes are the last axis."""
+    return {
+        register.name: np.zeros(
+            register.shape + ((register.type.lanes,) if register.type.lanes > 1 else ()),
+            register.type.numpy,
+        )
+        for register in node.registers
+    }
+
+
+def fire(
+    node: PEArray,
+    environment: Environment,
+    tokens: Mapping[str, Array],
+    registers: dict[str, Array],
+    memory: dict[str, Array],
+) -> dict[str, Array]:
+    """Execute the body once and return the values sent, by channel.
+
+    ``tokens`` holds the received token of every channel that ``port_uses`` names; ``registers``
+    and ``memory`` are changed in place.
+    """
+    local = dict(environment)
+    sent: dict[str, Array] = {}
+    for statement in node.body:
+        match statement:
+            case Receive(target=target, channel=channel, type=type):
+                local[target] = tokens[channel] if channel in tokens else zero_of(type)
+            case Let(target=target, value=value):
+                local[target] = evaluate(value, local)
+            case Send(channel=channel, value=value, condition=condition):
+                if holds(condition, local):
+                    sent[channel] = evaluate(value, local)
+            case Load(target=target, tensor=tensor, indices=indices, type=type):
+                local[target] = zero_of(type)
+                if holds(statement.condition, local):
+                    where = window(element_of(indices, local), type.lanes)
+                    local[target] = memory[tensor][where].copy()
+            case Store(tensor=tensor, indices=indices, value=value, condition=condition):
+                if holds(condition, local):
+                    where = window(element_of(indices, local), value.type.lanes)
+                    memory[tensor][where] = evaluate(value, local)
+            case RegisterRead(target=target, register=register, indices=indices):
+                local[target] = registers[register][element_of(indices, local)].copy()
+            case RegisterWrite(register=register, indices=indices, value=value):
+                if holds(statement.condition, local):
+                    registers[register][element_of(indices, local)] = evaluate(value, local)
+    return sent
+
+
+def window(indices: tuple[int, ...], lanes: int) -> tuple[int | slice, ...]:
+    """The numpy index of ``lanes`` contiguous elements that start at ``indices``."""
+    if lanes == 1:
+        return indices
+    return (*indices[:-1], slice(indices[-1], indices[-1] + lanes))
