@@ -8,11 +8,12 @@ object; it is never reconstructed later.
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-_PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
+_PACKAGE_ROOT = str(Path(__file__).parent.parent) + os.sep
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,224 @@
+"""Integer sets and maps with named dimensions: the only module that imports islpy.
+
+Expressions go in as ``core.expr`` trees and must be quasi-affine (sums, products with constants,
+``//`` and ``%`` by positive constants, comparisons and their conjunctions); ``NotAffine`` is raised
+otherwise.  islpy is imported at first use, so that ``import t2s`` stays fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from t2s.core.expr import Apply, Cast, Const, Expr, Index
+from t2s.core.ops import Op
+
+
+class NotAffine(Exception):
+    """The expression is not quasi-affine; ``expr`` is the offending part."""
+
+    def __init__(self, expr: Expr) -> None:
+        super().__init__(str(expr))
+        self.expr = expr
+
+
+@cache
+def _islpy() -> Any:
+    import islpy
+
+    return islpy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """One loop: ``name`` runs from ``minimum`` over ``extent`` values."""
+
+    name: str
+    minimum: Expr
+    extent: Expr
+
+
+_SPELLING = {
+    Op.ADD: "+",
+    Op.SUBTRACT: "-",
+    Op.EQUAL: "=",
+    Op.LESS: "<",
+    Op.LESS_EQUAL: "<=",
+    Op.GREATER: ">",
+    Op.GREATER_EQUAL: ">=",
+    Op.AND: "and",
+    Op.OR: "or",
+}
+
+
+def isl_text(expr: Expr, rename: Mapping[str, str] | None = None) -> str:
+    """The expression in isl's syntax; ``rename`` maps index names to isl's names."""
+    names = rename or {}
+
+    def text(node: Expr) -> str:
+        match node:
+            case Const(value=bool() as value):
+                return "0 = 0" if value else "0 = 1"
+            case Const(value=int() as value):
+                return str(value)
+            case Index(name=name):
+                return names.get(name, name)
+            case Cast(value=value, type=type) if type.is_integer and value.type.is_integer:
+                return text(value)
+            case Apply(operator=Op.NEGATE, operands=(operand,)):
+                return f"(-{text(operand)})"
+            case Apply(operator=Op.NOT, operands=(operand,)):
+                return f"(not {text(operand)})"
+            case Apply(operator=Op.NOT_EQUAL, operands=(left, right)) if left.type.is_integer:
+                return f"({text(left)} != {text(right)})"
+            case Apply(operator=Op.MULTIPLY, operands=(left, right)) if isinstance(
+                left, Const
+            ) or isinstance(right, Const):
+                return f"({text(left)} * {text(right)})"
+            case Apply(operator=Op.FLOOR_DIVIDE, operands=(left, Const(value=int() as by))) if (
+                by > 0
+            ):
+                return f"floor(({text(left)})/{by})"
+            case Apply(operator=Op.MODULO, operands=(left, Const(value=int() as by))) if by > 0:
+                return f"(({text(left)}) mod {by})"
+            case Apply(operator=operator, operands=(left, right)) if (
+                operator in _SPELLING and not left.type.is_float
+            ):
+                return f"({text(left)} {_SPELLING[operator]} {text(right)})"
+        raise NotAffine(node)
+
+    return text(expr)
+
+
+def is_affine(expr: Expr) -> bool:
+    """Whether the expression can be given to isl."""
+    try:
+        isl_text(expr)
+    except NotAffine:
+        return False
+    return True
+
+
+def _constraints(
+    intervals: Sequence[Interval], conditions: Iterable[Expr], rename: Mapping[str, str]
+) -> list[str]:
+    """The loops' bounds and further conditions as isl constraints."""
+    result = []
+    for interval in intervals:
+        name = rename[interval.name]
+        low, extent = isl_text(interval.minimum, rename), isl_text(interval.extent, rename)
+        result.append(f"{low} <= {name} < {low} + {extent}")
+    return result + [isl_text(condition, rename) for condition in conditions]
+
+
+def _names(intervals: Sequence[Interval], prefix: str) -> dict[str, str]:
+    return {interval.name: f"{prefix}{number}" for number, interval in enumerate(intervals)}
+
+
+class LoopDomain:
+    """The set of iterations of a loop nest, restricted by conditions.
+
+    Raises ``NotAffine`` if a bound or a condition is not quasi-affine.
+    """
+
+    def __init__(self, intervals: Sequence[Interval], conditions: Iterable[Expr] = ()) -> None:
+        self.intervals = tuple(intervals)
+        self._rename = _names(self.intervals, "x")
+        self._where = " and ".join(
+            _constraints(self.intervals, conditions, self._rename) or ["0 = 0"]
+        )
+        self._dims = ", ".join(self._rename.values())
+        self._set = _islpy().Set(f"{{ [{self._dims}] : {self._where} }}")
+
+    def is_empty(self) -> bool:
+        """Whether no iteration exists."""
+        return bool(self._set.is_empty())
+
+    def count(self) -> int:
+        """Number of iterations."""
+        return int(self._set.count_val().to_python())
+
+    def sample(self) -> dict[str, int] | None:
+        """Some iteration, by loop name, or ``None`` if there is none."""
+        if self.is_empty():
+            return None
+        point = self._set.sample_point()
+        dim = _islpy().dim_type.set
+        return {
+            interval.name: int(point.get_coordinate_val(dim, position).to_python())
+            for position, interval in enumerate(self.intervals)
+        }
+
+    def range_of(self, expr: Expr) -> tuple[int, int] | None:
+        """Smallest and largest value of an expression over the domain; ``None`` if empty."""
+        image = self._image((expr,)).range()
+        if image.is_empty():
+            return None
+        return (
+            int(image.dim_min_val(0).to_python()),
+            int(image.dim_max_val(0).to_python()),
+        )
+
+    def covers_exactly(self, exprs: Sequence[Expr], target: LoopDomain) -> str | None:
+        """Prove that ``exprs`` map this domain one-to-one onto ``target``.
+
+        Returns ``None`` if proved, else a sentence with a sample point.
+        """
+        image_map = self._image(exprs)
+        image = image_map.range()
+        missing = target._set.subtract(image)
+        if not missing.is_empty():
+            return f"never computed: {target._describe(missing)}"
+        extra = image.subtract(target._set)
+        if not extra.is_empty():
+            return f"outside of the domain: {target._describe(extra)}"
+        if not image_map.is_injective():
+            return "some point is computed twice"
+        return None
+
+    def varies_along(self, exprs: Sequence[Expr], name: str) -> bool:
+        """Whether iterations that differ in loop ``name`` only may give different values."""
+        access = self._image(exprs)
+        position = list(self._rename).index(name)
+        size = len(self.intervals)
+        left = ", ".join(f"x{number}" for number in range(size))
+        right = ", ".join("y" if number == position else f"x{number}" for number in range(size))
+        along = _islpy().Map(f"{{ [{left}] -> [{right}] }}")
+        pairs = along.intersect_domain(self._set).intersect_range(self._set)
+        values = pairs.apply_domain(access).apply_range(access)
+        identity = _islpy().Map.identity(values.get_space())
+        return not bool(values.subtract(identity).is_empty())
+
+    def reverses(self, before: Sequence[Expr], after: Sequence[Expr]) -> dict[str, int] | None:
+        """A pair of iterations that two orders execute in opposite sequence, if there is one.
+
+        Both orders are lexicographic, given as tuples of expressions.  Returns an iteration that
+        comes earlier in the first order and later in the second, or ``None``.
+        """
+        islpy = _islpy()
+        first, second = self._image(before), self._image(after)
+        earlier = first.lex_lt_map(first)
+        later = second.lex_gt_map(second)
+        clash = earlier.intersect(later)
+        if clash.is_empty():
+            return None
+        point = clash.domain().sample_point()
+        return {
+            interval.name: int(point.get_coordinate_val(islpy.dim_type.set, position).to_python())
+            for position, interval in enumerate(self.intervals)
+        }
+
+    def _image(self, exprs: Sequence[Expr]) -> Any:
+        outputs = ", ".join(isl_text(expr, self._rename) for expr in exprs)
+        return _islpy().Map(f"{{ [{self._dims}] -> [{outputs}] : {self._where} }}")
+
+    def _describe(self, points: Any) -> str:
+        dim = _islpy().dim_type.set
+        point = points.sample_point()
+        coordinates = (
+            f"{interval.name}={int(point.get_coordinate_val(dim, position).to_python())}"
+            for position, interval in enumerate(self.intervals)
+        )
+        return ", ".join(coordinates)

@@ -1,0 +1,1 @@
+"""Temporal definitions: what is computed, without space or time."""

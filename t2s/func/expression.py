@@ -1,0 +1,392 @@
+"""The user's expressions: operator overloading, typing and the free symbols of an expression.
+
+An ``Expression`` wraps a typed ``core.expr`` tree together with the user's line and the symbols
+(variables, inputs, parameters, Funcs) that occur in it.  Mixed types are unified by the rules of
+``core.types.unify``; what does not unify is refused with both types named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NoReturn, Union
+
+import numpy as np
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Apply, Cast, Const, Expr, Read, Select, apply
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.ops import OPERATORS, Op, Operands, accepts
+from t2s.core.printer import show
+from t2s.core.types import BOOL, INT32, WEAK_FLOAT, WEAK_INT, Kind, Type, unify
+from t2s.core.walk import Term, rewrite
+
+Number = Union[int, float, bool, "Expression"]
+
+
+class Symbol:
+    """Something with a name that expressions refer to: a variable, an input, a Func."""
+
+    kind = "symbol"
+
+    def __init__(self, name: str) -> None:
+        self.location = user_location()
+        if not isinstance(name, str) or not name.isidentifier():
+            raise UserError(
+                f"a {self.kind} needs a name that is a Python identifier",
+                location=self.location,
+                expected=f'for example {self.kind}("i")',
+                given=repr(name),
+            )
+        self.name = name
+
+
+Symbols = Mapping[str, Symbol]
+
+
+def merge_symbols(location: SourceLocation, *parts: Symbols) -> dict[str, Symbol]:
+    """The union of symbols; two different symbols of one name are an error."""
+    merged: dict[str, Symbol] = {}
+    for part in parts:
+        for name, symbol in part.items():
+            other = merged.setdefault(name, symbol)
+            if other is not symbol:
+                raise UserError(
+                    f"two different objects are named {name} in one expression",
+                    location=location,
+                    notes=(
+                        (other.location, f"{other.kind} {name} was made here"),
+                        (symbol.location, f"{symbol.kind} {name} was made here"),
+                    ),
+                    hint="give one of them another name",
+                )
+    return merged
+
+
+class Expression:
+    """A value of the temporal language.  Build it with operators and the functions below."""
+
+    __hash__ = object.__hash__
+    __array_ufunc__ = None  # numpy scalars defer to the reflected operators here
+
+    def __init__(self, node: Expr, symbols: Symbols, location: SourceLocation) -> None:
+        self.node = node
+        self.symbols = symbols
+        self.location = location
+
+    @property
+    def type(self) -> Type:
+        """The element type of the value."""
+        return self.node.type
+
+    def __repr__(self) -> str:
+        return show(self.node)
+
+    def __bool__(self) -> NoReturn:
+        raise UserError(
+            f"the truth value of {show(self.node)} is not known while the program is written",
+            location=user_location(),
+            hint="use t2s.select(condition, a, b), and & | ~ instead of and, or, not",
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise UserError(f"{show(self.node)} is one value, not a sequence", location=user_location())
+
+    def __add__(self, other: Number) -> Expression:
+        return combine(Op.ADD, self, other)
+
+    def __radd__(self, other: Number) -> Expression:
+        return combine(Op.ADD, other, self)
+
+    def __sub__(self, other: Number) -> Expression:
+        return combine(Op.SUBTRACT, self, other)
+
+    def __rsub__(self, other: Number) -> Expression:
+        return combine(Op.SUBTRACT, other, self)
+
+    def __mul__(self, other: Number) -> Expression:
+        return combine(Op.MULTIPLY, self, other)
+
+    def __rmul__(self, other: Number) -> Expression:
+        return combine(Op.MULTIPLY, other, self)
+
+    def __truediv__(self, other: Number) -> Expression:
+        return combine(Op.DIVIDE, self, other)
+
+    def __rtruediv__(self, other: Number) -> Expression:
+        return combine(Op.DIVIDE, other, self)
+
+    def __floordiv__(self, other: Number) -> Expression:
+        return combine(Op.FLOOR_DIVIDE, self, other)
+
+    def __rfloordiv__(self, other: Number) -> Expression:
+        return combine(Op.FLOOR_DIVIDE, other, self)
+
+    def __mod__(self, other: Number) -> Expression:
+        return combine(Op.MODULO, self, other)
+
+    def __rmod__(self, other: Number) -> Expression:
+        return combine(Op.MODULO, other, self)
+
+    def __neg__(self) -> Expression:
+        return combine(Op.NEGATE, self)
+
+    def __abs__(self) -> Expression:
+        return combine(Op.ABSOLUTE, self)
+
+    def __and__(self, other: Number) -> Expression:
+        return combine(Op.AND, self, other)
+
+    def __rand__(self, other: Number) -> Expression:
+        return combine(Op.AND, other, self)
+
+    def __or__(self, other: Number) -> Expression:
+        return combine(Op.OR, self, other)
+
+    def __ror__(self, other: Number) -> Expression:
+        return combine(Op.OR, other, self)
+
+    def __xor__(self, other: Number) -> Expression:
+        return combine(Op.XOR, self, other)
+
+    def __rxor__(self, other: Number) -> Expression:
+        return combine(Op.XOR, other, self)
+
+    def __invert__(self) -> Expression:
+        return combine(Op.NOT, self)
+
+    def __eq__(self, other: Any) -> Expression:  # type: ignore[override]
+        return combine(Op.EQUAL, self, other)
+
+    def __ne__(self, other: Any) -> Expression:  # type: ignore[override]
+        return combine(Op.NOT_EQUAL, self, other)
+
+    def __lt__(self, other: Number) -> Expression:
+        return combine(Op.LESS, self, other)
+
+    def __le__(self, other: Number) -> Expression:
+        return combine(Op.LESS_EQUAL, self, other)
+
+    def __gt__(self, other: Number) -> Expression:
+        return combine(Op.GREATER, self, other)
+
+    def __ge__(self, other: Number) -> Expression:
+        return combine(Op.GREATER_EQUAL, self, other)
+
+
+def as_expression(value: object) -> Expression:
+    """An ``Expression`` for a Python or numpy number; expressions pass through."""
+    if isinstance(value, Expression):
+        return value
+    location = user_location()
+    match value:
+        case bool() | np.bool_():
+            node = Const(value=bool(value), type=BOOL)
+        case int():
+            node = Const(value=value, type=WEAK_INT)
+        case float() if not isinstance(value, np.floating):
+            node = Const(value=value, type=WEAK_FLOAT)
+        case np.integer() | np.floating():
+            node = Const(value=value.item(), type=type_of_dtype(value.dtype))
+        case _:
+            raise UserError(
+                "this cannot be used in a t2s expression",
+                location=location,
+                expected="a number, a Var, an RDom or an element such as A[i, k]",
+                given=f"{value!r} of type {value.__class__.__name__}",
+                hint="index inputs and Funcs with [...] to get their elements",
+            )
+    return Expression(node, {}, location)
+
+
+def type_of_dtype(dtype: np.dtype[Any]) -> Type:
+    """The t2s type of a numpy dtype."""
+    kinds = {"b": Kind.BOOL, "i": Kind.INT, "u": Kind.UINT, "f": Kind.FLOAT}
+    return Type(kinds[dtype.kind], dtype.itemsize * 8)
+
+
+def retype(node: Expr, target: Type) -> Expr:
+    """Give a weakly typed tree the type ``target``."""
+
+    def rule(term: Term) -> Term | None:
+        if isinstance(term, Expr) and term.type.weak:
+            if isinstance(term, Const) and target.is_float:
+                return Const(value=float(term.value), type=target)
+            return replace(term, type=target)
+        return None
+
+    return rewrite(node, rule)
+
+
+def convert(node: Expr, target: Type, location: SourceLocation) -> Expr:
+    """``node`` as a value of ``target``: literals adopt the type, other values are cast."""
+    if node.type == target:
+        return node
+    if node.type.weak:
+        _check_literals(node, target, location)
+        return retype(node, target)
+    return Cast(value=node, type=target)
+
+
+def _check_literals(node: Expr, target: Type, location: SourceLocation) -> None:
+    if not (isinstance(node, Const) and target.is_integer):
+        return
+    limits = np.iinfo(target.numpy)
+    if not limits.min <= node.value <= limits.max:
+        raise UserError(
+            f"the number {node.value} does not fit into {target}",
+            location=location,
+            expected=f"{limits.min} to {limits.max}",
+            given=str(node.value),
+            hint="cast the other operand to a wider type first, as t2s.cast(t2s.Int(32), x)",
+        )
+
+
+def common_type(location: SourceLocation, what: str, operands: tuple[Expression, ...]) -> Type:
+    """The one type that all operands unify to, or an error that names them."""
+    result = operands[0].type
+    for operand in operands[1:]:
+        unified = unify(result, operand.type)
+        if unified is None:
+            texts = " and ".join(f"{operand!r} is {operand.type}" for operand in operands)
+            raise UserError(
+                f"{what} has operands of types that do not mix",
+                location=location,
+                expected="operands of one type",
+                given=texts,
+                hint="convert one of them: t2s.cast(t2s.Float(32), x)",
+            )
+        result = unified
+    return result
+
+
+def combine(operator: Op, *values: Number) -> Expression:
+    """Apply an operator to values of the language, unifying their types."""
+    location = user_location()
+    operands = tuple(as_expression(value) for value in values)
+    what = f"the operator {operator.value}"
+    type = common_type(location, what, operands)
+    if not accepts(operator, type):
+        wanted = OPERATORS[operator].operands
+        floor = operator is Op.DIVIDE and type.is_integer
+        needs_float = (
+            "convert with t2s.cast(t2s.Float(32), x)" if wanted is Operands.FLOAT else None
+        )
+        raise UserError(
+            f"{what} is not defined on {type}",
+            location=location,
+            expected=wanted.value,
+            given=", ".join(f"{operand!r} ({operand.type})" for operand in operands),
+            hint="use // for integers, or t2s.cast to a float first" if floor else needs_float,
+        )
+    nodes = tuple(convert(operand.node, type, location) for operand in operands)
+    symbols = merge_symbols(location, *(operand.symbols for operand in operands))
+    return Expression(apply(operator, *nodes), symbols, location)
+
+
+def select(condition: Number, if_true: Number, if_false: Number) -> Expression:
+    """``if_true`` where ``condition`` holds, else ``if_false``; only the chosen side is read."""
+    location = user_location()
+    test, *sides = (as_expression(value) for value in (condition, if_true, if_false))
+    if not test.type.is_bool:
+        raise UserError(
+            "the condition of select has to be a truth value",
+            location=location,
+            expected="bool, for example i > 0",
+            given=f"{test!r} of type {test.type}",
+        )
+    type = common_type(location, "select", tuple(sides))
+    yes, no = (convert(side.node, type, location) for side in sides)
+    symbols = merge_symbols(location, test.symbols, *(side.symbols for side in sides))
+    node = Select(condition=test.node, if_true=yes, if_false=no, type=type)
+    return Expression(node, symbols, location)
+
+
+def cast(type: Type, value: Number) -> Expression:
+    """``value`` converted to ``type``; floats to integers truncate towards zero and saturate."""
+    location = user_location()
+    if not isinstance(type, Type):
+        raise UserError(
+            "cast needs a type as its first argument",
+            location=location,
+            expected="for example t2s.cast(t2s.Float(32), x)",
+            given=repr(type),
+        )
+    operand = as_expression(value)
+    if operand.type.weak:
+        operand = Expression(
+            retype(operand.node, operand.type.strengthened()), operand.symbols, location
+        )
+    node = operand.node if operand.type == type else Cast(value=operand.node, type=type)
+    return Expression(node, operand.symbols, location)
+
+
+def minimum(left: Number, right: Number) -> Expression:
+    """The smaller of two values (``right if right < left else left``)."""
+    return combine(Op.MINIMUM, left, right)
+
+
+def maximum(left: Number, right: Number) -> Expression:
+    """The larger of two values (``right if right > left else left``)."""
+    return combine(Op.MAXIMUM, left, right)
+
+
+def sqrt(value: Number) -> Expression:
+    """The square root of a floating-point value, correctly rounded."""
+    return combine(Op.SQUARE_ROOT, value)
+
+
+def exp(value: Number) -> Expression:
+    """The exponential of a floating-point value."""
+    return combine(Op.EXPONENTIAL, value)
+
+
+def absolute(value: Number) -> Expression:
+    """The absolute value."""
+    return combine(Op.ABSOLUTE, value)
+
+
+def index_expressions(
+    what: str, indices: object, location: SourceLocation, rank: int | None
+) -> tuple[Expression, ...]:
+    """The subscripts of ``x[...]`` as integer expressions, checked against the rank."""
+    parts = indices if isinstance(indices, tuple) else (indices,)
+    expressions = tuple(as_expression(part) for part in parts)
+    if rank is not None and len(expressions) != rank:
+        raise UserError(
+            f"{what} has {rank} dimension{'s' if rank != 1 else ''}",
+            location=location,
+            expected=f"{rank} subscript{'s' if rank != 1 else ''}",
+            given=f"{len(expressions)}: [{', '.join(map(repr, expressions))}]",
+        )
+    for expression in expressions:
+        if not expression.type.is_integer:
+            raise UserError(
+                f"a subscript of {what} is not an integer",
+                location=location,
+                expected="an integer expression",
+                given=f"{expression!r} of type {expression.type}",
+                hint="convert with t2s.cast(t2s.Int(32), x)",
+            )
+    return tuple(
+        Expression(convert(e.node, INT32, location), e.symbols, location) for e in expressions
+    )
+
+
+def element(
+    source: Symbol, type: Type, indices: tuple[Expression, ...], location: SourceLocation
+) -> Expression:
+    """The expression ``source[indices]``."""
+    node = Read(
+        source=source.name,
+        indices=tuple(index.node for index in indices),
+        type=type,
+        location=location,
+    )
+    symbols = merge_symbols(location, {source.name: source}, *(index.symbols for index in indices))
+    return Expression(node, symbols, location)
+
+
+def is_call_of(node: Expr, operator: Op) -> bool:
+    """Whether the expression applies ``operator`` at its top."""
+    return isinstance(node, Apply) and node.operator is operator

@@ -1,0 +1,211 @@
+"""``Func``: a named function with an initial definition and updates.
+
+Definitions are written by assignment: ``C[i, j] = 0.0`` is the initial (pure) definition, and any
+later assignment, such as ``C[i, j] += A[i, k] * B[k, j]``, is an update.  An update runs over the
+variables of its left side and the reduction variables that occur in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Index
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.types import Type
+from t2s.func.expression import (
+    Expression,
+    Symbol,
+    Symbols,
+    as_expression,
+    convert,
+    element,
+    index_expressions,
+    merge_symbols,
+    retype,
+)
+from t2s.func.symbols import RVar, Var
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """One definition as the user wrote it."""
+
+    target: tuple[Expression, ...]
+    value: Expression
+    symbols: Symbols
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """``func.bound(variable, minimum, extent)``."""
+
+    variable: str
+    minimum: Expression
+    extent: Expression
+    location: SourceLocation
+
+
+DirectiveT = TypeVar("DirectiveT")
+
+
+class TemporalFunc(Symbol, Generic[DirectiveT]):
+    """The temporal part of a Func; the directives are added in ``t2s.spatial.schedule``."""
+
+    kind = "Func"
+
+    def __init__(self, name: str, type: Type | None = None) -> None:
+        super().__init__(name)
+        self.declared_type = type
+        self.written: list[Written] = []
+        self.bounds: list[Bound] = []
+        self.plan: list[DirectiveT] = []
+
+    @property
+    def type(self) -> Type:
+        """The element type; weak until a typed value has been assigned."""
+        if self.declared_type is not None:
+            return self.declared_type
+        for definition in self.written:
+            if not definition.value.type.weak:
+                return definition.value.type
+        return self.written[0].value.type
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the dimensions, from the initial definition."""
+        return tuple(name for name in map(index_name, self.written[0].target) if name is not None)
+
+    def __getitem__(self, indices: object) -> Expression:
+        location = user_location()
+        if not self.written:
+            raise UserError(
+                f"Func {self.name} is used before it is defined",
+                location=location,
+                expected=f"a definition such as {self.name}[i, j] = ... above this line",
+                notes=((self.location, f"Func {self.name} was made here"),),
+                hint="an accumulation also needs an initial value: C[i, j] = 0.0 before +=",
+            )
+        rank = len(self.written[0].target)
+        parts = index_expressions(f"Func {self.name}", indices, location, rank)
+        return element(self, self.type, parts, location)
+
+    def __setitem__(self, indices: object, value: object) -> None:
+        location = user_location()
+        rank = len(self.written[0].target) if self.written else None
+        target = index_expressions(f"Func {self.name}", indices, location, rank)
+        expression = as_expression(value)
+        symbols = merge_symbols(
+            location, {self.name: self}, expression.symbols, *(part.symbols for part in target)
+        )
+        if not self.written:
+            self._check_initial(target, expression, symbols, location)
+        self._check_type(expression, location)
+        self.written.append(
+            Written(target=target, value=expression, symbols=symbols, location=location)
+        )
+
+    def bound(self, variable: Var, minimum: object, extent: object) -> Self:
+        """Set the range of an argument: ``extent`` values from ``minimum``.  Returns the Func."""
+        location = user_location()
+        if not isinstance(variable, Var):
+            raise UserError(
+                f"bound on {self.name} needs a Var as its first argument",
+                location=location,
+                expected=f"for example {self.name}.bound(i, 0, 32)",
+                given=repr(variable),
+            )
+        low, size = as_expression(minimum), as_expression(extent)
+        for value in (low, size):
+            if not value.type.is_integer:
+                raise UserError(
+                    f"bound({variable.name}) on {self.name} needs integers",
+                    location=location,
+                    expected="a minimum and an extent",
+                    given=f"{value!r} of type {value.type}",
+                )
+        self.bounds.append(
+            Bound(variable=variable.name, minimum=low, extent=size, location=location)
+        )
+        return self
+
+    def _check_initial(
+        self,
+        target: tuple[Expression, ...],
+        value: Expression,
+        symbols: Symbols,
+        location: SourceLocation,
+    ) -> None:
+        names = [name for name in map(index_name, target) if name is not None]
+        if len(names) != len(target):
+            raise UserError(
+                f"the initial definition of {self.name} needs a plain Var for each dimension",
+                location=location,
+                expected=f"for example {self.name}[i, j] = ...",
+                given=f"{self.name}[{', '.join(map(repr, target))}]",
+                hint="start with a definition for all elements, then update some of them",
+            )
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UserError(
+                f"the same Var {twice} is used twice on the left side of {self.name}",
+                location=location,
+                expected="a different Var for each dimension",
+                given=f"{self.name}[{', '.join(names)}]",
+            )
+        for symbol in symbols.values():
+            if isinstance(symbol, RVar):
+                raise UserError(
+                    f"the initial definition of {self.name} uses the reduction variable "
+                    f"{symbol.name}",
+                    location=location,
+                    expected="only Vars; reductions belong into updates",
+                    hint=f"write {self.name}[...] = 0 first, then {self.name}[...] += ...",
+                )
+            if isinstance(symbol, Var) and symbol.name not in names:
+                raise UserError(
+                    f"the Var {symbol.name} is not an argument of {self.name}",
+                    location=location,
+                    expected=f"one of {', '.join(names)}",
+                    given=symbol.name,
+                    hint="a variable that is summed over is an RDom",
+                )
+        if self.name in value.symbols:
+            raise UserError(
+                f"the initial definition of {self.name} reads {self.name} itself",
+                location=location,
+                hint="give initial values first and use an update for the recursion",
+            )
+
+    def _check_type(self, value: Expression, location: SourceLocation) -> None:
+        if not self.written and self.declared_type is None:
+            return
+        wanted = self.type
+        given = value.type
+        if given == wanted or (given.weak and (wanted.is_float or not given.is_float)):
+            return
+        if wanted.weak and (given.is_float or not wanted.is_float):
+            return
+        first = self.written[0].location if self.written else self.location
+        raise UserError(
+            f"this definition gives {self.name} values of another type",
+            location=location,
+            expected=str(wanted),
+            given=str(given),
+            notes=((first, f"{self.name} got the type {wanted} here"),),
+            hint=f"cast the value with t2s.cast, or declare Func({self.name!r}, type=...)",
+        )
+
+
+def index_name(part: Expression) -> str | None:
+    """The name of a plain variable, or ``None`` for any other expression."""
+    return part.node.name if isinstance(part.node, Index) else None
+
+
+def typed_value(func: TemporalFunc[DirectiveT], written: Written) -> Expression:
+    """The value of a definition with its final, strong type."""
+    target = func.type.strengthened()
+    node = convert(written.value.node, target, written.location)
+    return Expression(retype(node, target), written.symbols, written.location)

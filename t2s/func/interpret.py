@@ -1,0 +1,207 @@
+"""The numpy interpreter of temporal programs: the oracle of everything below.
+
+Definitions run in order.  A definition is evaluated for all its pure dimensions at once and for
+one reduction point after the other, in lexicographic order, so sums are rounded in the order in
+which they are written.  An update that reads other elements of its own function, or writes through
+computed subscripts, runs point by point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from t2s.core.arrays import ArraySpec, check_inputs
+from t2s.core.errors import UserError
+from t2s.core.expr import (
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Parameter,
+    Read,
+    Select,
+    evaluate,
+    index_names,
+    reads,
+)
+from t2s.core.ops import Array, apply_operator, cast_value
+from t2s.core.printer import show
+from t2s.func.ir import Definition, Dimension, Function, TemporalProgram
+
+
+def interpret_program(program: TemporalProgram, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """Compute every function of the program.
+
+    ``inputs`` holds arrays and scalars by name.  Returns the arrays of all functions by name, the
+    output among them; element 0 of an array is the minimum of the function's bounds.
+    """
+    specs = [
+        *(ArraySpec(name=i.name, type=i.type, shape=i.shape, location=i.location)
+          for i in program.inputs),
+        *(ArraySpec(name=p.name, type=p.type, shape=(), location=p.location)
+          for p in program.parameters),
+    ]  # fmt: skip
+    values = check_inputs(specs, inputs)
+    run = _Run(
+        program=program,
+        arrays={name: value for name, value in values.items() if np.ndim(value)},
+        scalars={name: value for name, value in values.items() if not np.ndim(value)},
+        origins={f.name: tuple(low for low, _ in f.bounds) for f in program.functions},
+    )
+    with np.errstate(all="ignore"):
+        for function in program.functions:
+            run.arrays[function.name] = np.zeros(function.shape, function.type.numpy)
+            for definition in function.definitions:
+                run.define(function, definition)
+    return {function.name: run.arrays[function.name] for function in program.functions}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    program: TemporalProgram
+    arrays: dict[str, Array]
+    scalars: dict[str, Array]
+    origins: dict[str, tuple[int, ...]]
+
+    def define(self, function: Function, definition: Definition) -> None:
+        """Execute one definition over its whole domain."""
+        pure = [dimension for dimension in definition.domain if not dimension.reduction]
+        vectorised = [] if _order_matters(definition) else pure
+        scalar = [dimension for dimension in definition.domain if dimension not in vectorised]
+        base = dict(self.scalars)
+        for axis, dimension in enumerate(vectorised):
+            low, extent = _constant(dimension.minimum), _constant(dimension.extent)
+            shape = [1] * len(vectorised)
+            shape[axis] = extent
+            base[dimension.name] = np.arange(low, low + extent, dtype=np.int32).reshape(shape)
+        for point, inside in _points(scalar, base):
+            self._assign(function, definition, {**base, **point}, inside)
+
+    def _assign(
+        self, function: Function, definition: Definition, environment: dict[str, Array], inside: Any
+    ) -> None:
+        target = [evaluate_target(part, environment, self) for part in definition.target]
+        shape = np.broadcast_shapes(*(np.shape(part) for part in target), np.shape(inside))
+        value = np.broadcast_to(self.value(definition.value, environment, inside), shape)
+        mask = np.broadcast_to(inside, shape)
+        where = self._locate(function.name, definition, target, mask)
+        array = self.arrays[function.name]
+        array[where] = np.where(mask, value, array[where])
+
+    def value(self, expr: Expr, environment: dict[str, Array], inside: Any) -> Array:
+        """The value of an expression where ``inside`` holds (anything elsewhere)."""
+        match expr:
+            case Read(indices=indices):
+                parts = [self.value(index, environment, inside) for index in indices]
+                return self.arrays[expr.source][self._locate(expr.source, expr, parts, inside)]
+            case Apply(operator=operator, operands=operands, type=type):
+                values = tuple(self.value(operand, environment, inside) for operand in operands)
+                return apply_operator(operator, type, values)
+            case Select(condition=condition, if_true=if_true, if_false=if_false):
+                chosen = self.value(condition, environment, inside)
+                return np.where(
+                    chosen,
+                    self.value(if_true, environment, np.logical_and(inside, chosen)),
+                    self.value(if_false, environment, np.logical_and(inside, ~chosen)),
+                )
+            case Cast(value=value, type=type):
+                return cast_value(self.value(value, environment, inside), type)
+            case Const() | Index() | Parameter():
+                return evaluate(expr, environment)
+        raise TypeError(f"{expr.__class__.__name__} does not occur in temporal programs")
+
+    def _locate(
+        self, source: str, what: Read | Definition, parts: Sequence[Array], inside: Any
+    ) -> tuple[Array, ...]:
+        """Array positions of subscripts, checked where ``inside`` holds and clipped elsewhere."""
+        array = self.arrays[source]
+        origin = self.origins.get(source, (0,) * array.ndim)
+        where: list[Array] = []
+        for axis, part in enumerate(parts):
+            position = np.asarray(part, np.int64) - origin[axis]
+            wrong = np.logical_and(inside, (position < 0) | (position >= array.shape[axis]))
+            if np.any(wrong):
+                position, _ = np.broadcast_arrays(position, wrong)
+                found = int(position[wrong][0]) + origin[axis]
+                low = origin[axis]
+                text = show(what) if isinstance(what, Read) else f"the left side of {source}"
+                raise UserError(
+                    f"subscript {axis} of {text} is out of range when the program runs",
+                    location=what.location,
+                    expected=f"{low} to {low + array.shape[axis] - 1}",
+                    given=str(found),
+                )
+            where.append(np.clip(position, 0, array.shape[axis] - 1))
+        return tuple(where)
+
+
+def evaluate_target(part: Expr, environment: dict[str, Array], run: _Run) -> Array:
+    """One subscript of a left side."""
+    return run.value(part, environment, np.True_)
+
+
+def _order_matters(definition: Definition) -> bool:
+    """Whether points of the pure dimensions must not be evaluated together."""
+    if any(not isinstance(part, Index) for part in definition.target):
+        return True
+    names = {part.name for part in definition.target if isinstance(part, Index)}
+    if names & {dimension.name for dimension in definition.reductions}:
+        return True
+    own = [read for read in reads(definition.value) if read.source == definition.function]
+    return any(read.indices != definition.target for read in own)
+
+
+def _constant(expr: Expr) -> int:
+    if not isinstance(expr, Const):
+        raise TypeError("the bounds of pure dimensions are constant")
+    return int(expr.value)
+
+
+def _points(
+    dimensions: Sequence[Dimension], base: dict[str, Array]
+) -> Iterator[tuple[dict[str, Array], Any]]:
+    """Points of the scalar dimensions in order, with the mask of where they exist.
+
+    Bounds that depend on vectorised dimensions differ between elements: the dimension then runs
+    over the hull of its bounds, and the mask tells which elements take part.
+    """
+    if not dimensions:
+        yield {}, np.True_
+        return
+    constant = all(
+        not index_names(dimension.minimum) and not index_names(dimension.extent)
+        for dimension in dimensions
+    )
+    if constant:
+        ranges = [
+            range(_constant(d.minimum), _constant(d.minimum) + _constant(d.extent))
+            for d in dimensions
+        ]
+        for point in product(*ranges):
+            yield {d.name: np.int32(v) for d, v in zip(dimensions, point, strict=True)}, np.True_
+        return
+    yield from _ragged_points(list(dimensions), base, {}, np.True_)
+
+
+def _ragged_points(
+    dimensions: list[Dimension], base: dict[str, Array], point: dict[str, Array], inside: Any
+) -> Iterator[tuple[dict[str, Array], Any]]:
+    if not dimensions:
+        yield point, inside
+        return
+    dimension, *inner = dimensions
+    environment = {**base, **point}
+    low = np.asarray(evaluate(dimension.minimum, environment))
+    high = low + evaluate(dimension.extent, environment)
+    for value in range(int(low.min()), int(high.max())):
+        exists = np.logical_and(inside, (low <= value) & (value < high))
+        if np.any(exists):
+            yield from _ragged_points(
+                inner, base, {**point, dimension.name: np.int32(value)}, exists
+            )
