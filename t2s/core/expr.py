@@ -178,9 +178,10 @@ def _fold(node: Term) -> Term | None:
             return other
         case Apply(operator=Op.MULTIPLY, operands=(other, Const(value=1))) if other.type.is_integer:
             return other
-        case Apply(operator=Op.MULTIPLY, operands=(Const(value=0) as zero, other)) if (
-            other.type.is_integer
-        ):
+        case Apply(
+            operator=Op.MULTIPLY,
+            operands=(Const(value=0) as zero, other) | (other, Const(value=0) as zero),
+        ) if other.type == zero.type and other.type.is_integer:
             return zero
         case Apply(operator=Op.FLOOR_DIVIDE, operands=(other, Const(value=1))):
             return other

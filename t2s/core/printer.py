@@ -15,24 +15,25 @@ from t2s.core.expr import (
     ReduceLanes,
     Select,
 )
-from t2s.core.ops import Op
+from t2s.core.ops import OPERATORS, Op
 
 _PRECEDENCE: dict[Op, int] = {
     Op.OR: 1,
     Op.XOR: 1,
     Op.AND: 2,
-    Op.EQUAL: 3,
-    Op.NOT_EQUAL: 3,
-    Op.LESS: 3,
-    Op.LESS_EQUAL: 3,
-    Op.GREATER: 3,
-    Op.GREATER_EQUAL: 3,
-    Op.ADD: 4,
-    Op.SUBTRACT: 4,
-    Op.MULTIPLY: 5,
-    Op.DIVIDE: 5,
-    Op.FLOOR_DIVIDE: 5,
-    Op.MODULO: 5,
+    Op.NOT: 3,
+    Op.EQUAL: 4,
+    Op.NOT_EQUAL: 4,
+    Op.LESS: 4,
+    Op.LESS_EQUAL: 4,
+    Op.GREATER: 4,
+    Op.GREATER_EQUAL: 4,
+    Op.ADD: 5,
+    Op.SUBTRACT: 5,
+    Op.MULTIPLY: 6,
+    Op.DIVIDE: 6,
+    Op.FLOOR_DIVIDE: 6,
+    Op.MODULO: 6,
 }
 
 
@@ -46,13 +47,15 @@ def show(expr: Expr, outer: int = 0) -> str:
         case Read(source=source, indices=indices):
             return f"{source}[{', '.join(show(index) for index in indices)}]"
         case Apply(operator=Op.NOT, operands=(operand,)):
-            return f"not {show(operand, 9)}"
+            text = f"not {show(operand, 9)}"
+            return f"({text})" if _PRECEDENCE[Op.NOT] < outer else text
         case Apply(operator=Op.NEGATE, operands=(operand,)):
             return f"-{show(operand, 9)}"
-        case Apply(operator=operator, operands=operands) if operator in _PRECEDENCE:
+        case Apply(operator=operator, operands=(left, right)) if operator in _PRECEDENCE:
             inner = _PRECEDENCE[operator]
-            left, right = operands
-            text = f"{show(left, inner)} {operator.value} {show(right, inner + 1)}"
+            chains = OPERATORS[operator].comparison  # a < b < c would mean a < b and b < c
+            left_text = show(left, inner + 1 if chains else inner)
+            text = f"{left_text} {operator.value} {show(right, inner + 1)}"
             return f"({text})" if inner < outer else text
         case Apply(operator=operator, operands=operands):
             return f"{operator.value}({', '.join(show(operand) for operand in operands)})"

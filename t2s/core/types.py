@@ -121,14 +121,16 @@ def unify(left: Type, right: Type) -> Type | None:
     Weak types adopt the other operand's type (a weak float never becomes an integer).  Two
     integers of one signedness widen, two IEEE floats widen, an integer joins a float as that
     float.  Signed with unsigned, bool with number, and bfloat16 with float16 are not mixed
-    silently.
+    silently; nor are vectors of different lanes (a scalar is broadcast first, unless it is weak).
     """
-    if left.scalar == right.scalar:
+    if left == right:
         return left
     if left.weak and not right.weak:
         return right if _adopts(left, right) else None
     if right.weak and not left.weak:
         return left if _adopts(right, left) else None
+    if left.lanes != right.lanes:
+        return None
     if left.is_bool or right.is_bool:
         return None
     if left.is_float and right.is_float:

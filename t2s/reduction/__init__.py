@@ -1,0 +1,1 @@
+"""How a reduction is carried out, in registers or from PE to PE."""

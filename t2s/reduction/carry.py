@@ -1,0 +1,111 @@
+"""Carrying the partial results of a reduction through a loop nest.
+
+For each element, the step of a reduction needs the result of the step before it.  Which PE computed
+that, and how long ago, follows from the nest: if the last reduction loop that advanced is ``d``,
+all reduction loops inside ``d`` have just gone from their last iteration back to their first.
+
+* If neither ``d`` nor any of those is unrolled, the step before happened in the same PE: the
+  partial result waits in a register file with one register for each element that the PE works on
+  in between (the register file before the outermost such loop, T2S-Tensor §IV.B).
+* Otherwise it happened in another PE: a *hop* along a channel.  The token waits in the channel
+  until its turn, so a hop over a loop in time needs room for all elements in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarryLoop:
+    """A loop as far as carrying is concerned; ``extent`` is ``None`` if it is not constant."""
+
+    name: str
+    extent: int | None
+    reduction: bool
+    space: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterFile:
+    """Partial results kept in the PE.
+
+    ``loops`` are the loops that address the file, outermost first, ``distance`` the smallest number
+    of firings from writing an element to reading it again.
+    """
+
+    loops: tuple[str, ...]
+    shape: tuple[int, ...]
+    distance: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """Partial results that go to another PE when ``loop`` advances.
+
+    ``inner`` are the reduction loops inside ``loop``: the sender is at their last iteration and the
+    receiver at their first.  ``waiting`` is the number of tokens that wait in the channel.
+    """
+
+    loop: str
+    inner: tuple[str, ...]
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarryPlan:
+    """How each step of a reduction gets the result of the step before it."""
+
+    registers: RegisterFile | None
+    hops: tuple[Hop, ...]
+
+
+def plan_carry(loops: Sequence[CarryLoop]) -> CarryPlan:
+    """The plan for a nest, outermost loop first (vector loops left out)."""
+    reductions = [loop for loop in loops if loop.reduction]
+    last_space = max((at for at, loop in enumerate(reductions) if loop.space), default=-1)
+    hops = tuple(
+        Hop(
+            loop=loop.name,
+            inner=tuple(inner.name for inner in reductions[at + 1 :]),
+            waiting=0 if loop.space else _elements_inside(loops, loop),
+        )
+        for at, loop in enumerate(reductions[: last_space + 1])
+    )
+    local = reductions[last_space + 1 :]
+    if not local:
+        return CarryPlan(registers=None, hops=hops)
+    addressed = [loop for loop in _inside(loops, local[0]) if not loop.reduction]
+    return CarryPlan(
+        registers=RegisterFile(
+            loops=tuple(loop.name for loop in addressed),
+            shape=tuple(loop.extent or 1 for loop in addressed),
+            distance=min(_distance(loops, loop) for loop in local),
+        ),
+        hops=hops,
+    )
+
+
+def _inside(loops: Sequence[CarryLoop], outer: CarryLoop) -> list[CarryLoop]:
+    """The loops in time inside a loop."""
+    return [loop for loop in loops[list(loops).index(outer) + 1 :] if not loop.space]
+
+
+def _elements_inside(loops: Sequence[CarryLoop], outer: CarryLoop) -> int:
+    return prod(loop.extent or 1 for loop in _inside(loops, outer) if not loop.reduction)
+
+
+def _distance(loops: Sequence[CarryLoop], advancing: CarryLoop) -> int:
+    """Firings from a step to the next one of the same element, when ``advancing`` advances."""
+    inner = _inside(loops, advancing)
+    if any(loop.extent is None for loop in inner):
+        return 1
+    stride = prod(loop.extent or 1 for loop in inner)
+    back = sum(
+        ((loop.extent or 1) - 1) * prod(deeper.extent or 1 for deeper in _inside(loops, loop))
+        for loop in inner
+        if loop.reduction
+    )
+    return stride - back

@@ -1,0 +1,36 @@
+"""Path conditions: the static part decides whether a value moves, the rest only selects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from t2s.core.expr import Apply, Expr, Local, Read, conjunction
+from t2s.core.ops import Op
+from t2s.core.walk import walk
+
+
+def conjuncts(condition: Expr | None) -> Iterator[Expr]:
+    """The parts of a conjunction; nothing for ``None`` (always)."""
+    match condition:
+        case None:
+            return
+        case Apply(operator=Op.AND, operands=(left, right)):
+            yield from conjuncts(left)
+            yield from conjuncts(right)
+        case _:
+            yield condition
+
+
+def is_static(expr: Expr) -> bool:
+    """Whether the expression depends on indices and parameters only, not on data."""
+    return not any(isinstance(node, Read | Local) for node in walk(expr))
+
+
+def static_conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
+    """The parts of a path condition that hardware control can decide."""
+    return tuple(part for part in conjuncts(condition) if is_static(part))
+
+
+def all_of(conditions: Iterable[Expr]) -> Expr | None:
+    """Their conjunction; ``None`` if there are none."""
+    return conjunction(*conditions)

@@ -1,0 +1,112 @@
+"""Directives as values: what the user asked for, and the line that asked.
+
+A directive is checked as far as its own arguments go when the fluent call is made
+(``schedule.py``) and interpreted when the design is lowered (``passes``).  Loops and functions are
+named by the user's names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2s.core.location import SourceLocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directive:
+    """Base of all directives; ``text`` is the call as the user would write it."""
+
+    location: SourceLocation
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split(Directive):
+    """``loop`` becomes ``outer`` over ``inner``, ``inner`` having ``factor`` iterations."""
+
+    loop: str
+    outer: str
+    inner: str
+    factor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile(Directive):
+    """Several splits; then all inner loops go inside all outer ones, innermost first."""
+
+    loops: tuple[str, ...]
+    outers: tuple[str, ...]
+    inners: tuple[str, ...]
+    factors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reorder(Directive):
+    """The named loops change places among themselves; innermost first."""
+
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fuse(Directive):
+    """``outer`` and ``inner``, directly nested, become the one loop ``fused``."""
+
+    inner: str
+    outer: str
+    fused: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unroll(Directive):
+    """The loops become space: one PE for each iteration."""
+
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsolateProducer(Directive):
+    """The loading of ``operand`` moves into ``producers`` (farthest from the function first)."""
+
+    operand: str
+    producers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsolateConsumer(Directive):
+    """The saving of results moves into ``consumers`` (nearest to the function first)."""
+
+    consumers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward(Directive):
+    """``operand`` enters at the boundary PEs of ``loop`` and is passed on from PE to PE."""
+
+    operand: str
+    loop: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorLoad(Directive):
+    """The innermost loop becomes the lanes of vectors; ``operands`` are loaded as vectors."""
+
+    operands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorStore(Directive):
+    """The results of ``function`` are stored as vectors along the innermost loop."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassociate(Directive):
+    """The user allows rounding reductions to be computed in another order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth(Directive):
+    """The channel that carries the function's results holds ``capacity`` tokens."""
+
+    capacity: int

@@ -1,0 +1,106 @@
+"""``forward``: an operand enters at the boundary PEs and is passed from PE to PE.
+
+Before -> after, for PEs ``jj`` of C that all need ``A[i, k]``::
+
+    forward(A_feeder, jj)    A_feeder: for jj: send to C[jj]   ->   A_feeder: send to C[0]
+                                                                    C[jj]: receive from C[jj-1]
+
+The loop disappears from all producers of the operand (dependence localisation, T2S-Tensor §IV.A).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import UserError
+from t2s.core.expr import index_names
+from t2s.core.printer import show
+from t2s.spatial.directives import Forward
+from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
+from t2s.spatial.passes.isolate import varies
+from t2s.spatial.passes.lookup import find_loop
+
+
+def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialProgram:
+    """Record the hop on the operand and drop the loop from its producers."""
+    kernel = program.kernel(name)
+    operand = _find(kernel, directive)
+    loop = find_loop(kernel, directive.loop, directive)
+    if loop.kind is not LoopKind.UNROLLED:
+        raise UserError(
+            f"{directive.text} on {name}: loop {loop.name} is not unrolled",
+            location=directive.location,
+            expected="an unrolled loop: values are passed between PEs",
+            given=f"{loop.name} runs in time",
+            hint=f"write unroll({loop.name}) first",
+        )
+    if loop.name in operand.forwards:
+        raise UserError(
+            f"{directive.text} on {name}: {operand.source} is already passed along {loop.name}",
+            location=directive.location,
+        )
+    _check_invariant(kernel, operand, directive)
+    hops = replace(operand, forwards=(*operand.forwards, loop.name))
+    operands = tuple(hops if old is operand else old for old in kernel.operands)
+    program = program.with_kernel(replace(kernel, operands=operands))
+    return drop_upstream(program, operand.producer, loop.name)
+
+
+def drop_upstream(program: SpatialProgram, name: str, loop: str) -> SpatialProgram:
+    """Drop a loop from a kernel and from everything that feeds it."""
+    kernel = program.kernel(name)
+    program = program.with_kernel(kernel.without(frozenset({loop})))
+    for operand in kernel.operands:
+        program = drop_upstream(program, operand.producer, loop)
+    return program
+
+
+def _find(kernel: Kernel, directive: Forward) -> Operand:
+    wanted = directive.operand
+    found = [o for o in kernel.operands if wanted in (o.producer, o.source)]
+    if len(found) == 1:
+        return found[0]
+    choices = ", ".join(sorted({operand.producer for operand in kernel.operands})) or "nothing yet"
+    if not found:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {wanted} does not feed {kernel.name}",
+            location=directive.location,
+            expected=f"a producer of {kernel.name}: {choices}",
+            given=wanted,
+            hint=f"isolate the operand first, as in {kernel.name}.isolate_producer(A, A_feeder)",
+        )
+    raise UserError(
+        f"{directive.text} on {kernel.name}: {wanted} feeds {kernel.name} {len(found)} times",
+        location=directive.location,
+        expected=f"one producer: {choices}",
+    )
+
+
+def _check_invariant(kernel: Kernel, operand: Operand, directive: Forward) -> None:
+    loop = directive.loop
+    text = f"{operand.source}[{', '.join(show(kernel.place(e)) for e in operand.access or ())}]"
+    condition = None if operand.condition is None else kernel.place(operand.condition)
+    if condition is not None and loop in index_names(condition):
+        raise UserError(
+            f"{directive.text} on {kernel.name}: whether {operand.source} is needed depends on "
+            f"{loop}",
+            location=directive.location,
+            expected=f"a condition that is the same for all PEs along {loop}",
+            given=show(condition),
+        )
+    if operand.access is None or not varies(kernel, operand.access, loop):
+        return
+    legal = [
+        other.name
+        for other in kernel.kind(LoopKind.UNROLLED)
+        if not varies(kernel, operand.access, other.name)
+    ]
+    raise UserError(
+        f"{directive.text} on {kernel.name}: {operand.source} depends on {loop}",
+        location=directive.location,
+        expected=f"a loop along which {operand.source} is the same for all PEs",
+        given=text,
+        hint=f"it can be passed along {', '.join(legal)}"
+        if legal
+        else "no unrolled loop leaves it unchanged",
+    )

@@ -1,0 +1,259 @@
+"""``isolate_producer`` and ``isolate_consumer``: a function is cut into functions and channels.
+
+Before -> after::
+
+    isolate_producer_chain(A, P, Q)    C: ... A[i, k] ...     ->   P: load A[i, k], send
+                                                                   Q: receive, send
+                                                                   C: ... receive ...
+    isolate_consumer_chain(D, U)       C: ... store C[i, j]   ->   C: ... send the final value
+                                                                   D: receive, send
+                                                                   U: receive, store C[i, j]
+
+The new functions have the loops that the function has at this point.  A consumer has no reduction
+loops, and neither has the producer of a value that only the start of a reduction needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Local, Read
+from t2s.core.isl import LoopDomain
+from t2s.core.names import NameSupply
+from t2s.core.printer import show
+from t2s.core.walk import Term, rewrite
+from t2s.func.bounds import GuardedRead, guarded_reads
+from t2s.graph.nodes import Role
+from t2s.spatial.conditions import all_of, static_conjuncts
+from t2s.spatial.directives import Directive, IsolateConsumer, IsolateProducer
+from t2s.spatial.inline import inline_functions
+from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
+
+
+def isolate_producer(
+    program: SpatialProgram, name: str, directive: IsolateProducer
+) -> SpatialProgram:
+    """Move the one occurrence of an operand into a chain of new kernels."""
+    kernel = program.kernel(name)
+    kernel, guarded, at_start = _find_operand(program, kernel, directive)
+    program = program.with_kernel(kernel)
+    return extract(
+        program, kernel, guarded, at_start, directive.producers, directive.text, directive
+    )
+
+
+def extract(
+    program: SpatialProgram,
+    kernel: Kernel,
+    guarded: GuardedRead,
+    at_start: bool,
+    chain: tuple[str, ...],
+    reason: str,
+    directive: Directive | None,
+) -> SpatialProgram:
+    """Replace a read in a kernel by an operand that a chain of new kernels sends."""
+    read, location = guarded.read, guarded.read.location or kernel.location
+    base = _producer(kernel, read, guarded.condition, at_start)
+    previous: str | None = None
+    for name in chain:
+        producer = replace(
+            base,
+            name=name,
+            location=directive.location if directive is not None else location,
+            loops=tuple(
+                replace(loop, reason=f"as in {kernel.name}: {loop.reason}") for loop in base.loops
+            ),
+        )
+        if previous is not None:
+            producer = replace(
+                producer,
+                role=Role.RELAY,
+                value=Local(name=read.source, type=read.type),
+                operands=(_operand(read.source, read, previous, base.condition, at_start=False),),
+            )
+        program = program.with_before(kernel.name, producer)
+        previous = name
+    local = NameSupply(operand.name for operand in kernel.operands).fresh(read.source)
+    operand = _operand(local, read, chain[-1], base.condition, at_start=at_start)
+
+    def rule(node: Term) -> Term | None:
+        return Local(name=local, type=read.type) if node == read else None
+
+    placed = replace(kernel, operands=(*kernel.operands, operand))
+    if at_start and kernel.initial is not None:
+        placed = replace(placed, initial=rewrite(kernel.initial, rule))
+    else:
+        placed = replace(placed, value=rewrite(kernel.value, rule))
+    return program.with_kernel(placed)
+
+
+def _operand(
+    name: str, read: Read, producer: str, condition: Expr | None, *, at_start: bool
+) -> Operand:
+    return Operand(
+        name=name,
+        source=read.source,
+        producer=producer,
+        type=read.type,
+        access=read.indices,
+        condition=condition,
+        at_start=at_start,
+    )
+
+
+def _producer(kernel: Kernel, read: Read, condition: Expr | None, at_start: bool) -> Kernel:
+    """The kernel that evaluates ``read`` for every iteration of ``kernel`` that needs it."""
+    dropped = {loop.name for loop in kernel.loops if at_start and loop.reduction}
+    vector = kernel.vector_loop
+    if vector is not None and not varies(kernel, read.indices, vector.name):
+        dropped.add(vector.name)
+    domain = tuple(d for d in kernel.domain if not (at_start and d.reduction))
+    narrowed = kernel.without(frozenset(dropped))
+    names = {dimension.name for dimension in domain}
+    return replace(
+        narrowed,
+        role=Role.LOAD,
+        domain=domain,
+        variables=tuple((name, expr) for name, expr in narrowed.variables if name in names),
+        operands=(),
+        value=read,
+        initial=None,
+        condition=all_of(static_conjuncts(condition)),
+        store=None,
+        vector_operands=(read.source,),
+        vector_store=False,
+        capacity=None,
+    )
+
+
+def varies(kernel: Kernel, indices: tuple[Expr, ...], loop: str) -> bool:
+    """Whether subscripts over the domain take different values along a loop of the kernel."""
+    nest = LoopDomain([loop.interval for loop in kernel.loops])
+    return nest.varies_along([kernel.place(index) for index in indices], loop)
+
+
+def _find_operand(
+    program: SpatialProgram, kernel: Kernel, directive: IsolateProducer
+) -> tuple[Kernel, GuardedRead, bool]:
+    """The single read of the operand, the kernel it was found in, and whether it starts a sum."""
+    name = directive.operand
+    found = _reads_of(kernel, name)
+    if not found:
+        kernel = inline_functions(program.temporal, kernel, keep=frozenset({name}))
+        found = _reads_of(kernel, name)
+    if len(found) == 1:
+        guarded, at_start = found[0]
+        return kernel, guarded, at_start
+    if found:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {name} occurs {len(found)} times",
+            location=directive.location,
+            expected="one occurrence, so that it is clear which one moves",
+            given=", ".join(show(guarded.read) for guarded, _ in found),
+            notes=tuple(
+                (guarded.read.location, f"{show(guarded.read)} is read here")
+                for guarded, _ in found
+            ),
+            hint=f"give one of them a name of its own: copy[i] = {name}[i], and isolate copy",
+        )
+    isolated = next((o for o in kernel.operands if o.source == name), None)
+    if isolated is not None:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {name} is already loaded by {isolated.producer}",
+            location=directive.location,
+            expected=f"an operand that {kernel.name} still loads itself",
+            hint=f"isolate before forward, or isolate further from {isolated.producer}",
+        )
+    others = sorted({guarded.read.source for guarded, _ in _all_reads(kernel)})
+    raise UserError(
+        f"{directive.text} on {kernel.name}: {name} is not used in {kernel.name}",
+        location=directive.location,
+        expected=f"one of {', '.join(others)}" if others else "an operand that is still there",
+        given=name,
+    )
+
+
+def _all_reads(kernel: Kernel) -> list[tuple[GuardedRead, bool]]:
+    start = [] if kernel.initial is None else list(guarded_reads(kernel.initial))
+    return [
+        *((guarded, True) for guarded in start),
+        *((guarded, False) for guarded in guarded_reads(kernel.value)),
+    ]
+
+
+def _reads_of(kernel: Kernel, name: str) -> list[tuple[GuardedRead, bool]]:
+    return [found for found in _all_reads(kernel) if found[0].read.source == name]
+
+
+def isolate_consumer(
+    program: SpatialProgram, name: str, directive: IsolateConsumer
+) -> SpatialProgram:
+    """Move the store of a kernel's results into a chain of new kernels."""
+    kernel = program.kernel(name)
+    if kernel.store is None:
+        raise UserError(
+            f"{directive.text} on {name}: {name} does not save results itself",
+            location=directive.location,
+            expected="the function that computes the output, or the last consumer of its chain",
+        )
+    target = kernel.store
+    program = program.with_kernel(
+        replace(
+            kernel,
+            store=None,
+            role=Role.RELAY if kernel.role is Role.STORE else kernel.role,
+        )
+    )
+    previous = kernel
+    for consumer_name in directive.consumers:
+        consumer = consumer_of(previous, consumer_name)
+        consumer = replace(
+            consumer,
+            location=directive.location,
+            loops=tuple(
+                replace(loop, reason=f"as in {kernel.name}: {loop.reason}")
+                for loop in consumer.loops
+            ),
+        )
+        program = program.with_after(previous.name, consumer)
+        previous = consumer
+    return program.with_kernel(replace(previous, role=Role.STORE, store=target))
+
+
+def consumer_of(kernel: Kernel, name: str) -> Kernel:
+    """A relay that receives the final values of ``kernel``, without its reduction loops."""
+    reductions = frozenset(loop.name for loop in kernel.reduction_loops)
+    narrowed = kernel.without(reductions)
+    domain = tuple(d for d in kernel.domain if not d.reduction)
+    names = {dimension.name for dimension in domain}
+    local = Local(name=kernel.function, type=kernel.value.type)
+    return replace(
+        narrowed,
+        name=name,
+        role=Role.RELAY,
+        domain=domain,
+        variables=tuple((n, expr) for n, expr in narrowed.variables if n in names),
+        operands=(
+            Operand(
+                name=kernel.function,
+                source=kernel.function,
+                producer=kernel.name,
+                type=kernel.value.type,
+                access=None,
+                condition=None,
+                at_start=False,
+            ),
+        ),
+        value=local,
+        initial=None,
+        condition=None,
+        store=None,
+        capacity=None,
+    )
+
+
+def is_pure_vector(kernel: Kernel) -> bool:
+    """Whether the kernel's results are vectors: its vector loop is not a reduction."""
+    loop = kernel.vector_loop
+    return loop is not None and not loop.reduction and loop.kind is LoopKind.VECTOR

@@ -1,0 +1,67 @@
+"""Finding the loops a directive names, and the errors for those it cannot find."""
+
+from __future__ import annotations
+
+from t2s.core.errors import UserError
+from t2s.core.expr import index_names
+from t2s.spatial.directives import Directive
+from t2s.spatial.ir import Kernel, Loop, LoopKind
+
+
+def find_loop(kernel: Kernel, name: str, directive: Directive) -> Loop:
+    """The loop of that name in the kernel, or a ``UserError`` that lists its loops."""
+    loop = kernel.loop(name)
+    if loop is None:
+        loops = ", ".join(loop.name for loop in kernel.loops)
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {kernel.name} has no loop {name}",
+            location=directive.location,
+            expected=f"one of its loops, outermost first: {loops}",
+            given=name,
+            hint="loops appear by split, tile and fuse, and in an isolated Func only if the "
+            "function had them when it was isolated",
+        )
+    return loop
+
+
+def find_serial(kernel: Kernel, name: str, directive: Directive) -> Loop:
+    """As ``find_loop``, and the loop still has to be serial."""
+    loop = find_loop(kernel, name, directive)
+    if loop.kind is not LoopKind.SERIAL:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: loop {name} is {loop.kind.value} already",
+            location=directive.location,
+            expected="a loop that still runs in time",
+            given=f"{name}: {loop.reason}",
+            hint="transform loops before unroll and vload",
+        )
+    return loop
+
+
+def constant_bounds(kernel: Kernel, loop: Loop, directive: Directive) -> tuple[int, int]:
+    """(minimum, extent) of a loop that has to have constant bounds."""
+    if loop.constant is None:
+        depends = ", ".join(sorted(index_names(loop.minimum) | index_names(loop.extent)))
+        raise UserError(
+            f"{directive.text} on {kernel.name}: loop {loop.name} has no constant bounds",
+            location=directive.location,
+            expected="a loop whose minimum and extent are numbers",
+            given=f"bounds of {loop.name} depend on {depends}",
+            hint="hardware has a fixed size; apply the directive to a loop of fixed bounds",
+        )
+    return loop.constant
+
+
+def check_new_names(
+    kernel: Kernel, new: tuple[str, ...], replaced: tuple[str, ...], directive: Directive
+) -> None:
+    """New loop names must not collide with loops that stay."""
+    staying = {loop.name for loop in kernel.loops} - set(replaced)
+    for name in new:
+        if name in staying:
+            raise UserError(
+                f"{directive.text} on {kernel.name}: there is already a loop {name}",
+                location=directive.location,
+                expected="a new Var for each new loop",
+                given=name,
+            )

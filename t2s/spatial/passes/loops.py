@@ -1,0 +1,217 @@
+"""``split``, ``tile``, ``reorder`` and ``fuse``.
+
+Before -> after, for a loop ``i`` of extent 32::
+
+    split(i, i, ii, 8)     for i in 32        ->  for i in 4: for ii in 8      (i = 8*i + ii)
+    fuse(j, i, f)          for i: for j in 8  ->  for f                        (i = f//8, j = f%8)
+    reorder(i, j)          for i: for j       ->  for j: for i
+
+Every result is checked by isl: the loops cover the domain exactly once, and a rounding reduction
+keeps its order unless the user wrote ``reassociate()``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import InternalError, UserError
+from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
+from t2s.core.isl import LoopDomain
+from t2s.core.ops import Op, reorderable
+from t2s.spatial.directives import Directive, Fuse, Reorder, Split, Tile
+from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.passes.lookup import check_new_names, constant_bounds, find_serial
+from t2s.spatial.reduction_form import reduction_operator
+
+
+def split(kernel: Kernel, directive: Split) -> Kernel:
+    """Split one loop; the factor has to divide its extent."""
+    return _checked(
+        _split(
+            kernel, directive.loop, directive.outer, directive.inner, directive.factor, directive
+        ),
+        directive,
+    )
+
+
+def tile(kernel: Kernel, directive: Tile) -> Kernel:
+    """Split several loops, then put the inner loops (in the given order) inside the outer ones."""
+    for loop, outer, inner, factor in zip(
+        directive.loops, directive.outers, directive.inners, directive.factors, strict=True
+    ):
+        kernel = _split(kernel, loop, outer, inner, factor, directive)
+    order = (*directive.inners, *directive.outers)
+    return _checked(_reorder(kernel, order, directive), directive)
+
+
+def reorder(kernel: Kernel, directive: Reorder) -> Kernel:
+    """Permute the named loops among the places they occupy."""
+    return _checked(_reorder(kernel, directive.loops, directive), directive)
+
+
+def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
+    """Replace two directly nested loops by one."""
+    inner = find_serial(kernel, directive.inner, directive)
+    outer = find_serial(kernel, directive.outer, directive)
+    position = kernel.loops.index(outer)
+    if position + 1 >= len(kernel.loops) or kernel.loops[position + 1] is not inner:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {inner.name} is not directly inside {outer.name}",
+            location=directive.location,
+            expected=f"for {outer.name}: for {inner.name}",
+            given="loops, outermost first: " + ", ".join(loop.name for loop in kernel.loops),
+            hint="reorder the loops first; the arguments are fuse(inner, outer, fused)",
+        )
+    if inner.reduction is not outer.reduction:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: one of the loops is a reduction, the other is not",
+            location=directive.location,
+            expected="two reduction loops, or two others",
+        )
+    inner_minimum, inner_extent = constant_bounds(kernel, inner, directive)
+    outer_minimum, outer_extent = constant_bounds(kernel, outer, directive)
+    check_new_names(kernel, (directive.fused,), (inner.name, outer.name), directive)
+    index = Index(name=directive.fused)
+    values = {
+        outer.name: _plus(apply(Op.FLOOR_DIVIDE, index, const(inner_extent)), outer_minimum),
+        inner.name: _plus(apply(Op.MODULO, index, const(inner_extent)), inner_minimum),
+    }
+    fused = Loop(
+        name=directive.fused,
+        minimum=const(0),
+        extent=const(outer_extent * inner_extent),
+        kind=LoopKind.SERIAL,
+        reduction=inner.reduction,
+        definition=simplify(
+            apply(
+                Op.ADD,
+                apply(Op.MULTIPLY, _plus(outer.definition, -outer_minimum), const(inner_extent)),
+                _plus(inner.definition, -inner_minimum),
+            )
+        ),
+        reason=f"{outer.name} and {inner.name} fused by {directive.text}",
+    )
+    loops = (*kernel.loops[:position], fused, *kernel.loops[position + 2 :])
+    return _checked(_substituted(replace(kernel, loops=loops), values), directive)
+
+
+def _split(
+    kernel: Kernel, name: str, outer: str, inner: str, factor: int, directive: Directive
+) -> Kernel:
+    loop = find_serial(kernel, name, directive)
+    minimum, extent = constant_bounds(kernel, loop, directive)
+    check_new_names(kernel, (outer, inner), (name,), directive)
+    if extent % factor:
+        divisors = ", ".join(str(n) for n in range(1, extent + 1) if extent % n == 0)
+        raise UserError(
+            f"{directive.text} on {kernel.name}: the factor {factor} does not divide the extent of "
+            f"{name}",
+            location=directive.location,
+            expected=f"a divisor of {extent}: {divisors}",
+            given=str(factor),
+            hint="choose a factor that divides, or pad the arrays to a multiple of the tile",
+        )
+    offset = _plus(loop.definition, -minimum)
+    text = directive.text
+
+    def part(new: str, size: int, definition: Expr, what: str) -> Loop:
+        return Loop(
+            name=new,
+            minimum=const(0),
+            extent=const(size),
+            kind=LoopKind.SERIAL,
+            reduction=loop.reduction,
+            definition=simplify(definition),
+            reason=f"{what} part of {name} by {text}",
+        )
+
+    by = const(factor)
+    new = (
+        part(outer, extent // factor, apply(Op.FLOOR_DIVIDE, offset, by), "outer"),
+        part(inner, factor, apply(Op.MODULO, offset, by), "inner"),
+    )
+    position = kernel.loops.index(loop)
+    value = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
+    loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
+    return _substituted(replace(kernel, loops=loops), {name: _plus(value, minimum)})
+
+
+def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Kernel:
+    loops = [find_serial(kernel, name, directive) for name in names]
+    places = sorted((kernel.loops.index(loop) for loop in loops), reverse=True)
+    order = list(kernel.loops)
+    for place, loop in zip(places, loops, strict=True):
+        order[place] = loop
+    seen: set[str] = set()
+    for loop in order:
+        needed = index_names(loop.minimum) | index_names(loop.extent)
+        missing = sorted(needed - seen)
+        if missing:
+            raise UserError(
+                f"{directive.text} on {kernel.name}: the bounds of {loop.name} depend on "
+                f"{missing[0]}, which would be inside of it",
+                location=directive.location,
+                expected=f"{missing[0]} outside of {loop.name}",
+            )
+        seen.add(loop.name)
+    return replace(kernel, loops=tuple(order))
+
+
+def _substituted(kernel: Kernel, values: dict[str, Expr]) -> Kernel:
+    """Replace old loop indices in the variables and in the bounds of the remaining loops."""
+    return replace(
+        kernel,
+        variables=tuple((name, substitute(expr, values)) for name, expr in kernel.variables),
+        loops=tuple(
+            replace(
+                loop,
+                minimum=substitute(loop.minimum, values)
+                if loop.name not in values
+                else loop.minimum,
+                extent=substitute(loop.extent, values) if loop.name not in values else loop.extent,
+            )
+            for loop in kernel.loops
+        ),
+    )
+
+
+def _plus(expr: Expr, number: int) -> Expr:
+    return simplify(apply(Op.ADD, expr, const(number))) if number else expr
+
+
+def _checked(kernel: Kernel, directive: Directive) -> Kernel:
+    """Prove that the loops cover the domain exactly and that a reduction keeps its order."""
+    nest = LoopDomain([loop.interval for loop in kernel.loops])
+    variables = dict(kernel.variables)
+    domain = LoopDomain([dimension.interval for dimension in kernel.domain])
+    problem = nest.covers_exactly([variables[d.name] for d in kernel.domain], domain)
+    if problem is not None:
+        raise InternalError(f"{directive.text} on {kernel.name} broke the loop nest: {problem}")
+    _check_reduction_order(kernel, nest, directive)
+    return kernel
+
+
+def _check_reduction_order(kernel: Kernel, nest: LoopDomain, directive: Directive) -> None:
+    if kernel.initial is None or kernel.reassociate:
+        return
+    operator = reduction_operator(kernel.value)
+    if operator is not None and reorderable(operator, kernel.value.type):
+        return
+    variables = dict(kernel.variables)
+    pure = [variables[d.name] for d in kernel.domain if not d.reduction]
+    written = [*pure, *(variables[d.name] for d in kernel.domain if d.reduction)]
+    executed = [*pure, *(Index(name=loop.name) for loop in kernel.reduction_loops)]
+    clash = nest.reverses(written, executed)
+    if clash is None:
+        return
+    order = ", ".join(d.name for d in kernel.domain if d.reduction)
+    what = f"{kernel.value.type} {operator.value}" if operator is not None else "this recurrence"
+    raise UserError(
+        f"{directive.text} on {kernel.name} changes the order of a reduction that rounds",
+        location=directive.location,
+        expected=f"the order of {order} as written, because {what} is not associative",
+        given="for one element, the step at "
+        + ", ".join(f"{name}={value}" for name, value in clash.items())
+        + " would run later than one that has to follow it",
+        hint=f"write {kernel.name}.reassociate() first if another rounding is acceptable",
+    )

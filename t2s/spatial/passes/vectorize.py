@@ -1,0 +1,262 @@
+"""``vload`` and ``vstore``: the innermost loop becomes the lanes of vectors.
+
+Before -> after, for an innermost loop ``kk`` of 16 iterations::
+
+    vload(A, B)    C[i, j] += A[i, 16*k + kk] * B[j, 16*k + kk]
+               ->  C[i, j] += reduce_lanes(+, A[i, 16*k : 16*k + 16] * B[j, 16*k : 16*k + 16])
+
+All operands that vary along the loop are loaded as vectors and have to be contiguous along it;
+the others stay scalars and are broadcast.  The producers of vectors send vectors, so channels widen
+with them.  If the loop is a reduction it becomes a dot product (a balanced tree: this reassociates
+the sum); if it is not, the results are vectors and have to be stored with ``vstore``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Index, Read, apply, conjunction, index_names
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.core.walk import Term, children
+from t2s.func.bounds import GuardedRead, guarded_reads
+from t2s.graph.nodes import Role
+from t2s.spatial.directives import Directive, VectorLoad, VectorStore
+from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.passes.isolate import is_pure_vector, varies
+from t2s.spatial.passes.lookup import constant_bounds
+from t2s.spatial.reduction_form import mentions_previous, reduction_term
+
+
+def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialProgram:
+    """Turn the innermost serial loop into lanes and mark the operands."""
+    kernel = program.kernel(name)
+    _require_compute(kernel, directive)
+    sources = {g.read.source for g in guarded_reads(kernel.value)}
+    sources |= {g.read.source for g in guarded_reads(kernel.initial)} if kernel.initial else set()
+    sources |= {s for o in kernel.operands for s in (o.source, o.producer)}
+    for operand in directive.operands:
+        if operand not in sources:
+            raise UserError(
+                f"{directive.text} on {name}: {operand} is not used in {name}",
+                location=directive.location,
+                expected=f"one of {', '.join(sorted(sources))}",
+                given=operand,
+            )
+    program = _vectorise(program, kernel, directive)
+    kernel = program.kernel(name)
+    marked = (*kernel.vector_operands, *directive.operands)
+    program = program.with_kernel(replace(kernel, vector_operands=marked))
+    check_lanes(program.kernel(name), directive)
+    return program
+
+
+def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> SpatialProgram:
+    """Mark the results as stored by vectors; vectorises the function if ``vload`` has not."""
+    kernel = program.kernel(name)
+    function = program.find(directive.function)
+    if function is None or kernel.function != directive.function:
+        raise UserError(
+            f"{directive.text} on {name}: {name} does not save results of {directive.function}",
+            location=directive.location,
+            expected=f"vstore({kernel.function})",
+            given=directive.function,
+        )
+    if function.vector_loop is None and kernel.name != function.name:
+        raise UserError(
+            f"{directive.text} on {name}: {function.name} sends single values to {name}",
+            location=directive.location,
+            expected=f"a vectorised {function.name}",
+            hint=f"write {function.name}.vload(...) or {function.name}.vstore({function.name}), "
+            "with a loop innermost that is not a reduction",
+        )
+    program = _vectorise(program, function, directive)
+    function = program.kernel(directive.function)
+    vector = function.vector_loop
+    if vector is not None and vector.reduction:
+        raise UserError(
+            f"{directive.text} on {name}: the innermost loop {vector.name} of {function.name} is a "
+            "reduction",
+            location=directive.location,
+            expected="results that are vectors",
+            given=f"one {function.value.type} per dot product",
+            hint="make a loop of the results innermost, with reorder, before vstore",
+        )
+    return program.with_kernel(replace(function, vector_store=True))
+
+
+def _require_compute(kernel: Kernel, directive: Directive) -> None:
+    if kernel.role is not Role.COMPUTE:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {kernel.name} only passes values on",
+            location=directive.location,
+            expected="the function that computes",
+            hint=f"write it on {kernel.function} before isolating: the producers widen with it",
+        )
+
+
+def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) -> SpatialProgram:
+    if kernel.vector_loop is not None:
+        return program
+    serial = kernel.kind(LoopKind.SERIAL)
+    if not serial:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: no loop is left in time",
+            location=directive.location,
+            expected="an innermost loop that is not unrolled",
+        )
+    loop = serial[-1]
+    constant_bounds(kernel, loop, directive)
+    if loop.reduction and reduction_term(kernel.value) is None:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: the innermost loop {loop.name} is a reduction "
+            "that is no sum, product, minimum or maximum",
+            location=directive.location,
+            expected=f"{kernel.name}[...] op term, with an associative op",
+            given=show(kernel.value),
+        )
+    program = program.with_kernel(_with_vector(kernel, loop.name, directive))
+    for operand in kernel.operands:
+        program = _widen_upstream(program, kernel, operand, loop, directive)
+    if not loop.reduction:
+        for follower in _consumers(program, kernel.name):
+            program = program.with_kernel(_with_vector(follower, loop.name, directive))
+    return program
+
+
+def _with_vector(kernel: Kernel, name: str, directive: Directive) -> Kernel:
+    loops = tuple(
+        replace(loop, kind=LoopKind.VECTOR, reason=f"lanes of vectors by {directive.text}")
+        if loop.name == name
+        else loop
+        for loop in kernel.loops
+    )
+    return replace(kernel, loops=loops)
+
+
+def _widen_upstream(
+    program: SpatialProgram, kernel: Kernel, operand: Operand, loop: Loop, directive: Directive
+) -> SpatialProgram:
+    """Producers of a varying operand send vectors; those of an invariant one lose the loop."""
+    varying = operand.access is not None and varies(kernel, operand.access, loop.name)
+    pending = [operand.producer]
+    while pending:
+        producer = program.kernel(pending.pop())
+        pending += [upstream.producer for upstream in producer.operands]
+        narrowed = (
+            _with_vector(producer, loop.name, directive)
+            if varying
+            else producer.without(frozenset({loop.name}))
+        )
+        program = program.with_kernel(narrowed)
+    return program
+
+
+def _consumers(program: SpatialProgram, name: str) -> Iterator[Kernel]:
+    for kernel in program.kernels:
+        if any(operand.producer == name for operand in kernel.operands):
+            yield kernel
+            yield from _consumers(program, kernel.name)
+
+
+def check_lanes(kernel: Kernel, directive: Directive) -> None:
+    """Every operand that varies along the lanes is contiguous, and no condition varies."""
+    loop = kernel.vector_loop
+    if loop is None:
+        return
+    for guarded in _all_reads(kernel):
+        read = guarded.read
+        if varies(kernel, read.indices, loop.name):
+            check_contiguous(kernel, read.source, read.indices, loop, directive)
+    for operand in kernel.operands:
+        if operand.access is not None and varies(kernel, operand.access, loop.name):
+            check_contiguous(kernel, operand.source, operand.access, loop, directive)
+    for part in _free_parts(kernel):
+        if loop.name in index_names(kernel.place(part)):
+            raise UserError(
+                f"{directive.text} on {kernel.name}: the computation uses the index of the vector "
+                f"loop {loop.name} itself",
+                location=directive.location,
+                expected="an index that occurs in subscripts only",
+                given=show(part),
+                hint="put another loop innermost",
+            )
+
+
+def check_contiguous(
+    kernel: Kernel, source: str, access: tuple[Expr, ...], loop: Loop, directive: Directive
+) -> None:
+    """The last subscript has to advance by one with the loop, the others not at all."""
+    *others, last = access
+    relative = apply(Op.SUBTRACT, kernel.place(last), Index(name=loop.name))
+    probe = replace(kernel, variables=())
+    if varies(probe, (*(kernel.place(e) for e in others), relative), loop.name):
+        placed = ", ".join(show(kernel.place(index)) for index in access)
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {source} is not contiguous along {loop.name}",
+            location=directive.location,
+            expected=f"{loop.name} in the last subscript only, with factor 1",
+            given=f"{source}[{placed}]",
+            hint="arrays are row-major: store it transposed, or put another loop innermost",
+        )
+
+
+def _all_reads(kernel: Kernel) -> list[GuardedRead]:
+    found = list(guarded_reads(kernel.value))
+    return found + (list(guarded_reads(kernel.initial)) if kernel.initial is not None else [])
+
+
+def _free_parts(kernel: Kernel) -> Iterator[Expr]:
+    """The value, initial value and conditions, without the subscripts inside them."""
+    for expr in (kernel.value, kernel.initial, kernel.condition):
+        if expr is not None:
+            yield from _outside_reads(expr)
+    condition = conjunction(*(operand.condition for operand in kernel.operands))
+    if condition is not None:
+        yield condition
+
+
+def _outside_reads(expr: Term) -> Iterator[Expr]:
+    match expr:
+        case Read():
+            return
+        case Index():
+            yield expr
+        case _:
+            for child in children(expr):
+                yield from _outside_reads(child)
+
+
+def check_complete(program: SpatialProgram, kernel: Kernel) -> None:
+    """Before lowering: everything that varies was asked for, and vector results are stored so."""
+    loop = kernel.vector_loop
+    if loop is None or kernel.role is not Role.COMPUTE:
+        return
+    for operand in kernel.operands:
+        asked = {operand.source, operand.producer} & set(kernel.vector_operands)
+        if operand.access is None:
+            continue
+        if varies(kernel, operand.access, loop.name) and not asked:
+            raise UserError(
+                f"{operand.source} varies along the vector loop {loop.name} of {kernel.name} "
+                "and is not loaded as a vector",
+                location=kernel.location,
+                expected=f"{kernel.name}.vload(..., {operand.source})",
+                given=f"vload({', '.join(kernel.vector_operands)})",
+                hint="all operands that vary along the innermost loop become vectors",
+            )
+    if is_pure_vector(kernel) and not kernel.vector_store:
+        raise UserError(
+            f"the results of {kernel.name} are vectors along {loop.name} and are not stored so",
+            location=kernel.location,
+            expected=f"{kernel.name}.vstore({kernel.name})",
+            hint="a vector loop that is not a reduction makes vector results",
+        )
+    if loop.reduction and kernel.initial is not None and not mentions_previous(kernel.value):
+        raise UserError(
+            f"the vector loop {loop.name} of {kernel.name} overwrites one value with its lanes",
+            location=kernel.location,
+            expected="a reduction such as +=",
+        )

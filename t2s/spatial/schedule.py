@@ -1,0 +1,337 @@
+"""The fluent API: every method checks its arguments and appends one directive to the plan.
+
+Loops are given by their ``Var`` or ``RDom`` objects, functions by their ``Func`` objects, inputs by
+their ``ImageParam`` objects.  Lists of loops are innermost first, as in Halide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.types import Type
+from t2s.func.func import TemporalFunc
+from t2s.func.symbols import ImageParam, RVar, Var
+from t2s.spatial.directives import (
+    Depth,
+    Directive,
+    Forward,
+    Fuse,
+    IsolateConsumer,
+    IsolateProducer,
+    Reassociate,
+    Reorder,
+    Split,
+    Tile,
+    Unroll,
+    VectorLoad,
+    VectorStore,
+)
+
+Loop = Var | RVar
+
+
+class ScheduledFunc(TemporalFunc[Directive]):
+    """A Func with directives.
+
+    The directives of a Func that has an update speak of the update; the initial definition becomes
+    the value that its reduction starts from.  A Func without a definition becomes part of a design
+    when it is isolated from another one.
+    """
+
+    def __init__(self, name: str, type: Type | None = None) -> None:
+        super().__init__(name, type)
+        self.isolated_from: ScheduledFunc | None = None
+        self.isolated: list[ScheduledFunc] = []
+
+    def update(self, index: int = 0) -> Self:
+        """The update definition, to schedule it.  Raises if there is no such update."""
+        count = max(0, len(self.written) - 1)
+        if not 0 <= index < count:
+            raise UserError(
+                f"Func {self.name} has no update {index}",
+                location=user_location(),
+                expected=f"an index below {count}" if count else "a definition such as C[i] += ...",
+                given=str(index),
+            )
+        return self
+
+    def split(self, loop: Loop, outer: Loop, inner: Loop, factor: int) -> Self:
+        """Split ``loop`` into ``outer`` over ``inner``; ``factor`` iterations go to ``inner``.
+
+        ``outer`` may be ``loop`` itself.  The factor has to divide the extent.
+        """
+        names = self._loops("split", loop, outer, inner)
+        self._distinct("split", names[1:])
+        checked = self._positive("split", "factor", factor)
+        return self._add(
+            Split(
+                loop=names[0],
+                outer=names[1],
+                inner=names[2],
+                factor=checked,
+                location=user_location(),
+                text=f"split({', '.join(names)}, {factor})",
+            )
+        )
+
+    def tile(self, *arguments: Loop | int) -> Self:
+        """Split several loops at once and move the inner loops inside the outer ones.
+
+        ``tile(x, y, xi, yi, 8, 4)`` takes n loops, n inner loops and n factors, innermost first;
+        ``tile(x, y, xo, yo, xi, yi, 8, 4)`` names the outer loops too.
+        """
+        loops = [part for part in arguments if isinstance(part, Var | RVar)]
+        factors = [part for part in arguments if not isinstance(part, Var | RVar)]
+        count = len(factors)
+        in_order = list(arguments) == [*loops, *factors] if count else False
+        if not count or len(loops) not in (2 * count, 3 * count) or not in_order:
+            raise UserError(
+                f"tile on {self.name} needs n loops, n inner loops and n factors",
+                location=user_location(),
+                expected="for example tile(j, i, jj, ii, 8, 8)",
+                given=f"{len(loops)} loops and {count} factors",
+            )
+        names = self._loops("tile", *loops)
+        olds, inners = names[:count], names[-count:]
+        outers = names[count : 2 * count] if len(names) == 3 * count else olds
+        self._distinct("tile", (*outers, *inners))
+        checked = tuple(self._positive("tile", "factor", factor) for factor in factors)
+        return self._add(
+            Tile(
+                loops=olds,
+                outers=outers,
+                inners=inners,
+                factors=checked,
+                location=user_location(),
+                text=f"tile({', '.join([*names, *map(str, checked)])})",
+            )
+        )
+
+    def reorder(self, *loops: Loop | Sequence[Loop]) -> Self:
+        """Put the named loops into this order, innermost first; other loops stay where they are."""
+        names = self._loops("reorder", *loops)
+        self._distinct("reorder", names)
+        return self._add(
+            Reorder(loops=names, location=user_location(), text=f"reorder({', '.join(names)})")
+        )
+
+    def fuse(self, inner: Loop, outer: Loop, fused: Loop) -> Self:
+        """Replace two directly nested loops by one."""
+        names = self._loops("fuse", inner, outer, fused)
+        self._distinct("fuse", names[:2])
+        return self._add(
+            Fuse(
+                inner=names[0],
+                outer=names[1],
+                fused=names[2],
+                location=user_location(),
+                text=f"fuse({', '.join(names)})",
+            )
+        )
+
+    def unroll(self, *loops: Loop | Sequence[Loop]) -> Self:
+        """Turn loops into space: one PE for each iteration.  Their bounds have to be constant."""
+        names = self._loops("unroll", *loops)
+        self._distinct("unroll", names)
+        return self._add(
+            Unroll(loops=names, location=user_location(), text=f"unroll({', '.join(names)})")
+        )
+
+    def isolate_producer(
+        self, operand: ImageParam | ScheduledFunc, producer: ScheduledFunc
+    ) -> Self:
+        """Move the loading of ``operand`` into ``producer``, with a channel between."""
+        return self._isolate_producers("isolate_producer", operand, (producer,))
+
+    def isolate_producer_chain(
+        self, operand: ImageParam | ScheduledFunc, *producers: ScheduledFunc
+    ) -> Self:
+        """Move the loading of ``operand`` into a chain; the first one is nearest to memory."""
+        return self._isolate_producers("isolate_producer_chain", operand, producers)
+
+    def isolate_consumer(self, consumer: ScheduledFunc) -> Self:
+        """Move the saving of the results into ``consumer``, with a channel between."""
+        return self._isolate_consumers("isolate_consumer", (consumer,))
+
+    def isolate_consumer_chain(self, *consumers: ScheduledFunc) -> Self:
+        """Move the saving of the results into a chain; the last one is nearest to memory."""
+        return self._isolate_consumers("isolate_consumer_chain", consumers)
+
+    def forward(self, operand: ImageParam | ScheduledFunc, loop: Loop) -> Self:
+        """Send ``operand`` to the boundary PEs of ``loop`` only; PEs pass it on along ``loop``.
+
+        ``operand`` is the producer Func that feeds this one, or an input.  It must not depend on
+        ``loop``, and ``loop`` has to be unrolled.
+        """
+        source = self._operand("forward", operand)
+        (name,) = self._loops("forward", loop)
+        return self._add(
+            Forward(
+                operand=source,
+                loop=name,
+                location=user_location(),
+                text=f"forward({source}, {name})",
+            )
+        )
+
+    def vload(self, *operands: ImageParam | ScheduledFunc) -> Self:
+        """Make the innermost loop the lanes of vectors and load ``operands`` as vectors along it.
+
+        If the loop is a reduction, it becomes a dot product, summed as a balanced tree: this
+        reassociates the sum.
+        """
+        if not operands:
+            raise UserError(
+                f"vload on {self.name} needs at least one operand",
+                location=user_location(),
+                expected="for example vload(A, B)",
+            )
+        names = tuple(self._operand("vload", operand) for operand in operands)
+        self._distinct("vload", names)
+        return self._add(
+            VectorLoad(operands=names, location=user_location(), text=f"vload({', '.join(names)})")
+        )
+
+    def vstore(self, function: ScheduledFunc) -> Self:
+        """Store the results of ``function`` as vectors along the innermost loop."""
+        name = self._operand("vstore", function)
+        return self._add(
+            VectorStore(function=name, location=user_location(), text=f"vstore({name})")
+        )
+
+    def reassociate(self) -> Self:
+        """Allow a rounding reduction to be computed in another order than written."""
+        return self._add(Reassociate(location=user_location(), text="reassociate()"))
+
+    def depth(self, capacity: int) -> Self:
+        """Give the channel that carries this function's results room for ``capacity`` tokens."""
+        checked = self._positive("depth", "capacity", capacity)
+        return self._add(
+            Depth(capacity=checked, location=user_location(), text=f"depth({checked})")
+        )
+
+    def _add(self, directive: Directive) -> Self:
+        if not self.written and self.isolated_from is None:
+            raise UserError(
+                f"{directive.text} on {self.name}: {self.name} is not part of a design",
+                location=directive.location,
+                expected="a Func with a definition, or one that was isolated from another Func",
+                notes=((self.location, f"Func {self.name} was made here"),),
+                hint=f"isolate it first, as in C.isolate_producer(A, {self.name})",
+            )
+        self.plan.append(directive)
+        return self
+
+    def _isolate_producers(
+        self, what: str, operand: ImageParam | ScheduledFunc, producers: tuple[ScheduledFunc, ...]
+    ) -> Self:
+        source = self._operand(what, operand)
+        names = self._partners(what, producers)
+        directive = IsolateProducer(
+            operand=source,
+            producers=names,
+            location=user_location(),
+            text=f"{what}({', '.join([source, *names])})",
+        )
+        return self._join(directive, producers)
+
+    def _isolate_consumers(self, what: str, consumers: tuple[ScheduledFunc, ...]) -> Self:
+        names = self._partners(what, consumers)
+        directive = IsolateConsumer(
+            consumers=names, location=user_location(), text=f"{what}({', '.join(names)})"
+        )
+        return self._join(directive, consumers)
+
+    def _join(self, directive: Directive, partners: tuple[ScheduledFunc, ...]) -> Self:
+        self._add(directive)
+        for partner in partners:
+            partner.isolated_from = self
+            self.isolated.append(partner)
+        return self
+
+    def _partners(self, what: str, partners: tuple[ScheduledFunc, ...]) -> tuple[str, ...]:
+        location = user_location()
+        for partner in partners:
+            self._check_partner(what, partner, location)
+        names = tuple(partner.name for partner in partners)
+        if not names:
+            raise UserError(
+                f"{what} on {self.name} needs a Func to isolate into", location=location
+            )
+        self._distinct(what, names)
+        return names
+
+    def _check_partner(self, what: str, partner: object, location: SourceLocation) -> None:
+        if not isinstance(partner, ScheduledFunc):
+            raise UserError(
+                f"{what} on {self.name} needs a Func to isolate into",
+                location=location,
+                expected='a new Func, for example Func("A_loader")',
+                given=repr(partner),
+            )
+        if partner.written:
+            raise UserError(
+                f"{what} on {self.name}: {partner.name} already has a definition",
+                location=location,
+                expected="a new Func without a definition",
+                notes=((partner.written[0].location, f"{partner.name} was defined here"),),
+            )
+        if partner.isolated_from is not None:
+            raise UserError(
+                f"{what} on {self.name}: {partner.name} was already isolated from "
+                f"{partner.isolated_from.name}",
+                location=location,
+                expected="a new Func for each isolated piece",
+            )
+
+    def _operand(self, what: str, operand: object) -> str:
+        if isinstance(operand, ImageParam | TemporalFunc):
+            return operand.name
+        raise UserError(
+            f"{what} on {self.name} needs an input or a Func",
+            location=user_location(),
+            expected="an ImageParam or a Func object",
+            given=repr(operand),
+        )
+
+    def _loops(self, what: str, *loops: object) -> tuple[str, ...]:
+        names: list[str] = []
+        for loop in loops:
+            if isinstance(loop, Var | RVar):
+                names.append(loop.name)
+            elif isinstance(loop, tuple | list) and loop:
+                names.extend(self._loops(what, *loop))
+            else:
+                raise UserError(
+                    f"{what} on {self.name} needs loops",
+                    location=user_location(),
+                    expected="Var or RDom objects",
+                    given=repr(loop),
+                    hint='loops are named by objects: ii = Var("ii")',
+                )
+        if not names:
+            raise UserError(f"{what} on {self.name} needs a loop", location=user_location())
+        return tuple(names)
+
+    def _distinct(self, what: str, names: tuple[str, ...]) -> None:
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(
+                    f"{what} on {self.name} names {name} twice",
+                    location=user_location(),
+                    expected="each name once",
+                    given=", ".join(names),
+                )
+
+    def _positive(self, what: str, role: str, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UserError(
+                f"the {role} of {what} on {self.name} has to be a positive integer",
+                location=user_location(),
+                expected="1 or more",
+                given=repr(value),
+            )
+        return value

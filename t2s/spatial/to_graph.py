@@ -1,0 +1,219 @@
+"""The last step of the front end: kernels become nodes, operands become channels.
+
+The perfect loop nests are kept as they are; what a PE does in only some iterations (start or end of
+a reduction, boundary of the array) becomes the condition of a statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Index, apply, simplify
+from t2s.core.names import NameSupply
+from t2s.core.ops import Op
+from t2s.func.ir import TemporalProgram
+from t2s.graph.graph import (
+    Channel,
+    Graph,
+    Region,
+    RegionKind,
+    ScalarParameter,
+    StreamType,
+    Tensor,
+    TensorRole,
+)
+from t2s.graph.nodes import Loop as GraphLoop
+from t2s.graph.nodes import PEArray, SpaceDimension
+from t2s.graph.verify import verify_graph
+from t2s.spatial.barrier import add_barriers
+from t2s.spatial.body import Links, build_body, lanes_of
+from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.passes.streams import axes, check_streams
+from t2s.spatial.passes.vectorize import check_complete
+
+DEFAULT_CAPACITY = 2  # a token every cycle over a latency of 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Link:
+    """One operand: the channel to be, and its two ends."""
+
+    channel: str
+    producer: Kernel
+    consumer: Kernel
+    operand: Operand
+
+
+def lower_to_graph(program: SpatialProgram) -> Graph:
+    """Build and verify the graph of a complete spatial program."""
+    check_streams(program)
+    for kernel in program.kernels:
+        check_complete(program, kernel)
+    names = NameSupply()
+    links = [
+        _Link(
+            channel=names.fresh(f"{operand.producer}_to_{kernel.name}"),
+            producer=program.kernel(operand.producer),
+            consumer=kernel,
+            operand=operand,
+        )
+        for kernel in program.kernels
+        for operand in kernel.operands
+    ]
+    channels = [_channel(link) for link in links]
+    nodes: list[PEArray] = []
+    origins = {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
+    for kernel in program.kernels:
+        ends = Links(
+            incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},
+            outgoing=tuple(k.channel for k in links if k.producer is kernel),
+            types={k.channel: _type(k) for k in links},
+        )
+        built = build_body(kernel, ends, names, origins)
+        channels += built.channels
+        nodes.append(
+            PEArray(
+                name=kernel.name,
+                role=kernel.role,
+                space=tuple(_space(loop) for loop in kernel.kind(LoopKind.UNROLLED)),
+                loops=tuple(
+                    GraphLoop(name=loop.name, minimum=loop.minimum, extent=loop.extent)
+                    for loop in kernel.kind(LoopKind.SERIAL)
+                ),
+                registers=built.registers,
+                body=built.statements,
+                region=_region(kernel),
+                location=kernel.location,
+            )
+        )
+    graph = Graph(
+        name=program.temporal.output,
+        nodes=tuple(nodes),
+        channels=tuple(channels),
+        tensors=_tensors(program.temporal),
+        parameters=tuple(
+            ScalarParameter(name=p.name, type=p.type, location=p.location)
+            for p in program.temporal.parameters
+        ),
+        regions=_regions(program),
+        location=program.temporal.function(program.temporal.output).location,
+    )
+    graph = add_barriers(graph, names)
+    verify_graph(graph)
+    return graph
+
+
+def _space(loop: Loop) -> SpaceDimension:
+    minimum, extent = _constant(loop)
+    return SpaceDimension(name=loop.name, minimum=minimum, extent=extent)
+
+
+def _constant(loop: Loop) -> tuple[int, int]:
+    if loop.constant is None:
+        raise UserError(f"the unrolled loop {loop.name} has no constant bounds")
+    return loop.constant
+
+
+def _type(link: _Link) -> StreamType:
+    lanes = lanes_of(link.producer) if link.operand.access is None else lanes_of(link.consumer)
+    scalar = link.producer.vector_loop is None or (
+        link.operand.access is None and _drains_scalars(link.producer)
+    )
+    element = link.operand.type if scalar else link.operand.type.with_lanes(lanes)
+    return StreamType(element=element)
+
+
+def _drains_scalars(kernel: Kernel) -> bool:
+    loop = kernel.vector_loop
+    return loop is not None and loop.reduction
+
+
+def _channel(link: _Link) -> Channel:
+    producer, consumer = link.producer, link.consumer
+    dimensions = axes(producer, consumer, link.operand)
+    return Channel(
+        name=link.channel,
+        stream=_type(link),
+        source=producer.name,
+        sink=consumer.name,
+        shape=tuple(_constant(loop)[1] for loop in dimensions),
+        source_index=tuple(_position(producer, loop) for loop in dimensions),
+        sink_index=tuple(_position(consumer, loop) for loop in dimensions),
+        capacity=_capacity(link, dimensions),
+        location=producer.location,
+    )
+
+
+def _position(kernel: Kernel, axis: Loop) -> Expr:
+    """The element along one axis of a channel array, over the loops of one of its ends."""
+    own = kernel.loop(axis.name)
+    same = own is not None and own.definition == axis.definition
+    value = Index(name=axis.name) if same else kernel.place(axis.definition)
+    return simplify(apply(Op.SUBTRACT, value, axis.minimum))
+
+
+def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
+    """Room for what one end sends or takes in a row while the other end needs all elements.
+
+    An end that serves the elements of a channel array one after the other, with several tokens for
+    each, would otherwise wait for PEs that wait for each other.
+    """
+    if link.producer.capacity is not None:
+        return link.producer.capacity
+    needed = DEFAULT_CAPACITY
+    served = {str(loop.definition) for loop in dimensions}
+    for kernel in (link.producer, link.consumer):
+        serial = kernel.kind(LoopKind.SERIAL)
+        for position, loop in enumerate(serial):
+            if str(loop.definition) not in served:
+                continue
+            burst = 1
+            for inner in serial[position + 1 :]:
+                if str(inner.definition) not in served and inner.constant is not None:
+                    burst *= inner.constant[1]
+            needed = max(needed, burst + 1 if burst > 1 else 1)
+    return needed
+
+
+def _region(kernel: Kernel) -> str | None:
+    path = [loop.name for loop in kernel.kind(LoopKind.SERIAL)]
+    return "/".join(path) or None
+
+
+def _regions(program: SpatialProgram) -> tuple[Region, ...]:
+    """The tree of serial loop nests: nodes with a common prefix of loops share those levels."""
+    regions: dict[str, Region] = {}
+    for kernel in program.kernels:
+        path = [loop.name for loop in kernel.kind(LoopKind.SERIAL)]
+        for depth in range(1, len(path) + 1):
+            name = "/".join(path[:depth])
+            regions.setdefault(
+                name,
+                Region(
+                    name=name,
+                    index=path[depth - 1],
+                    kind=RegionKind.RANGE,
+                    parent="/".join(path[: depth - 1]) or None,
+                ),
+            )
+    return tuple(regions.values())
+
+
+def _tensors(program: TemporalProgram) -> tuple[Tensor, ...]:
+    inputs = tuple(
+        Tensor(name=i.name, type=i.type, shape=i.shape, role=TensorRole.INPUT, location=i.location)
+        for i in program.inputs
+    )
+    stored = tuple(
+        Tensor(
+            name=function.name,
+            type=function.type,
+            shape=function.shape,
+            role=TensorRole.OUTPUT if function.name == program.output else TensorRole.INTERMEDIATE,
+            location=function.location,
+        )
+        for function in program.functions
+        if function.updates or function.name == program.output
+    )
+    return inputs + stored
