@@ -1,0 +1,62 @@
+"""t2s: write the mathematics once, say where it lives in space and time, get exact cycles.
+
+An embedded language, compiler and cycle simulator for spatial hardware.  See the README for a
+20-line program, ``docs/architecture.md`` for how the parts fit together.
+"""
+
+from t2s.core.errors import InternalError, T2SError, UnsupportedError, UserError
+from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
+from t2s.driver import (
+    Func,
+    cycles,
+    emit,
+    emulate,
+    funcs,
+    interpret,
+    lower,
+    print_loop_nest,
+    simulate,
+)
+from t2s.func.expression import absolute as abs
+from t2s.func.expression import cast, exp, select, sqrt
+from t2s.func.expression import maximum as max
+from t2s.func.expression import minimum as min
+from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
+from t2s.graph.graph import Graph
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BFloat",
+    "Bool",
+    "Float",
+    "Func",
+    "Graph",
+    "ImageParam",
+    "Int",
+    "InternalError",
+    "Param",
+    "RDom",
+    "T2SError",
+    "Type",
+    "UInt",
+    "UnsupportedError",
+    "UserError",
+    "Var",
+    "abs",
+    "cast",
+    "cycles",
+    "emit",
+    "emulate",
+    "exp",
+    "funcs",
+    "interpret",
+    "lower",
+    "max",
+    "min",
+    "print_loop_nest",
+    "select",
+    "simulate",
+    "sqrt",
+    "variables",
+]

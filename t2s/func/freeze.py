@@ -59,7 +59,7 @@ def freeze(output: AnyFunc, constants: Mapping[str, int] | None = None) -> Tempo
     ``constants`` gives values to integer ``Param`` objects by name; those used in bounds must be
     given.  Raises ``UserError``.
     """
-    functions = _in_dependence_order(output)
+    functions = in_dependence_order(output)
     everything: dict[str, Symbol] = {}
     for func in functions:
         for written in func.written:
@@ -107,7 +107,7 @@ def _all_symbols(symbols: Symbols) -> dict[str, Symbol]:
     return result
 
 
-def _in_dependence_order(output: AnyFunc) -> list[AnyFunc]:
+def in_dependence_order(output: AnyFunc) -> list[AnyFunc]:
     """All functions that ``output`` needs, producers first."""
     order: list[AnyFunc] = []
     active: list[AnyFunc] = []

@@ -1,0 +1,96 @@
+"""The loop nest as the user scheduled it: what each function does, and why each loop is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from t2s.core.expr import Expr, Local, apply, const, simplify
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.core.walk import Term, rewrite
+from t2s.graph.nodes import Role
+from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.reduction_form import PREVIOUS
+
+_REASON_COLUMN = 44
+
+
+def print_loop_nest(program: SpatialProgram) -> str:
+    """Text of all loop nests, producers first.
+
+    ``parallel`` loops are space (one PE for each iteration), ``vector`` loops are the lanes of one
+    operation, all others run in time.  Comments say which directive made a loop.
+    """
+    return "\n\n".join("\n".join(_kernel(program, kernel)) for kernel in program.kernels) + "\n"
+
+
+def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
+    space = kernel.kind(LoopKind.UNROLLED)
+    count = 1
+    for loop in space:
+        count *= loop.constant[1] if loop.constant is not None else 1
+    pes = f"{count} PE{'s' if count != 1 else ''}"
+    yield f"{kernel.name}: {kernel.role.value}, {pes}"
+    depth = 1
+    ordered = [
+        *(("parallel", loop) for loop in space),
+        *(("for", loop) for loop in kernel.kind(LoopKind.SERIAL)),
+        *(("vector", loop) for loop in kernel.kind(LoopKind.VECTOR)),
+    ]
+    for keyword, loop in ordered:
+        text = f"{'  ' * depth}{keyword} {loop.name} in {_range(loop)}:"
+        yield f"{text:<{_REASON_COLUMN}}  # {loop.reason}"
+        depth += 1
+    for line in _actions(program, kernel):
+        yield "  " * depth + line
+
+
+def _range(loop: Loop) -> str:
+    end = simplify(apply(Op.SUBTRACT, apply(Op.ADD, loop.minimum, loop.extent), const(1)))
+    return f"{show(loop.minimum)}..{show(end)}"
+
+
+def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
+    for operand in kernel.operands:
+        yield _receive(kernel, operand)
+    value = show(_readable(kernel, kernel.value))
+    if kernel.store is not None and kernel.role is Role.STORE:
+        indices = ", ".join(show(kernel.place(index)) for index in kernel.store.indices)
+        yield f"{kernel.store.tensor}[{indices}] = {value}"
+        return
+    target = kernel.function if kernel.role is Role.COMPUTE else ""
+    if kernel.initial is not None:
+        start = show(_readable(kernel, kernel.initial))
+        yield f"{target} = {value}, starting from {start}"
+        value = f"{target} when final"
+    elif target:
+        yield f"{target} = {value}"
+        value = target
+    for consumer in program.kernels:
+        if any(operand.producer == kernel.name for operand in consumer.operands):
+            guard = (
+                "" if kernel.condition is None else f" if {show(kernel.place(kernel.condition))}"
+            )
+            yield f"send {value} to {consumer.name}{guard}"
+
+
+def _receive(kernel: Kernel, operand: Operand) -> str:
+    text = f"{operand.name} = receive from {operand.producer}"
+    if operand.forwards:
+        text += ", passed on along " + ", then ".join(operand.forwards)
+    if operand.at_start:
+        text += ", at the start of the reduction"
+    if operand.condition is not None:
+        text += f", if {show(kernel.place(operand.condition))}"
+    return text
+
+
+def _readable(kernel: Kernel, expr: Expr) -> Expr:
+    """The value over the loops, with the partial result under the function's name."""
+
+    def rule(node: Term) -> Term | None:
+        if isinstance(node, Local) and node.name == PREVIOUS:
+            return Local(name=kernel.function, type=node.type)
+        return None
+
+    return rewrite(kernel.place(expr), rule)
