@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from t2s.core.expr import Expr, Local
+from t2s.core.expr import Broadcast, Expr, Local
 from t2s.core.walk import children
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.nodes import PEArray, Register
@@ -36,7 +36,9 @@ def _path(expr: Expr, start: dict[str, int | None], latency_of: LatencyOf) -> in
         return start.get(expr.name)
     reached = [_path(cast(Expr, child), start, latency_of) for child in children(expr)]
     longest = max((value for value in reached if value is not None), default=None)
-    return None if longest is None else longest + latency_of(expr)
+    if longest is None or isinstance(expr, Broadcast):
+        return longest
+    return longest + latency_of(expr)
 
 
 def datapath_latencies(node: PEArray, latency_of: LatencyOf, load_latency: int) -> dict[str, int]:

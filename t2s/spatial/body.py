@@ -240,7 +240,7 @@ def _load(builder: _Builder) -> None:
         simplify(apply(Op.SUBTRACT, builder.place(index), const(low)))
         for index, low in zip(read.indices, origin, strict=True)
     )
-    target = builder.locals.fresh(read.source)
+    target = builder.locals.fresh(f"{read.source}_element")
     builder.statements.append(
         Load(target=target, tensor=read.source, indices=indices, type=type, condition=condition)
     )

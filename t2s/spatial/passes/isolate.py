@@ -227,7 +227,7 @@ def consumer_of(kernel: Kernel, name: str) -> Kernel:
     narrowed = kernel.without(reductions)
     domain = tuple(d for d in kernel.domain if not d.reduction)
     names = {dimension.name for dimension in domain}
-    local = Local(name=kernel.function, type=kernel.value.type)
+    local = Local(name=f"{kernel.function}_result", type=kernel.value.type)
     return replace(
         narrowed,
         name=name,
@@ -236,7 +236,7 @@ def consumer_of(kernel: Kernel, name: str) -> Kernel:
         variables=tuple((n, expr) for n, expr in narrowed.variables if n in names),
         operands=(
             Operand(
-                name=kernel.function,
+                name=local.name,
                 source=kernel.function,
                 producer=kernel.name,
                 type=kernel.value.type,

@@ -24,6 +24,7 @@ from t2s.core.walk import Term, children
 from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, VectorLoad, VectorStore
+from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.isolate import is_pure_vector, varies
 from t2s.spatial.passes.lookup import constant_bounds
@@ -34,9 +35,12 @@ def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialP
     """Turn the innermost serial loop into lanes and mark the operands."""
     kernel = program.kernel(name)
     _require_compute(kernel, directive)
-    sources = {g.read.source for g in guarded_reads(kernel.value)}
-    sources |= {g.read.source for g in guarded_reads(kernel.initial)} if kernel.initial else set()
-    sources |= {s for o in kernel.operands for s in (o.source, o.producer)}
+    sources = _sources(kernel)
+    if not sources.issuperset(directive.operands):
+        kept = frozenset(directive.operands)
+        program = program.with_kernel(inline_functions(program.temporal, kernel, kept))
+        kernel = program.kernel(name)
+        sources = _sources(kernel)
     for operand in directive.operands:
         if operand not in sources:
             raise UserError(
@@ -51,6 +55,12 @@ def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialP
     program = program.with_kernel(replace(kernel, vector_operands=marked))
     check_lanes(program.kernel(name), directive)
     return program
+
+
+def _sources(kernel: Kernel) -> set[str]:
+    """Everything that can be named in ``vload``: inputs, Funcs, and producers of operands."""
+    sources = {guarded.read.source for guarded in _all_reads(kernel)}
+    return sources | {s for o in kernel.operands for s in (o.source, o.producer)}
 
 
 def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> SpatialProgram:

@@ -1,0 +1,167 @@
+"""The ``t2s`` command: run a design file from its definition to cycles and OpenCL.
+
+A design file is a Python file that defines Funcs at module level, such as
+``examples/gemm/gemm.py``.  ``t2s run FILE`` runs the output Func: the one that no other Func reads.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+import t2s
+from t2s.core.errors import T2SError, UserError
+from t2s.core.types import Type
+from t2s.func.freeze import in_dependence_order
+from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.printer import summarize_graph
+
+app = typer.Typer(add_completion=False, help="Compile and simulate designs for spatial hardware.")
+
+# largest difference to numpy, relative to the largest element, that counts as a match
+TOLERANCE = {16: 2e-2, 32: 1e-5, 64: 1e-13}
+
+
+@app.callback()
+def _command() -> None:
+    """Compile and simulate designs for spatial hardware."""
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="a Python file that defines Funcs")],
+    func: Annotated[str | None, typer.Option(help="the Func to run, if there are several")] = None,
+    device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "arria10",
+    engine: Annotated[str, typer.Option(help="native or python")] = "native",
+    out: Annotated[Path | None, typer.Option(help="folder for the OpenCL")] = None,
+    emulate: Annotated[bool, typer.Option(help="also run the OpenCL on the emulator")] = False,
+    seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
+) -> None:
+    """Print loop nest, graph, cycles, utilisation and stalls; check against numpy; write OpenCL."""
+    console = Console(highlight=False)
+    try:
+        _run(console, file, func, device, engine, out, emulate, seed)
+    except T2SError as error:
+        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {escape(str(error))}")
+        raise typer.Exit(code=1) from None
+
+
+def _run(
+    console: Console,
+    file: Path,
+    func: str | None,
+    device: str,
+    engine: str,
+    out: Path | None,
+    emulate: bool,
+    seed: int,
+) -> None:
+    design = find_design(file, func)
+    _section(console, "loop nest")
+    console.out(t2s.print_loop_nest(design).rstrip())
+    graph = t2s.lower(design)
+    _section(console, "graph")
+    console.out(summarize_graph(graph).rstrip())
+    inputs = random_inputs(graph, seed)
+    result = t2s.simulate(graph, inputs, device=device, engine=engine)
+    _section(console, "simulation")
+    console.out(str(result).rstrip())
+    expected = t2s.interpret(design, inputs)
+    console.out("\n" + compare("simulator", result.outputs[design.name], expected))
+    folder = out if out is not None else Path("build") / design.name
+    for path in t2s.emit(graph, "opencl_fpga", folder):
+        console.out(f"wrote {path}")
+    if emulate:
+        outputs = t2s.emulate(graph, inputs)
+        console.out(compare("emulator", outputs[design.name], expected))
+
+
+def _section(console: Console, title: str) -> None:
+    console.print()
+    console.rule(title, align="left")
+
+
+def find_design(file: Path, name: str | None) -> t2s.Func:
+    """Execute a design file and return the Func to run.
+
+    Raises ``UserError`` if the file is missing or defines no Func, or several outputs.
+    """
+    if not file.is_file():
+        raise UserError(f"there is no file {file}", hint="give the path of a Python file")
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        values = runpy.run_path(str(file), run_name="t2s_design")
+    finally:
+        sys.path.pop(0)
+    defined = {f.name: f for f in values.values() if isinstance(f, t2s.Func) and f.written}
+    if name is not None:
+        if name not in defined:
+            raise UserError(
+                f"{file} defines no Func {name}",
+                expected=", ".join(sorted(defined)) or "a Func at module level",
+                given=name,
+            )
+        return defined[name]
+    read = {
+        other.name
+        for func in defined.values()
+        for other in in_dependence_order(func)
+        if other is not func
+    }
+    outputs = sorted(defined.keys() - read)
+    if len(outputs) != 1:
+        raise UserError(
+            f"{file} defines {len(outputs)} Funcs that could be run",
+            expected="one Func that no other Func reads",
+            given=", ".join(outputs) or "no Func with a definition at module level",
+            hint="choose one with --func",
+        )
+    return defined[outputs[0]]
+
+
+def random_inputs(graph: Graph, seed: int) -> dict[str, Any]:
+    """Random inputs for a graph: floats in [0, 1), small integers, random bools."""
+    generator = np.random.default_rng(seed)
+    tensors = [tensor for tensor in graph.tensors if tensor.role is TensorRole.INPUT]
+    inputs = {t.name: _random(generator, t.type, t.shape) for t in tensors}
+    scalars = {p.name: _random(generator, p.type, ())[()] for p in graph.parameters}
+    return {**inputs, **scalars}
+
+
+def _random(generator: np.random.Generator, type: Type, shape: tuple[int, ...]) -> Any:
+    if type.is_float:
+        return np.asarray(generator.random(shape)).astype(type.numpy)
+    return np.asarray(generator.integers(0, 2 if type.is_bool else 10, shape)).astype(type.numpy)
+
+
+def compare(what: str, given: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str:
+    """One line: whether an output matches numpy, exactly or within the tolerance of its type.
+
+    Raises ``T2SError`` if it does not.
+    """
+    if np.array_equal(given, expected):
+        return f"{what}: matches numpy exactly"
+    if expected.dtype.kind in "iub":
+        raise T2SError(f"{what}: does not match numpy")
+    wide, reference = given.astype(np.float64), expected.astype(np.float64)
+    scale = float(np.max(np.abs(reference))) or 1.0
+    difference = float(np.max(np.abs(wide - reference))) / scale
+    allowed = TOLERANCE[expected.dtype.itemsize * 8]
+    if not difference <= allowed:
+        raise T2SError(f"{what}: differs from numpy by {difference:.1e}, allowed {allowed:.0e}")
+    return (
+        f"{what}: matches numpy (largest difference {difference:.1e} of the largest element, "
+        f"allowed {allowed:.0e})"
+    )
+
+
+def main() -> None:
+    """The entry point of the command."""
+    app()

@@ -1,0 +1,49 @@
+"""A picture of a graph in the DOT language of Graphviz."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.nodes import PEArray, Role
+from t2s.graph.printer import show_loops, show_space, show_stream
+
+_SHAPES: Mapping[Role, str] = MappingProxyType(
+    {Role.COMPUTE: "box", Role.RELAY: "ellipse", Role.LOAD: "invhouse", Role.STORE: "house"}
+)
+
+
+def graph_to_dot(graph: Graph) -> str:
+    """One shape per node (by role) and one edge per channel, labelled; render with ``dot -Tsvg``.
+
+    A label shows a node's name, role, space domain and loops, and a channel's name, element type,
+    array shape and depth.
+    """
+    lines = [f"digraph {_quoted(graph.name)} {{", "  rankdir=LR;"]
+    lines += [_node_line(node) for node in graph.nodes]
+    lines += [_edge_line(channel) for channel in graph.channels]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _node_line(node: PEArray) -> str:
+    label = [node.name, node.role.value]
+    if node.space:
+        label.append(f"space {show_space(node)}")
+    if node.loops:
+        label.append(f"loops {show_loops(node)}")
+    return f"  {_quoted(node.name)} [shape={_SHAPES[node.role]}, label={_quoted(*label)}];"
+
+
+def _edge_line(channel: Channel) -> str:
+    array = f" {list(channel.shape)}" if channel.shape else ""
+    label = _quoted(
+        channel.name, f"{show_stream(channel.stream)}{array}", f"depth {channel.capacity}"
+    )
+    return f"  {_quoted(channel.source)} -> {_quoted(channel.sink)} [label={label}];"
+
+
+def _quoted(*lines: str) -> str:
+    """A quoted DOT string of one or more lines; every character of ``lines`` is shown as it is."""
+    escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + "\\n".join(escaped) + '"'

@@ -1,0 +1,197 @@
+"""Text of graphs: ``print_graph`` says everything, ``summarize_graph`` is a table for users.
+
+Both are stable: the text depends on the graph alone, in the graph's own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from t2s.core.expr import Const, Expr, apply, simplify
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.graph.body import (
+    Let,
+    Load,
+    Receive,
+    RegisterRead,
+    RegisterWrite,
+    Send,
+    Statement,
+    Store,
+)
+from t2s.graph.graph import Channel, Graph, StreamKind, StreamType
+from t2s.graph.nodes import Loop, PEArray, Role
+
+_UNKNOWN = "varies"
+
+
+def print_graph(graph: Graph) -> str:
+    """The whole graph as text, one line per thing; source locations are left out."""
+    lines = [f"graph {graph.name}"]
+    lines += [f"  {t.role.value} {t.name}: {t.type}{list(t.shape)}" for t in graph.tensors]
+    lines += [f"  parameter {item.name}: {item.type}" for item in graph.parameters]
+    for region in graph.regions:
+        inside = "" if region.parent is None else f" in {region.parent}"
+        lines.append(f"  region {region.name}: {region.kind.value} {region.index}{inside}")
+    for node in graph.nodes:
+        lines += ["", *(f"  {line}" for line in _node_lines(node))]
+    if graph.channels:
+        lines.append("")
+    for channel in graph.channels:
+        lines += [f"  {line}" for line in _channel_lines(channel)]
+    return "\n".join(lines) + "\n"
+
+
+def show_statement(statement: Statement) -> str:
+    """One line for a statement of a body, in Python's syntax."""
+    match statement:
+        case Receive(target=target, channel=channel, type=type, condition=condition):
+            return f"{target}: {type} = receive({channel}){_when(condition)}"
+        case Send(channel=channel, value=value, condition=condition):
+            return f"send({channel}, {show(value)}){_when(condition)}"
+        case Let(target=target, value=value):
+            return f"{target}: {value.type} = {show(value)}"
+        case Load(target=target, tensor=tensor, indices=indices, type=type, condition=condition):
+            return f"{target}: {type} = load({tensor}{_brackets(indices)}){_when(condition)}"
+        case Store(tensor=tensor, indices=indices, value=value, condition=condition):
+            return f"store({tensor}{_brackets(indices)}, {show(value)}){_when(condition)}"
+        case RegisterRead(target=target, register=register, indices=indices, type=type):
+            return f"{target}: {type} = {register}{_brackets(indices)}"
+        case RegisterWrite(register=register, indices=indices, value=value, condition=condition):
+            return f"{register}{_brackets(indices)} = {show(value)}{_when(condition)}"
+    raise TypeError(f"cannot print {statement!r}")
+
+
+def summarize_graph(graph: Graph) -> str:
+    """A compact table of the nodes and channels of a design, with totals."""
+    nodes = [_node_row(node) for node in graph.nodes]
+    channels = [
+        (
+            channel.name,
+            f"{channel.source} -> {channel.sink}",
+            str(channel.element_count),
+            show_stream(channel.stream),
+            str(channel.capacity),
+        )
+        for channel in graph.channels
+    ]
+    lines = [f"{graph.name}: {_totals(graph)}", ""]
+    lines += _table(("node", "role", "PEs", "loops", "firings per PE"), nodes, right=(2, 4))
+    if channels:
+        header = ("channel", "from -> to", "elements", "type", "depth")
+        lines += ["", *_table(header, channels, right=(2, 4))]
+    return "\n".join(lines) + "\n"
+
+
+def show_stream(stream: StreamType) -> str:
+    """The tokens of a channel: the element type, and what differs from a dense stream of values."""
+    text = str(stream.element)
+    if stream.kind is not StreamKind.VALUE:
+        text = f"{stream.kind.value} {text}"
+    return f"{text} nesting {stream.nesting}" if stream.nesting else text
+
+
+def show_loops(node: PEArray) -> str:
+    """The loop nest of a node on one line, outermost first: ``k: 16, j: i + 1``."""
+    return ", ".join(f"{loop.name}: {show(loop.extent)}" for loop in node.loops)
+
+
+def show_space(node: PEArray) -> str:
+    """The space domain of a node: ``[ii: 8, jj: 8]``; a minimum other than 0 is shown as well."""
+    dimensions = [
+        f"{d.name}: {d.extent}" + (f" from {d.minimum}" if d.minimum else "") for d in node.space
+    ]
+    return f"[{', '.join(dimensions)}]"
+
+
+def firings_per_pe(node: PEArray) -> int | None:
+    """How often each PE fires, or ``None`` where a loop bound is not a constant."""
+    count = 1
+    for loop in node.loops:
+        extent = simplify(loop.extent)
+        if not isinstance(extent, Const):
+            return None
+        count *= max(0, int(extent.value))
+    return count
+
+
+def _node_lines(node: PEArray) -> Iterator[str]:
+    region = "" if node.region is None else f", region {node.region}"
+    space = f" space {show_space(node)}" if node.space else ""
+    yield f"{node.role.value} {node.name}{space}{region}"
+    for register in node.registers:
+        shape = list(register.shape) if register.shape else ""
+        yield f"  register {register.name}: {register.type}{shape}, distance {register.distance}"
+    for depth, loop in enumerate(node.loops, start=1):
+        yield f"{'  ' * depth}for {loop.name} in {_range(loop)}:"
+    indent = "  " * (len(node.loops) + 1)
+    yield from (indent + show_statement(statement) for statement in node.body)
+
+
+def _channel_lines(channel: Channel) -> Iterator[str]:
+    shape = list(channel.shape) if channel.shape else ""
+    yield f"channel {channel.name}{shape}: {show_stream(channel.stream)}"
+    source = f"{channel.source} at {_brackets(channel.source_index)}"
+    sink = f"{channel.sink} at {_brackets(channel.sink_index)}"
+    yield f"  {source} -> {sink}" if channel.shape else f"  {channel.source} -> {channel.sink}"
+    yield f"  capacity {channel.capacity}, latency {channel.latency}"
+
+
+def _range(loop: Loop) -> str:
+    minimum = simplify(loop.minimum)
+    if isinstance(minimum, Const) and minimum.value == 0:
+        return f"range({show(loop.extent)})"
+    return f"range({show(minimum)}, {show(simplify(apply(Op.ADD, minimum, loop.extent)))})"
+
+
+def _brackets(indices: tuple[Expr, ...]) -> str:
+    return f"[{', '.join(show(index) for index in indices)}]" if indices else ""
+
+
+def _when(condition: Expr | None) -> str:
+    return "" if condition is None else f" if {show(condition)}"
+
+
+def _node_row(node: PEArray) -> tuple[str, ...]:
+    firings = firings_per_pe(node)
+    return (
+        node.name,
+        node.role.value,
+        str(node.pe_count),
+        show_loops(node),
+        _UNKNOWN if firings is None else f"{firings:,}",
+    )
+
+
+def _totals(graph: Graph) -> str:
+    compute = sum(node.pe_count for node in graph.nodes if node.role is Role.COMPUTE)
+    channels = sum(channel.element_count for channel in graph.channels)
+    storage = sum(
+        channel.element_count * channel.capacity * channel.stream.element.bytes
+        for channel in graph.channels
+    )
+    registers = sum(
+        node.pe_count * prod(register.shape) * register.type.bytes
+        for node in graph.nodes
+        for register in node.registers
+    )
+    return (
+        f"{sum(node.pe_count for node in graph.nodes)} PEs ({compute} compute) in"
+        f" {len(graph.nodes)} nodes, {channels} FIFOs in {len(graph.channels)} channels,"
+        f" {storage:,} bytes of FIFO, {registers:,} bytes of register"
+    )
+
+
+def _table(
+    header: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: tuple[int, ...]
+) -> Iterator[str]:
+    """Columns padded to their widest cell; those in ``right`` are aligned to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        cells = (
+            cell.rjust(width) if position in right else cell.ljust(width)
+            for position, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()

@@ -1,0 +1,276 @@
+"""The rules that every graph obeys, checked before anything reads it.
+
+``verify_graph`` runs after lowering and around every rewriting of a graph.  The first broken rule
+is raised as a ``GraphError`` that names the node, channel or tensor, shows the user's line that
+made it, and says what was expected and what was given.
+
+The rules, in the order they are checked: names are unique; regions form a tree; tensors,
+parameters, channels and registers have proper types and extents; loop bounds depend on what lies
+outside them; bodies are well typed, bind locals before their use and keep control static; load
+and store units have exactly one access; every channel has one ``Send`` in its source and one
+``Receive`` in its sink, and index maps of its rank.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from t2s.core.expr import Expr
+from t2s.core.types import Type
+from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Store
+from t2s.graph.graph import Channel, Graph, ScalarParameter, Tensor
+from t2s.graph.nodes import PEArray, Register, Role
+from t2s.graph.verify_body import BodyVerifier
+from t2s.graph.verify_expr import (
+    GraphError,
+    Scope,
+    Subject,
+    one_of,
+    spell,
+    verify_index,
+    verify_indices,
+)
+
+__all__ = ["GraphError", "verify_graph"]
+
+
+def verify_graph(graph: Graph) -> None:
+    """Raise ``GraphError`` at the first rule that ``graph`` breaks; see the module's docstring."""
+    _verify_names("node", graph.nodes)
+    _verify_names("channel", graph.channels)
+    _verify_names("tensor", graph.tensors)
+    _verify_names("parameter", graph.parameters)
+    _verify_regions(graph)
+    for tensor in graph.tensors:
+        subject = Subject.of("tensor", tensor)
+        _verify_scalar_type(subject, tensor.type)
+        _verify_extents(subject, tensor.shape)
+    for parameter in graph.parameters:
+        _verify_scalar_type(Subject.of("parameter", parameter), parameter.type)
+    for channel in graph.channels:
+        _verify_fifos(channel)
+    for node in graph.nodes:
+        _verify_node(graph, node)
+    for channel in graph.channels:
+        _verify_end(graph, channel, Send, channel.source, channel.source_index)
+        _verify_end(graph, channel, Receive, channel.sink, channel.sink_index)
+
+
+def _verify_names(kind: str, items: Iterable[PEArray | Channel | Tensor | ScalarParameter]) -> None:
+    first: dict[str, PEArray | Channel | Tensor | ScalarParameter] = {}
+    for item in items:
+        if item.name in first:
+            raise Subject.of(kind, item).error(
+                f"the name is taken by another {kind}",
+                expected=f"every {kind} of a graph to have a name of its own",
+                given=f"two {kind}s named {item.name!r}",
+                hint="take fresh names from a NameSupply",
+                notes=[(first[item.name].location, f"the first {kind} of that name is made here")],
+            )
+        first[item.name] = item
+
+
+def _verify_node_names(graph: Graph, node: PEArray, subject: Subject) -> None:
+    """Indices, locals, registers and parameters share one name space: that of a PE's variables."""
+    uses = [(parameter.name, "a parameter") for parameter in graph.parameters]
+    uses += [(dimension.name, "a space dimension") for dimension in node.space]
+    uses += [(loop.name, "a loop") for loop in node.loops]
+    uses += [(register.name, "a register") for register in node.registers]
+    for statement in node.body:
+        match statement:
+            case Receive() | Let() | Load() | RegisterRead():
+                uses.append((statement.target, "a local"))
+    first: dict[str, str] = {}
+    for name, use in uses:
+        if name in first:
+            raise subject.error(
+                f"the name {name!r} is used twice",
+                expected="distinct names for space dimensions, loops, registers, locals and "
+                "the graph's parameters",
+                given=f"{first[name]} and {use} named {name!r}",
+                hint="take fresh names from a NameSupply",
+            )
+        first[name] = use
+
+
+def _verify_regions(graph: Graph) -> None:
+    for name, count in Counter(region.name for region in graph.regions).items():
+        if count > 1:
+            raise Subject(text=f"region {name!r}", location=graph.location).error(
+                "the name is taken by another region",
+                expected="every region of a graph to have a name of its own",
+                given=f"{count} regions named {name!r}",
+            )
+    parents = {region.name: region.parent for region in graph.regions}
+    for region in graph.regions:
+        subject = Subject(text=f"region {region.name!r}", location=graph.location)
+        path, parent = [region.name], region.parent
+        while parent is not None:
+            if parent not in parents:
+                raise subject.error(
+                    "the parent region does not exist",
+                    expected=one_of(parents),
+                    given=repr(parent),
+                )
+            path.append(parent)
+            if parent in path[:-1]:
+                raise subject.error(
+                    "the region lies inside itself",
+                    expected="parents that lead to an outermost region",
+                    given=" in ".join(path),
+                )
+            parent = parents[parent]
+
+
+def _verify_extents(subject: Subject, shape: tuple[int, ...], what: str = "the shape") -> None:
+    if any(extent < 1 for extent in shape):
+        raise subject.error(
+            f"{what} has an extent below 1", expected="extents of at least 1", given=str(shape)
+        )
+
+
+def _verify_strong(subject: Subject, type: Type) -> None:
+    if type.weak:
+        raise subject.error(
+            "the type is weak",
+            expected="a type with a fixed width",
+            given=spell(type),
+            hint=f"Type.strengthened() gives {type}",
+        )
+
+
+def _verify_scalar_type(subject: Subject, type: Type) -> None:
+    _verify_strong(subject, type)
+    if type.lanes != 1:
+        raise subject.error(
+            "the type is a vector",
+            expected=f"the type of one element, {type.scalar}",
+            given=str(type),
+            hint="vectors are loaded and stored as several contiguous elements",
+        )
+
+
+def _verify_node(graph: Graph, node: PEArray) -> None:
+    subject = Subject.of("node", node)
+    _verify_node_names(graph, node, subject)
+    _verify_extents(subject, tuple(d.extent for d in node.space), "the space domain")
+    scope = _static_scope(graph, node, subject, loops=0)
+    for loop in node.loops:
+        for what, bound in (("minimum", loop.minimum), ("extent", loop.extent)):
+            verify_index(bound, scope, f"the {what} of loop {loop.name!r}")
+        scope = replace(scope, indices=scope.indices | {loop.name})
+    for register in node.registers:
+        _verify_register(subject, register)
+    if node.region is not None and all(node.region != region.name for region in graph.regions):
+        raise subject.error(
+            "the region does not exist",
+            expected=one_of(region.name for region in graph.regions),
+            given=repr(node.region),
+        )
+    _verify_role(node, subject)
+    body = BodyVerifier(graph=graph, node=node, static=scope)
+    for statement in node.body:
+        body.verify(statement)
+
+
+def _static_scope(graph: Graph, node: PEArray, subject: Subject, *, loops: int) -> Scope:
+    """What static expressions of a node may use: space, parameters and its outermost loops."""
+    space = frozenset(dimension.name for dimension in node.space)
+    return Scope(
+        subject=subject,
+        indices=space | {loop.name for loop in node.loops[:loops]},
+        parameters={parameter.name: parameter.type for parameter in graph.parameters},
+    )
+
+
+def _verify_register(subject: Subject, register: Register) -> None:
+    own = Subject(
+        text=f"register {register.name!r} of {subject.text}",
+        location=register.location or subject.location,
+    )
+    _verify_strong(own, register.type)
+    _verify_extents(own, register.shape)
+    if register.distance < 1:
+        raise own.error(
+            "the distance is below 1",
+            expected="at least one firing between a write and the next read",
+            given=str(register.distance),
+        )
+
+
+def _verify_role(node: PEArray, subject: Subject) -> None:
+    """A load unit loads once per firing, a store unit stores once, and nobody else does either."""
+    for kind, role in ((Load, Role.LOAD), (Store, Role.STORE)):
+        count = sum(isinstance(statement, kind) for statement in node.body)
+        wanted = 1 if node.role is role else 0
+        if count != wanted:
+            raise subject.error(
+                f"a node of role {node.role.value} has the wrong number of {kind.__name__}"
+                " statements",
+                expected=f"exactly {wanted}" if wanted else "none",
+                given=str(count),
+                hint=f"give every {kind.__name__} a {role.value} node of its own",
+            )
+
+
+def _verify_fifos(channel: Channel) -> None:
+    subject = Subject.of("channel", channel)
+    _verify_strong(subject, channel.stream.element)
+    _verify_extents(subject, channel.shape)
+    for what, value, least in (
+        ("capacity", channel.capacity, 1),
+        ("latency", channel.latency, 1),
+        ("nesting", channel.stream.nesting, 0),
+    ):
+        if value < least:
+            raise subject.error(
+                f"the {what} is below {least}",
+                expected=f"a {what} of at least {least}",
+                given=str(value),
+            )
+
+
+def _verify_end(
+    graph: Graph,
+    channel: Channel,
+    kind: type[Send] | type[Receive],
+    end: str,
+    index: tuple[Expr, ...],
+) -> None:
+    """One end of a channel: its node exists, uses it exactly once, and nobody else does."""
+    subject = Subject.of("channel", channel)
+    side, verb = ("source", "sends to") if kind is Send else ("sink", "receives from")
+    users = [
+        node
+        for node in graph.nodes
+        for statement in node.body
+        if isinstance(statement, kind) and statement.channel == channel.name
+    ]
+    by_name = {node.name: node for node in graph.nodes}
+    if end not in by_name:
+        raise subject.error(
+            f"the {side} node does not exist", expected=one_of(by_name), given=repr(end)
+        )
+    for user in users:
+        if user.name != end:
+            raise subject.error(
+                f"node {user.name!r} {verb} it but is not its {side}",
+                expected=f"{kind.__name__} statements in node {end!r} only",
+                given=f"a {kind.__name__} in node {user.name!r}",
+                hint="give every pair of nodes a channel of its own",
+                notes=[(user.location, f"node {user.name!r} is made here")],
+            )
+    if len(users) != 1:
+        raise subject.error(
+            f"its {side} node {end!r} does not use it exactly once",
+            expected=f"one {kind.__name__} statement",
+            given=str(len(users)),
+            hint=f"merge the {kind.__name__} statements under one condition"
+            if users
+            else f"remove the channel, or add a {kind.__name__}",
+            notes=[(by_name[end].location, f"node {end!r} is made here")],
+        )
+    scope = _static_scope(graph, by_name[end], subject, loops=len(by_name[end].loops))
+    verify_indices(index, len(channel.shape), scope, f"the {side} index")

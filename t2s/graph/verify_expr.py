@@ -1,0 +1,280 @@
+"""The rules of expressions in a graph: names in scope, operators well typed, control static.
+
+``verify_graph`` and ``BodyVerifier`` call ``verify_expr`` and ``verify_indices`` with the names
+that are in scope; a broken rule is raised as a ``GraphError`` about their ``Subject``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from t2s.core.errors import UserError
+from t2s.core.expr import (
+    Apply,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Local,
+    Parameter,
+    Read,
+    ReduceLanes,
+    Select,
+)
+from t2s.core.location import SourceLocation
+from t2s.core.ops import OPERATORS, accepts, result_type
+from t2s.core.printer import show
+from t2s.core.types import BOOL, INT32, Kind, Type
+from t2s.core.walk import Term, walk
+from t2s.graph.graph import Channel, ScalarParameter, Tensor
+from t2s.graph.nodes import PEArray
+
+
+class GraphError(UserError):
+    """A graph that breaks a rule of ``verify_graph``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What an error is about: how the message names it, and the user's line that made it."""
+
+    text: str
+    location: SourceLocation | None
+
+    @classmethod
+    def of(cls, kind: str, item: PEArray | Channel | Tensor | ScalarParameter) -> Subject:
+        return cls(text=f"{kind} {item.name!r}", location=item.location)
+
+    def error(
+        self,
+        problem: str,
+        *,
+        expected: str,
+        given: str,
+        hint: str | None = None,
+        notes: Sequence[tuple[SourceLocation | None, str]] = (),
+    ) -> GraphError:
+        return GraphError(
+            f"{self.text}: {problem}",
+            location=self.location,
+            expected=expected,
+            given=given,
+            hint=hint,
+            notes=notes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The names an expression may use; ``locals`` is ``None`` where it has to be static."""
+
+    subject: Subject
+    indices: frozenset[str]
+    parameters: Mapping[str, Type]
+    locals: Mapping[str, Type] | None = None
+
+
+def one_of(names: Iterable[str]) -> str:
+    """The choices there would have been, for the ``expected`` line of an error."""
+    listed = ", ".join(sorted(names))
+    return f"one of {listed}" if listed else "nothing: there are none"
+
+
+def spell(type: Type) -> str:
+    """A type in the text of an error, where it matters whether it is weak."""
+    return f"weak {type}" if type.weak else str(type)
+
+
+def verify_indices(indices: tuple[Expr, ...], rank: int, scope: Scope, what: str) -> None:
+    """Index expressions: as many as there are dimensions, each a static scalar integer."""
+    if len(indices) != rank:
+        raise scope.subject.error(
+            f"{what} has the wrong number of indices",
+            expected=f"{rank}, one per dimension",
+            given=f"{len(indices)}: [{', '.join(show(index) for index in indices)}]",
+        )
+    for position, index in enumerate(indices):
+        verify_index(index, scope, f"index {position} of {what}")
+
+
+def verify_index(index: Expr, scope: Scope, what: str) -> None:
+    """A static scalar integer: an element of an index list, or a bound of a loop."""
+    verify_expr(index, replace(scope, locals=None), what)
+    if not index.type.is_integer or index.type.lanes != 1:
+        raise scope.subject.error(
+            f"{what} is not an integer",
+            expected="a scalar integer",
+            given=f"{show(index)} of type {index.type}",
+        )
+
+
+def verify_expr(expr: Expr, scope: Scope, what: str) -> None:
+    """Every name is in scope and every operator well typed; no reads and no weak types remain."""
+    for term in walk(expr):
+        problem = _problem(term, scope)
+        if problem is not None:
+            text = f"{what}: {problem.text}"
+            if term is not expr:
+                text += f" (in {show(expr)})"
+            raise scope.subject.error(
+                text, expected=problem.expected, given=problem.given, hint=problem.hint
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Problem:
+    text: str
+    expected: str
+    given: str
+    hint: str | None = None
+
+
+def _problem(term: Term, scope: Scope) -> _Problem | None:
+    """What is wrong with one node of an expression, its operands taken as right."""
+    if isinstance(term, Expr) and term.type.weak:
+        return _Problem(
+            text="the type is weak",
+            expected="a type with a fixed width",
+            given=f"{show(term)} of type {spell(term.type)}",
+            hint=f"Type.strengthened() gives {term.type}",
+        )
+    match term:
+        case Const(value=value, type=type):
+            return _literal_problem(value, type)
+        case Index(name=name, type=type):
+            return _name_problem("index", name, type, dict.fromkeys(scope.indices, INT32))
+        case Parameter(name=name, type=type):
+            return _name_problem("parameter", name, type, scope.parameters)
+        case Local(name=name) if scope.locals is None:
+            return _Problem(
+                text="the expression is not static",
+                expected="loop and space indices, parameters and literals only",
+                given=f"the local {name!r}",
+                hint="control never depends on data; select between values instead",
+            )
+        case Local(name=name, type=type):
+            return _name_problem("local", name, type, scope.locals or {})
+        case Read(source=source):
+            return _Problem(
+                text="a graph has no element reads",
+                expected="a Local bound by a Load or a Receive",
+                given=f"a read of {source!r}",
+                hint="isolate the access into a load unit",
+            )
+        case Apply():
+            return _apply_problem(term)
+        case Select() | Cast() | Broadcast() | ReduceLanes():
+            return _shape_problem(term)
+    return None
+
+
+def _literal_problem(value: object, type: Type) -> _Problem | None:
+    if type.lanes != 1:
+        return _Problem(
+            text="a literal is a vector",
+            expected=f"a literal of type {type.scalar} inside a Broadcast",
+            given=f"a literal of type {type}",
+        )
+    low, high = 0, 2**type.bits - 1
+    if type.kind is Kind.INT:
+        low, high = -(2 ** (type.bits - 1)), 2 ** (type.bits - 1) - 1
+    truth = isinstance(value, bool)
+    if type.is_bool:
+        fits = truth
+    elif type.is_integer:
+        fits = isinstance(value, int) and not truth and low <= value <= high
+    else:
+        fits = isinstance(value, int | float) and not truth
+    if fits:
+        return None
+    return _Problem(
+        text="a literal does not fit its type",
+        expected=f"a value of {type}" + (f", {low} to {high}" if type.is_integer else ""),
+        given=repr(value),
+    )
+
+
+def _name_problem(kind: str, name: str, type: Type, scope: Mapping[str, Type]) -> _Problem | None:
+    if name not in scope:
+        return _Problem(
+            text=f"the {kind} {name!r} is not in scope",
+            expected=one_of(scope),
+            given=repr(name),
+            hint="indices come from the node's own space and outer loops; locals are bound by an"
+            " earlier statement",
+        )
+    if scope[name] != type:
+        return _Problem(
+            text=f"the {kind} {name!r} has the wrong type",
+            expected=str(scope[name]),
+            given=str(type),
+        )
+    return None
+
+
+def _apply_problem(term: Apply) -> _Problem | None:
+    operator, types = term.operator, [operand.type for operand in term.operands]
+    info = OPERATORS[operator]
+    if len(types) != info.arity:
+        return _Problem(
+            text=f"operator {operator.value!r} has the wrong number of operands",
+            expected=str(info.arity),
+            given=str(len(types)),
+        )
+    if any(type != types[0] for type in types):
+        return _Problem(
+            text=f"operator {operator.value!r} has operands of different types",
+            expected="equal types",
+            given=f"{show(term)} of {' and '.join(str(type) for type in types)}",
+            hint="insert a Cast, or a Broadcast for a scalar beside a vector",
+        )
+    if not accepts(operator, types[0]):
+        return _Problem(
+            text=f"operator {operator.value!r} is not defined on {types[0]}",
+            expected=info.operands.value,
+            given=show(term),
+        )
+    return _type_problem(f"operator {operator.value!r}", result_type(operator, types[0]), term.type)
+
+
+def _shape_problem(term: Select | Cast | Broadcast | ReduceLanes) -> _Problem | None:
+    match term:
+        case Select(condition=condition, if_true=if_true, if_false=if_false, type=type):
+            return (
+                _type_problem("a side of Select", type, if_true.type)
+                or _type_problem("a side of Select", type, if_false.type)
+                or _type_problem("the condition of Select", BOOL, condition.type, type.lanes)
+            )
+        case Cast(value=value, type=type):
+            return _type_problem("Cast", type.with_lanes(value.type.lanes), type)
+        case Broadcast(value=value, type=type):
+            return _lanes_problem("Broadcast", type) or _type_problem(
+                "the value of Broadcast", type.scalar, value.type
+            )
+        case ReduceLanes(operator=operator, value=value, type=type):
+            if OPERATORS[operator].associative:
+                return _lanes_problem("the value of ReduceLanes", value.type) or _type_problem(
+                    "ReduceLanes", value.type.scalar, type
+                )
+            return _Problem(
+                text=f"ReduceLanes by {operator.value!r}, which is not associative",
+                expected="an associative operator",
+                given=show(term),
+            )
+
+
+def _lanes_problem(what: str, type: Type) -> _Problem | None:
+    if type.lanes > 1:
+        return None
+    return _Problem(
+        text=f"{what} is not a vector", expected="2 lanes or more", given=f"the type {type}"
+    )
+
+
+def _type_problem(what: str, expected: Type, given: Type, lanes: int = 1) -> _Problem | None:
+    """``given`` has to equal ``expected``, or ``expected`` widened to ``lanes``."""
+    if given in (expected, expected.with_lanes(lanes)):
+        return None
+    return _Problem(text=f"{what} has the wrong type", expected=str(expected), given=str(given))

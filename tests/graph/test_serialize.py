@@ -1,0 +1,192 @@
+"""JSON: exact round trips, and what is said about malformed text."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Broadcast, Cast, Const, Expr, Local, Parameter, Read, const
+from t2s.core.location import SourceLocation
+from t2s.core.types import BOOL, INT32, WEAK_INT, BFloat, Float
+from t2s.graph import body, graph, nodes, serialize
+from t2s.graph.graph import Graph
+from t2s.graph.serialize import graph_from_json, graph_to_json
+from tests.graph.changes import at, pipeline, with_value
+from tests.hand_graphs import index, systolic_gemm
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        pipeline(),
+        systolic_gemm(1, 1, 1),
+        systolic_gemm(2, 3, 4, tile_rows=2, tile_columns=3, capacity=7),
+        systolic_gemm(2, 2, 2, element=Float(32)),
+        systolic_gemm(2, 2, 2, element=Float(64), lanes=4),
+        systolic_gemm(2, 2, 2, element=BFloat(), lanes=16),
+    ],
+    ids=lambda design: design.name,
+)
+def test_round_trip(design: Graph) -> None:
+    text = graph_to_json(design)
+    assert graph_from_json(text) == design
+    assert graph_to_json(graph_from_json(text)) == text
+    assert json.loads(text)["format"] == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        const(-0.0, Float(32)),
+        const(1.0, Float(32)),
+        const(1, Float(32)),
+        const(0.1, Float(64)),
+        const(math.inf, Float(32)),
+        const(-math.inf, Float(32)),
+        const(2**63 - 1),
+        const(True, BOOL),
+        const(1, WEAK_INT),
+        Cast(value=index("i"), type=Float(16)),
+        Broadcast(value=Parameter(name="n", type=INT32), type=INT32.with_lanes(8)),
+        Read(source='a "quoted" \\ name', indices=(index("i"),), type=INT32, location=at(5)),
+        Local(name="größe", type=INT32),
+    ],
+)
+def test_values_keep_their_class_and_sign(value: Expr) -> None:
+    back = graph_from_json(graph_to_json(with_value(pipeline(), value)))
+    statement = back.node("sum").body[2]
+    assert isinstance(statement, body.Let)
+    assert statement.value == value
+    assert repr(statement.value) == repr(value)  # 1 and 1.0, 0.0 and -0.0, the location of Read
+
+
+def test_nan() -> None:
+    back = graph_from_json(graph_to_json(with_value(pipeline(), const(math.nan, Float(32)))))
+    value = back.node("sum").body[2].value  # type: ignore[attr-defined]
+    assert math.isnan(value.value)
+
+
+def test_locations_are_kept() -> None:
+    back = graph_from_json(graph_to_json(pipeline()))
+    assert back.node("sum").location == SourceLocation("design.py", 2)
+    assert back.location == at(9)
+
+
+def test_every_class_of_the_graph_is_known() -> None:
+    """A class that is added to the graph has to be added to the registry."""
+    known = {*serialize._DATACLASSES, *serialize._ENUMS}
+    for module in (body, graph, nodes):
+        for name, item in vars(module).items():
+            own = isinstance(item, type) and item.__module__ == module.__name__
+            if own and item is not body.Statement:
+                assert item in known, name
+
+
+def test_a_numpy_scalar_is_refused_when_written() -> None:
+    design = with_value(pipeline(), Const(value=np.int32(3), type=INT32))  # type: ignore[arg-type]
+    with pytest.raises(UserError) as caught:
+        graph_to_json(design)
+    assert str(caught.value).splitlines() == [
+        "graph.nodes[1].body[2].value.value cannot be written as JSON",
+        "  expected: a class of the graph, a number, a truth value or text",
+        "  given:    np.int32(3) of class int32",
+    ]
+
+
+def _edited(edit: Callable[[dict[str, Any]], object]) -> str:
+    document = json.loads(graph_to_json(pipeline()))
+    edit(document)
+    return json.dumps(document)
+
+
+def _set(key: str, value: object) -> Callable[[dict[str, Any]], object]:
+    """Replace one field of the first channel."""
+    return lambda document: document["graph"]["channels"][0].__setitem__(key, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "expected", "given"),
+    [
+        ("{", "line 1, column 2", "JSON text", "Expecting property name enclosed in double quotes"),
+        ("[]", "the document", "an object with the keys 'format' and 'graph'", "[]"),
+        ('{"format": 1}', "the document", "an object with the keys 'format' and 'graph'", None),
+        (_edited(lambda d: d.__setitem__("format", 2)), "the format number", "1", "2"),
+        ('{"format": 1, "graph": 3}', "graph", "Graph", "3"),
+        ('{"format": 1, "graph": []}', "graph", "Graph", "a list"),
+        (
+            '{"format": 1, "graph": {"class": "Kernel"}}',
+            "graph",
+            "an object of a known class, enum or float",
+            '{"class": "Kernel"}',
+        ),
+        (
+            '{"format": 1, "graph": {"class": "Type"}}',
+            "graph, a Type,",
+            "the fields kind, bits, lanes, weak",
+            "no fields",
+        ),
+        (_edited(_set("capacity", "2")), "graph.channels[0].capacity", "int", '"2"'),
+        (_edited(_set("capacity", True)), "graph.channels[0].capacity", "int", "true"),
+        (_edited(_set("capacity", [])), "graph.channels[0].capacity", "int", "a list"),
+        (_edited(_set("shape", 3)), "graph.channels[0].shape", "a list of int", "3"),
+        (_edited(_set("shape", [1.5])), "graph.channels[0].shape[0]", "int", "1.5"),
+        (
+            _edited(_set("source_index", [None])),
+            "graph.channels[0].source_index[0]",
+            "Expr",
+            "null",
+        ),
+        (
+            _edited(_set("location", "here")),
+            "graph.channels[0].location",
+            "SourceLocation or null",
+            '"here"',
+        ),
+        (
+            _edited(_set("stream", {"enum": "Role.LOAD"})),
+            "graph.channels[0].stream",
+            "StreamType",
+            '{"enum": "Role.LOAD"}',
+        ),
+        (
+            _edited(_set("stream", {"enum": "Role.NONE"})),
+            "graph.channels[0].stream",
+            "an object of a known class, enum or float",
+            '{"enum": "Role.NONE"}',
+        ),
+        (
+            _edited(_set("name", {"float": "one"})),
+            "graph.channels[0].name",
+            "an object of a known class, enum or float",
+            '{"float": "one"}',
+        ),
+        (
+            _edited(_set("depth", 2)),
+            "graph.channels[0], a Channel,",
+            "the fields name, stream, source, sink, shape, source_index, sink_index, capacity,"
+            " latency, location",
+            "name, stream, source, sink, shape, source_index, sink_index, capacity, latency,"
+            " location, depth",
+        ),
+        ("[" * 100_000, "the document", "a graph", "objects nested too deeply"),
+    ],
+)
+def test_malformed(text: str, where: str, expected: str, given: str | None) -> None:
+    with pytest.raises(UserError) as caught:
+        graph_from_json(text)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == f"the text is not a graph in JSON: {where} is wrong"
+    assert lines[1] == f"  expected: {expected}"
+    if given is not None:
+        assert lines[2].startswith(f"  given:    {given}")
+
+
+def test_another_format_says_what_to_do() -> None:
+    with pytest.raises(UserError, match="written by another version of t2s: write it again"):
+        graph_from_json(_edited(lambda document: document.__setitem__("format", 0)))

@@ -1,0 +1,218 @@
+"""The house rules of the architecture: who may import whom, and what no file may do.
+
+The table is that of docs/architecture.md.  Packages that do not exist yet are simply not there.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "t2s"
+
+# what each package may import besides itself; a dotted name allows that module alone
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "core": frozenset(),
+    "func": frozenset({"core"}),
+    "graph": frozenset({"core"}),
+    "reduction": frozenset({"core", "func", "graph"}),
+    "spatial": frozenset({"core", "func", "reduction", "graph"}),
+    "sparse_repr": frozenset({"core", "func.ir", "reduction", "graph"}),
+    "simulator": frozenset({"core", "graph"}),
+    "report": frozenset({"core", "graph", "simulator"}),
+    "backends": frozenset({"core", "graph"}),
+    "backends.opencl_fpga": frozenset({"core", "graph", "backends.base"}),
+    "backends.cgra_tia": frozenset({"core", "graph", "backends.base"}),
+    "backends.capstan": frozenset({"core", "graph", "backends.base"}),
+}
+DRIVERS = ("driver.py",)  # may import every package, and consumers at their first use
+PUBLIC = ("__init__.py", "cli.py")  # may import everything, and locally
+
+# third-party packages that are kept in one folder, or in one file of it
+CONFINED = {
+    "islpy": ("core/", "isl.py"),
+    "jinja2": ("backends/opencl_fpga/", "emit.py"),
+    "llvmlite": ("simulator/native/", ""),
+    "numba": ("simulator/native/", ""),
+}
+PRINTS = ("cli.py",)
+READS_ENVIRONMENT = ("cli.py", "backends/opencl_fpga/emulator.py")
+TEMPLATES = "templates"  # folders of text that becomes other programs
+HEAVY = {"numba", "llvmlite", "islpy", "sympy", "rich", "jinja2", "pyopencl"}
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def _files(folder: str) -> list[Path]:
+    paths = (ROOT / folder).rglob("*.py")
+    return sorted(path for path in paths if TEMPLATES not in path.parts)
+
+
+SOURCES = _files("t2s")
+EVERYTHING = [
+    path for folder in ("t2s", "tests", "examples", "benchmarks") for path in _files(folder)
+]
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Dotted names of everything imported; ``from a.b import c`` gives ``a.b.c``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def _package_of(path: Path) -> str:
+    """The row of the table a file belongs to."""
+    folders = path.relative_to(PACKAGE).parts[:-1]
+    return ".".join(folders[:2] if folders[:1] == ("backends",) else folders[:1])
+
+
+def _within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def _allowed(path: Path, module: str) -> bool:
+    """Whether ``path`` may import ``module``, named without the leading ``t2s.``."""
+    if _name(path) in PUBLIC:
+        return True
+    if not module or module.split(".")[0] not in {row.split(".")[0] for row in MAY_IMPORT}:
+        return False  # t2s itself, t2s.cli and t2s.driver stand above every package
+    if _name(path) in DRIVERS:
+        return True
+    package = _package_of(path)
+    if package == "backends":  # not its siblings' insides
+        return _within(module, "backends.base") or any(
+            _within(module, name) for name in MAY_IMPORT[package]
+        )
+    return any(_within(module, name) for name in (package, *MAY_IMPORT[package]))
+
+
+def _calls_print(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    )
+
+
+def _reads_environment(node: ast.AST) -> bool:
+    names = {"environ", "environb", "getenv"}
+    if isinstance(node, ast.ImportFrom) and node.module == "os":
+        return any(alias.name in names for alias in node.names)
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "os"
+        and node.attr in names
+    )
+
+
+def _of_t2s(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for module, line in _imports(tree):
+        if _within(module, "t2s"):
+            yield module.removeprefix("t2s").removeprefix("."), line
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node
+
+
+def test_every_package_is_in_the_table() -> None:
+    assert {_package_of(path) for path in SOURCES} - {""} <= set(MAY_IMPORT)
+    assert {path.name for path in PACKAGE.glob("*.py")} <= {*PUBLIC, *DRIVERS, "__main__.py"}
+
+
+def test_imports_go_down_the_table() -> None:
+    wrong = [
+        f"{_name(path)}:{line} imports t2s.{module}"
+        for path in SOURCES
+        for module, line in _of_t2s(_tree(path))
+        if not _allowed(path, module)
+    ]
+    assert not wrong
+
+
+def test_imports_are_absolute_and_at_the_top() -> None:
+    relative = [
+        f"{_name(path)}:{line} imports {module}"
+        for path in SOURCES
+        for module, line in _imports(_tree(path))
+        if module.startswith(".")
+    ]
+    local = [
+        f"{_name(path)}:{line} imports t2s.{module} inside a function"
+        for path in SOURCES
+        for function in _functions(_tree(path))
+        for module, line in _of_t2s(function)
+        if _name(path) not in (*PUBLIC, *DRIVERS)
+    ]
+    assert not relative + local
+
+
+def test_third_party_packages_have_one_place() -> None:
+    wrong = [
+        f"{_name(path)}:{line} imports {module}"
+        for path in SOURCES
+        for module, line in _imports(_tree(path))
+        for package, (folder, file) in CONFINED.items()
+        if _within(module, package)
+        and not (_name(path).startswith(folder) and file in ("", path.name))
+    ]
+    assert not wrong
+
+
+def test_nothing_prints_or_reads_the_environment() -> None:
+    wrong = [
+        f"{_name(path)}:{getattr(node, 'lineno', '?')}"
+        for path in SOURCES
+        for node in ast.walk(_tree(path))
+        if (_calls_print(node) and _name(path) not in PRINTS)
+        or (_reads_environment(node) and _name(path) not in READS_ENVIRONMENT)
+    ]
+    assert not wrong
+
+
+def test_examples_import_public_names_only() -> None:
+    wrong = [
+        f"{path.name}:{node.lineno}"
+        for path in _files("examples")
+        for node in ast.walk(_tree(path))
+        if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("t2s."))
+        or (isinstance(node, ast.Import) and any(a.name.startswith("t2s.") for a in node.names))
+    ]
+    assert not wrong
+
+
+def test_file_sizes_and_names() -> None:
+    long = {
+        path.relative_to(ROOT).as_posix(): count
+        for path in EVERYTHING
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 600
+    }
+    assert not long
+    vague = {"utils", "helpers", "tools", "common"}
+    assert not [path for path in EVERYTHING if vague & {path.stem, path.parent.name}]
+
+
+def test_importing_t2s_is_light() -> None:
+    program = "import sys, t2s; sys.stdout.write(' '.join(sorted(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = {name.split(".")[0] for name in run.stdout.split()}
+    assert not loaded & HEAVY
