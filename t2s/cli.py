@@ -19,7 +19,7 @@ from rich.markup import escape
 import t2s
 from t2s.core.errors import T2SError, UserError
 from t2s.core.types import Type
-from t2s.func.freeze import in_dependence_order
+from t2s.func.collect import in_dependence_order
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.printer import summarize_graph
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.func.freeze import freeze, in_dependence_order
+from t2s.func.collect import in_dependence_order, structural_parameters
+from t2s.func.freeze import freeze
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
 from t2s.spatial.ir import SpatialProgram
@@ -97,7 +98,7 @@ def interpret(func: ScheduledFunc, inputs: Mapping[str, Any]) -> np.ndarray[Any,
 
     ``inputs`` holds the arrays and the scalars by name.
     """
-    constants = _integers(inputs)
+    constants = _constants(func, inputs)
     given = {name: value for name, value in inputs.items() if name not in constants}
     result: np.ndarray[Any, Any] = interpret_program(freeze(func, constants), given)[func.name]
     return result
@@ -190,7 +191,7 @@ def _resolve(
     if isinstance(design, Graph):
         graph = design
     else:
-        constants = _integers(inputs)
+        constants = _constants(design, inputs)
         graph = lower(design, **constants)
         given = {name: value for name, value in given.items() if name not in constants}
     scalars = {parameter.name for parameter in graph.parameters}
@@ -201,9 +202,10 @@ def _resolve(
     )
 
 
-def _integers(inputs: Mapping[str, Any]) -> dict[str, int]:
+def _constants(func: ScheduledFunc, inputs: Mapping[str, Any]) -> dict[str, int]:
+    """The scalars that shapes depend on; all others are given at run time."""
     return {
-        name: int(value)
-        for name, value in inputs.items()
-        if isinstance(value, int | np.integer) and not isinstance(value, bool)
+        name: int(inputs[name])
+        for name in sorted(structural_parameters(func))
+        if isinstance(inputs.get(name), int | np.integer)
     }

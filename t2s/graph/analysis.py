@@ -20,14 +20,27 @@ LatencyOf = Callable[[Expr], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrence:
-    """A carried dependence through a register file: II >= ceil(latency / distance)."""
+    """A carried dependence through register files: II >= ceil(latency / distance).
 
-    register: Register
+    ``registers`` are the files on the circle, usually one; ``distance`` is the number of firings
+    that the circle spans.
+    """
+
+    registers: tuple[Register, ...]
     latency: int
 
     @property
+    def register(self) -> Register:
+        """The first register file of the circle."""
+        return self.registers[0]
+
+    @property
+    def distance(self) -> int:
+        return sum(register.distance for register in self.registers)
+
+    @property
     def initiation_interval(self) -> int:
-        return max(1, -(-self.latency // self.register.distance))
+        return max(1, -(-self.latency // self.distance))
 
 
 def _path(expr: Expr, start: dict[str, int | None], latency_of: LatencyOf) -> int | None:
@@ -41,14 +54,18 @@ def _path(expr: Expr, start: dict[str, int | None], latency_of: LatencyOf) -> in
     return longest + latency_of(expr)
 
 
-def datapath_latencies(node: PEArray, latency_of: LatencyOf, load_latency: int) -> dict[str, int]:
+def datapath_latencies(
+    node: PEArray, latency_of: LatencyOf, load_latency: int, store_latency: int = 0
+) -> dict[str, int]:
     """Cycles from the start of a firing until each sent value leaves the PE's datapath.
 
-    Received tokens and registers are there at once, loaded values after ``load_latency``.  The
-    result is keyed by channel; a value that needs no operator has latency 0.
+    Received tokens and registers are there at once, loaded values after ``load_latency``, and what
+    is sent behind a store leaves when the store is complete, after ``store_latency``.  The result
+    is keyed by channel; a value that needs no operator has latency 0.
     """
     ready: dict[str, int | None] = {}
     latencies: dict[str, int] = {}
+    stored = 0
     for statement in node.body:
         match statement:
             case Receive(target=target) | RegisterRead(target=target):
@@ -57,27 +74,54 @@ def datapath_latencies(node: PEArray, latency_of: LatencyOf, load_latency: int) 
                 ready[target] = load_latency
             case Let(target=target, value=value):
                 ready[target] = _path(value, ready, latency_of)
+            case Store():
+                stored = store_latency
             case Send(channel=channel, value=value):
-                latencies[channel] = _path(value, ready, latency_of) or 0
+                latencies[channel] = max(stored, _path(value, ready, latency_of) or 0)
     return latencies
 
 
 def recurrences(node: PEArray, latency_of: LatencyOf) -> tuple[Recurrence, ...]:
-    """The recurrence through each register file of the node, with its latency on this device."""
-    found: list[Recurrence] = []
+    """Every circle of dependences through register files, with its latency on this device.
+
+    Each register file has a recurrence of its own, of latency 0 where what is written does not
+    depend on what was read.
+    """
+    order = {register.name: position for position, register in enumerate(node.registers)}
+    paths = {name: _paths_from(node, name, latency_of) for name in order}
+    found = [
+        Recurrence(registers=(register,), latency=paths[register.name].get(register.name, 0))
+        for register in node.registers
+    ]
+
+    def follow(circle: tuple[Register, ...], latency: int) -> None:
+        start, here = circle[0].name, circle[-1].name
+        for target, step in paths[here].items():
+            if target == start and len(circle) > 1:
+                found.append(Recurrence(registers=circle, latency=latency + step))
+            elif order[target] > order[start] and target not in {r.name for r in circle}:
+                follow((*circle, node.registers[order[target]]), latency + step)
+
     for register in node.registers:
-        reached: dict[str, int | None] = {}
-        longest = 0
-        for statement in node.body:
-            match statement:
-                case RegisterRead(target=target, register=name) if name == register.name:
-                    reached[target] = 0
-                case Let(target=target, value=value):
-                    reached[target] = _path(value, reached, latency_of)
-                case RegisterWrite(register=name, value=value) if name == register.name:
-                    longest = max(longest, _path(value, reached, latency_of) or 0)
-        found.append(Recurrence(register=register, latency=longest))
+        follow((register,), 0)
     return tuple(found)
+
+
+def _paths_from(node: PEArray, register: str, latency_of: LatencyOf) -> dict[str, int]:
+    """Longest latency from a read of one register file to a write of each that depends on it."""
+    reached: dict[str, int | None] = {}
+    paths: dict[str, int] = {}
+    for statement in node.body:
+        match statement:
+            case RegisterRead(target=target, register=name) if name == register:
+                reached[target] = 0
+            case Let(target=target, value=value):
+                reached[target] = _path(value, reached, latency_of)
+            case RegisterWrite(register=name, value=value):
+                length = _path(value, reached, latency_of)
+                if length is not None:
+                    paths[name] = max(paths.get(name, 0), length)
+    return paths
 
 
 def memory_bytes(node: PEArray) -> int:

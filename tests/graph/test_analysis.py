@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from t2s.core.expr import Apply, Broadcast, Expr, Local, ReduceLanes, Select, apply, const
 from t2s.core.ops import Op
-from t2s.core.types import INT32, Float
+from t2s.core.types import BOOL, INT32, Float
 from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Send
 from t2s.graph.nodes import PEArray, Register, Role
@@ -134,6 +136,31 @@ def test_each_register_has_its_own_recurrence() -> None:
     first, second = recurrences(node, latency_of)
     assert (first.latency, first.initiation_interval) == (3, 3)
     assert (second.latency, second.initiation_interval) == (4, 2)
+
+
+def test_a_circle_through_two_registers_is_a_recurrence() -> None:
+    # r' = s * x (3), s' = r + x (4): the circle takes 3 + 4 cycles and spans 1 + 2 firings
+    node = _node(
+        Receive(target="x", channel="in", type=INT32),
+        RegisterRead(target="r0", register="r", indices=(), type=INT32),
+        RegisterRead(target="s0", register="s", indices=(), type=INT32),
+        RegisterWrite(register="r", indices=(), value=times(local("s0"), local("x"))),
+        RegisterWrite(register="s", indices=(), value=plus(local("r0"), local("x"))),
+        registers=(_register("r"), _register("s", distance=2)),
+    )
+    first, second, circle = recurrences(node, latency_of)
+    assert (first.latency, second.latency) == (0, 0)
+    assert [register.name for register in circle.registers] == ["r", "s"]
+    assert (circle.latency, circle.distance, circle.initiation_interval) == (7, 3, 3)
+
+
+def test_what_is_sent_behind_a_store_leaves_when_the_store_is_complete() -> None:
+    store = pipeline().node("store_Y")
+    done = Send(channel="done", value=const(True, BOOL))
+    behind = replace(store, body=(*store.body, done))
+    before = replace(store, body=(done, *store.body))
+    assert datapath_latencies(behind, latency_of, 100, 40)["done"] == 40
+    assert datapath_latencies(before, latency_of, 100, 40)["done"] == 0
 
 
 def test_a_value_without_operators_has_a_recurrence_of_latency_zero() -> None:

@@ -1,0 +1,241 @@
+"""Devices: the numbers that turn a graph into cycles and seconds.
+
+A ``Device`` holds operator latencies, the memory system, the clock and the resources of a chip or
+board.  Latencies are in cycles of the device's clock.  The latencies of the FPGA boards are the
+typical pipeline depths of their hardened floating-point DSP blocks and of soft logic at these
+clocks; they are data, so a design that closed timing with other depths is described by
+``dataclasses.replace(DEVICES["arria10"], ...)`` and passed as the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from types import MappingProxyType
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Apply, Cast, Expr, ReduceLanes
+from t2s.core.location import user_location
+from t2s.core.ops import Op
+from t2s.core.types import Kind, Type
+
+LatencyTable = Mapping[tuple[Op, "TypeFamily"], int]
+
+
+class TypeFamily(Enum):
+    """Types that are computed by the same kind of operator."""
+
+    BOOL = "bool"
+    INTEGER = "integer"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+
+
+def family_of(type: Type) -> TypeFamily:
+    """The family of a type, lanes ignored."""
+    match type.kind:
+        case Kind.BOOL:
+            return TypeFamily.BOOL
+        case Kind.INT | Kind.UINT:
+            return TypeFamily.INTEGER
+        case Kind.BFLOAT:
+            return TypeFamily.BFLOAT16
+        case Kind.FLOAT:
+            return TypeFamily(f"float{type.bits}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """A target of the simulator.
+
+    Attributes
+    ----------
+    name, description: for reports.
+    clock_hz: cycles per second; only the conversion of cycles to seconds and of the memory
+        bandwidth to bytes per cycle depends on it.
+    operator_latencies: cycles by (operator, type family); 0 where there is no entry.
+    conversion_latency: cycles of a cast between a float and any other number type.
+    load_latency: cycles from a load's firing until the value is there.
+    store_latency: cycles from a store's firing until the value is in memory.
+    bytes_per_cycle_per_unit: what one load or store unit moves per cycle; ``None`` is unlimited.
+    memory_bytes_per_second: bandwidth shared by all load and store units; ``None`` is unlimited.
+    dsp_blocks, ram_blocks: resources of the chip; ``None`` where the notion does not apply.
+    """
+
+    name: str
+    description: str
+    clock_hz: int
+    operator_latencies: LatencyTable = field(default_factory=dict, repr=False, hash=False)
+    conversion_latency: int = 0
+    load_latency: int = 0
+    store_latency: int = 0
+    bytes_per_cycle_per_unit: int | None = None
+    memory_bytes_per_second: int | None = None
+    dsp_blocks: int | None = None
+    ram_blocks: int | None = None
+
+    def __post_init__(self) -> None:
+        for what, value, least in (
+            ("clock_hz", self.clock_hz, 1),
+            ("conversion_latency", self.conversion_latency, 0),
+            ("load_latency", self.load_latency, 0),
+            ("store_latency", self.store_latency, 0),
+            ("bytes_per_cycle_per_unit", self.bytes_per_cycle_per_unit, 1),
+            ("memory_bytes_per_second", self.memory_bytes_per_second, 1),
+            *((f"the latency of {op.value}", n, 0) for (op, _), n in self._latency_items()),
+        ):
+            if value is not None and (not isinstance(value, int) or value < least):
+                raise UserError(
+                    f"device {self.name!r}: {what} is out of range",
+                    location=user_location(),
+                    expected=f"an integer of at least {least}",
+                    given=repr(value),
+                )
+        frozen = MappingProxyType(dict(self.operator_latencies))
+        object.__setattr__(self, "operator_latencies", frozen)
+
+    def _latency_items(self) -> list[tuple[tuple[Op, TypeFamily], int]]:
+        return list(self.operator_latencies.items())
+
+    @property
+    def memory_bytes_per_cycle(self) -> Fraction | None:
+        """The shared memory bandwidth in bytes per cycle, exactly; ``None`` is unlimited."""
+        if self.memory_bytes_per_second is None:
+            return None
+        return Fraction(self.memory_bytes_per_second, self.clock_hz)
+
+    def operator_latency(self, operator: Op, type: Type) -> int:
+        """Cycles of an operator on operands of a type."""
+        return self.operator_latencies.get((operator, family_of(type)), 0)
+
+    @property
+    def latency_of(self) -> Callable[[Expr], int]:
+        """Cycles of one node of an expression: the function that ``graph.analysis`` asks for.
+
+        A tree over lanes takes ``ceil(log2(lanes))`` levels of its operator; selections, constants
+        and broadcasts are wires or multiplexers and take none.
+        """
+
+        def latency(expr: Expr) -> int:
+            match expr:
+                case Apply(operator=operator, operands=operands):
+                    return self.operator_latency(operator, operands[0].type)
+                case ReduceLanes(operator=operator, value=value):
+                    levels = (value.type.lanes - 1).bit_length()
+                    return levels * self.operator_latency(operator, value.type)
+                case Cast(value=value, type=type):
+                    converts = type.is_float or value.type.is_float
+                    same = family_of(type) is family_of(value.type)
+                    return self.conversion_latency if converts and not same else 0
+            return 0
+
+        return latency
+
+
+_ADDITIVE = (Op.ADD, Op.SUBTRACT)
+_EXTREMES = (Op.MINIMUM, Op.MAXIMUM)
+_ORDER = (Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL, Op.EQUAL, Op.NOT_EQUAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FloatLatencies:
+    """Cycles of the operators of one floating-point family."""
+
+    add: int
+    multiply: int
+    divide: int
+    square_root: int
+    exponential: int
+    compare: int = 1
+
+
+def _latency_table(
+    floats: Mapping[TypeFamily, _FloatLatencies],
+    *,
+    integer_multiply: int,
+    integer_divide: int,
+) -> dict[tuple[Op, TypeFamily], int]:
+    """An FPGA's table: integer comparisons, logic and selections are combinational."""
+    integer = TypeFamily.INTEGER
+    table = {(op, integer): 1 for op in (*_ADDITIVE, *_EXTREMES, Op.NEGATE, Op.ABSOLUTE)}
+    table[Op.MULTIPLY, integer] = integer_multiply
+    table[Op.FLOOR_DIVIDE, integer] = table[Op.MODULO, integer] = integer_divide
+    for family, cycles in floats.items():
+        table |= {(op, family): cycles.add for op in _ADDITIVE}
+        table |= {(op, family): cycles.compare for op in (*_EXTREMES, *_ORDER)}
+        table[Op.MULTIPLY, family] = cycles.multiply
+        table[Op.DIVIDE, family] = cycles.divide
+        table[Op.SQUARE_ROOT, family] = cycles.square_root
+        table[Op.EXPONENTIAL, family] = cycles.exponential
+    return table
+
+
+_HARD_FLOAT = _FloatLatencies(add=4, multiply=4, divide=16, square_root=14, exponential=20)
+_SOFT_HALF = _FloatLatencies(add=4, multiply=3, divide=10, square_root=10, exponential=20)
+_SOFT_DOUBLE = _FloatLatencies(add=7, multiply=8, divide=30, square_root=30, exponential=30)
+_FPGA_LATENCIES = _latency_table(
+    {
+        TypeFamily.FLOAT16: _SOFT_HALF,
+        TypeFamily.BFLOAT16: _SOFT_HALF,
+        TypeFamily.FLOAT32: _HARD_FLOAT,
+        TypeFamily.FLOAT64: _SOFT_DOUBLE,
+    },
+    integer_multiply=3,
+    integer_divide=32,
+)
+
+_ALL = (
+    Device(
+        name="ideal",
+        description="a limit, not a machine: operators and memory take no time and memory is "
+        "unlimited, so only the graph's own structure costs cycles; the 1 GHz clock is nominal",
+        clock_hz=1_000_000_000,
+    ),
+    Device(
+        name="arria10",
+        description="Intel Arria 10 GX 1150 board, two banks of DDR4 (34.1 GB/s), 215 MHz",
+        clock_hz=215_000_000,
+        operator_latencies=_FPGA_LATENCIES,
+        conversion_latency=4,
+        load_latency=120,
+        store_latency=40,
+        bytes_per_cycle_per_unit=64,
+        memory_bytes_per_second=34_100_000_000,
+        dsp_blocks=1518,
+        ram_blocks=2713,
+    ),
+    Device(
+        name="stratix10",
+        description="Intel Stratix 10 SX 2800 board, four banks of DDR4 (76.8 GB/s), 251 MHz",
+        clock_hz=251_000_000,
+        operator_latencies=_FPGA_LATENCIES,
+        conversion_latency=4,
+        load_latency=140,
+        store_latency=50,
+        bytes_per_cycle_per_unit=64,
+        memory_bytes_per_second=76_800_000_000,
+        dsp_blocks=5760,
+        ram_blocks=11721,
+    ),
+)
+
+DEVICES: Mapping[str, Device] = MappingProxyType({device.name: device for device in _ALL})
+
+
+def find_device(device: str | Device) -> Device:
+    """The device of that name, or the device itself; ``UserError`` lists the names."""
+    if isinstance(device, Device):
+        return device
+    if device not in DEVICES:
+        raise UserError(
+            "there is no such device",
+            location=user_location(),
+            expected=f"one of {', '.join(DEVICES)}, or a Device",
+            given=repr(device),
+            hint="dataclasses.replace(DEVICES['arria10'], clock_hz=...) describes a variant",
+        )
+    return DEVICES[device]

@@ -1,0 +1,286 @@
+"""The plain engine: cycle by cycle, straight from the time rule, values and times together.
+
+It is the oracle of the other engines, so it uses nothing that they use to be fast: it asks
+``graph.semantics`` what a firing does with its ports, fires the body itself, and looks at every PE
+in every cycle to say what the PE does in it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.graph.body import Load, Store
+from t2s.graph.graph import TensorRole
+from t2s.graph.interpret import allocate
+from t2s.graph.nodes import PEArray
+from t2s.graph.semantics import (
+    Environment,
+    PortUse,
+    fire,
+    holds,
+    iterations,
+    new_registers,
+    port_uses,
+    space_points,
+)
+from t2s.simulator.assemble import assemble
+from t2s.simulator.engine import Limits, Observer
+from t2s.simulator.program import SimProgram
+from t2s.simulator.result import SimResult
+from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run
+
+_OBSERVED_EVERY = 256
+
+
+@dataclass(slots=True)
+class _Fifo:
+    """One channel element: tokens with the cycle they are ready, and when each was received."""
+
+    position: int
+    latency: int
+    capacity: int
+    tokens: deque[tuple[int, Array]] = field(default_factory=deque)
+    received_at: list[int] = field(default_factory=list)
+    starved: int = 0
+    blocked: int = 0
+
+    def ready(self) -> int | None:
+        """The cycle at which the next token is ready; ``None`` if it has not been sent."""
+        return self.tokens[0][0] if self.tokens else None
+
+    def space(self) -> int | None:
+        """The cycle from which the next token may be sent; ``None`` if that is not known yet."""
+        freeing = len(self.received_at) + len(self.tokens) - self.capacity
+        if freeing < 0:
+            return 1
+        return self.received_at[freeing] + 1 if freeing < len(self.received_at) else None
+
+
+@dataclass(slots=True)
+class _PE:
+    """A PE, its next firing, and its counters."""
+
+    node: PEArray
+    interval: int
+    environments: Iterator[Environment]
+    registers: dict[str, Array]
+    current: Environment | None = None
+    receives: list[tuple[PortUse, _Fifo]] = field(default_factory=list)
+    sends: list[tuple[PortUse, _Fifo]] = field(default_factory=list)
+    moved_bytes: int = 0
+    stores: bool = False
+    firings: int = 0
+    first: int = 0
+    last: int = 0
+    waiting: int = 0
+    memory_stalls: int = 0
+
+    def unknown(self) -> tuple[_Fifo, bool] | None:
+        """The first port, and whether it sends, that waits for what has not been brought about."""
+        for _, fifo in self.receives:
+            if fifo.ready() is None:
+                return fifo, False
+        for _, fifo in self.sends:
+            if fifo.space() is None:
+                return fifo, True
+        return None
+
+    def allowed(self, now: int) -> bool:
+        """Whether the interval and the channels allow the next firing in this cycle."""
+        if self.firings and now < self.last + self.interval:
+            return False
+        ready = all(_reached(fifo.ready(), now) for _, fifo in self.receives)
+        return ready and all(_reached(fifo.space(), now) for _, fifo in self.sends)
+
+    def count_stall(self, now: int) -> None:
+        """Attribute a cycle without a firing."""
+        if self.current is None or self.firings == 0:
+            return
+        if now < self.last + self.interval:
+            self.waiting += 1
+            return
+        for _, fifo in self.receives:
+            if not _reached(fifo.ready(), now):
+                fifo.starved += 1
+                return
+        for _, fifo in self.sends:
+            if not _reached(fifo.space(), now):
+                fifo.blocked += 1
+                return
+        self.memory_stalls += 1
+
+
+def _reached(time: int | None, now: int) -> bool:
+    return time is not None and time <= now
+
+
+@dataclass(frozen=True, slots=True)
+class PythonEngine:
+    """The engine that the others are checked against."""
+
+    name: str = "python"
+
+    def run(
+        self, program: SimProgram, limits: Limits, observer: Observer | None = None
+    ) -> SimResult:
+        """See ``Engine``."""
+        with np.errstate(all="ignore"):
+            run = _Run(program, observer)
+            ending = run.to_the_end(limits)
+            outputs = run.outputs() if ending is Ending.FINISHED else {}
+            return assemble(program, run.tally(ending), outputs, self.name)
+
+
+class _Run:
+    """The state of a run."""
+
+    def __init__(self, program: SimProgram, observer: Observer | None) -> None:
+        self.program = program
+        self.observer = observer
+        self.cycle = 0
+        self.last_store = 0
+        self.memory: dict[str, Array] | None = None
+        if program.inputs is not None:
+            self.memory = allocate(program.graph, program.inputs)
+        self.rate = program.memory_rate
+        self.credit = self.rate
+        self.fifos: dict[PortUse, _Fifo] = {}
+        for timing in program.channels:
+            indices = np.ndindex(timing.channel.shape)
+            for position, index in enumerate(indices, timing.first):
+                use = PortUse(timing.channel.name, index)
+                self.fifos[use] = _Fifo(position, timing.latency, timing.capacity)
+        self.pes = [
+            _PE(
+                timing.node,
+                timing.interval.cycles,
+                iterations(timing.node, point, program.parameters),
+                new_registers(timing.node),
+            )
+            for timing in program.nodes
+            for point in space_points(timing.node)
+        ]
+        for pe in self.pes:
+            self._next(pe)
+
+    def _next(self, pe: _PE) -> None:
+        """Fetch the PE's next firing."""
+        pe.current = next(pe.environments, None)
+        if pe.current is None:
+            return
+        receives, sends = port_uses(self.program.graph, pe.node, pe.current)
+        pe.receives = [(use, self.fifos[use]) for use in receives]
+        pe.sends = [(use, self.fifos[use]) for use in sends]
+        pe.moved_bytes, pe.stores = 0, False
+        for statement in pe.node.body:
+            match statement:
+                case Load(type=type, condition=condition) if holds(condition, pe.current):
+                    pe.moved_bytes += type.bytes
+                case Store(value=value, condition=condition) if holds(condition, pe.current):
+                    pe.moved_bytes += value.type.bytes
+                    pe.stores = True
+
+    def to_the_end(self, limits: Limits) -> Ending:
+        """Run until every PE has ended, none can ever fire, or the limit is reached."""
+        try:
+            while any(pe.current is not None for pe in self.pes):
+                if all(pe.current is None or pe.unknown() for pe in self.pes):
+                    self._settle()
+                    return Ending.DEADLOCK
+                if limits.max_cycles is not None and self.cycle >= limits.max_cycles:
+                    return Ending.LIMIT
+                self._step()
+        except KeyboardInterrupt:
+            return Ending.INTERRUPTED
+        self._settle()
+        return Ending.FINISHED
+
+    def _step(self) -> None:
+        """One cycle."""
+        self.cycle += 1
+        if self.credit is not None and self.rate is not None:
+            self.credit = min(self.rate, self.credit + self.rate) if self.cycle > 1 else self.rate
+        for pe in self.pes:
+            if pe.current is not None and pe.allowed(self.cycle) and self._memory_serves(pe):
+                self._fire(pe, pe.current)
+            else:
+                pe.count_stall(self.cycle)
+        if self.observer is not None and self.cycle % _OBSERVED_EVERY == 0:
+            self.observer.advanced(
+                cycle=self.cycle,
+                done=sum(pe.firings for pe in self.pes),
+                total=self.program.total_firings,
+            )
+
+    def _memory_serves(self, pe: _PE) -> bool:
+        """Whether the shared bandwidth allows the PE's access; pays for it if so."""
+        if self.credit is None or not pe.moved_bytes:
+            return True
+        if self.credit <= 0:
+            return False
+        self.credit -= pe.moved_bytes
+        return True
+
+    def _fire(self, pe: _PE, environment: Environment) -> None:
+        now = self.cycle
+        tokens: dict[str, Array] = {}
+        for use, fifo in pe.receives:
+            _, tokens[use.channel] = fifo.tokens.popleft()
+            fifo.received_at.append(now)
+        sent: Mapping[str, Array] = {}
+        if self.memory is not None:
+            sent = fire(pe.node, environment, tokens, pe.registers, self.memory)
+        for use, fifo in pe.sends:
+            fifo.tokens.append((now + fifo.latency, sent.get(use.channel)))
+        if pe.stores:
+            self.last_store = now
+        pe.first = pe.first or now
+        pe.last = now
+        pe.firings += 1
+        self._next(pe)
+
+    def _settle(self) -> None:
+        """Let the cycles pass until the last store is complete; nothing fires in them."""
+        end = end_of_run(
+            self.program, max((pe.last for pe in self.pes), default=0), self.last_store
+        )
+        while self.cycle < end:
+            self.cycle += 1
+            for pe in self.pes:
+                pe.count_stall(self.cycle)
+
+    def outputs(self) -> dict[str, Array]:
+        """The output tensors; empty if there were no inputs."""
+        if self.memory is None:
+            return {}
+        tensors = self.program.graph.tensors
+        return {t.name: self.memory[t.name] for t in tensors if t.role is TensorRole.OUTPUT}
+
+    def tally(self, ending: Ending) -> Tally:
+        """The counters as arrays."""
+        fifos = list(self.fifos.values())
+        memory = np.array([pe.memory_stalls for pe in self.pes], np.int64)
+        stuck: list[Stuck] = []
+        for instance, pe in enumerate(self.pes):
+            port = pe.unknown() if pe.current is not None else None
+            if port is not None:
+                stuck.append(Stuck(instance=instance, element=port[0].position, sending=port[1]))
+        return Tally(
+            ending=ending,
+            cycles=self.cycle,
+            firings=np.array([pe.firings for pe in self.pes], np.int64),
+            first=np.array([pe.first for pe in self.pes], np.int64),
+            last=np.array([pe.last for pe in self.pes], np.int64),
+            waiting=np.array([pe.waiting for pe in self.pes], np.int64),
+            starved=np.array([fifo.starved for fifo in fifos], np.int64),
+            blocked=np.array([fifo.blocked for fifo in fifos], np.int64),
+            memory_starved=np.where(self.program.loads, memory, 0),
+            memory_blocked=np.where(self.program.loads, 0, memory),
+            left=np.array([len(fifo.tokens) for fifo in fifos], np.int64),
+            stuck=tuple(stuck),
+        )

@@ -1,0 +1,220 @@
+"""From the bodies of a graph's nodes to the flat control arrays of all PEs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.core.ops import Array
+from t2s.graph.body import Load, Receive, Send, Store
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import PEArray
+from t2s.simulator.checks import check_addresses, port_feature
+from t2s.simulator.control import UNUSED, Feature, FiringCodes, firing_codes
+from t2s.simulator.domain import Domain, domains
+
+USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)
+"""Columns of ``Control.rows``."""
+
+LOADS, STORES = 1, 2
+"""Bits of the ``ACCESS`` column."""
+
+MOST_SHARED_ROWS = 1 << 20
+"""A domain is split by PE if its table would have more rows than this."""
+
+End = type[Receive] | type[Send]
+SharedElement = tuple[int, str, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """What every firing of every PE does with its ports.
+
+    Firing ``n`` of PE ``p`` is described by row ``row_start[p] + codes[code_start[p] + n]`` of
+    ``rows``: it receives from the elements ``uses[USES_BEGIN:RECEIVES_END]``, sends to
+    ``uses[RECEIVES_END:USES_END]``, both in body order, and moves ``MOVED_BYTES`` bytes.
+
+    Attributes
+    ----------
+    firings, code_start, row_start: per PE.
+    codes, rows, uses: see above.
+    sender, receiver: the PE at each end of every channel element, -1 where nobody is.
+    sent, received: tokens through every channel element in a complete run, by its two ends.
+    shared_element: an element that two PEs use from one end, where there is one: the element,
+        what they do, and the two PEs.  Such a program must not run.
+    """
+
+    firings: NDArray[np.int64]
+    code_start: NDArray[np.int64]
+    row_start: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    uses: NDArray[np.int32]
+    sender: NDArray[np.int64]
+    receiver: NDArray[np.int64]
+    sent: NDArray[np.int64]
+    received: NDArray[np.int64]
+    shared_element: SharedElement | None
+
+
+class _Builder:
+    """Collects the domains of all nodes, in instance order."""
+
+    def __init__(self, elements: int) -> None:
+        self.firings: list[Array] = []
+        self.code_start: list[Array] = []
+        self.row_start: list[Array] = []
+        self.codes: list[Array] = []
+        self.rows: list[Array] = []
+        self.uses: list[Array] = []
+        self.ends = {side: np.full(elements, -1, np.int64) for side in (Receive, Send)}
+        self.tokens = {side: np.zeros(elements, np.int64) for side in (Receive, Send)}
+        self.shared: SharedElement | None = None
+        self._pes = self._codes = self._rows = self._uses = 0
+
+    def add(self, domain: Domain, ports: _Ports, found: FiringCodes) -> None:
+        """Append the PEs of a domain."""
+        pes, count = domain.pe_count, len(found.counts)
+        self.firings.append(np.full(pes, domain.firings))
+        self.code_start.append(np.full(pes, self._codes))
+        self.row_start.append(self._rows + count * np.arange(pes))
+        self.codes.append(found.codes)
+        self._add_rows(ports, found)
+        for kind, part in ports.tables(found):
+            self._add_ends(kind, part, found)
+        self._pes += pes
+        self._codes += len(found.codes)
+        self._rows += pes * count
+
+    def _add_rows(self, ports: _Ports, found: FiringCodes) -> None:
+        elements = found.table[: ports.channel_count].transpose(1, 2, 0)
+        used = elements != UNUSED
+        receives = used[..., : ports.receive_count].sum(-1).reshape(-1)
+        all_uses = used.sum(-1).reshape(-1)
+        end = self._uses + np.cumsum(all_uses)
+        begin = end - all_uses
+        moved = found.table[ports.channel_count :]
+        bits = np.where(ports.stores, STORES, LOADS).reshape(-1, 1, 1)
+        access = np.bitwise_or.reduce(np.where(moved > 0, bits, 0), 0).reshape(-1)
+        columns = (begin, begin + receives, end, moved.sum(0).reshape(-1), access)
+        self.rows.append(np.stack(columns, 1).astype(np.int32))
+        self.uses.append(elements[used].astype(np.int32))
+        self._uses += int(all_uses.sum())
+
+    def _add_ends(self, kind: End, part: Array, found: FiringCodes) -> None:
+        """Note which PE uses which elements from this side, and how often."""
+        _, pes, codes = np.nonzero(part != UNUSED)
+        elements = part[part != UNUSED]
+        np.add.at(self.tokens[kind], elements, found.counts[codes])
+        ends = self.ends[kind]
+        instances = pes + self._pes
+        taken = np.where(ends[elements] == -1, instances, ends[elements])
+        ends[elements] = instances
+        clash = np.flatnonzero((taken != instances) | (ends[elements] != instances))
+        if self.shared is None and clash.size:
+            at = int(clash[0])
+            element, first = int(elements[at]), int(instances[at])
+            other = int(taken[at]) if taken[at] != instances[at] else int(ends[element])
+            verb = "send to" if kind is Send else "receive from"
+            self.shared = (element, verb, min(first, other), max(first, other))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ports:
+    """The features of a node over a domain: receives, sends, then memory statements."""
+
+    features: tuple[Feature, ...]
+    receive_count: int
+    channel_count: int
+    stores: NDArray[np.bool_]
+
+    def tables(self, found: FiringCodes) -> tuple[tuple[End, Array], tuple[End, Array]]:
+        """The parts of a code table that hold received and sent elements."""
+        receives = found.table[: self.receive_count]
+        sends = found.table[self.receive_count : self.channel_count]
+        return (Receive, receives), (Send, sends)
+
+
+def flatten(
+    graph: Graph, parameters: Mapping[str, Array], first_elements: Mapping[str, int]
+) -> Control:
+    """The control of all PEs, nodes in graph order and PEs in row-major order of space.
+
+    ``first_elements`` gives the flat position of each channel's first element.  Raises
+    ``UserError`` for addresses and channel elements out of range and for impossible trip counts.
+    """
+    builder = _Builder(sum(channel.element_count for channel in graph.channels))
+    for node in graph.nodes:
+        for domain in domains(node, parameters):
+            _flatten_domain(graph, node, domain, parameters, first_elements, builder)
+    return Control(
+        firings=_joined(builder.firings, np.int64),
+        code_start=_joined(builder.code_start, np.int64),
+        row_start=_joined(builder.row_start, np.int64),
+        codes=_joined(builder.codes, np.int32),
+        rows=np.concatenate([np.zeros((0, 5), np.int32), *builder.rows]),
+        uses=_joined(builder.uses, np.int32),
+        sender=builder.ends[Send],
+        receiver=builder.ends[Receive],
+        sent=builder.tokens[Send],
+        received=builder.tokens[Receive],
+        shared_element=builder.shared,
+    )
+
+
+def _joined(parts: list[Array], dtype: type[np.generic]) -> Array:
+    return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
+
+
+def _flatten_domain(
+    graph: Graph,
+    node: PEArray,
+    domain: Domain,
+    parameters: Mapping[str, Array],
+    first_elements: Mapping[str, int],
+    builder: _Builder,
+) -> None:
+    check_addresses(graph, node, domain)
+    ports = _ports(graph, node, domain, first_elements)
+    found = firing_codes(domain, ports.features)
+    if domain.pe_count > 1 and domain.pe_count * len(found.counts) > MOST_SHARED_ROWS:
+        for part in domains(node, parameters, separate=True):
+            _flatten_domain(graph, node, part, parameters, first_elements, builder)
+        return
+    builder.add(domain, ports, found)
+
+
+def _ports(
+    graph: Graph, node: PEArray, domain: Domain, first_elements: Mapping[str, int]
+) -> _Ports:
+    receives: list[Feature] = []
+    sends: list[Feature] = []
+    moves: list[Feature] = []
+    stores: list[bool] = []
+
+    def moved(statement: Load | Store, bytes: int) -> Feature:
+        active = domain.condition(statement.condition)
+        value = np.full((1,) * len(domain.shape), bytes)
+        return Feature(active=active, value=value, otherwise=0)
+
+    for statement in node.body:
+        match statement:
+            case Receive(channel=name) | Send(channel=name):
+                channel = graph.channel(name)
+                feature = port_feature(node, domain, channel, statement, first_elements[name])
+                (sends if isinstance(statement, Send) else receives).append(feature)
+            case Load(type=type):
+                moves.append(moved(statement, type.bytes))
+                stores.append(False)
+            case Store(value=value):
+                moves.append(moved(statement, value.type.bytes))
+                stores.append(True)
+    return _Ports(
+        features=(*receives, *sends, *moves),
+        receive_count=len(receives),
+        channel_count=len(receives) + len(sends),
+        stores=np.asarray(stores, np.bool_),
+    )

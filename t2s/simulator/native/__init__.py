@@ -1,0 +1,1 @@
+"""Compiled parts of the native engine: times (numba) and values (LLVM)."""

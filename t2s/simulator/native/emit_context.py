@@ -1,0 +1,118 @@
+"""What the parts of a node's emitter share: the builder, the arena, names and faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from t2s.core.expr import Expr, index_names
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import PEArray
+from t2s.simulator.native.emit_expression import ExpressionEmitter
+from t2s.simulator.native.layout import Layout, Section
+from t2s.simulator.native.llvm import Block, Builder, Function, Value
+from t2s.simulator.native.representation import (
+    I1,
+    I64,
+    POINTER,
+    integer,
+    load_value,
+    offset_by,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeContext:
+    """The function being emitted for one node.
+
+    Attributes
+    ----------
+    builder: positioned where code is being emitted.
+    arena: pointer to the arena, the first argument.
+    names: values of parameters, space indices, loop indices and locals where code is emitted.
+    faults: messages of the run-time checks of the whole module; fault ``n`` is the ``n - 1``-th.
+    abandon: block that leaves the function after a fault was noted.
+    pe: number of the PE being visited, row-major.
+    """
+
+    graph: Graph
+    node: PEArray
+    layout: Layout
+    function: Function
+    builder: Builder
+    arena: Value
+    faults: list[str]
+    abandon: Block
+    names: dict[str, Value] = field(default_factory=dict)
+    expressions: ExpressionEmitter = field(init=False)
+    pe: Value = None
+
+    def __post_init__(self) -> None:
+        exponential = self.builder.load(self.address(self.layout.exponential), typ=I64)
+        self.expressions = ExpressionEmitter(self.builder, self.names, exponential)
+
+    def address(self, section: Section, index: Value | int = 0, stride: int = 8) -> Value:
+        """The address of entry ``index`` of a section whose entries take ``stride`` bytes."""
+        if isinstance(index, int):
+            return offset_by(self.builder, self.arena, section.offset + index * stride)
+        start = offset_by(self.builder, self.arena, section.offset)
+        return offset_by(self.builder, start, self.scaled(index, stride))
+
+    def scaled(self, index: Value, stride: int) -> Value:
+        """``index * stride``, which does not overflow."""
+        return self.builder.mul(index, integer(stride), flags=("nsw",))
+
+    def pointer(self, section: Section, index: int = 0) -> Value:
+        """A pointer that is stored in the arena."""
+        return self.builder.load(self.address(section, index), typ=POINTER)
+
+    def block(self, name: str) -> Block:
+        """A new block of the function."""
+        return self.function.append_basic_block(name)
+
+    def load_parameters(self) -> None:
+        """Bind the names of all scalar parameters."""
+        for parameter in self.graph.parameters:
+            where = self.address(self.layout.parameter(parameter.name))
+            self.names[parameter.name] = load_value(self.builder, where, parameter.type, 1)
+
+    def is_invariant(self, *exprs: Expr | None) -> bool:
+        """Whether these hold one value through all firings of a PE (``None``: 'always')."""
+        loops = {loop.name for loop in self.node.loops}
+        return not any(index_names(expr) & loops for expr in exprs if expr is not None)
+
+    def locate(
+        self, indices: tuple[Expr, ...], shape: tuple[int, ...], lanes: int = 1
+    ) -> tuple[Value, Value]:
+        """Row-major number of an element, and whether all its indices are in range.
+
+        ``lanes`` elements are wanted from there along the last dimension.
+        """
+        builder = self.builder
+        flat, valid = integer(0), integer(1, I1)
+        for position, (index, extent) in enumerate(zip(indices, shape, strict=True)):
+            last = position == len(shape) - 1
+            limit = max(0, extent - lanes + 1) if last else extent
+            value = self.expressions.wide(index)
+            valid = builder.and_(valid, builder.icmp_unsigned("<", value, integer(limit)))
+            flat = builder.add(self.scaled(flat, extent), value)
+        return flat, valid
+
+    def fault(self, message: str) -> int:
+        """The number of a new fault."""
+        self.faults.append(message)
+        return len(self.faults)
+
+    def require(self, holds: Value, message: str) -> None:
+        """Stop the run with a fault where ``holds`` is false; go on in a new block."""
+        builder = self.builder
+        failed, passed = self.block("failed"), self.block("passed")
+        builder.cbranch(holds, passed, failed).set_weights([1 << 20, 1])
+        builder.position_at_end(failed)
+        builder.store(integer(self.fault(message)), self.address(self.layout.fault))
+        builder.branch(self.abandon)
+        builder.position_at_end(passed)
+
+
+def smaller(builder: Builder, left: Value, right: Value) -> Value:
+    """The minimum of two signed numbers."""
+    return builder.select(builder.icmp_signed("<", left, right), left, right)

@@ -1,0 +1,20 @@
+"""llvmlite, which carries no types: the one place where it is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding
+import llvmlite.ir
+
+ir: Any = llvmlite.ir
+"""Building LLVM code."""
+
+binding: Any = llvmlite.binding
+"""Compiling it."""
+
+Builder = Any
+Block = Any
+Function = Any
+Value = Any
+"""An ``llvmlite.ir`` value; ``Builder``, ``Block`` and ``Function`` likewise."""

@@ -1,0 +1,246 @@
+"""``SimResult``: what a run gave, how long it took, and where the cycles went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import Any
+
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Array
+from t2s.graph.nodes import Role
+from t2s.simulator.deadlock import DeadlockReport
+from t2s.simulator.devices import Device
+from t2s.simulator.program import Interval
+from t2s.simulator.stalls import StallRow, StallTable
+from t2s.simulator.tables import Table
+from t2s.simulator.tally import Ending
+
+UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatistics:
+    """What the PEs of one node did.
+
+    ``busy``, ``waiting``, ``starved``, ``blocked`` and ``idle`` are cycles summed over the PEs;
+    together they are ``pe_count`` times the cycles of the run.  ``starved_by`` and ``blocked_by``
+    split the stalls by channel; what is missing is memory, in ``starved_by_memory`` and
+    ``blocked_by_memory``.  ``first_firing`` and ``last_firing`` are cycles, ``None`` if there
+    was no firing.
+    """
+
+    name: str
+    role: Role
+    location: SourceLocation | None
+    pe_count: int
+    interval: Interval
+    firings: int
+    total_firings: int
+    first_firing: int | None
+    last_firing: int | None
+    waiting: int
+    starved_by: Mapping[str, int]
+    blocked_by: Mapping[str, int]
+    starved_by_memory: int
+    blocked_by_memory: int
+    idle: int
+
+    @property
+    def busy(self) -> int:
+        """Cycles with a firing."""
+        return self.firings
+
+    @property
+    def starved(self) -> int:
+        """Cycles without a token or a loaded value to go on with."""
+        return sum(self.starved_by.values()) + self.starved_by_memory
+
+    @property
+    def blocked(self) -> int:
+        """Cycles without space for a result."""
+        return sum(self.blocked_by.values()) + self.blocked_by_memory
+
+    @property
+    def stall_row(self) -> StallRow:
+        """The node's row of the stall table."""
+        causes = {f"starved by {name}": n for name, n in self.starved_by.items()}
+        causes |= {f"blocked by {name}": n for name, n in self.blocked_by.items()}
+        causes["starved by memory"] = self.starved_by_memory
+        causes["blocked by memory"] = self.blocked_by_memory
+        causes[str(self.interval)] = self.waiting
+        largest = max(causes, key=lambda cause: causes[cause])
+        return StallRow(
+            node=self.name,
+            pe_count=self.pe_count,
+            busy=self.busy,
+            starved=self.starved,
+            blocked=self.blocked,
+            waiting=self.waiting,
+            idle=self.idle,
+            main_cause=largest if causes[largest] else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensLeft:
+    """A channel with tokens left at the end of a run."""
+
+    channel: str
+    location: SourceLocation | None
+    tokens: int
+    sent: int
+    received: int
+    sender: str
+    sender_firings: int
+    receiver: str
+    receiver_firings: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimResult:
+    """The result of a run.
+
+    Attributes
+    ----------
+    outputs: output tensors by name; empty unless the run finished and had inputs.
+    cycles: cycles until the last store is complete; counted from 1.
+    device, engine, graph: what ran, on what.
+    nodes: statistics by node name, in graph order.
+    ending: why the run ended.
+    deadlock: the report if it ended in a deadlock.
+    tokens_left: channels with tokens left at the end of a finished run, the fullest first.
+    """
+
+    graph: str
+    device: Device
+    engine: str
+    outputs: Mapping[str, Array] = field(repr=False)
+    cycles: int
+    nodes: Mapping[str, NodeStatistics] = field(repr=False)
+    ending: Ending
+    deadlock: DeadlockReport | None = None
+    tokens_left: tuple[TokensLeft, ...] = ()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every PE made all its firings."""
+        return self.ending is Ending.FINISHED
+
+    @property
+    def limit_reached(self) -> bool:
+        """Whether the run was cut short by the cycle limit."""
+        return self.ending is Ending.LIMIT
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was cut short from the keyboard."""
+        return self.ending is Ending.INTERRUPTED
+
+    @property
+    def seconds(self) -> float:
+        """The run's time at the device's clock, in seconds."""
+        return self.cycles / self.device.clock_hz
+
+    @property
+    def firings(self) -> int:
+        """Firings of all PEs."""
+        return sum(node.firings for node in self.nodes.values())
+
+    @property
+    def _compute(self) -> list[NodeStatistics]:
+        return [node for node in self.nodes.values() if node.role is Role.COMPUTE]
+
+    @property
+    def utilization(self) -> float:
+        """Firings of compute nodes / (compute PEs x cycles); 0 where that is 0 / 0."""
+        offered = self.cycles * sum(node.pe_count for node in self._compute)
+        return sum(node.firings for node in self._compute) / offered if offered else 0.0
+
+    @property
+    def compute_cycles(self) -> int:
+        """Cycles from the first to the last firing of a compute node, both included."""
+        firsts = [node.first_firing for node in self._compute if node.first_firing is not None]
+        lasts = [node.last_firing for node in self._compute if node.last_firing is not None]
+        return max(lasts) - min(firsts) + 1 if firsts else 0
+
+    @cached_property
+    def stalls(self) -> StallTable:
+        """Where the cycles of every node went."""
+        rows = tuple(node.stall_row for node in self.nodes.values())
+        return StallTable(cycles=self.cycles, rows=rows)
+
+    @property
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """The headline numbers as (label, text)."""
+        clock = f"{self.device.clock_hz / 1e6:g} MHz"
+        lines = [
+            ("cycles", f"{self.cycles:,}"),
+            ("time", f"{_engineering(self.seconds)}s on {self.device.name} at {clock}"),
+            ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}"),
+            ("compute", f"{self.compute_cycles:,} cycles from first to last compute firing"),
+            ("ended", self.ending.value),
+        ]
+        return tuple(lines)
+
+    @property
+    def node_table(self) -> Table:
+        """Role, PEs, II, firings and first and last firing of every node."""
+        rows = tuple(
+            (
+                node.name,
+                node.role.value,
+                f"{node.pe_count:,}",
+                f"{node.firings:,}",
+                _cycle(node.first_firing),
+                _cycle(node.last_firing),
+                str(node.interval),
+            )
+            for node in self.nodes.values()
+        )
+        headers = ("node", "role", "PEs", "firings", "first", "last", "initiation interval")
+        return Table(title="nodes", headers=headers, rows=rows, left=frozenset({0, 1, 6}))
+
+    def __str__(self) -> str:
+        width = max(len(label) for label, _ in self.summary)
+        head = [f"{label.ljust(width)}  {text}" for label, text in self.summary]
+        parts = [f"{self.graph}\n" + "\n".join(head), self.node_table.text(), str(self.stalls)]
+        if self.deadlock is not None:
+            parts.append(str(self.deadlock))
+        return "\n\n".join(parts)
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        head = "\n".join(f"{label:12} {text}" for label, text in self.summary)
+        parts = [Text(f"{self.graph}\n{head}"), self.node_table.rich(), self.stalls.table.rich()]
+        if self.deadlock is not None:
+            parts.append(Text(str(self.deadlock)))
+        return Group(*parts)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(label)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for label, text in self.summary
+        )
+        deadlock = f"<pre>{escape(str(self.deadlock))}</pre>" if self.deadlock is not None else ""
+        return (
+            f"<div><h4>{escape(self.graph)}</h4><table>{rows}</table>"
+            f"{self.node_table.html()}{self.stalls.table.html()}{deadlock}</div>"
+        )
+
+
+def _cycle(cycle: int | None) -> str:
+    return "-" if cycle is None else f"{cycle:,}"
+
+
+def _engineering(seconds: float) -> str:
+    """The number with a prefix of the unit: ``1.5 m`` for 0.0015."""
+    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "µ")):
+        if seconds >= factor:
+            return f"{seconds / factor:.4g} {prefix}"
+    return f"{seconds / 1e-9:.4g} n"

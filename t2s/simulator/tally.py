@@ -1,0 +1,93 @@
+"""What an engine measures, before it is turned into a report: counters per PE and per channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.core.errors import InternalError
+from t2s.simulator.program import SimProgram
+
+Counts = NDArray[np.int64]
+
+
+class Ending(Enum):
+    """Why a run ended."""
+
+    FINISHED = "finished"
+    DEADLOCK = "deadlock"
+    LIMIT = "cycle limit reached"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """A PE with firings left, and the channel element it waits for at the end of the run.
+
+    ``sending`` says that it waits for space to send, else it waits for a token to receive.
+    """
+
+    instance: int
+    element: int
+    sending: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """Counters of a run, all in cycles or numbers of firings or tokens.
+
+    ``firings``, ``first`` and ``last`` (cycles of the first and last firing, 0 if there was none),
+    ``waiting``, ``memory_starved`` and ``memory_blocked`` are per PE.  ``starved`` and ``blocked``
+    are per channel element: cycles that its receiver starved on it and its sender was blocked on
+    it.  ``left`` is the number of tokens in every element at the end.  ``stuck`` lists unfinished
+    PEs that wait for something no firing on the way will bring; in a deadlock, all unfinished PEs.
+    """
+
+    ending: Ending
+    cycles: int
+    firings: Counts
+    first: Counts
+    last: Counts
+    waiting: Counts
+    starved: Counts
+    blocked: Counts
+    memory_starved: Counts
+    memory_blocked: Counts
+    left: Counts
+    stuck: tuple[Stuck, ...]
+
+
+def end_of_run(program: SimProgram, last_firing: int, last_store: int) -> int:
+    """The cycle in which a run that is not cut short ends: its last firing or store completion."""
+    stored = last_store + program.device.store_latency if last_store else 0
+    return max(last_firing, stored)
+
+
+def idle_cycles(program: SimProgram, tally: Tally) -> Counts:
+    """Cycles before the first and after the last firing, per PE.
+
+    Together with busy, waiting, starved and blocked they are all cycles; ``InternalError`` if the
+    counters of a PE do not add up.
+    """
+    per_pe = tally.firings + tally.waiting + tally.memory_starved + tally.memory_blocked
+    for stalls, ends in (
+        (tally.starved, program.control.receiver),
+        (tally.blocked, program.control.sender),
+    ):
+        np.add.at(per_pe, ends[ends >= 0], stalls[ends >= 0])
+    if tally.ending is Ending.INTERRUPTED:
+        return np.asarray(np.maximum(tally.cycles - per_pe, 0), np.int64)
+    done = tally.firings == program.control.firings
+    idle = np.where(done, tally.cycles - tally.last, 0) + tally.first - 1
+    idle = np.where(tally.firings == 0, tally.cycles, idle)
+    wrong = np.flatnonzero(per_pe + idle != tally.cycles)
+    if wrong.size:
+        at = int(wrong[0])
+        raise InternalError(
+            f"the cycles of {program.pe_label(at)} add up to {per_pe[at] + idle[at]}, "
+            f"not to {tally.cycles}"
+        )
+    return idle
