@@ -23,6 +23,7 @@ from t2s.graph.body import (
 )
 from t2s.graph.graph import Channel, Graph, StreamKind, StreamType
 from t2s.graph.nodes import Loop, PEArray, Role
+from t2s.graph.trips import firings_per_pe
 
 _UNKNOWN = "varies"
 
@@ -106,17 +107,6 @@ def show_space(node: PEArray) -> str:
     return f"[{', '.join(dimensions)}]"
 
 
-def firings_per_pe(node: PEArray) -> int | None:
-    """How often each PE fires, or ``None`` where a loop bound is not a constant."""
-    count = 1
-    for loop in node.loops:
-        extent = simplify(loop.extent)
-        if not isinstance(extent, Const):
-            return None
-        count *= max(0, int(extent.value))
-    return count
-
-
 def _node_lines(node: PEArray) -> Iterator[str]:
     region = "" if node.region is None else f", region {node.region}"
     space = f" space {show_space(node)}" if node.space else ""
@@ -161,7 +151,7 @@ def _node_row(node: PEArray) -> tuple[str, ...]:
         node.role.value,
         str(node.pe_count),
         show_loops(node),
-        _UNKNOWN if firings is None else f"{firings:,}",
+        _UNKNOWN if firings is None else f"{firings:,}" if isinstance(firings, int) else firings,
     )
 
 
