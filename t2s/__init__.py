@@ -17,10 +17,10 @@ from t2s.driver import (
     print_loop_nest,
     simulate,
 )
-from t2s.func.expression import absolute as abs
-from t2s.func.expression import cast, exp, select, sqrt
-from t2s.func.expression import maximum as max
-from t2s.func.expression import minimum as min
+from t2s.func.functions import absolute as abs
+from t2s.func.functions import cast, exp, select, sqrt
+from t2s.func.functions import maximum as max
+from t2s.func.functions import minimum as min
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
 

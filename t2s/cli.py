@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import runpy
 import sys
+import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,15 +20,19 @@ from rich.markup import escape
 
 import t2s
 from t2s.core.errors import T2SError, UserError
+from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.func.collect import in_dependence_order
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.printer import summarize_graph
+from t2s.simulator.devices import DEVICES
 
 app = typer.Typer(add_completion=False, help="Compile and simulate designs for spatial hardware.")
 
 # largest difference to numpy, relative to the largest element, that counts as a match
 TOLERANCE = {16: 2e-2, 32: 1e-5, 64: 1e-13}
+
+ENGINES = ("native", "python")
 
 
 @app.callback()
@@ -48,8 +54,9 @@ def run(
     console = Console(highlight=False)
     try:
         _run(console, file, func, device, engine, out, emulate, seed)
-    except T2SError as error:
-        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {escape(str(error))}")
+    except (T2SError, OSError) as error:
+        text = f"[bold red]error:[/] {escape(str(error))}"
+        Console(stderr=True, highlight=False).print(text, soft_wrap=True)
         raise typer.Exit(code=1) from None
 
 
@@ -63,6 +70,8 @@ def _run(
     emulate: bool,
     seed: int,
 ) -> None:
+    _check_choice("device", device, DEVICES)
+    _check_choice("engine", engine, ENGINES)
     design = find_design(file, func)
     _section(console, "loop nest")
     console.out(t2s.print_loop_nest(design).rstrip())
@@ -83,6 +92,11 @@ def _run(
         console.out(compare("emulator", outputs[design.name], expected))
 
 
+def _check_choice(option: str, given: str, choices: Iterable[str]) -> None:
+    if given not in choices:
+        raise UserError(f"there is no {option} {given}", expected=f"one of {', '.join(choices)}")
+
+
 def _section(console: Console, title: str) -> None:
     console.print()
     console.rule(title, align="left")
@@ -91,15 +105,11 @@ def _section(console: Console, title: str) -> None:
 def find_design(file: Path, name: str | None) -> t2s.Func:
     """Execute a design file and return the Func to run.
 
-    Raises ``UserError`` if the file is missing or defines no Func, or several outputs.
+    Raises ``UserError`` if the file is missing, fails, or defines no Func, or several outputs.
     """
     if not file.is_file():
         raise UserError(f"there is no file {file}", hint="give the path of a Python file")
-    sys.path.insert(0, str(file.resolve().parent))
-    try:
-        values = runpy.run_path(str(file), run_name="t2s_design")
-    finally:
-        sys.path.pop(0)
+    values = _execute(file)
     defined = {f.name: f for f in values.values() if isinstance(f, t2s.Func) and f.written}
     if name is not None:
         if name not in defined:
@@ -121,9 +131,38 @@ def find_design(file: Path, name: str | None) -> t2s.Func:
             f"{file} defines {len(outputs)} Funcs that could be run",
             expected="one Func that no other Func reads",
             given=", ".join(outputs) or "no Func with a definition at module level",
-            hint="choose one with --func",
+            hint="choose one with --func" if outputs else None,
         )
     return defined[outputs[0]]
+
+
+def _execute(file: Path) -> dict[str, Any]:
+    """The names that a Python file defines.  Its own exceptions become a ``UserError``."""
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        return runpy.run_path(str(file), run_name="t2s_design")
+    except T2SError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"{file} raised {type(error).__name__}: {error}",
+            location=_place(error, str(file)),
+            hint=f"python {file} shows the whole traceback",
+        ) from error
+    finally:
+        sys.path.pop(0)
+
+
+def _place(error: Exception, file: str) -> SourceLocation | None:
+    """The innermost line of a file that an exception went through."""
+    if isinstance(error, SyntaxError):
+        return SourceLocation(error.filename or file, error.lineno or 1)
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == file and frame.lineno is not None
+    ]
+    return SourceLocation(file, lines[-1]) if lines else None
 
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Any]:

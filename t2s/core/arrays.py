@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.location import SourceLocation
-from t2s.core.types import Type
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.types import Kind, Type
+
+Notes = tuple[tuple[SourceLocation | None, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,8 @@ def check_inputs(specs: Iterable[ArraySpec], given: Mapping[str, Any]) -> dict[s
     unknown = [name for name in given if name not in wanted]
     if unknown:
         raise UserError(
-            f"the design has no input named {unknown[0]}",
+            f"the program has no input {unknown[0]}",
+            location=user_location(),
             expected=", ".join(wanted) or "no inputs",
             given=", ".join(given),
         )
@@ -42,10 +45,11 @@ def check_inputs(specs: Iterable[ArraySpec], given: Mapping[str, Any]) -> dict[s
         if spec.name not in given:
             raise UserError(
                 f"the input {spec.name} is missing",
-                location=spec.location,
+                location=user_location(),
                 expected=f"{spec.name}: {describe(spec)}",
                 given=", ".join(given) or "no inputs",
-                hint=f'pass it by name, as in {{"{spec.name}": array}}',
+                notes=_declared(spec),
+                hint=f'pass it by name: {{"{spec.name}": ...}}',
             )
         check = _checked_array if spec.shape else _checked_scalar
         result[spec.name] = check(spec, given[spec.name])
@@ -54,9 +58,20 @@ def check_inputs(specs: Iterable[ArraySpec], given: Mapping[str, Any]) -> dict[s
 
 def describe(spec: ArraySpec) -> str:
     """The expected type and shape in words."""
+    article = "an" if str(spec.type).startswith("int") else "a"
     if not spec.shape:
-        return f"a {spec.type} scalar"
-    return f"a {spec.type} array of shape {spec.shape}"
+        return f"{article} {spec.type} scalar"
+    return f"{article} {spec.type} array of shape {spec.shape}"
+
+
+def _declared(spec: ArraySpec) -> Notes:
+    return ((spec.location, f"{spec.name} is declared here"),)
+
+
+def _dtype_text(type: Type) -> str:
+    if type.is_bool:
+        return "np.bool_"
+    return f"ml_dtypes.{type.numpy}" if type.kind is Kind.BFLOAT else f"np.{type.numpy}"
 
 
 def _checked_array(spec: ArraySpec, value: Any) -> Any:
@@ -64,15 +79,17 @@ def _checked_array(spec: ArraySpec, value: Any) -> Any:
     if array.dtype != spec.type.numpy:
         raise UserError(
             f"the input {spec.name} has the wrong element type",
-            location=spec.location,
+            location=user_location(),
+            notes=_declared(spec),
             expected=describe(spec),
             given=f"{array.dtype} of shape {array.shape}",
-            hint=f"convert it: array.astype(np.dtype({str(spec.type)!r}))",
+            hint=f"convert it: array.astype({_dtype_text(spec.type)})",
         )
     if array.shape != spec.shape:
         raise UserError(
             f"the input {spec.name} has the wrong shape",
-            location=spec.location,
+            location=user_location(),
+            notes=_declared(spec),
             expected=describe(spec),
             given=f"shape {array.shape}",
             hint="arrays are row-major: A[i, k] of the definition is array[i, k]",
@@ -89,7 +106,8 @@ def _checked_scalar(spec: ArraySpec, value: Any) -> Any:
     if array.shape or not fits:
         raise UserError(
             f"the parameter {spec.name} has the wrong type",
-            location=spec.location,
+            location=user_location(),
+            notes=_declared(spec),
             expected=describe(spec),
             given=f"{value!r} of type {value.__class__.__name__}",
         )
@@ -98,7 +116,8 @@ def _checked_scalar(spec: ArraySpec, value: Any) -> Any:
         if not limits.min <= int(value) <= limits.max:
             raise UserError(
                 f"the parameter {spec.name} does not fit into {spec.type}",
-                location=spec.location,
+                location=user_location(),
+                notes=_declared(spec),
                 expected=f"{limits.min} to {limits.max}",
                 given=str(value),
             )

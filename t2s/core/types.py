@@ -107,12 +107,26 @@ BOOL = Type(Kind.BOOL, 8)
 WEAK_INT = Type(Kind.INT, 32, weak=True)
 WEAK_FLOAT = Type(Kind.FLOAT, 32, weak=True)
 
+_LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
+
 
 def _checked(kind: Kind, bits: int, allowed: tuple[int, ...]) -> Type:
     if bits not in allowed:
         widths = ", ".join(str(width) for width in allowed)
-        raise ValueError(f"a {kind.value} type has {widths} bits, not {bits!r}")
+        article = "an" if kind is Kind.INT else "a"
+        raise ValueError(f"{article} {kind.value} type has {widths} bits, not {bits!r}")
     return Type(kind, bits)
+
+
+def value_range(type: Type) -> tuple[float, float]:
+    """The smallest and the largest finite value (exact integers for integer types)."""
+    if type.is_bool:
+        return 0, 1
+    if type.is_integer:
+        integers = np.iinfo(type.numpy)
+        return int(integers.min), int(integers.max)
+    largest = _LARGEST_BFLOAT16 if type.kind is Kind.BFLOAT else float(np.finfo(type.numpy).max)
+    return -largest, largest
 
 
 def unify(left: Type, right: Type) -> Type | None:

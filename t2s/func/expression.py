@@ -7,6 +7,7 @@ An ``Expression`` wraps a typed ``core.expr`` tree together with the user's line
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn, Union
@@ -14,12 +15,12 @@ from typing import Any, NoReturn, Union
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Apply, Cast, Const, Expr, Read, Select, apply
+from t2s.core.expr import Cast, Const, Expr, Read, apply
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import OPERATORS, Op, Operands, accepts
 from t2s.core.printer import show
-from t2s.core.types import BOOL, INT32, WEAK_FLOAT, WEAK_INT, Kind, Type, unify
-from t2s.core.walk import Term, rewrite
+from t2s.core.types import BOOL, INT32, WEAK_FLOAT, WEAK_INT, Kind, Type, unify, value_range
+from t2s.core.walk import Term, rewrite, walk
 
 Number = Union[int, float, bool, "Expression"]
 
@@ -35,10 +36,13 @@ class Symbol:
             raise UserError(
                 f"a {self.kind} needs a name that is a Python identifier",
                 location=self.location,
-                expected=f'for example {self.kind}("i")',
+                expected="a name such as i or A_loader",
                 given=repr(name),
             )
         self.name = name
+
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 Symbols = Mapping[str, Symbol]
@@ -52,7 +56,7 @@ def merge_symbols(location: SourceLocation, *parts: Symbols) -> dict[str, Symbol
             other = merged.setdefault(name, symbol)
             if other is not symbol:
                 raise UserError(
-                    f"two different objects are named {name} in one expression",
+                    f"two different objects of one program are named {name}",
                     location=location,
                     notes=(
                         (other.location, f"{other.kind} {name} was made here"),
@@ -193,7 +197,7 @@ def as_expression(value: object) -> Expression:
                 "this cannot be used in a t2s expression",
                 location=location,
                 expected="a number, a Var, an RDom or an element such as A[i, k]",
-                given=f"{value!r} of type {value.__class__.__name__}",
+                given=f"{value!r}, which is of type {value.__class__.__name__}",
                 hint="index inputs and Funcs with [...] to get their elements",
             )
     return Expression(node, {}, location)
@@ -229,17 +233,19 @@ def convert(node: Expr, target: Type, location: SourceLocation) -> Expr:
 
 
 def _check_literals(node: Expr, target: Type, location: SourceLocation) -> None:
-    if not (isinstance(node, Const) and target.is_integer):
-        return
-    limits = np.iinfo(target.numpy)
-    if not limits.min <= node.value <= limits.max:
-        raise UserError(
-            f"the number {node.value} does not fit into {target}",
-            location=location,
-            expected=f"{limits.min} to {limits.max}",
-            given=str(node.value),
-            hint="cast the other operand to a wider type first, as t2s.cast(t2s.Int(32), x)",
-        )
+    for literal in walk(node):
+        if not isinstance(literal, Const) or not literal.type.weak:
+            continue
+        low, high = value_range(target)
+        wider = "Float" if target.is_float else "Int"
+        if math.isfinite(literal.value) and not low <= literal.value <= high:
+            raise UserError(
+                f"the number {literal.value} does not fit into {target}",
+                location=location,
+                expected=f"{low} to {high}",
+                given=str(literal.value),
+                hint=f"a wider type may hold it: t2s.cast(t2s.{wider}(32), x)",
+            )
 
 
 def common_type(location: SourceLocation, what: str, operands: tuple[Expression, ...]) -> Type:
@@ -260,6 +266,20 @@ def common_type(location: SourceLocation, what: str, operands: tuple[Expression,
     return result
 
 
+def _how_to_apply(operator: Op, type: Type) -> str:
+    if operator is Op.DIVIDE and type.is_integer:
+        return "use // for integers, or t2s.cast(t2s.Float(32), x) first"
+    if operator is Op.FLOOR_DIVIDE and type.is_float:
+        return "use / for floats, or t2s.cast(t2s.Int(32), x) first"
+    match OPERATORS[operator].operands:
+        case Operands.FLOAT:
+            return "convert with t2s.cast(t2s.Float(32), x)"
+        case Operands.LOGIC:
+            return "compare first, as in (x > 0) & (y > 0)"
+        case _:
+            return "convert with t2s.cast(t2s.Int(32), x)"
+
+
 def combine(operator: Op, *values: Number) -> Expression:
     """Apply an operator to values of the language, unifying their types."""
     location = user_location()
@@ -267,83 +287,16 @@ def combine(operator: Op, *values: Number) -> Expression:
     what = f"the operator {operator.value}"
     type = common_type(location, what, operands)
     if not accepts(operator, type):
-        wanted = OPERATORS[operator].operands
-        floor = operator is Op.DIVIDE and type.is_integer
-        needs_float = (
-            "convert with t2s.cast(t2s.Float(32), x)" if wanted is Operands.FLOAT else None
-        )
         raise UserError(
             f"{what} is not defined on {type}",
             location=location,
-            expected=wanted.value,
+            expected=OPERATORS[operator].operands.value,
             given=", ".join(f"{operand!r} ({operand.type})" for operand in operands),
-            hint="use // for integers, or t2s.cast to a float first" if floor else needs_float,
+            hint=_how_to_apply(operator, type),
         )
     nodes = tuple(convert(operand.node, type, location) for operand in operands)
     symbols = merge_symbols(location, *(operand.symbols for operand in operands))
     return Expression(apply(operator, *nodes), symbols, location)
-
-
-def select(condition: Number, if_true: Number, if_false: Number) -> Expression:
-    """``if_true`` where ``condition`` holds, else ``if_false``; only the chosen side is read."""
-    location = user_location()
-    test, *sides = (as_expression(value) for value in (condition, if_true, if_false))
-    if not test.type.is_bool:
-        raise UserError(
-            "the condition of select has to be a truth value",
-            location=location,
-            expected="bool, for example i > 0",
-            given=f"{test!r} of type {test.type}",
-        )
-    type = common_type(location, "select", tuple(sides))
-    yes, no = (convert(side.node, type, location) for side in sides)
-    symbols = merge_symbols(location, test.symbols, *(side.symbols for side in sides))
-    node = Select(condition=test.node, if_true=yes, if_false=no, type=type)
-    return Expression(node, symbols, location)
-
-
-def cast(type: Type, value: Number) -> Expression:
-    """``value`` converted to ``type``; floats to integers truncate towards zero and saturate."""
-    location = user_location()
-    if not isinstance(type, Type):
-        raise UserError(
-            "cast needs a type as its first argument",
-            location=location,
-            expected="for example t2s.cast(t2s.Float(32), x)",
-            given=repr(type),
-        )
-    operand = as_expression(value)
-    if operand.type.weak:
-        operand = Expression(
-            retype(operand.node, operand.type.strengthened()), operand.symbols, location
-        )
-    node = operand.node if operand.type == type else Cast(value=operand.node, type=type)
-    return Expression(node, operand.symbols, location)
-
-
-def minimum(left: Number, right: Number) -> Expression:
-    """The smaller of two values (``right if right < left else left``)."""
-    return combine(Op.MINIMUM, left, right)
-
-
-def maximum(left: Number, right: Number) -> Expression:
-    """The larger of two values (``right if right > left else left``)."""
-    return combine(Op.MAXIMUM, left, right)
-
-
-def sqrt(value: Number) -> Expression:
-    """The square root of a floating-point value, correctly rounded."""
-    return combine(Op.SQUARE_ROOT, value)
-
-
-def exp(value: Number) -> Expression:
-    """The exponential of a floating-point value."""
-    return combine(Op.EXPONENTIAL, value)
-
-
-def absolute(value: Number) -> Expression:
-    """The absolute value."""
-    return combine(Op.ABSOLUTE, value)
 
 
 def index_expressions(
@@ -385,8 +338,3 @@ def element(
     )
     symbols = merge_symbols(location, {source.name: source}, *(index.symbols for index in indices))
     return Expression(node, symbols, location)
-
-
-def is_call_of(node: Expr, operator: Op) -> bool:
-    """Whether the expression applies ``operator`` at its top."""
-    return isinstance(node, Apply) and node.operator is operator

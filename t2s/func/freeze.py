@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 from t2s.core.errors import UserError
 from t2s.core.expr import (
@@ -24,13 +24,15 @@ from t2s.core.expr import (
     index_names,
     simplify,
 )
-from t2s.core.location import SourceLocation
+from t2s.core.isl import is_affine
+from t2s.core.location import SourceLocation, user_location
 from t2s.core.printer import show
-from t2s.core.types import Type
+from t2s.core.types import Type, value_range
 from t2s.core.walk import Term, rewrite, walk
 from t2s.func.bounds import AccessRange, access_ranges, hull
-from t2s.func.expression import Expression, Symbol, Symbols, merge_symbols
-from t2s.func.func import Bound, TemporalFunc, Written, index_name, typed_value
+from t2s.func.collect import AnyFunc, global_symbols, in_dependence_order
+from t2s.func.expression import Expression, Symbol
+from t2s.func.func import Bound, Written, index_name, typed_value
 from t2s.func.ir import (
     Definition,
     Dimension,
@@ -40,8 +42,6 @@ from t2s.func.ir import (
     TemporalProgram,
 )
 from t2s.func.symbols import ImageParam, Param, RVar
-
-AnyFunc = TemporalFunc[Any]
 
 
 @dataclass(slots=True)
@@ -60,12 +60,8 @@ def freeze(output: AnyFunc, constants: Mapping[str, int] | None = None) -> Tempo
     given.  Raises ``UserError``.
     """
     functions = in_dependence_order(output)
-    everything: dict[str, Symbol] = {}
-    for func in functions:
-        for written in func.written:
-            everything = merge_symbols(
-                written.location, everything, _not_loops(_all_symbols(written.symbols))
-            )
+    everything = global_symbols(functions)
+    _check_constants(everything, constants or {})
     state = _State(
         constants=dict(constants or {}),
         types={func.name: func.type.strengthened() for func in functions},
@@ -91,53 +87,27 @@ def freeze(output: AnyFunc, constants: Mapping[str, int] | None = None) -> Tempo
     )
 
 
-def _not_loops(symbols: Symbols) -> dict[str, Symbol]:
-    kinds = (ImageParam, Param, TemporalFunc)
-    return {name: symbol for name, symbol in symbols.items() if isinstance(symbol, kinds)}
-
-
-def _all_symbols(symbols: Symbols) -> dict[str, Symbol]:
-    """The symbols and those in the bounds of the reduction variables among them."""
-    result = dict(symbols)
-    for symbol in symbols.values():
-        if isinstance(symbol, RVar):
-            for dimension in symbol.domain:
-                bounds = (dimension.minimum.symbols, dimension.extent.symbols)
-                result = merge_symbols(dimension.location, result, *bounds)
-    return result
-
-
-def in_dependence_order(output: AnyFunc) -> list[AnyFunc]:
-    """All functions that ``output`` needs, producers first."""
-    order: list[AnyFunc] = []
-    active: list[AnyFunc] = []
-
-    def visit(func: AnyFunc, location: SourceLocation) -> None:
-        if any(func is other for other in order):
-            return
-        if any(func is other for other in active):
-            names = " -> ".join(other.name for other in [*active, func])
+def _check_constants(everything: Mapping[str, Symbol], constants: Mapping[str, object]) -> None:
+    params = {name: symbol for name, symbol in everything.items() if isinstance(symbol, Param)}
+    for name, value in constants.items():
+        if name not in params:
             raise UserError(
-                f"Funcs {names} need each other",
-                location=location,
-                hint="express the recursion inside one Func, as an update",
+                f"the program has no Param {name}",
+                location=user_location(),
+                expected=f"one of {', '.join(params)}" if params else "no values",
+                given=f"{name}={value!r}",
             )
-        if not func.written:
+        type = params[name].type
+        low, high = value_range(type)
+        integer = isinstance(value, int) and not isinstance(value, bool)
+        if not type.is_integer or not integer or not low <= cast(int, value) <= high:
             raise UserError(
-                f"Func {func.name} has no definition",
-                location=func.location,
-                expected=f"for example {func.name}[i, j] = ...",
+                f"the value of the Param {name} cannot be fixed when the design is lowered",
+                location=user_location(),
+                expected=f"{low} to {high}" if type.is_integer else "a Param of integer type",
+                given=f"{name}={value!r}" if type.is_integer else f"{name} of type {type}",
+                notes=((params[name].location, f"Param {name} was made here"),),
             )
-        active.append(func)
-        for written in func.written:
-            for symbol in written.symbols.values():
-                if isinstance(symbol, TemporalFunc) and symbol is not func:
-                    visit(symbol, written.location)
-        active.pop()
-        order.append(func)
-
-    visit(output, output.location)
-    return order
 
 
 def _freeze_function(func: AnyFunc, state: _State) -> Function:
@@ -222,8 +192,8 @@ def _with_constants(expression: Expression, state: _State, location: SourceLocat
         raise UserError(
             f"the Param {missing[0]} is used in a bound and has no value",
             location=location,
-            expected=f"t2s.lower(func, {missing[0]}=64)",
-            hint="hardware has a fixed size: parameters of bounds are given when lowering",
+            expected=f"a number for it, as in t2s.lower(func, {missing[0]}=64)",
+            hint="hardware has a fixed size; interpret and simulate take it among the inputs",
         )
     return node
 
@@ -268,7 +238,9 @@ def _freeze_definition(
         )
     return Definition(
         function=func.name,
-        target=tuple(simplify(part.node) for part in written.target),
+        target=tuple(
+            simplify(_replace_parameters(part.node, state.constants)) for part in written.target
+        ),
         value=_with_final_types(_replace_parameters(value.node, state.constants), state.types),
         domain=tuple(domain),
         location=written.location,
@@ -299,6 +271,14 @@ def _reduction_dimensions(written: Written, state: _State, outer: set[str]) -> l
                 expected=f"only {', '.join(sorted(known)) or 'numbers'}",
                 notes=((written.location, "used by the definition here"),),
             )
+        for bound in (low, extent):
+            if not is_affine(bound):
+                raise UserError(
+                    f"a bound of RDom {variable.name} is not affine",
+                    location=variable.location,
+                    expected="sums of integers, Vars and outer dimensions, with constant factors",
+                    given=show(bound),
+                )
         if isinstance(extent, Const) and extent.value < 1:
             raise UserError(
                 f"RDom {variable.name} is empty",

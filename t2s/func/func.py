@@ -58,6 +58,13 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
 
     def __init__(self, name: str, type: Type | None = None) -> None:
         super().__init__(name)
+        if type is not None and not isinstance(type, Type):
+            raise UserError(
+                f"the type of Func {name} is no element type",
+                location=self.location,
+                expected=f'for example Func("{name}", type=Float(32))',
+                given=repr(type),
+            )
         self.declared_type = type
         self.written: list[Written] = []
         self.bounds: list[Bound] = []

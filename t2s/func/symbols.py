@@ -83,6 +83,14 @@ def RDom(*bounds: Number, name: str) -> RVar | tuple[RVar, ...]:
             expected='for example RDom(0, 3, 0, 5, name="y x")',
             given=repr(name),
         )
+    twice = next((label for label in names if names.count(label) > 1), None)
+    if twice is not None:
+        raise UserError(
+            f"two dimensions of an RDom are named {twice}",
+            location=location,
+            expected="a different name for each dimension",
+            given=repr(name),
+        )
     values = [_bound(bound) for bound in bounds]
     dimensions = tuple(
         RVar(label, values[2 * at], values[2 * at + 1]) for at, label in enumerate(names)
@@ -122,13 +130,15 @@ class ImageParam(Symbol):
                 f"ImageParam {name} needs an element type and a number of dimensions",
                 location=self.location,
                 expected='for example ImageParam(Float(32), 2, name="A")',
-                given=f"{type!r}, {rank!r}",
+                given=f"{type}, {rank}",
             )
-        if shape is not None and len(shape) != rank:
+        if shape is not None and (
+            len(shape) != rank or any(not isinstance(n, int) or n < 1 for n in shape)
+        ):
             raise UserError(
-                f"the shape of ImageParam {name} does not have {rank} dimensions",
+                f"the shape of ImageParam {name} is not one of {rank} dimensions",
                 location=self.location,
-                expected=f"{rank} extents",
+                expected=f"{rank} positive integer{'s' if rank > 1 else ''}",
                 given=repr(shape),
             )
         self.type = type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from t2s.core.expr import Apply, Expr, Local, Read, conjunction
+from t2s.core.expr import Apply, Expr, Local, Read, apply, conjunction
 from t2s.core.ops import Op
 from t2s.core.walk import walk
 
@@ -29,6 +29,14 @@ def is_static(expr: Expr) -> bool:
 def static_conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
     """The parts of a path condition that hardware control can decide."""
     return tuple(part for part in conjuncts(condition) if is_static(part))
+
+
+def any_of(left: Expr | None, right: Expr | None) -> Expr | None:
+    """A static condition that holds where ``left`` or ``right`` does (``None``: always)."""
+    sides = [all_of(static_conjuncts(side)) for side in (left, right)]
+    if sides[0] is None or sides[1] is None:
+        return None
+    return sides[0] if sides[0] == sides[1] else apply(Op.OR, sides[0], sides[1])
 
 
 def all_of(conditions: Iterable[Expr]) -> Expr | None:

@@ -19,6 +19,16 @@ class Directive:
     location: SourceLocation
     text: str
 
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        """Names of the loops that the directive makes."""
+        return ()
+
+    @property
+    def new_functions(self) -> tuple[str, ...]:
+        """Names of the functions that the directive makes."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(Directive):
@@ -29,6 +39,10 @@ class Split(Directive):
     inner: str
     factor: int
 
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return (self.outer, self.inner)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile(Directive):
@@ -38,6 +52,10 @@ class Tile(Directive):
     outers: tuple[str, ...]
     inners: tuple[str, ...]
     factors: tuple[int, ...]
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return (*self.outers, *self.inners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +73,10 @@ class Fuse(Directive):
     outer: str
     fused: str
 
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return (self.fused,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unroll(Directive):
@@ -70,12 +92,20 @@ class IsolateProducer(Directive):
     operand: str
     producers: tuple[str, ...]
 
+    @property
+    def new_functions(self) -> tuple[str, ...]:
+        return self.producers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolateConsumer(Directive):
     """The saving of results moves into ``consumers`` (nearest to the function first)."""
 
     consumers: tuple[str, ...]
+
+    @property
+    def new_functions(self) -> tuple[str, ...]:
+        return self.consumers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Const, Expr, apply, const, simplify, substitute
+from t2s.core.expr import Apply, Const, Expr, apply, const, simplify, substitute
 from t2s.core.isl import Interval
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
@@ -21,6 +21,7 @@ from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
+from t2s.spatial.directives import Directive
 
 
 class LoopKind(Enum):
@@ -62,8 +63,12 @@ class Loop(Term):
     @property
     def last(self) -> Expr:
         """The last value of the index."""
-        end = apply(Op.ADD, self.minimum, self.extent)
-        return simplify(apply(Op.SUBTRACT, end, const(1)))
+        match self.extent:
+            case Apply(operator=Op.ADD, operands=(part, Const(value=int() as number))):
+                steps = apply(Op.ADD, part, const(number - 1))
+            case _:
+                steps = apply(Op.SUBTRACT, self.extent, const(1))
+        return simplify(apply(Op.ADD, self.minimum, simplify(steps)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +122,8 @@ class Kernel(Term):
     condition: static condition under which an iteration produces a value (``None``: always).
     store: for store kernels, where the received value goes.
     vector_operands: operands asked for by ``vload``; ``vector_store``: asked for by ``vstore``.
+    vectorised: the directive that made the vector loop; ``reshaped``: the last one that split,
+        fused or reordered loops.
     capacity: depth of the output channel if the user gave it.
     """
 
@@ -133,6 +140,8 @@ class Kernel(Term):
     store: StoreTarget | None = None
     vector_operands: tuple[str, ...] = ()
     vector_store: bool = False
+    vectorised: Directive | None = None
+    reshaped: Directive | None = None
     reassociate: bool = False
     capacity: int | None = None
     location: SourceLocation

@@ -32,6 +32,7 @@ from t2s.spatial.ir import SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.forward import forward
 from t2s.spatial.passes.isolate import isolate_consumer, isolate_producer
+from t2s.spatial.passes.lookup import check_names_free
 from t2s.spatial.passes.loops import fuse, reorder, split, tile
 from t2s.spatial.passes.memory import place_memory_units
 from t2s.spatial.passes.unroll import unroll
@@ -90,6 +91,7 @@ def _apply_plan(program: SpatialProgram, func: ScheduledFunc) -> SpatialProgram:
 
 def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialProgram:
     kernel = program.kernel(name)
+    check_names_free(program, name, directive)
     match directive:
         case Split():
             return program.with_kernel(split(kernel, directive))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from t2s.core.expr import Expr, Local, apply, const, simplify
-from t2s.core.ops import Op
+from t2s.core.expr import Expr
 from t2s.core.printer import show
-from t2s.core.walk import Term, rewrite
 from t2s.graph.nodes import Role
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
-from t2s.spatial.reduction_form import PREVIOUS
+from t2s.spatial.reduction_form import readable_update
 
 _REASON_COLUMN = 44
 
@@ -46,8 +44,7 @@ def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
 
 
 def _range(loop: Loop) -> str:
-    end = simplify(apply(Op.SUBTRACT, apply(Op.ADD, loop.minimum, loop.extent), const(1)))
-    return f"{show(loop.minimum)}..{show(end)}"
+    return f"{show(loop.minimum)}..{show(loop.last)}"
 
 
 def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
@@ -87,10 +84,4 @@ def _receive(kernel: Kernel, operand: Operand) -> str:
 
 def _readable(kernel: Kernel, expr: Expr) -> Expr:
     """The value over the loops, with the partial result under the function's name."""
-
-    def rule(node: Term) -> Term | None:
-        if isinstance(node, Local) and node.name == PREVIOUS:
-            return Local(name=kernel.function, type=node.type)
-        return None
-
-    return rewrite(kernel.place(expr), rule)
+    return readable_update(kernel.function, kernel.place(expr))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from t2s.core.expr import Apply, Expr, Local, is_associative
 from t2s.core.ops import OPERATORS, Op
-from t2s.core.walk import walk
+from t2s.core.walk import Term, rewrite, walk
 
 PREVIOUS = "<previous>"  # not an identifier, so no user name can collide with it
 
@@ -12,6 +12,17 @@ PREVIOUS = "<previous>"  # not an identifier, so no user name can collide with i
 def mentions_previous(expr: Expr) -> bool:
     """Whether the value depends on the previous step of the reduction."""
     return any(isinstance(node, Local) and node.name == PREVIOUS for node in walk(expr))
+
+
+def readable_update(function: str, value: Expr) -> Expr:
+    """The value with the partial result under the name of its function."""
+
+    def rule(node: Term) -> Term | None:
+        if isinstance(node, Local) and node.name == PREVIOUS:
+            return Local(name=function, type=node.type)
+        return None
+
+    return rewrite(value, rule)
 
 
 def reduction_term(value: Expr) -> tuple[Op, Expr] | None:

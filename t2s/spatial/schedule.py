@@ -86,13 +86,13 @@ class ScheduledFunc(TemporalFunc[Directive]):
         loops = [part for part in arguments if isinstance(part, Var | RVar)]
         factors = [part for part in arguments if not isinstance(part, Var | RVar)]
         count = len(factors)
-        in_order = list(arguments) == [*loops, *factors] if count else False
+        in_order = all(isinstance(part, Var | RVar) for part in arguments[: len(loops)])
         if not count or len(loops) not in (2 * count, 3 * count) or not in_order:
             raise UserError(
                 f"tile on {self.name} needs n loops, n inner loops and n factors",
                 location=user_location(),
                 expected="for example tile(j, i, jj, ii, 8, 8)",
-                given=f"{len(loops)} loops and {count} factors",
+                given=f"tile({', '.join(map(repr, arguments))})",
             )
         names = self._loops("tile", *loops)
         olds, inners = names[:count], names[-count:]
@@ -167,7 +167,16 @@ class ScheduledFunc(TemporalFunc[Directive]):
         ``loop``, and ``loop`` has to be unrolled.
         """
         source = self._operand("forward", operand)
-        (name,) = self._loops("forward", loop)
+        names = self._loops("forward", loop)
+        if len(names) > 1:
+            raise UserError(
+                f"forward on {self.name} takes one loop",
+                location=user_location(),
+                expected=f"for example forward({source}, {names[0]})",
+                given=f"{len(names)} loops: {', '.join(names)}",
+                hint="forward along one loop after the other",
+            )
+        name = names[0]
         return self._add(
             Forward(
                 operand=source,
@@ -259,7 +268,9 @@ class ScheduledFunc(TemporalFunc[Directive]):
         names = tuple(partner.name for partner in partners)
         if not names:
             raise UserError(
-                f"{what} on {self.name} needs a Func to isolate into", location=location
+                f"{what} on {self.name} needs a Func to isolate into",
+                location=location,
+                expected='a new Func, for example Func("A_loader")',
             )
         self._distinct(what, names)
         return names
@@ -313,7 +324,11 @@ class ScheduledFunc(TemporalFunc[Directive]):
                     hint='loops are named by objects: ii = Var("ii")',
                 )
         if not names:
-            raise UserError(f"{what} on {self.name} needs a loop", location=user_location())
+            raise UserError(
+                f"{what} on {self.name} needs a loop",
+                location=user_location(),
+                expected="one or more Var or RDom objects",
+            )
         return tuple(names)
 
     def _distinct(self, what: str, names: tuple[str, ...]) -> None:

@@ -27,7 +27,8 @@ from t2s.graph.nodes import Loop as GraphLoop
 from t2s.graph.nodes import PEArray, SpaceDimension
 from t2s.graph.verify import verify_graph
 from t2s.spatial.barrier import add_barriers
-from t2s.spatial.body import Links, build_body, lanes_of
+from t2s.spatial.body import build_body
+from t2s.spatial.body_builder import Links, lanes_of
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.streams import axes, check_streams
 from t2s.spatial.passes.vectorize import check_complete
@@ -49,7 +50,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     """Build and verify the graph of a complete spatial program."""
     check_streams(program)
     for kernel in program.kernels:
-        check_complete(program, kernel)
+        check_complete(kernel)
     names = NameSupply()
     links = [
         _Link(
@@ -69,6 +70,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
             incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},
             outgoing=tuple(k.channel for k in links if k.producer is kernel),
             types={k.channel: _type(k) for k in links},
+            parameters=tuple(p.name for p in program.temporal.parameters),
         )
         built = build_body(kernel, ends, names, origins)
         channels += built.channels

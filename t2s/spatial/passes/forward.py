@@ -38,7 +38,9 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
         raise UserError(
             f"{directive.text} on {name}: {operand.source} is already passed along {loop.name}",
             location=directive.location,
+            expected="one forward of an operand along each loop",
         )
+    _check_counts(kernel, operand, directive)
     _check_invariant(kernel, operand, directive)
     hops = replace(operand, forwards=(*operand.forwards, loop.name))
     operands = tuple(hops if old is operand else old for old in kernel.operands)
@@ -74,6 +76,30 @@ def _find(kernel: Kernel, directive: Forward) -> Operand:
         location=directive.location,
         expected=f"one producer: {choices}",
     )
+
+
+def _check_counts(kernel: Kernel, operand: Operand, directive: Forward) -> None:
+    """Every PE along the loop takes the same number of values."""
+    loop = directive.loop
+    if operand.at_start and loop in {reduction.name for reduction in kernel.reduction_loops}:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {operand.source} is needed at the start of the "
+            f"reduction only, which {loop} is a part of",
+            location=directive.location,
+            expected="a loop that is not a reduction",
+            given=f"{operand.source} goes to the first PE along {loop} and ends there",
+            hint="it needs no forwarding along that loop",
+        )
+    for other in kernel.loops:
+        if loop in index_names(other.minimum) | index_names(other.extent):
+            raise UserError(
+                f"{directive.text} on {kernel.name}: how many values of {operand.source} a PE "
+                f"takes depends on {loop}",
+                location=directive.location,
+                expected=f"the same loops in all PEs along {loop}",
+                given=f"{other.name} from {show(other.minimum)} to {show(other.last)}",
+                hint="give the loop the same bounds everywhere, and guard the value with select",
+            )
 
 
 def _check_invariant(kernel: Kernel, operand: Operand, directive: Forward) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Local, Read
+from t2s.core.expr import Expr, Local, Read, conjunction
 from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
 from t2s.core.printer import show
@@ -29,6 +29,7 @@ from t2s.spatial.conditions import all_of, static_conjuncts
 from t2s.spatial.directives import Directive, IsolateConsumer, IsolateProducer
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
+from t2s.spatial.passes.safety import check_loadable
 
 
 def isolate_producer(
@@ -37,6 +38,7 @@ def isolate_producer(
     """Move the one occurrence of an operand into a chain of new kernels."""
     kernel = program.kernel(name)
     kernel, guarded, at_start = _find_operand(program, kernel, directive)
+    check_loadable(program.temporal, kernel, guarded)
     program = program.with_kernel(kernel)
     return extract(
         program, kernel, guarded, at_start, directive.producers, directive.text, directive
@@ -54,7 +56,7 @@ def extract(
 ) -> SpatialProgram:
     """Replace a read in a kernel by an operand that a chain of new kernels sends."""
     read, location = guarded.read, guarded.read.location or kernel.location
-    base = _producer(kernel, read, guarded.condition, at_start)
+    base = _producer(kernel, read, conjunction(kernel.condition, guarded.condition), at_start)
     previous: str | None = None
     for name in chain:
         producer = replace(
@@ -123,6 +125,7 @@ def _producer(kernel: Kernel, read: Read, condition: Expr | None, at_start: bool
         store=None,
         vector_operands=(read.source,),
         vector_store=False,
+        vectorised=kernel.vectorised,
         capacity=None,
     )
 

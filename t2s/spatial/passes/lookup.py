@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
+from t2s.core.location import SourceLocation
 from t2s.spatial.directives import Directive
-from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+
+_DONE = {LoopKind.UNROLLED: "is unrolled", LoopKind.VECTOR: "has become the lanes of vectors"}
 
 
 def find_loop(kernel: Kernel, name: str, directive: Directive) -> Loop:
@@ -29,7 +32,7 @@ def find_serial(kernel: Kernel, name: str, directive: Directive) -> Loop:
     loop = find_loop(kernel, name, directive)
     if loop.kind is not LoopKind.SERIAL:
         raise UserError(
-            f"{directive.text} on {kernel.name}: loop {name} is {loop.kind.value} already",
+            f"{directive.text} on {kernel.name}: loop {name} {_DONE[loop.kind]} already",
             location=directive.location,
             expected="a loop that still runs in time",
             given=f"{name}: {loop.reason}",
@@ -50,6 +53,30 @@ def constant_bounds(kernel: Kernel, loop: Loop, directive: Directive) -> tuple[i
             hint="hardware has a fixed size; apply the directive to a loop of fixed bounds",
         )
     return loop.constant
+
+
+def check_names_free(program: SpatialProgram, name: str, directive: Directive) -> None:
+    """New loops and functions must not have the name of an input, a Param or a function."""
+    temporal = program.temporal
+    taken: dict[str, tuple[str, SourceLocation]] = {
+        **{kernel.name: ("Func", kernel.location) for kernel in program.kernels},
+        **{function.name: ("Func", function.location) for function in temporal.functions},
+        **{array.name: ("ImageParam", array.location) for array in temporal.inputs},
+        **{scalar.name: ("Param", scalar.location) for scalar in temporal.parameters},
+    }
+    for what, names in (("Var", directive.new_loops), ("Func", directive.new_functions)):
+        for new in names:
+            if new in taken:
+                kind, location = taken[new]
+                raise UserError(
+                    f"{directive.text} on {name}: two different objects of the design are named "
+                    f"{new}",
+                    location=directive.location,
+                    expected=f"a {what} with a name of its own",
+                    given=f"{what} {new}",
+                    notes=((location, f"{kind} {new} comes from here"),),
+                    hint=f"give the {what} another name",
+                )
 
 
 def check_new_names(

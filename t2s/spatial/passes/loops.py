@@ -18,6 +18,7 @@ from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
 from t2s.core.isl import LoopDomain
 from t2s.core.ops import Op, reorderable
+from t2s.core.printer import show
 from t2s.spatial.directives import Directive, Fuse, Reorder, Split, Tile
 from t2s.spatial.ir import Kernel, Loop, LoopKind
 from t2s.spatial.passes.lookup import check_new_names, constant_bounds, find_serial
@@ -67,6 +68,7 @@ def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
             f"{directive.text} on {kernel.name}: one of the loops is a reduction, the other is not",
             location=directive.location,
             expected="two reduction loops, or two others",
+            given=f"{inner.name}: {inner.reason}; {outer.name}: {outer.reason}",
         )
     inner_minimum, inner_extent = constant_bounds(kernel, inner, directive)
     outer_minimum, outer_extent = constant_bounds(kernel, outer, directive)
@@ -152,6 +154,7 @@ def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Ke
                 f"{missing[0]}, which would be inside of it",
                 location=directive.location,
                 expected=f"{missing[0]} outside of {loop.name}",
+                given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
             )
         seen.add(loop.name)
     return replace(kernel, loops=tuple(order))
@@ -188,14 +191,15 @@ def _checked(kernel: Kernel, directive: Directive) -> Kernel:
     if problem is not None:
         raise InternalError(f"{directive.text} on {kernel.name} broke the loop nest: {problem}")
     _check_reduction_order(kernel, nest, directive)
-    return kernel
+    return replace(kernel, reshaped=directive)
 
 
 def _check_reduction_order(kernel: Kernel, nest: LoopDomain, directive: Directive) -> None:
-    if kernel.initial is None or kernel.reassociate:
+    if kernel.initial is None:
         return
     operator = reduction_operator(kernel.value)
-    if operator is not None and reorderable(operator, kernel.value.type):
+    free = kernel.reassociate or (operator and reorderable(operator, kernel.value.type))
+    if operator is not None and free:
         return
     variables = dict(kernel.variables)
     pure = [variables[d.name] for d in kernel.domain if not d.reduction]
@@ -205,13 +209,20 @@ def _check_reduction_order(kernel: Kernel, nest: LoopDomain, directive: Directiv
     if clash is None:
         return
     order = ", ".join(d.name for d in kernel.domain if d.reduction)
-    what = f"{kernel.value.type} {operator.value}" if operator is not None else "this recurrence"
+    step = ", ".join(f"{name}={value}" for name, value in clash.items())
+    if operator is None:
+        raise UserError(
+            f"{directive.text} on {kernel.name} changes the order of a recurrence",
+            location=directive.location,
+            expected=f"the order of {order} as written, because every step needs the one before",
+            given=f"for one element, the step at {step} would run after one that needs it",
+            hint="only reductions such as += may be reordered",
+        )
     raise UserError(
         f"{directive.text} on {kernel.name} changes the order of a reduction that rounds",
         location=directive.location,
-        expected=f"the order of {order} as written, because {what} is not associative",
-        given="for one element, the step at "
-        + ", ".join(f"{name}={value}" for name, value in clash.items())
-        + " would run later than one that has to follow it",
+        expected=f"the order of {order} as written, because {kernel.value.type} {operator.value} "
+        "is not associative",
+        given=f"for one element, the step at {step} would run after one that follows it",
         hint=f"write {kernel.name}.reassociate() first if another rounding is acceptable",
     )

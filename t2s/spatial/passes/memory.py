@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from t2s.core.expr import Expr, Read
+from t2s.core.expr import Expr, Read, reads
 from t2s.core.names import NameSupply
 from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.graph.nodes import Role
+from t2s.spatial.conditions import any_of
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.passes.isolate import consumer_of, extract
+from t2s.spatial.passes.safety import check_loadable
 
 
 def place_memory_units(program: SpatialProgram) -> SpatialProgram:
@@ -35,8 +37,12 @@ def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> Spati
     if isinstance(kernel.value, Read) and kernel.role is Role.LOAD:
         return program.with_kernel(kernel)
     if kernel.role is Role.LOAD:
-        kernel = replace(kernel, role=Role.COMPUTE)
+        sources = tuple(read.source for read in reads(kernel.value))
+        kernel = replace(kernel, role=Role.COMPUTE, vector_operands=sources)
     program = program.with_kernel(kernel)
+    for expr in (kernel.initial, kernel.value):
+        for guarded in guarded_reads(expr) if expr is not None else ():
+            check_loadable(program.temporal, kernel, guarded)
     while True:
         kernel = program.kernel(name)
         at_start = kernel.initial is not None
@@ -50,12 +56,13 @@ def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> Spati
 
 
 def _merged(expr: Expr) -> list[GuardedRead]:
-    """The distinct reads; one that occurs under several conditions happens unconditionally."""
+    """The distinct reads; one that occurs several times happens where any of them does."""
     merged: dict[Read, GuardedRead] = {}
     for guarded in guarded_reads(expr):
         known = merged.get(guarded.read)
         if known is not None and known.condition != guarded.condition:
-            guarded = GuardedRead(read=guarded.read, condition=None)
+            condition = any_of(known.condition, guarded.condition)
+            guarded = GuardedRead(read=guarded.read, condition=condition)
         merged[guarded.read] = guarded
     return list(merged.values())
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, equals
 from t2s.core.isl import LoopDomain
+from t2s.spatial.directives import Directive
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 
 
@@ -69,15 +70,28 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
     if clash is None:
         return
     point = ", ".join(f"{name}={value}" for name, value in clash.items())
+    culprit, other = _culprit(producer, consumer), consumer
+    if culprit is None:
+        subject, location = "", consumer.location
+    else:
+        other = producer if culprit is consumer.reshaped else consumer
+        name = consumer.name if other is producer else producer.name
+        subject, location = f"{culprit.text} on {name}: ", culprit.location
     raise UserError(
-        f"{producer.name} sends its values in another order than {consumer.name} takes them",
-        location=consumer.location,
-        expected=f"the order of {consumer.name}: " + _order(receiving),
+        f"{subject}{producer.name} sends its values in another order than {consumer.name} takes "
+        "them",
+        location=location,
+        expected=f"the order of {consumer.name}: {_order(receiving)}",
         given=f"the order of {producer.name}: {_order(sending)}; the value for {point} comes "
         "too early",
-        notes=((producer.location, f"{producer.name} was made here"),),
-        hint=f"order the loops before isolating, or {producer.name} in the same way",
+        hint=f"order the loops before isolating, or reorder {other.name} in the same way",
     )
+
+
+def _culprit(producer: Kernel, consumer: Kernel) -> Directive | None:
+    """The directive that made the two nests differ: only one of the kernels has it."""
+    found = [k.reshaped for k in (producer, consumer) if producer.reshaped != consumer.reshaped]
+    return next((directive for directive in found if directive is not None), None)
 
 
 def _order(loops: tuple[Loop, ...]) -> str:

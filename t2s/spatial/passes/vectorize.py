@@ -28,7 +28,7 @@ from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.isolate import is_pure_vector, varies
 from t2s.spatial.passes.lookup import constant_bounds
-from t2s.spatial.reduction_form import mentions_previous, reduction_term
+from t2s.spatial.reduction_form import mentions_previous, readable_update, reduction_term
 
 
 def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialProgram:
@@ -125,7 +125,7 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
             "that is no sum, product, minimum or maximum",
             location=directive.location,
             expected=f"{kernel.name}[...] op term, with an associative op",
-            given=show(kernel.value),
+            given=show(readable_update(kernel.function, kernel.value)),
         )
     program = program.with_kernel(_with_vector(kernel, loop.name, directive))
     for operand in kernel.operands:
@@ -143,7 +143,7 @@ def _with_vector(kernel: Kernel, name: str, directive: Directive) -> Kernel:
         else loop
         for loop in kernel.loops
     )
-    return replace(kernel, loops=loops)
+    return replace(kernel, loops=loops, vectorised=directive)
 
 
 def _widen_upstream(
@@ -190,7 +190,7 @@ def check_lanes(kernel: Kernel, directive: Directive) -> None:
                 f"loop {loop.name} itself",
                 location=directive.location,
                 expected="an index that occurs in subscripts only",
-                given=show(part),
+                given=f"{show(kernel.place(part))} in its value or in a condition",
                 hint="put another loop innermost",
             )
 
@@ -239,34 +239,37 @@ def _outside_reads(expr: Term) -> Iterator[Expr]:
                 yield from _outside_reads(child)
 
 
-def check_complete(program: SpatialProgram, kernel: Kernel) -> None:
+def check_complete(kernel: Kernel) -> None:
     """Before lowering: everything that varies was asked for, and vector results are stored so."""
-    loop = kernel.vector_loop
-    if loop is None or kernel.role is not Role.COMPUTE:
+    loop, directive = kernel.vector_loop, kernel.vectorised
+    if loop is None or directive is None or kernel.role is not Role.COMPUTE:
         return
+    check_lanes(kernel, directive)
+    subject = f"{directive.text} on {kernel.name}"
     for operand in kernel.operands:
         asked = {operand.source, operand.producer} & set(kernel.vector_operands)
-        if operand.access is None:
+        if operand.access is None or asked or not varies(kernel, operand.access, loop.name):
             continue
-        if varies(kernel, operand.access, loop.name) and not asked:
-            raise UserError(
-                f"{operand.source} varies along the vector loop {loop.name} of {kernel.name} "
-                "and is not loaded as a vector",
-                location=kernel.location,
-                expected=f"{kernel.name}.vload(..., {operand.source})",
-                given=f"vload({', '.join(kernel.vector_operands)})",
-                hint="all operands that vary along the innermost loop become vectors",
-            )
-    if is_pure_vector(kernel) and not kernel.vector_store:
         raise UserError(
-            f"the results of {kernel.name} are vectors along {loop.name} and are not stored so",
-            location=kernel.location,
-            expected=f"{kernel.name}.vstore({kernel.name})",
-            hint="a vector loop that is not a reduction makes vector results",
+            f"{subject}: {operand.source} varies along the vector loop {loop.name} too and is not "
+            "loaded as a vector",
+            location=directive.location,
+            expected=f"vload({', '.join([*kernel.vector_operands, operand.source])})",
+            given=f"vload({', '.join(kernel.vector_operands)})",
+            hint="everything that varies along the innermost loop becomes a vector; put another "
+            "loop innermost to keep it a single value",
+        )
+    if is_pure_vector(kernel) and kernel.name == kernel.function and not kernel.vector_store:
+        raise UserError(
+            f"{subject}: the results are vectors along {loop.name} and are not stored as vectors",
+            location=directive.location,
+            expected=f"{kernel.name}.vstore({kernel.name}) as well",
+            given=f"{loop.name} innermost, which is not a reduction",
+            hint="a reduction loop innermost would give single results, by dot products",
         )
     if loop.reduction and kernel.initial is not None and not mentions_previous(kernel.value):
         raise UserError(
-            f"the vector loop {loop.name} of {kernel.name} overwrites one value with its lanes",
-            location=kernel.location,
-            expected="a reduction such as +=",
+            f"{subject}: every lane of the vector loop {loop.name} would overwrite one value",
+            location=directive.location,
+            expected=f"a reduction such as {kernel.name}[...] += ...",
         )

@@ -1,0 +1,78 @@
+"""Bodies of the helper functions for integer division, of ``a`` by ``b``; by zero gives zero."""
+
+from __future__ import annotations
+
+from t2s.backends.opencl_fpga.kernel_ast import (
+    Declare,
+    Expression,
+    If,
+    Name,
+    Return,
+    Statement,
+    Ternary,
+    Unary,
+    binary,
+    number,
+)
+
+
+def _a_and_b() -> tuple[Name, Name]:
+    return Name(name="a"), Name(name="b")
+
+
+def _is(value: Expression, constant: int) -> Expression:
+    return binary("==", value, number(constant))
+
+
+def _signs_differ(left: Expression, right: Expression) -> Expression:
+    return binary("!=", binary("<", left, number(0)), binary("<", right, number(0)))
+
+
+def floor_divide(type: str) -> tuple[Statement, ...]:
+    """``a / b`` rounded towards minus infinity; ``INT_MIN / -1`` wraps around."""
+    a, b = _a_and_b()
+    quotient = Name(name="quotient")
+    inexact = binary("!=", binary("%", a, b), number(0))
+    return (
+        If(condition=_is(b, 0), then=(Return(value=number(0)),)),
+        If(condition=_is(b, -1), then=(Return(value=Unary(operator="-", operand=a)),)),
+        Declare(type=type, name="quotient", initial=binary("/", a, b)),
+        Return(
+            value=Ternary(
+                condition=binary("&&", inexact, _signs_differ(a, b)),
+                if_true=binary("-", quotient, number(1)),
+                if_false=quotient,
+            )
+        ),
+    )
+
+
+def modulo(type: str) -> tuple[Statement, ...]:
+    """The rest that goes with ``floor_divide``: it has the sign of ``b``."""
+    a, b = _a_and_b()
+    rest = Name(name="rest")
+    return (
+        If(condition=binary("||", _is(b, 0), _is(b, -1)), then=(Return(value=number(0)),)),
+        Declare(type=type, name="rest", initial=binary("%", a, b)),
+        Return(
+            value=Ternary(
+                condition=binary("&&", binary("!=", rest, number(0)), _signs_differ(rest, b)),
+                if_true=binary("+", rest, b),
+                if_false=rest,
+            )
+        ),
+    )
+
+
+def unsigned_divide(type: str) -> tuple[Statement, ...]:
+    """``a / b`` of unsigned integers."""
+    a, b = _a_and_b()
+    safe = Ternary(condition=_is(b, 0), if_true=number(0), if_false=binary("/", a, b))
+    return (Return(value=safe),)
+
+
+def unsigned_modulo(type: str) -> tuple[Statement, ...]:
+    """``a % b`` of unsigned integers."""
+    a, b = _a_and_b()
+    safe = Ternary(condition=_is(b, 0), if_true=number(0), if_false=binary("%", a, b))
+    return (Return(value=safe),)

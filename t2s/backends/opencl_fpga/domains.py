@@ -1,0 +1,99 @@
+"""Enumeration of what a node does over time and space, with numpy, within a budget.
+
+Arrays have one row per iteration (in time order) and one column per PE (in row-major order).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, TimeLoop
+from t2s.core.expr import Expr, Local, Parameter, evaluate, index_names
+from t2s.core.ops import Array
+from t2s.core.walk import walk
+
+BUDGET = 1 << 22
+"""Largest number of (iteration, PE) pairs that is enumerated."""
+
+
+class Domain:
+    """The iterations of some loops of a node, by all of its PEs."""
+
+    def __init__(self, node: LockstepNode, times: dict[str, Array], iterations: int) -> None:
+        self.iterations = iterations
+        columns = {d.name: [point[d.name] for point in node.points()] for d in node.space}
+        self.pe_count = sum(1 for _ in node.points())
+        self._environment = {name: values[:, None] for name, values in times.items()}
+        self._environment |= {
+            name: np.asarray(values, np.int32)[None, :] for name, values in columns.items()
+        }
+
+    def values(self, expr: Expr) -> Array:
+        """The value of a static expression at every iteration and PE."""
+        with np.errstate(all="ignore"):
+            value = evaluate(expr, self._environment)
+        return np.broadcast_to(value, (self.iterations, self.pe_count))
+
+    def all_of(self, factors: Iterable[Expr]) -> Array:
+        """Where all the conditions hold."""
+        result = np.ones((self.iterations, self.pe_count), np.bool_)
+        for factor in factors:
+            result &= self.values(factor).astype(np.bool_)
+        return result
+
+    def elements(self, index: Sequence[Expr], shape: Sequence[int]) -> Array:
+        """The row-major number of an element of an array."""
+        result = np.zeros((self.iterations, self.pe_count), np.int64)
+        for expr, size in zip(index, shape, strict=True):
+            result = result * size + self.values(expr)
+        return result
+
+
+def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Domain | None:
+    """The domain of the given loops (outer ones first), or ``None`` if it is over the budget."""
+    times: dict[str, Array] = {}
+    count = 1
+    pe_count = sum(1 for _ in node.points())
+    for loop in loops:
+        if not is_static(loop.start) or not is_static(loop.stop):
+            return None
+        starts = np.broadcast_to(evaluate(loop.start, times), (count,)).astype(np.int64)
+        extents = np.maximum(np.broadcast_to(evaluate(loop.stop, times), (count,)) - starts, 0)
+        count = int(extents.sum())
+        if count * pe_count > BUDGET:
+            return None
+        times = {name: np.repeat(values, extents) for name, values in times.items()}
+        first = np.repeat(np.cumsum(extents) - extents, extents)
+        times[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(np.int32)
+    return Domain(node, times, count)
+
+
+def is_static(expr: Expr) -> bool:
+    """Whether the value is known before the design runs, given the indices."""
+    return not any(isinstance(term, Parameter | Local) for term in walk(expr))
+
+
+def extent_of(loop: TimeLoop, node: LockstepNode) -> int | None:
+    """The number of iterations of a loop with constant bounds, else ``None``."""
+    if index_names(loop.start) or index_names(loop.stop):
+        return None
+    if not is_static(loop.start) or not is_static(loop.stop):
+        return None
+    low, high = node.ranges[loop.name]
+    return high - low + 1
+
+
+def loops_used(node: LockstepNode, expressions: Iterable[Expr]) -> frozenset[str]:
+    """Names of the loops that the expressions depend on, through loop bounds too."""
+    used = frozenset(name for expr in expressions for name in index_names(expr))
+    for loop in reversed(node.loops):
+        if loop.name in used:
+            used |= index_names(loop.start) | index_names(loop.stop)
+    return used & {loop.name for loop in node.loops}
+
+
+def select_loops(node: LockstepNode, names: frozenset[str]) -> tuple[TimeLoop, ...]:
+    """The named loops, outermost first."""
+    return tuple(loop for loop in node.loops if loop.name in names)

@@ -1,0 +1,39 @@
+"""Text of the files, through templates that hold no decisions."""
+
+from __future__ import annotations
+
+import json
+
+import jinja2
+
+from t2s.backends.opencl_fpga.host import HostProgram
+from t2s.backends.opencl_fpga.kernel_ast import File, Function, Kernel
+from t2s.backends.opencl_fpga.printer import declarator, lines
+
+
+def emit_kernels(file: File) -> str:
+    """The text of the OpenCL file."""
+    template = _environment().get_template("kernels.cl.j2")
+    return template.render(file=file, declarator=declarator, lines=lines, parameters=_parameters)
+
+
+def emit_host(host: HostProgram) -> str:
+    """The text of the host program."""
+    return _environment().get_template("host.py.j2").render(host=host)
+
+
+def _parameters(function: Function | Kernel) -> str:
+    return ", ".join(declarator(parameter) for parameter in function.parameters) or "void"
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("t2s.backends.opencl_fpga"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters["quote"] = json.dumps
+    return environment

@@ -1,0 +1,187 @@
+"""Runs the emitted files on Intel's FPGA emulator, in a child process with a time limit.
+
+The child is the emitted host program itself, so that what users are given is what is tested.  The
+emulator's libraries are found through the metadata of the packages that install them, and the
+loader's path is set for the child alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from t2s.backends.opencl_fpga.backend import BACKEND
+from t2s.backends.opencl_fpga.scope import file_stem
+from t2s.core.errors import UserError
+from t2s.core.ops import Array
+from t2s.graph.graph import Graph, TensorRole
+
+_LIBRARIES = (
+    ("intel-opencl-rt", "libintelocl_emu.so"),
+    ("intel-cmplr-lib-rt", "libimf.so"),
+)
+_TAIL = 4000
+
+
+class EmulationError(UserError):
+    """The emulator could not be run, or did not run the design to its end."""
+
+
+def emulator_available() -> bool:
+    """Whether the emulator and pyopencl are installed (``pip install 't2s[emulator]'``)."""
+    return _find_libraries() is not None
+
+
+def emulate(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    parameters: Mapping[str, Array] | None = None,
+    *,
+    time_limit: float = 60.0,
+) -> dict[str, Array]:
+    """Build and run a design on Intel's FPGA emulator, and return its output tensors by name.
+
+    ``inputs`` and ``parameters`` give every input tensor and scalar by name.  Raises ``UserError``
+    if they do not fit, ``UnsupportedError`` if the backend cannot emit the graph, and
+    ``EmulationError`` if the emulator is not installed, refuses the files, or is not done after
+    ``time_limit`` seconds.
+    """
+    files = BACKEND.emit(graph)
+    values = _checked(graph, inputs, parameters or {})
+    libraries = _find_libraries()
+    if libraries is None:
+        raise EmulationError(
+            "Intel's FPGA emulator is not installed",
+            hint="pip install 't2s[emulator]' (x86-64 Linux only)",
+        )
+    with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as name:
+        folder = Path(name)
+        for path, text in files.items():
+            (folder / path).write_text(text)
+        (folder / "emulator.icd").write_text(f"{libraries[0]}\n")
+        np.savez(folder / "inputs.npz", allow_pickle=False, **values)
+        command = [sys.executable, f"{file_stem(graph)}_host.py"]
+        command += ["--inputs", "inputs.npz", "--outputs", "outputs.npz"]
+        _run(graph, command, folder, _environment(folder, libraries), time_limit)
+        with np.load(folder / "outputs.npz") as outputs:
+            return {name: outputs[name] for name in outputs.files}
+
+
+def _run(
+    graph: Graph, command: list[str], folder: Path, environment: dict[str, str], time_limit: float
+) -> None:
+    """Run the child in a process group of its own, which does not outlive this call."""
+    log = folder / "log.txt"
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            ended = _wait(child, time_limit)
+        finally:
+            # Before the child is reaped: until then nobody else can get its group's number.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            code = child.wait()
+    if ended and code == 0:
+        return
+    tail = log.read_text(errors="replace")[-_TAIL:].strip()
+    said = f"the emulator said:\n{tail}" if tail else "the emulator said nothing"
+    if not ended:
+        raise EmulationError(
+            f"{graph.name!r} was not done on Intel's FPGA emulator after {time_limit:g} s; {said}",
+            location=graph.location,
+            hint="give more time with time_limit=, or look for a deadlock with the simulator",
+        )
+    raise EmulationError(
+        f"{graph.name!r} failed on Intel's FPGA emulator (exit code {code}); {said}",
+        location=graph.location,
+    )
+
+
+def _wait(child: subprocess.Popen[bytes], time_limit: float) -> bool:
+    """Wait until the child ends or the time is over; whether it ended.  It is not reaped."""
+    descriptor = os.pidfd_open(child.pid)
+    try:
+        ready, _, _ = select.select([descriptor], [], [], time_limit)
+    finally:
+        os.close(descriptor)
+    return bool(ready)
+
+
+def _environment(folder: Path, libraries: list[Path]) -> dict[str, str]:
+    """This process's environment, and where the child finds the emulator."""
+    paths = [str(library.parent) for library in libraries]
+    inherited = os.environ.get("LD_LIBRARY_PATH")
+    return {
+        **os.environ,
+        "LD_LIBRARY_PATH": ":".join([*dict.fromkeys(paths), *([inherited] if inherited else [])]),
+        "OCL_ICD_VENDORS": str(folder),
+        "PYTHONWARNINGS": "ignore",
+        "PYOPENCL_NO_CACHE": "1",
+    }
+
+
+def _find_libraries() -> list[Path] | None:
+    """The libraries of the emulator, or ``None`` if a package is not installed."""
+    found: list[Path] = []
+    try:
+        metadata.distribution("pyopencl")
+        for package, library in _LIBRARIES:
+            files = metadata.files(package) or []
+            paths = [Path(str(file.locate())).resolve() for file in files if file.name == library]
+            if not paths or not paths[0].exists():
+                return None
+            found.append(paths[0])
+    except metadata.PackageNotFoundError:
+        return None
+    return found
+
+
+def _checked(
+    graph: Graph, inputs: Mapping[str, Array], parameters: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The inputs as arrays; ``UserError`` if one is missing, unknown or does not fit."""
+    wanted = {t.name: t for t in graph.tensors if t.role is TensorRole.INPUT}
+    scalars = {parameter.name: parameter for parameter in graph.parameters}
+    for kind, given, known in (
+        ("input", inputs, wanted.keys()),
+        ("parameter", parameters, scalars.keys()),
+    ):
+        if given.keys() != known:
+            raise UserError(
+                f"emulate({graph.name!r}): the {kind}s do not match the design",
+                location=graph.location,
+                expected=", ".join(sorted(known)) or "none",
+                given=", ".join(sorted(given)) or "none",
+            )
+    values: dict[str, Array] = {}
+    for name, tensor in wanted.items():
+        array = np.asarray(inputs[name])
+        if array.shape != tensor.shape or array.dtype != tensor.type.numpy:
+            raise UserError(
+                f"emulate({graph.name!r}): input {name!r} does not fit",
+                location=tensor.location,
+                expected=f"shape {tensor.shape} of {tensor.type.numpy}",
+                given=f"shape {array.shape} of {array.dtype}",
+            )
+        values[name] = array
+    for name, parameter in scalars.items():
+        values[name] = np.asarray(parameters[name], parameter.type.numpy)
+    return values

@@ -1,0 +1,145 @@
+"""Expressions of a PE's body as C expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from t2s.backends.opencl_fpga.c_types import is_struct, literal, zero
+from t2s.backends.opencl_fpga.intervals import Interval, interval, linear_form, non_negative
+from t2s.backends.opencl_fpga.kernel_ast import CastTo, Expression, Name, Ternary, binary
+from t2s.backends.opencl_fpga.operators import Helpers
+from t2s.core.expr import (
+    Apply,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Local,
+    Parameter,
+    ReduceLanes,
+    Select,
+    apply,
+    const,
+    simplify,
+)
+from t2s.core.ops import Op
+from t2s.core.types import INT32
+
+_LONGEST_INT = 2**31
+
+
+class Expressions:
+    """Lowers the expressions of one kernel.
+
+    ``names`` maps indices and parameters to variables; ``locals`` maps the locals bound so far to
+    what they stand for: a variable, or the expression to use in its place.
+    """
+
+    def __init__(
+        self, helpers: Helpers, ranges: Mapping[str, Interval], names: Mapping[str, str]
+    ) -> None:
+        self._helpers = helpers
+        self._ranges = ranges
+        self._names = names
+        self.locals: dict[str, Expression] = {}
+
+    def lower(self, expr: Expr) -> Expression:
+        """The C expression of the same value."""
+        match expr:
+            case Const(value=value, type=type) if type.lanes == 1:
+                return literal(value, type)
+            case Const(value=value, type=type):
+                if not value and not is_struct(type):
+                    return zero(type)
+                return self._helpers.splat(type, literal(value, type.scalar))
+            case Index(name=name) | Parameter(name=name):
+                return Name(name=self._names[name])
+            case Local(name=name):
+                return self.locals[name]
+            case Apply():
+                return self._apply(expr)
+            case Select(condition=condition, if_true=if_true, if_false=if_false, type=type):
+                test, sides = self.lower(condition), (self.lower(if_true), self.lower(if_false))
+                if condition.type.lanes > 1:
+                    return self._helpers.choose(type, test, sides)
+                return Ternary(condition=test, if_true=sides[0], if_false=sides[1])
+            case Cast(value=value, type=type):
+                return self._helpers.converted(self.lower(value), value.type, type)
+            case Broadcast(value=value, type=type):
+                return self._helpers.splat(type, self.lower(value))
+            case ReduceLanes(operator=operator, value=value):
+                return self._reduce(operator, value)
+        raise TypeError(f"{expr.__class__.__name__} has no place in the body of a PE")
+
+    def _apply(self, expr: Apply) -> Expression:
+        match expr:
+            case Apply(operator=Op.ADD, operands=(left, Const(value=value, type=type))) if (
+                type.is_integer and type.lanes == 1 and value < 0
+            ):
+                positive = Const(value=-value, type=type)
+                return self._apply(apply(Op.SUBTRACT, left, positive))
+            case Apply(operator=Op.FLOOR_DIVIDE | Op.MODULO, operands=(left, right)) if self._plain(
+                left, right
+            ):
+                sign = "/" if expr.operator is Op.FLOOR_DIVIDE else "%"
+                return binary(sign, self.lower(left), self.lower(right))
+        operand_type = expr.operands[0].type
+        operands = tuple(self.lower(operand) for operand in expr.operands)
+        return self._helpers.operation(expr.operator, operand_type, operands)
+
+    def _plain(self, left: Expr, right: Expr) -> bool:
+        """Whether C's own division does: no negative operand, and no zero below the line."""
+        divisor = interval(right, self._ranges)
+        return non_negative(left, self._ranges) and divisor is not None and divisor[0] > 0
+
+    def _reduce(self, operator: Op, value: Expr) -> Expression:
+        match value:
+            case Apply(operator=Op.MULTIPLY, operands=(left, right)) if operator is Op.ADD:
+                return self._helpers.dot(value.type, self.lower(left), self.lower(right))
+        if value.type.lanes == 1:
+            return self.lower(value)
+        return self._helpers.reduce(operator, value.type, self.lower(value))
+
+    def address(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Expression:
+        """The row-major position of an element: ``(8 * i + ii) * 64 + k``."""
+        if prod(shape) > _LONGEST_INT:
+            return self._long_address(indices, shape)
+        position: Expr = const(0)
+        for index, size in zip(indices, shape, strict=True):
+            scaled = apply(Op.MULTIPLY, position, const(size))
+            position = _plus(scaled, _as_int(index))
+        return self.lower(simplify(position))
+
+    def _long_address(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Expression:
+        """The same for a tensor of more than 2^31 elements, in 64 bits from the start."""
+        position: Expression | None = None
+        for index, size in zip(indices, shape, strict=True):
+            term = self.lower(index)
+            if position is None:
+                position = CastTo(type="long", values=(term,))
+            else:
+                position = binary("+", binary("*", position, literal(size, INT32)), term)
+        return position or literal(0, INT32)
+
+
+def _plus(left: Expr, right: Expr) -> Expr:
+    """``left + right`` without the parentheses of ``left + (a + b)``."""
+    match right:
+        case Apply(operator=Op.ADD, operands=(first, second)):
+            return apply(Op.ADD, _plus(left, first), second)
+    return apply(Op.ADD, left, right)
+
+
+def _as_int(index: Expr) -> Expr:
+    return index if index.type == INT32 else Cast(value=index, type=INT32)
+
+
+def is_aligned(indices: tuple[Expr, ...], shape: tuple[int, ...], lanes: int) -> bool:
+    """Whether the first of ``lanes`` elements always lies at a multiple of ``lanes``."""
+    form = linear_form(indices[-1])
+    if form is None or shape[-1] % lanes:
+        return False
+    coefficients, constant = form
+    return all(value % lanes == 0 for value in (*coefficients.values(), constant))

@@ -1,0 +1,69 @@
+"""What the host program of a design has to know: tensors, scalars, kernels and their arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2s.backends.opencl_fpga.kernels import arguments_of
+from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
+from t2s.graph.graph import TensorRole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTensor:
+    """A tensor in device memory."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostKernel:
+    """A kernel that the host starts, and the tensors and scalars it is given."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostProgram:
+    """The data of a host program; ``kernel_count`` counts the autorun kernels too."""
+
+    name: str
+    stem: str
+    tensors: tuple[HostTensor, ...]
+    scalars: tuple[tuple[str, str], ...]
+    kernels: tuple[HostKernel, ...]
+    kernel_count: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(t.name for t in self.tensors if t.role == TensorRole.INPUT.value)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(t.name for t in self.tensors if t.role == TensorRole.OUTPUT.value)
+
+
+def host_program(design: Design, file: FileScope) -> HostProgram:
+    """The host program of a design."""
+    graph = design.graph
+    kernels: list[HostKernel] = []
+    for node in design.nodes.values():
+        tensors, scalars = arguments_of(design, node)
+        arguments = (*tensors, *(scalar.name for scalar in scalars))
+        if arguments:
+            kernels.append(HostKernel(name=file.kernels[node.name], arguments=arguments))
+    return HostProgram(
+        name=graph.name,
+        stem=file_stem(graph),
+        tensors=tuple(
+            HostTensor(name=t.name, dtype=t.type.numpy.name, shape=t.shape, role=t.role.value)
+            for t in graph.tensors
+        ),
+        scalars=tuple((p.name, p.type.numpy.name) for p in graph.parameters),
+        kernels=tuple(kernels),
+        kernel_count=len(graph.nodes),
+    )

@@ -1,0 +1,123 @@
+"""What the statements of one kernel refer to, and how its locals become variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from t2s.backends.opencl_fpga.c_types import is_struct, value_name, zero
+from t2s.backends.opencl_fpga.expressions import Expressions
+from t2s.backends.opencl_fpga.kernel_ast import (
+    Assign,
+    Declare,
+    Expression,
+    If,
+    Name,
+    Statement,
+    Ternary,
+    ZeroInitializer,
+)
+from t2s.backends.opencl_fpga.lockstep import LockstepNode
+from t2s.backends.opencl_fpga.names import Identifiers
+from t2s.backends.opencl_fpga.registers import RegisterPlan
+from t2s.backends.opencl_fpga.scope import Design, FileScope
+from t2s.core.expr import Expr, Index, index_names
+from t2s.core.types import Type
+from t2s.graph.graph import TensorRole
+
+Fill = Callable[[Expression], list[Statement]]
+"""Statements that put a value into a variable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """Variables that hold where a FIFO inside the kernel is read and written next."""
+
+    read: str
+    write: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelScope:
+    """The names of one kernel.
+
+    ``tensors``, ``registers`` and ``tokens`` (the structs of bundles) are variables by the name in
+    the graph; ``plans`` says how each register file is kept.
+    """
+
+    design: Design
+    file: FileScope
+    node: LockstepNode
+    identifiers: Identifiers
+    expressions: Expressions
+    tensors: Mapping[str, str]
+    registers: Mapping[str, str]
+    plans: Mapping[str, RegisterPlan]
+    tokens: Mapping[str, str]
+    positions: Mapping[str, Positions]
+
+    @property
+    def space(self) -> frozenset[str]:
+        """Names of the space dimensions."""
+        return frozenset(dimension.name for dimension in self.node.space)
+
+    def depends_on_space(self, expr: Expr) -> bool:
+        """Whether PEs may disagree on the value."""
+        return bool(index_names(expr) & self.space)
+
+    def depends_on_time(self, expr: Expr) -> bool:
+        """Whether the value may change from one iteration to the next."""
+        return bool(index_names(expr) - self.space)
+
+    def lower(self, expr: Expr) -> Expression:
+        return self.expressions.lower(expr)
+
+    def index(self, name: str) -> Expression:
+        """The variable of a space dimension or loop."""
+        return self.lower(Index(name=name))
+
+    def is_intermediate(self, tensor: str) -> bool:
+        """Whether other kernels write the tensor while this one runs."""
+        return self.design.graph.tensor(tensor).role is TensorRole.INTERMEDIATE
+
+    def bind(self, target: str, type: Type, value: Expression) -> list[Statement]:
+        """Declare the variable of a local."""
+        return [Declare(type=value_name(type), name=self._variable(target), initial=value)]
+
+    def bind_where(
+        self, target: str, type: Type, condition: Expr | None, value: Expression
+    ) -> list[Statement]:
+        """Declare the variable of a local that is zero where the condition does not hold.
+
+        ``value`` is evaluated only where it holds.
+        """
+        if condition is None:
+            return self.bind(target, type, value)
+        if is_struct(type):
+            return self.bind_by(target, type, condition, lambda v: [Assign(target=v, value=value)])
+        test = self.lower(condition)
+        choice = Ternary(condition=test, if_true=value, if_false=zero(type))
+        return self.bind(target, type, choice)
+
+    def bind_by(
+        self, target: str, type: Type, condition: Expr | None, fill: Fill
+    ) -> list[Statement]:
+        """The same for a value that takes statements to get."""
+        start = ZeroInitializer() if is_struct(type) else zero(type)
+        test = None if condition is None else self.lower(condition)
+        name = self._variable(target)
+        filled = fill(Name(name=name))
+        declaration = Declare(type=value_name(type), name=name, initial=start)
+        return [declaration, *where(test, filled)]
+
+    def _variable(self, target: str) -> str:
+        name = self.identifiers.fresh(target)
+        self.expressions.locals[target] = Name(name=name)
+        return name
+
+
+def where(condition: Expression | None, statements: list[Statement]) -> list[Statement]:
+    """The statements under a condition; ``None`` means always."""
+    if condition is None or not statements:
+        return statements
+    return [If(condition=condition, then=tuple(statements))]

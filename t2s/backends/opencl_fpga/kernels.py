@@ -1,0 +1,290 @@
+"""One kernel per node: time loops outside, unrolled space loops inside, state around them."""
+
+from __future__ import annotations
+
+from t2s.backends.opencl_fpga.body import lower_body
+from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name
+from t2s.backends.opencl_fpga.comments import kernel_comment
+from t2s.backends.opencl_fpga.domains import extent_of
+from t2s.backends.opencl_fpga.expressions import Expressions
+from t2s.backends.opencl_fpga.kernel_ast import (
+    Assign,
+    Declare,
+    Expression,
+    For,
+    Forever,
+    Kernel,
+    Name,
+    Statement,
+    Variable,
+    ZeroInitializer,
+    element,
+    number,
+)
+from t2s.backends.opencl_fpga.kernel_scope import KernelScope, Positions, where
+from t2s.backends.opencl_fpga.links import Bundle, Delay, Wire
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
+from t2s.backends.opencl_fpga.names import Identifiers
+from t2s.backends.opencl_fpga.operators import Helpers
+from t2s.backends.opencl_fpga.ports import (
+    advance,
+    control_fence,
+    is_control,
+    read_channel,
+    write_channel,
+)
+from t2s.backends.opencl_fpga.registers import plan_registers
+from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
+from t2s.core.expr import Parameter, conjunction, index_names
+from t2s.core.walk import walk
+from t2s.graph.body import Load, Store
+from t2s.graph.graph import ScalarParameter, TensorRole
+
+
+def arguments_of(design: Design, node: LockstepNode) -> tuple[list[str], list[ScalarParameter]]:
+    """The tensors and scalars that a kernel is given, in this order."""
+    tensors: dict[str, None] = {}
+    for statement in node.body:
+        if isinstance(statement, Load | Store):
+            tensors[statement.tensor] = None
+    terms = [term for statement in node.body for term in walk(statement)]
+    terms += [term for loop in node.loops for e in (loop.start, loop.stop) for term in walk(e)]
+    ports = (*node.receives.values(), *node.sends.values())
+    terms += [term for port in ports for expr in port.expressions for term in walk(expr)]
+    used = {term.name for term in terms if isinstance(term, Parameter)}
+    return list(tensors), [p for p in design.graph.parameters if p.name in used]
+
+
+def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: Helpers) -> Kernel:
+    """The kernel of a node."""
+    identifiers = Identifiers(file.visible)
+    tensors, scalars = arguments_of(design, node)
+    tensor_names = {name: identifiers.fresh(name) for name in tensors}
+    names = {scalar.name: identifiers.fresh(scalar.name) for scalar in scalars}
+    indices = (*(d.name for d in node.space), *(loop.name for loop in node.loops))
+    names |= {name: identifiers.fresh(name) for name in indices}
+    plans = plan_registers(node)
+    registers = {name: identifiers.fresh(name) for name in plans}
+    ports = {**node.receives, **node.sends}
+    tokens = {
+        name: identifiers.fresh(f"{file.channels[name]}_token")
+        for name in ports
+        if isinstance(design.link(name), Bundle)
+    }
+    scope = KernelScope(
+        design=design,
+        file=file,
+        node=node,
+        identifiers=identifiers,
+        expressions=Expressions(helpers, node.ranges, names),
+        tensors=tensor_names,
+        registers=registers,
+        plans=plans,
+        tokens=tokens,
+        positions=_positions(design, file, ports, identifiers),
+    )
+    parameters = [_tensor_parameter(scope, name) for name in tensors]
+    parameters += [
+        Variable(type=f"const {scalar_name(scalar.type)}", name=names[scalar.name])
+        for scalar in scalars
+    ]
+    forever = None if parameters else endless_loops(scope)
+    return Kernel(
+        name=file.kernels[node.name],
+        parameters=tuple(parameters),
+        body=(*_state(scope), *_time_loops(scope, _iteration(scope), forever=forever)),
+        comment=kernel_comment(node, forever=forever),
+    )
+
+
+def _positions(
+    design: Design, file: FileScope, ports: dict[str, Port], identifiers: Identifiers
+) -> dict[str, Positions]:
+    result: dict[str, Positions] = {}
+    for name in ports:
+        link = design.link(name)
+        if isinstance(link, Delay) and link.depth > 1:
+            stem = file.channels[name]
+            result[name] = Positions(
+                read=identifiers.fresh(f"{stem}_read"), write=identifiers.fresh(f"{stem}_write")
+            )
+    return result
+
+
+def _tensor_parameter(scope: KernelScope, tensor: str) -> Variable:
+    info = scope.design.graph.tensor(tensor)
+    stored = any(isinstance(s, Store) and s.tensor == tensor for s in scope.node.body)
+    name = scope.tensors[tensor]
+    if info.role is TensorRole.INTERMEDIATE:
+        return Variable(type=f"__global volatile {scalar_name(info.type)} *", name=name)
+    constant = "" if stored else "const "
+    return Variable(type=f"__global {constant}{scalar_name(info.type)} *restrict", name=name)
+
+
+# ------------------------------------------------------------------------------------- state
+
+
+def _state(scope: KernelScope) -> list[Statement]:
+    """Registers of all PEs and FIFOs inside the kernel."""
+    extents = tuple(dimension.extent for dimension in scope.node.space)
+    statements: list[Statement] = []
+    for name, plan in scope.plans.items():
+        kept = tuple(size for size in plan.register.shape if size > 1)
+        shape = extents + ((plan.length,) if plan.rotating else kept)
+        how = f"rotates every {plan.length} firings; the last is the oldest"
+        statements.append(
+            Declare(
+                type=storage_name(plan.register.type),
+                name=scope.registers[name],
+                dimensions=shape,
+                initial=ZeroInitializer() if plan.cleared else None,
+                comment=how if plan.rotating else None,
+            )
+        )
+    for name in {**scope.node.receives, **scope.node.sends}:
+        link = scope.design.link(name)
+        if isinstance(link, Delay):
+            statements += _fifo_state(scope, link)
+    return statements
+
+
+def _fifo_state(scope: KernelScope, link: Delay) -> list[Statement]:
+    name, shape = link.channel.name, dimensions_of(link.channel)
+    long = (link.depth,) if link.depth > 1 else ()
+    tokens = "1 token" if link.depth == 1 else f"up to {link.depth} tokens"
+    statements: list[Statement] = [
+        Declare(
+            type=storage_name(link.channel.stream.element),
+            name=scope.file.channels[name],
+            dimensions=(*shape, *long),
+            comment=f"{tokens} per element, from PE to PE across iterations",
+        )
+    ]
+    if long:
+        places = () if link.uniform else shape
+        positions = scope.positions[name]
+        statements += [
+            Declare(
+                type="int",
+                name=variable,
+                dimensions=places,
+                initial=ZeroInitializer() if places else number(0),
+            )
+            for variable in (positions.read, positions.write)
+        ]
+    return statements
+
+
+# --------------------------------------------------------------------------------- iteration
+
+
+def _iteration(scope: KernelScope) -> list[Statement]:
+    """One iteration of all PEs: take the bundles, run the PEs, send the bundles."""
+    node = scope.node
+    before: list[Statement] = []
+    after: list[Statement] = []
+    for name, port in node.receives.items():
+        match scope.design.link(name):
+            case Bundle():
+                before += _take_bundle(scope, name, port)
+            case Wire(channel=channel):
+                before.append(
+                    Declare(
+                        type=storage_name(channel.stream.element),
+                        name=scope.file.channels[name],
+                        dimensions=dimensions_of(channel),
+                        comment="wires from PE to PE",
+                    )
+                )
+            case Delay(uniform=True, depth=depth) if depth > 1:
+                move = advance(Name(name=scope.positions[name].read), depth)
+                after += where(_time_condition(scope, port), [move])
+    for name, port in node.sends.items():
+        match scope.design.link(name):
+            case Bundle(channel=channel):
+                token = scope.tokens[name]
+                before.append(Declare(type=scope.file.structs[name], name=token))
+                fence: list[Statement] = [control_fence()] if is_control(channel) else []
+                target = element(scope.file.channels[name])
+                sent = [*fence, write_channel(target, Name(name=token))]
+                after += where(_time_condition(scope, port), sent)
+            case Delay(uniform=True, depth=depth) if depth > 1:
+                move = advance(Name(name=scope.positions[name].write), depth)
+                after += where(_time_condition(scope, port), [move])
+    return [*before, *_space_loops(scope, lower_body(scope)), *after]
+
+
+def _take_bundle(scope: KernelScope, name: str, port: Port) -> list[Statement]:
+    type, token = scope.file.structs[name], scope.tokens[name]
+    fence: list[Statement] = [control_fence()] if is_control(port.channel) else []
+    taken = read_channel(element(scope.file.channels[name]))
+    condition = _time_condition(scope, port)
+    if condition is None:
+        return [Declare(type=type, name=token, initial=taken), *fence]
+    assign = Assign(target=Name(name=token), value=taken)
+    return [Declare(type=type, name=token), *where(condition, [assign, *fence])]
+
+
+def _time_condition(scope: KernelScope, port: Port) -> Expression | None:
+    condition = conjunction(*port.time_factors)
+    return None if condition is None else scope.lower(condition)
+
+
+def _space_loops(scope: KernelScope, body: list[Statement]) -> list[Statement]:
+    """The PEs: unrolled, each dimension in the direction that runs senders before receivers."""
+    descending = scope.design.links.descending[scope.node.name]
+    for dimension in reversed(scope.node.space):
+        first, last = dimension.minimum, dimension.minimum + dimension.extent - 1
+        down = dimension.name in descending
+        loop = For(
+            name=_variable(scope, dimension.name),
+            start=number(last if down else first),
+            stop=number(first if down else last + 1),
+            body=tuple(body),
+            down=down,
+            unroll=True,
+        )
+        body = [loop]
+    return body
+
+
+def _time_loops(
+    scope: KernelScope, body: list[Statement], *, forever: int | None
+) -> list[Statement]:
+    """The iterations: all loops, or ``while (1)`` in place of the ``forever`` outermost ones."""
+    loops = scope.node.loops[forever or 0 :]
+    for loop in reversed(loops):
+        start, stop = scope.lower(loop.start), scope.lower(loop.stop)
+        body = [For(name=_variable(scope, loop.name), start=start, stop=stop, body=tuple(body))]
+    return body if forever is None else [Forever(body=tuple(body))]
+
+
+def _variable(scope: KernelScope, index: str) -> str:
+    variable = scope.index(index)
+    assert isinstance(variable, Name)
+    return variable.name
+
+
+def endless_loops(scope: KernelScope) -> int | None:
+    """How many of the outermost loops an autorun kernel may turn into ``while (1)``.
+
+    Those on which nothing depends; ``None`` if the kernel has to end, so that its next start
+    clears its registers.  An autorun kernel that ends is started again by the hardware.
+    """
+    node = scope.node
+    if any(plan.cleared for plan in scope.plans.values()):
+        return None
+    used = set(index_names_of_body(node))
+    used |= {n for loop in node.loops for e in (loop.start, loop.stop) for n in index_names(e)}
+    for at, loop in enumerate(node.loops):
+        if loop.name in used or extent_of(loop, node) is None:
+            return at or None
+    return len(node.loops)
+
+
+def index_names_of_body(node: LockstepNode) -> frozenset[str]:
+    """Loops and space dimensions that the body and its ports mention."""
+    ports = (*node.receives.values(), *node.sends.values())
+    names = [index_names(statement) for statement in node.body]
+    names += [index_names(expr) for port in ports for expr in port.expressions]
+    return frozenset().union(*names)

@@ -1,0 +1,253 @@
+"""A node as one kernel runs it: every PE makes its firing of an iteration before the next starts.
+
+``LockstepNode`` is the node with time loops that all PEs share.  Where the bounds of a loop depend
+on the PE, the loop runs over the union and ``guard`` says which PEs take part.  Loops and space
+dimensions of one iteration are folded away, and so are conditions that always or never hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from t2s.backends.base import Unsupported
+from t2s.backends.opencl_fpga.intervals import (
+    Interval,
+    bound_over,
+    from_linear_form,
+    interval,
+    linear_form,
+)
+from t2s.core.expr import (
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Local,
+    apply,
+    conjunction,
+    const,
+    index_names,
+    simplify,
+)
+from t2s.core.ops import Op
+from t2s.core.types import BOOL
+from t2s.core.walk import Term, rebuild, rewrite, walk
+from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.nodes import PEArray, SpaceDimension
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLoop:
+    """A loop of the kernel: ``name`` runs from ``start`` up to, not including, ``stop``."""
+
+    name: str
+    start: Expr
+    stop: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """One end of a channel: when and where the node's PEs use it.
+
+    The condition is split into factors over space only, time only, and both.
+    """
+
+    channel: Channel
+    index: tuple[Expr, ...]
+    space_factors: tuple[Expr, ...]
+    time_factors: tuple[Expr, ...]
+    mixed_factors: tuple[Expr, ...]
+
+    @property
+    def factors(self) -> tuple[Expr, ...]:
+        return self.space_factors + self.time_factors + self.mixed_factors
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """Everything that decides when and where the port is used."""
+        return self.factors + self.index
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockstepNode:
+    """A node in lockstep; ``ranges`` holds the known ranges of its loops and space dimensions."""
+
+    node: PEArray
+    space: tuple[SpaceDimension, ...]
+    loops: tuple[TimeLoop, ...]
+    guard: Expr | None
+    body: tuple[Statement, ...]
+    ranges: dict[str, Interval]
+    receives: dict[str, Port]
+    sends: dict[str, Port]
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def points(self) -> Iterator[dict[str, int]]:
+        """The PEs, in row-major order of the space dimensions."""
+        names = [dimension.name for dimension in self.space]
+        spans = [range(d.minimum, d.minimum + d.extent) for d in self.space]
+        yield from (dict(zip(names, values, strict=True)) for values in product(*spans))
+
+
+def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
+    """The node in lockstep, or why it has no such form."""
+    ranges = {d.name: (d.minimum, d.minimum + d.extent - 1) for d in node.space}
+    space_ranges = dict(ranges)
+    fixed = {name: low for name, (low, high) in ranges.items() if low == high}
+    loops: list[TimeLoop] = []
+    guard: Expr | None = None
+    for loop in node.loops:
+        minimum = fold(loop.minimum, ranges, fixed)
+        stop = _tidy(fold(apply(Op.ADD, loop.minimum, loop.extent), ranges, fixed))
+        start = bound_over(minimum, space_ranges, min) or minimum
+        end = bound_over(stop, space_ranges, max) or stop
+        if (index_names(start) | index_names(end)) & space_ranges.keys():
+            return Unsupported(
+                subject=f"node {node.name!r}",
+                why=f"the bounds of loop {loop.name!r} are not affine in the PE's position",
+                location=node.location,
+            )
+        low, high = interval(start, ranges), interval(end, ranges)
+        if low is not None and high is not None:
+            ranges[loop.name] = (low[0], high[1] - 1)
+        if low is not None and high is not None and low[0] == low[1] == high[0] - 1 == high[1] - 1:
+            fixed[loop.name] = low[0]
+        else:
+            loops.append(TimeLoop(name=loop.name, start=start, stop=end))
+        at = fold(Index(name=loop.name), ranges, fixed)
+        if start != minimum:
+            guard = conjunction(guard, apply(Op.GREATER_EQUAL, at, minimum))
+        if end != stop:
+            guard = conjunction(guard, apply(Op.LESS, at, stop))
+    return _with_body(graph, node, tuple(loops), guard, ranges, fixed)
+
+
+def _tidy(expr: Expr) -> Expr:
+    form = linear_form(expr)
+    return expr if form is None else from_linear_form(form)
+
+
+def _with_body(
+    graph: Graph,
+    node: PEArray,
+    loops: tuple[TimeLoop, ...],
+    guard: Expr | None,
+    ranges: dict[str, Interval],
+    fixed: dict[str, int],
+) -> LockstepNode:
+    def folded(expr: Expr) -> Expr:
+        return fold(expr, ranges, fixed)
+
+    space = tuple(dimension for dimension in node.space if dimension.extent > 1)
+    names = frozenset(dimension.name for dimension in space)
+    body = _without_unused(
+        [kept for s in node.body if (kept := _fold_statement(s, folded)) is not None]
+    )
+    receives: dict[str, Port] = {}
+    sends: dict[str, Port] = {}
+    for statement in body:
+        match statement:
+            case Receive(channel=name, condition=condition):
+                channel = graph.channel(name)
+                index = tuple(folded(expr) for expr in channel.sink_index)
+                receives[name] = _port(channel, index, conjunction(guard, condition), names)
+            case Send(channel=name, condition=condition):
+                channel = graph.channel(name)
+                index = tuple(folded(expr) for expr in channel.source_index)
+                sends[name] = _port(channel, index, conjunction(guard, condition), names)
+    return LockstepNode(
+        node=node,
+        space=space,
+        loops=loops,
+        guard=guard,
+        body=body,
+        ranges=ranges,
+        receives=receives,
+        sends=sends,
+    )
+
+
+def _port(
+    channel: Channel, index: tuple[Expr, ...], condition: Expr | None, space: frozenset[str]
+) -> Port:
+    factors = conjuncts(condition)
+    used = [index_names(factor) for factor in factors]
+    paired = list(zip(factors, used, strict=True))
+    return Port(
+        channel=channel,
+        index=index,
+        space_factors=tuple(f for f, names in paired if names and names <= space),
+        time_factors=tuple(f for f, names in paired if not names & space),
+        mixed_factors=tuple(f for f, names in paired if names & space and names - space),
+    )
+
+
+def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
+    """The factors of a condition: ``a and b and c`` as ``(a, b, c)``."""
+    match condition:
+        case None:
+            return ()
+        case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
+            return conjuncts(left) + conjuncts(right)
+        case _:
+            return (condition,)
+
+
+def fold(expr: Expr, ranges: dict[str, Interval], fixed: dict[str, int]) -> Expr:
+    """``expr`` with fixed indices replaced and conditions of known truth folded."""
+
+    def rule(term: Term) -> Term | None:
+        match term:
+            case Index(name=name) if name in fixed:
+                return const(fixed[name])
+            case Apply(type=type) if type == BOOL and interval(term, ranges) in ((0, 0), (1, 1)):
+                return const(interval(term, ranges) == (1, 1), BOOL)
+        return None
+
+    return simplify(rewrite(expr, rule))
+
+
+def _fold_statement(statement: Statement, folded: Callable[[Expr], Expr]) -> Statement | None:
+    """The statement with folded expressions; what never happens is dropped or bound to zero."""
+
+    result = rebuild(statement, lambda term: folded(term) if isinstance(term, Expr) else term)
+    match result:
+        case (
+            Receive(condition=Const(value=True))
+            | Send(condition=Const(value=True))
+            | Load(condition=Const(value=True))
+            | Store(condition=Const(value=True))
+            | RegisterWrite(condition=Const(value=True))
+        ):
+            return replace(result, condition=None)
+        case (
+            Receive(target=target, type=type, condition=Const(value=False))
+            | Load(target=target, type=type, condition=Const(value=False))
+        ):
+            return Let(target=target, value=Const(value=0, type=type))
+        case (
+            Send(condition=Const(value=False))
+            | Store(condition=Const(value=False))
+            | RegisterWrite(condition=Const(value=False))
+        ):
+            return None
+    return result
+
+
+def _without_unused(body: Sequence[Statement]) -> tuple[Statement, ...]:
+    """The body without values that nothing uses; tokens are received all the same."""
+    kept: list[Statement] = []
+    used: set[str] = set()
+    for statement in reversed(body):
+        match statement:
+            case Let(target=t) | Load(target=t) | RegisterRead(target=t) if t not in used:
+                continue
+        kept.append(statement)
+        used |= {term.name for term in walk(statement) if isinstance(term, Local)}
+    return tuple(reversed(kept))

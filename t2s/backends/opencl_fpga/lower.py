@@ -1,0 +1,99 @@
+"""A graph as a ``Design`` with every decision made, and the design as the AST of its file."""
+
+from __future__ import annotations
+
+from t2s.backends.base import Unsupported
+from t2s.backends.opencl_fpga.c_types import is_struct, storage_name, struct_of
+from t2s.backends.opencl_fpga.comments import channel_comment, file_comment
+from t2s.backends.opencl_fpga.kernel_ast import ChannelArray, File, Struct, Variable
+from t2s.backends.opencl_fpga.kernels import lower_kernel
+from t2s.backends.opencl_fpga.links import Bundle, Links, Separate, plan_links
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, lockstep
+from t2s.backends.opencl_fpga.operators import Helpers
+from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
+from t2s.backends.opencl_fpga.vocabulary import check_vocabulary
+from t2s.core.expr import Expr
+from t2s.core.types import Kind, Type
+from t2s.core.walk import walk
+from t2s.graph.graph import Graph
+
+
+def analyse(graph: Graph) -> Design | list[Unsupported]:
+    """Decide how every node and channel is built; the problems if there are any."""
+    problems = check_vocabulary(graph)
+    if problems:
+        return problems
+    nodes: dict[str, LockstepNode] = {}
+    for node in graph.nodes:
+        match lockstep(graph, node):
+            case LockstepNode() as found:
+                nodes[node.name] = found
+            case Unsupported() as problem:
+                problems.append(problem)
+    if problems:
+        return problems
+    links = plan_links(graph, nodes)
+    return Design(graph=graph, nodes=nodes, links=links) if isinstance(links, Links) else links
+
+
+def lower_design(design: Design, scope: FileScope) -> File:
+    """The OpenCL file of a design."""
+    helpers = Helpers()
+    kernels = tuple(lower_kernel(design, scope, node, helpers) for node in design.nodes.values())
+    types = _types(design)
+    vectors = {storage_name(type): struct_of(type) for type in types if is_struct(type)}
+    return File(
+        comment=file_comment(design, scope),
+        uses_double=any(type.kind is Kind.FLOAT and type.bits == 64 for type in types),
+        structs=(*vectors.values(), *_bundles(design, scope)),
+        channels=_channels(design, scope),
+        functions=helpers.functions,
+        kernels=kernels,
+    )
+
+
+def _types(design: Design) -> list[Type]:
+    types = [tensor.type for tensor in design.graph.tensors]
+    types += [parameter.type for parameter in design.graph.parameters]
+    types += [link.channel.stream.element for link in design.links.by_channel.values()]
+    for node in design.nodes.values():
+        types += [register.type for register in node.node.registers]
+        for statement in node.body:
+            types += [term.type for term in walk(statement) if isinstance(term, Expr)]
+    return types
+
+
+def _bundles(design: Design, scope: FileScope) -> list[Struct]:
+    structs: list[Struct] = []
+    for name, struct in scope.structs.items():
+        channel = design.link(name).channel
+        field = Variable(
+            type=storage_name(channel.stream.element), name="s", dimensions=dimensions_of(channel)
+        )
+        structs.append(Struct(name=struct, fields=(field,)))
+    return structs
+
+
+def _channels(design: Design, scope: FileScope) -> tuple[ChannelArray, ...]:
+    arrays: list[ChannelArray] = []
+    for name, link in design.links.by_channel.items():
+        comment = channel_comment(design, name)
+        dimensions: tuple[int, ...] = ()
+        match link:
+            case Bundle(depth=depth):
+                type = scope.structs[name]
+            case Separate(channel=channel, depth=depth):
+                type = storage_name(channel.stream.element)
+                dimensions = dimensions_of(channel)
+            case _:
+                continue
+        arrays.append(
+            ChannelArray(
+                name=scope.channels[name],
+                type=type,
+                dimensions=dimensions,
+                depth=depth,
+                comment=comment,
+            )
+        )
+    return tuple(arrays)

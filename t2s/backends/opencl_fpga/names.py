@@ -1,0 +1,55 @@
+"""User names as C identifiers: recognisable, legal and unique."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from t2s.core.names import NameSupply
+
+_WORDS = """
+bool char uchar short ushort int uint long ulong float double half size_t ptrdiff_t intptr_t
+uintptr_t void unsigned signed auto break case const continue default do else enum extern for goto
+if inline register restrict return sizeof static struct switch typedef union volatile while global
+local constant private generic kernel channel pipe read_only write_only read_write uniform event_t
+sampler_t complex imaginary quad main true false NULL asm typeof bitand abs acos asin atan atan2
+cbrt ceil clamp cos cross degrees distance dot erf exp exp2 expm1 fabs floor fma fmax fmin fmod
+fract frexp half_exp hypot ilogb isinf isnan ldexp length log log2 mad max min mix modf normalize
+pow printf radians remainder rint round rsqrt select shuffle sign sin smoothstep sqrt step tan
+trunc any all barrier mem_fence vec_step read_channel_intel write_channel_intel INFINITY NAN
+INT_MIN LONG_MIN M_PI
+"""
+_RESERVED = frozenset(_WORDS.split())
+# Vectors, and every helper function and vector type of this backend, end in the name of a type;
+# images, conversions, loads, queries and predefined macros begin in a way of their own.
+_RESERVED_END = re.compile(
+    r"(.*_)?(u?(char|short|int|long)|float|double|half|bool|quad)(2|3|4|8|16|_x\d+)?"
+)
+_RESERVED_START = re.compile(r"image[123]d|vload|vstore|convert_|as_|get_|CLK_|CL_|cl_")
+
+
+def identifier(name: str) -> str:
+    """A C identifier that resembles ``name`` and means nothing to OpenCL.
+
+    >>> identifier("A feeder"), identifier("kernel"), identifier("2nd")
+    ('A_feeder', 'kernel_', 'v2nd')
+    """
+    text = re.sub(r"[^A-Za-z0-9_]", "_", name).lstrip("_") or "v"
+    if text[0].isdigit():
+        text = f"v{text}"
+    if _RESERVED_START.match(text):
+        text = f"v_{text}"
+    if text in _RESERVED or _RESERVED_END.fullmatch(text):
+        text = f"{text}_"
+    return text
+
+
+class Identifiers:
+    """The identifiers of one scope; a kernel's scope does not reuse those of its file."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._supply = NameSupply(taken)
+
+    def fresh(self, wanted: str) -> str:
+        """A new identifier like ``wanted``; ``wanted_2`` and so on if it is taken."""
+        return self._supply.fresh(identifier(wanted))

@@ -1,0 +1,369 @@
+"""Operators in OpenCL C, with the meaning that ``core/ops.py`` gives them.
+
+What C says in one expression is written in place.  The rest becomes small helper functions, which
+``Helpers`` collects: minimum and maximum as documented selects, floor division, operators on lanes
+that OpenCL has no vector form for, and the trees of ``ReduceLanes``.
+
+Two liberties, both usual on FPGAs: ``exp`` is the native one of the operand's type (t2s rounds
+float32 from float64), so its last bits may differ; and signed overflow is left to wrap around, as
+two's complement hardware does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from t2s.backends.opencl_fpga.c_types import (
+    is_struct,
+    lane,
+    lane_at,
+    scalar_name,
+    storage_name,
+    suffix_name,
+    value_name,
+)
+from t2s.backends.opencl_fpga.division import (
+    floor_divide,
+    modulo,
+    unsigned_divide,
+    unsigned_modulo,
+)
+from t2s.backends.opencl_fpga.kernel_ast import (
+    Assign,
+    CastTo,
+    Declare,
+    Expression,
+    For,
+    Function,
+    Member,
+    Name,
+    Return,
+    Statement,
+    Subscript,
+    Ternary,
+    Unary,
+    Variable,
+    binary,
+    call,
+    number,
+)
+from t2s.core.ops import Op, result_type
+from t2s.core.types import Kind, Type
+
+_INFIX = {
+    Op.ADD: "+",
+    Op.SUBTRACT: "-",
+    Op.MULTIPLY: "*",
+    Op.DIVIDE: "/",
+    Op.EQUAL: "==",
+    Op.NOT_EQUAL: "!=",
+    Op.LESS: "<",
+    Op.LESS_EQUAL: "<=",
+    Op.GREATER: ">",
+    Op.GREATER_EQUAL: ">=",
+}
+_LOGIC = {Op.AND: "&&", Op.OR: "||", Op.XOR: "!="}
+_BITWISE = {Op.AND: "&", Op.OR: "|", Op.XOR: "^"}
+_FUNCTIONS = {Op.SQUARE_ROOT: "sqrt", Op.EXPONENTIAL: "exp"}
+_COMPARISONS = {Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL}
+_NO_VECTOR_FORM = {Op.FLOOR_DIVIDE, Op.MODULO} | _COMPARISONS
+Operands = Sequence[Expression]
+
+
+class Helpers:
+    """The helper functions that the kernels of a file call, each after those it calls itself."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Function] = {}
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        return tuple(self._functions.values())
+
+    def operation(self, operator: Op, type: Type, operands: Operands) -> Expression:
+        """``operator`` on operands of one type; a vector's bools are bytes 0 and 1."""
+        if operator in (Op.MINIMUM, Op.MAXIMUM) and not is_struct(type):
+            return self._extreme(operator, type, operands)
+        if type.lanes == 1:
+            return self._scalar(operator, type, operands)
+        if is_struct(type) or operator in _NO_VECTOR_FORM:
+            return self._by_lane(operator, type, operands)
+        return _vector(operator, type, operands)
+
+    def _call(
+        self,
+        name: str,
+        type: str,
+        parameters: Sequence[tuple[str, str]],
+        operands: Operands,
+        body: Callable[[], tuple[Statement, ...]],
+        comment: str | None = None,
+    ) -> Expression:
+        """Call a helper, and make it first if it is not there; ``parameters`` are (type, name)."""
+        if name not in self._functions:
+            statements = body()
+            self._functions[name] = Function(
+                type=type,
+                name=name,
+                parameters=tuple(Variable(type=t, name=n) for t, n in parameters),
+                body=statements,
+                comment=comment,
+            )
+        return call(name, *operands)
+
+    # ----------------------------------------------------------------------------- scalars
+
+    def _scalar(self, operator: Op, type: Type, operands: Operands) -> Expression:
+        first, last = operands[0], operands[-1]
+        match operator:
+            case Op.FLOOR_DIVIDE | Op.MODULO:
+                return self._floor(operator, type, operands)
+            case Op.AND | Op.OR | Op.XOR:
+                return binary((_LOGIC if type.is_bool else _BITWISE)[operator], first, last)
+            case Op.NOT if type.is_bool:
+                return Unary(operator="!", operand=first)
+            case Op.NOT:
+                return _narrowed(Unary(operator="~", operand=first), type)
+            case Op.NEGATE:
+                return _narrowed(Unary(operator="-", operand=first), type)
+            case Op.ABSOLUTE:
+                return _absolute(first, type)
+            case Op.SQUARE_ROOT | Op.EXPONENTIAL:
+                return call(_FUNCTIONS[operator], first)
+        result = binary(_INFIX[operator], first, last)
+        return result if operator in _COMPARISONS else _narrowed(result, type)
+
+    def _extreme(self, operator: Op, type: Type, operands: Operands) -> Expression:
+        """``b < a ? b : a``: also the documented answer for NaN and signed zeros."""
+        name = storage_name(type)
+        left, right = Name(name="a"), Name(name="b")
+        test = binary("<" if operator is Op.MINIMUM else ">", right, left)
+        choice = Ternary(condition=test, if_true=right, if_false=left)
+        return self._call(
+            f"{operator.name.lower()}_{name}",
+            name,
+            ((name, "a"), (name, "b")),
+            operands,
+            lambda: (Return(value=choice),),
+        )
+
+    def _floor(self, operator: Op, type: Type, operands: Operands) -> Expression:
+        """Rounded towards minus infinity, as in Python; anything by zero is zero."""
+        name = scalar_name(type)
+        signed = type.kind is Kind.INT
+        bodies = (floor_divide, modulo) if signed else (unsigned_divide, unsigned_modulo)
+        body = bodies[0] if operator is Op.FLOOR_DIVIDE else bodies[1]
+        return self._call(
+            f"{operator.name.lower()}_{name}",
+            name,
+            ((name, "a"), (name, "b")),
+            operands,
+            lambda: body(name),
+            "rounds towards minus infinity; by zero it gives zero",
+        )
+
+    # ----------------------------------------------------------------------------- vectors
+
+    def _by_lane(self, operator: Op, type: Type, operands: Operands) -> Expression:
+        def each(*lanes: Expression) -> Expression:
+            return self.operation(operator, type.scalar, lanes)
+
+        result = result_type(operator, type)
+        types = tuple(type for _ in operands)
+        return self._each_lane(operator.name.lower(), result, types, operands, each)
+
+    def _each_lane(
+        self,
+        verb: str,
+        result: Type,
+        types: Sequence[Type],
+        operands: Operands,
+        each: Callable[..., Expression],
+    ) -> Expression:
+        """A helper that computes every lane of its result from the same lanes of its operands."""
+        names = "abc"[: len(types)]
+        parameters = tuple(
+            (storage_name(type), name) for type, name in zip(types, names, strict=True)
+        )
+
+        def at(pick: Callable[[Expression, Type], Expression]) -> Expression:
+            pairs = zip(names, types, strict=True)
+            lanes = (
+                Name(name=n) if type.lanes == 1 else pick(Name(name=n), type) for n, type in pairs
+            )
+            return each(*lanes)
+
+        def body() -> tuple[Statement, ...]:
+            if not is_struct(result):
+                values = (
+                    at(lambda v, t, index=index: lane(v, index, t))  # type: ignore[misc]
+                    for index in range(result.lanes)
+                )
+                return (Return(value=CastTo(type=storage_name(result), values=tuple(values))),)
+            value = at(lambda vector, type: lane_at(vector, "i", type))
+            assign = Assign(target=lane_at(Name(name="r"), "i", result), value=value)
+            return (
+                Declare(type=storage_name(result), name="r"),
+                _unrolled("i", result.lanes, (assign,)),
+                Return(value=Name(name="r")),
+            )
+
+        return self._call(
+            f"{verb}_{suffix_name(types[-1])}", storage_name(result), parameters, operands, body
+        )
+
+    def choose(self, type: Type, condition: Expression, sides: Operands) -> Expression:
+        """A select whose condition is a vector of bools."""
+        bools = Type(Kind.BOOL, 8, type.lanes)
+
+        def each(chosen: Expression, if_true: Expression, if_false: Expression) -> Expression:
+            return Ternary(condition=chosen, if_true=if_true, if_false=if_false)
+
+        return self._each_lane("choose", type, (bools, type, type), (condition, *sides), each)
+
+    def splat(self, type: Type, value: Expression) -> Expression:
+        """A scalar in every lane."""
+        if not is_struct(type):
+            return CastTo(type=storage_name(type), values=(value,))
+        verb = f"splat_x{type.lanes}"
+        return self._each_lane(verb, type, (type.scalar,), (value,), lambda lane: lane)
+
+    def converted(self, value: Expression, source: Type, target: Type) -> Expression:
+        """``value`` in another type: floats become integers by truncation and saturation."""
+        if source == target:
+            return value
+        if target.lanes == 1:
+            return _converted_scalar(value, source, target)
+        saturates = source.is_float and target.is_integer
+        # Not ``convert_uint4_sat``: Intel's emulator makes 2147483648 of a negative float there.
+        if not is_struct(target) and not target.is_bool and not saturates:
+            return call(f"convert_{storage_name(target)}", value)
+        return self._each_lane(
+            f"convert_to_{suffix_name(target)}_from",
+            target,
+            (source,),
+            (value,),
+            lambda lane: _converted_scalar(lane, source.scalar, target.scalar),
+        )
+
+    # ---------------------------------------------------------------------------- reduction
+
+    def reduce(self, operator: Op, type: Type, value: Expression) -> Expression:
+        """The lanes combined as the balanced tree that ``core.expr.ReduceLanes`` defines."""
+        verb = "sum" if operator is Op.ADD else f"{operator.name.lower()}_lanes"
+        name = storage_name(type)
+        body = self._struct_tree if is_struct(type) else self._vector_tree
+        return self._call(
+            f"{verb}_{suffix_name(type)}",
+            value_name(type.scalar),
+            ((name, "v"),),
+            (value,),
+            lambda: body(operator, type),
+            "neighbours first: the order of additions is part of the result"
+            if type.is_float
+            else None,
+        )
+
+    def dot(self, type: Type, left: Expression, right: Expression) -> Expression:
+        """The sum of the products of lanes."""
+        name = storage_name(type)
+        products = self.operation(Op.MULTIPLY, type, (Name(name="a"), Name(name="b")))
+        total = self.reduce(Op.ADD, type, products)
+        return self._call(
+            f"dot_{name}",
+            value_name(type.scalar),
+            ((name, "a"), (name, "b")),
+            (left, right),
+            lambda: (Return(value=total),),
+        )
+
+    def _vector_tree(self, operator: Op, type: Type) -> tuple[Statement, ...]:
+        statements: list[Statement] = []
+        value, lanes = "v", type.lanes
+        while lanes > 2:
+            lanes //= 2
+            half = type.with_lanes(lanes)
+            sides = tuple(Member(base=Name(name=value), field=part) for part in ("even", "odd"))
+            value = f"v{lanes}"
+            statements.append(
+                Declare(
+                    type=storage_name(half),
+                    name=value,
+                    initial=self.operation(operator, half, sides),
+                )
+            )
+        last = tuple(Member(base=Name(name=value), field=part) for part in ("s0", "s1"))
+        return (*statements, Return(value=self.operation(operator, type.scalar, last)))
+
+    def _struct_tree(self, operator: Op, type: Type) -> tuple[Statement, ...]:
+        statements: list[Statement] = []
+        value: Expression = Member(base=Name(name="v"), field="s")
+        lanes = type.lanes
+        while lanes > 1:
+            half = lanes // 2
+            twice = binary("*", number(2), Name(name="i"))
+            pair = (
+                Subscript(base=value, indices=(twice,)),
+                Subscript(base=value, indices=(binary("+", twice, number(1)),)),
+            )
+            level = f"v{lanes - half}"
+            target = Subscript(base=Name(name=level), indices=(Name(name="i"),))
+            combined = Assign(target=target, value=self.operation(operator, type.scalar, pair))
+            statements.append(
+                Declare(type=scalar_name(type), name=level, dimensions=(lanes - half,))
+            )
+            statements.append(_unrolled("i", half, (combined,)))
+            if lanes % 2:
+                odd = Subscript(base=value, indices=(number(lanes - 1),))
+                left = Subscript(base=Name(name=level), indices=(number(half),))
+                statements.append(Assign(target=left, value=odd))
+            value, lanes = Name(name=level), lanes - half
+        return (*statements, Return(value=Subscript(base=value, indices=(number(0),))))
+
+
+def _unrolled(name: str, extent: int, body: tuple[Statement, ...]) -> For:
+    return For(name=name, start=number(0), stop=number(extent), body=body, unroll=True)
+
+
+def _narrowed(value: Expression, type: Type) -> Expression:
+    """C computes small integers as ``int``; wrap around to the type they have in t2s."""
+    if type.lanes == 1 and type.is_integer and type.bits < 32:
+        return CastTo(type=scalar_name(type), values=(value,))
+    return value
+
+
+def _absolute(operand: Expression, type: Type) -> Expression:
+    if type.is_float:
+        return call("fabs", operand)
+    if type.kind is Kind.UINT:
+        return operand
+    return call(f"as_{storage_name(type)}", call("abs", operand))
+
+
+def _vector(operator: Op, type: Type, operands: Operands) -> Expression:
+    """Operators that OpenCL has on built-in vectors."""
+    first, last = operands[0], operands[-1]
+    match operator:
+        case Op.AND | Op.OR | Op.XOR:
+            return binary(_BITWISE[operator], first, last)
+        case Op.NOT if type.is_bool:
+            return binary("^", first, CastTo(type=storage_name(type), values=(number(1),)))
+        case Op.NOT:
+            return Unary(operator="~", operand=first)
+        case Op.NEGATE:
+            return Unary(operator="-", operand=first)
+        case Op.ABSOLUTE:
+            return _absolute(first, type)
+        case Op.SQUARE_ROOT | Op.EXPONENTIAL:
+            return call(_FUNCTIONS[operator], first)
+    return binary(_INFIX[operator], first, last)
+
+
+def _converted_scalar(value: Expression, source: Type, target: Type) -> Expression:
+    if source == target:
+        return value
+    if target.is_bool:
+        return binary("!=", value, number(0))
+    if source.is_float and target.is_integer:
+        return call(f"convert_{scalar_name(target)}_sat", value)
+    return CastTo(type=scalar_name(target), values=(value,))

@@ -1,0 +1,246 @@
+"""Receives and sends of a PE, for each form that a channel can take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from t2s.backends.opencl_fpga.domains import (
+    enumerate_domain,
+    is_static,
+    loops_used,
+    select_loops,
+)
+from t2s.backends.opencl_fpga.kernel_ast import (
+    Assign,
+    Call,
+    Declare,
+    Do,
+    Expression,
+    For,
+    Member,
+    Name,
+    Statement,
+    Subscript,
+    Ternary,
+    binary,
+    call,
+    element,
+    number,
+)
+from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
+from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port, conjuncts
+from t2s.backends.opencl_fpga.uses import is_used, uses_of
+from t2s.core.expr import Expr, Index, conjunction
+from t2s.graph.body import Receive, Send
+from t2s.graph.graph import Channel, StreamKind
+
+
+def control_fence() -> Do:
+    """Orders memory and channel accesses: what a token announces has been written."""
+    flags = binary("|", Name(name="CLK_GLOBAL_MEM_FENCE"), Name(name="CLK_CHANNEL_MEM_FENCE"))
+    return Do(call=call("mem_fence", flags))
+
+
+def read_channel(source: Expression) -> Call:
+    """Take a token from a channel."""
+    return call("read_channel_intel", source)
+
+
+def write_channel(target: Expression, value: Expression) -> Do:
+    """Put a token into a channel."""
+    return Do(call=call("write_channel_intel", target, value))
+
+
+def is_control(channel: Channel) -> bool:
+    """Whether tokens announce memory accesses."""
+    return channel.stream.kind is StreamKind.CONTROL
+
+
+def receive(scope: KernelScope, statement: Receive) -> list[Statement]:
+    """Bind the target of a receive."""
+    port = scope.node.receives[statement.channel]
+    link = scope.design.link(statement.channel)
+    match link:
+        case Wire() | Bundle():
+            source = _element(scope, link, port)
+            if not is_used(statement.target, scope.node.body):
+                return []
+            if _only_used_where_received(scope.node, statement):
+                scope.expressions.locals[statement.target] = source
+                return []
+            return scope.bind_where(statement.target, statement.type, statement.condition, source)
+        case Delay():
+            return _receive_delayed(scope, statement, link, port)
+        case Separate():
+            return _receive_separately(scope, statement, link, port)
+
+
+def send(scope: KernelScope, statement: Send) -> list[Statement]:
+    """Send a value, or leave it where the kernel sends it from."""
+    port = scope.node.sends[statement.channel]
+    link = scope.design.link(statement.channel)
+    value = scope.lower(statement.value)
+    match link:
+        case Wire() | Bundle():
+            # Receivers look only when the time is right, so only the place is tested here.
+            factors = conjuncts(statement.condition)
+            if not any(scope.depends_on_time(index) for index in port.index):
+                factors = tuple(f for f in factors if scope.depends_on_space(f))
+            store = Assign(target=_element(scope, link, port), value=value)
+            return where(_all(scope, factors), [store])
+        case Delay():
+            at, advance = _fifo(scope, link, port, "write")
+            sent: list[Statement] = [Assign(target=at, value=value), *advance]
+        case Separate():
+            sent = _select_element(scope, link, port, lambda at: [write_channel(at, value)])
+            if is_control(link.channel):
+                sent = [control_fence(), *sent]
+    return where(_all(scope, conjuncts(statement.condition)), sent)
+
+
+def _all(scope: KernelScope, factors: tuple[Expr, ...]) -> Expression | None:
+    condition = conjunction(*factors)
+    return None if condition is None else scope.lower(condition)
+
+
+def indices_of(scope: KernelScope, port: Port) -> tuple[Expression, ...]:
+    """The element of a port, without dimensions of one element."""
+    pairs = zip(port.index, port.channel.shape, strict=True)
+    return tuple(scope.lower(index) for index, size in pairs if size > 1)
+
+
+def _element(scope: KernelScope, link: Wire | Bundle, port: Port) -> Expression:
+    name, indices = link.channel.name, indices_of(scope, port)
+    if isinstance(link, Wire):
+        return element(scope.file.channels[name], *indices)
+    return Subscript(base=Member(base=Name(name=scope.tokens[name]), field="s"), indices=indices)
+
+
+def _only_used_where_received(node: LockstepNode, statement: Receive) -> bool:
+    """Whether the zero of a receive that does not happen is never seen, and the use is unique."""
+    uses = list(uses_of(statement.target, node.body))
+    if statement.condition is None or len(uses) != 1:
+        return False
+    needed, (known,) = conjuncts(statement.condition), uses
+    if not all(is_static(expr) for expr in (*needed, *known)):
+        return set(needed) <= set(known)
+    domain = enumerate_domain(node, select_loops(node, loops_used(node, (*needed, *known))))
+    return domain is not None and not bool((domain.all_of(known) & ~domain.all_of(needed)).any())
+
+
+# ------------------------------------------------------------------- FIFOs inside the kernel
+
+
+def _receive_delayed(
+    scope: KernelScope, statement: Receive, link: Delay, port: Port
+) -> list[Statement]:
+    at, advance = _fifo(scope, link, port, "read")
+    if not is_used(statement.target, scope.node.body):
+        return where(_all(scope, conjuncts(statement.condition)), advance)
+    if not advance:
+        return scope.bind_where(statement.target, statement.type, statement.condition, at)
+    if statement.condition is None:
+        return [*scope.bind(statement.target, statement.type, at), *advance]
+    return scope.bind_by(
+        statement.target,
+        statement.type,
+        statement.condition,
+        lambda variable: [Assign(target=variable, value=at), *advance],
+    )
+
+
+def _fifo(
+    scope: KernelScope, link: Delay, port: Port, end: str
+) -> tuple[Expression, list[Statement]]:
+    """The place in a FIFO's array where the port is, and how it moves on afterwards."""
+    name, indices = scope.file.channels[link.channel.name], indices_of(scope, port)
+    if link.depth == 1:
+        return element(name, *indices), []
+    positions = scope.positions[link.channel.name]
+    variable = positions.read if end == "read" else positions.write
+    position = element(variable) if link.uniform else element(variable, *indices)
+    at = element(name, *indices, position)
+    return at, [] if link.uniform else [advance(position, link.depth)]
+
+
+def advance(position: Expression, depth: int) -> Assign:
+    """Move a FIFO position on, round and round."""
+    last = binary("==", position, number(depth - 1))
+    after = binary("+", position, number(1))
+    value = Ternary(condition=last, if_true=number(0), if_false=after)
+    return Assign(target=position, value=value)
+
+
+# ------------------------------------------------------------------- channels between kernels
+
+
+def _receive_separately(
+    scope: KernelScope, statement: Receive, link: Separate, port: Port
+) -> list[Statement]:
+    fence: list[Statement] = [control_fence()] if is_control(link.channel) else []
+    if not is_used(statement.target, scope.node.body):
+        taken = _select_element(scope, link, port, lambda at: [Do(call=read_channel(at))])
+        return where(_all(scope, conjuncts(statement.condition)), [*taken, *fence])
+    if statement.condition is None and not fence and not _moving(scope, port):
+        source = element(scope.file.channels[link.channel.name], *indices_of(scope, port))
+        return scope.bind(statement.target, statement.type, read_channel(source))
+
+    def fill(variable: Expression) -> list[Statement]:
+        def take(at: Expression) -> list[Statement]:
+            return [Assign(target=variable, value=read_channel(at))]
+
+        return [*_select_element(scope, link, port, take), *fence]
+
+    return scope.bind_by(statement.target, statement.type, statement.condition, fill)
+
+
+def _moving(scope: KernelScope, port: Port) -> list[int]:
+    """Dimensions of the channel array along which a PE moves in time."""
+    return [
+        at
+        for at, (index, size) in enumerate(zip(port.index, port.channel.shape, strict=True))
+        if size > 1 and scope.depends_on_time(index)
+    ]
+
+
+def _select_element(
+    scope: KernelScope, link: Separate, port: Port, use: Callable[[Expression], list[Statement]]
+) -> list[Statement]:
+    """Use an element of a channel array.
+
+    Hardware wants constant indices there: along a dimension in which the PE moves, an unrolled
+    loop over the elements compares with the index.
+    """
+    moving = _moving(scope, port)
+    counters = {at: scope.identifiers.fresh("lane") for at in moving}
+    indices: list[Expression] = []
+    tests: list[Expression] = []
+    statements: list[Statement] = []
+    for at, (index, size) in enumerate(zip(port.index, port.channel.shape, strict=True)):
+        if size == 1:
+            continue
+        value = scope.lower(index)
+        if at in counters:
+            if not isinstance(index, Index):
+                name = scope.identifiers.fresh("chosen")
+                statements.append(Declare(type="int", name=name, initial=value))
+                value = Name(name=name)
+            tests.append(binary("==", Name(name=counters[at]), value))
+            value = Name(name=counters[at])
+        indices.append(value)
+    used = use(element(scope.file.channels[link.channel.name], *indices))
+    for test in reversed(tests):
+        used = where(test, used)
+    for at in reversed(moving):
+        size = port.channel.shape[at]
+        used = [
+            For(
+                name=counters[at],
+                start=number(0),
+                stop=number(size),
+                body=tuple(used),
+                unroll=True,
+            )
+        ]
+    return statements + used

@@ -1,0 +1,157 @@
+"""Text of the target AST: C expressions with the parentheses they need, and indented statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeGuard
+
+from t2s.backends.opencl_fpga.kernel_ast import (
+    Assign,
+    Binary,
+    Call,
+    CastTo,
+    ChannelArray,
+    Declare,
+    Do,
+    Expression,
+    For,
+    Forever,
+    If,
+    Literal,
+    Member,
+    Name,
+    Remark,
+    Return,
+    Statement,
+    Subscript,
+    Ternary,
+    Unary,
+    Variable,
+    ZeroInitializer,
+)
+
+INDENT = "    "
+_TERNARY = 1
+_UNARY = 20
+_POSTFIX = 30
+_PRECEDENCE = {
+    "||": 2,
+    "&&": 3,
+    "|": 4,
+    "^": 5,
+    "&": 6,
+    "==": 7,
+    "!=": 7,
+    "<": 8,
+    "<=": 8,
+    ">": 8,
+    ">=": 8,
+    "+": 10,
+    "-": 10,
+    "*": 11,
+    "/": 11,
+    "%": 11,
+}
+_LOGIC = {"&&", "||", "|", "^", "&"}
+
+
+def show(expression: Expression, outer: int = 0) -> str:
+    """The expression as text; ``outer`` is the precedence of the surrounding operator."""
+    match expression:
+        case Name(name=name):
+            return name
+        case Literal(text=text):
+            return f"({text})" if text.startswith("-") and outer >= _UNARY else text
+        case Unary(operator=operator, operand=operand):
+            text = operator + show(operand, _UNARY + 1)
+            return f"({text})" if outer > _UNARY else text
+        case Binary():
+            return _binary(expression, outer)
+        case Ternary(condition=condition, if_true=if_true, if_false=if_false):
+            test = show(condition, _UNARY if _is_logic(condition) else _TERNARY + 1)
+            parts = (test, show(if_true, _TERNARY + 1), show(if_false))
+            text = f"{parts[0]} ? {parts[1]} : {parts[2]}"
+            return f"({text})" if outer > _TERNARY - 1 else text
+        case Call(function=function, arguments=arguments):
+            return f"{function}({_list(arguments)})"
+        case Subscript(base=base, indices=indices):
+            return show(base, _POSTFIX) + "".join(f"[{show(index)}]" for index in indices)
+        case Member(base=base, field=field):
+            return f"{show(base, _POSTFIX)}.{field}"
+        case CastTo(type=type, values=values):
+            return f"({type})({_list(values)})"
+        case ZeroInitializer():
+            return "{0}"
+    raise TypeError(f"cannot print {expression!r}")
+
+
+def _list(expressions: Iterable[Expression]) -> str:
+    return ", ".join(show(expression) for expression in expressions)
+
+
+def _binary(expression: Binary, outer: int) -> str:
+    operator = expression.operator
+    inner = _PRECEDENCE[operator]
+    right = inner if operator in _LOGIC else inner + 1
+    text = f"{_side(expression, expression.left, inner)} {operator} "
+    text += _side(expression, expression.right, right)
+    return f"({text})" if inner < outer else text
+
+
+def _side(parent: Binary, side: Expression, precedence: int) -> str:
+    """An operand; ``a && b || c`` and the like get parentheses that C does not need."""
+    mixed = _is_logic(side) and _is_logic(parent) and side.operator != parent.operator
+    return show(side, _UNARY if mixed else precedence)
+
+
+def _is_logic(expression: Expression) -> TypeGuard[Binary]:
+    return isinstance(expression, Binary) and expression.operator in _LOGIC
+
+
+def declarator(variable: Variable | Declare | ChannelArray) -> str:
+    """``type name[2][3]``."""
+    space = "" if variable.type.endswith("*") else " "
+    return f"{variable.type}{space}{variable.name}{dimensions(variable.dimensions)}"
+
+
+def dimensions(sizes: tuple[int, ...]) -> str:
+    """``[2][3]``."""
+    return "".join(f"[{size}]" for size in sizes)
+
+
+def lines(statements: Iterable[Statement], level: int = 1) -> list[str]:
+    """The statements as indented lines."""
+    return [line for statement in statements for line in _lines(statement, level)]
+
+
+def _lines(statement: Statement, level: int) -> list[str]:
+    pad = INDENT * level
+    match statement:
+        case Declare(initial=initial, comment=comment):
+            value = "" if initial is None else f" = {show(initial)}"
+            remark = "" if comment is None else f"  // {comment}"
+            return [f"{pad}{declarator(statement)}{value};{remark}"]
+        case Assign(target=target, value=value):
+            return [f"{pad}{show(target)} = {show(value)};"]
+        case Do(call=call):
+            return [f"{pad}{show(call)};"]
+        case Return(value=value):
+            return [f"{pad}return {show(value)};"]
+        case Remark(text=text):
+            return [f"{pad}// {text}"]
+        case If(condition=condition, then=(Assign() | Do() | Return() as only,)):
+            return [f"{pad}if ({show(condition)})", *_lines(only, level + 1)]
+        case If(condition=condition, then=then):
+            return _block(f"if ({show(condition)})", then, level)
+        case For(name=name, start=start, stop=stop, body=body, down=down, unroll=unroll):
+            test, step = (">=", "--") if down else ("<", "++")
+            head = f"for (int {name} = {show(start)}; {name} {test} {show(stop)}; {name}{step})"
+            return [f"{pad}#pragma unroll"] * unroll + _block(head, body, level)
+        case Forever(body=body):
+            return _block("while (1)", body, level)
+    raise TypeError(f"cannot print {statement!r}")
+
+
+def _block(head: str, body: tuple[Statement, ...], level: int) -> list[str]:
+    pad = INDENT * level
+    return [f"{pad}{head} {{", *lines(body, level + 1), f"{pad}}}"]

@@ -1,0 +1,153 @@
+"""How the register files of a node are kept, and which of them must start at zero.
+
+A file that is read and written once per firing, at an address that runs through it in order, is a
+shift register: no address, and a new value enters while the oldest leaves.  Any other file is an
+array per PE; so is one of more than ``LONGEST_SHIFT`` elements, which belongs into block RAM.
+
+The elements start at zero.  Where every value read before the first write is thrown away (the
+usual ``0 if k == 0 else accumulator``), nothing has to be cleared; this is found by enumeration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from t2s.backends.opencl_fpga.domains import (
+    Domain,
+    enumerate_domain,
+    extent_of,
+    is_static,
+    loops_used,
+    select_loops,
+)
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, conjuncts
+from t2s.backends.opencl_fpga.uses import uses_of
+from t2s.core.expr import Expr, Index
+from t2s.core.ops import Array
+from t2s.graph.body import RegisterRead, RegisterWrite
+from t2s.graph.nodes import Register
+
+LONGEST_SHIFT = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterPlan:
+    """How one register file is kept: ``rotating`` as a shift register, ``cleared`` at the start."""
+
+    register: Register
+    rotating: bool
+    cleared: bool
+
+    @property
+    def length(self) -> int:
+        return prod(self.register.shape)
+
+
+def plan_registers(node: LockstepNode) -> dict[str, RegisterPlan]:
+    """The plan of every register file that the body uses, by name."""
+    used = {s.register for s in node.body if isinstance(s, RegisterRead | RegisterWrite)}
+    return {
+        register.name: RegisterPlan(
+            register=register,
+            rotating=_rotates(node, register),
+            cleared=_must_be_cleared(node, register),
+        )
+        for register in node.node.registers
+        if register.name in used
+    }
+
+
+def _accesses(
+    node: LockstepNode, register: Register
+) -> tuple[list[tuple[int, RegisterRead]], list[tuple[int, RegisterWrite]]]:
+    """Reads and writes of a register file, with their places in the body."""
+    reads: list[tuple[int, RegisterRead]] = []
+    writes: list[tuple[int, RegisterWrite]] = []
+    for place, statement in enumerate(node.body):
+        match statement:
+            case RegisterRead(register=register.name):
+                reads.append((place, statement))
+            case RegisterWrite(register=register.name):
+                writes.append((place, statement))
+    return reads, writes
+
+
+# --------------------------------------------------------------------------------- rotation
+
+
+def _rotates(node: LockstepNode, register: Register) -> bool:
+    """Whether every firing reads and then writes the next element, round and round."""
+    reads, writes = _accesses(node, register)
+    if len(reads) != 1 or len(writes) != 1 or not 1 < prod(register.shape) <= LONGEST_SHIFT:
+        return False
+    (read_at, read), (write_at, write) = reads[0], writes[0]
+    if read_at > write_at or read.indices != write.indices:
+        return False
+    if write.condition is not None or node.guard is not None:
+        return False
+    pairs = [(i, size) for i, size in zip(read.indices, register.shape, strict=True) if size > 1]
+    loops = node.loops[len(node.loops) - len(pairs) :]
+    return len(loops) == len(pairs) and all(
+        index == Index(name=loop.name)
+        and extent_of(loop, node) == size
+        and node.ranges[loop.name][0] == 0
+        for (index, size), loop in zip(pairs, loops, strict=True)
+    )
+
+
+# --------------------------------------------------------------------------------- clearing
+
+
+def _must_be_cleared(node: LockstepNode, register: Register) -> bool:
+    """Whether a value that was never written may be used."""
+    reads, writes = _accesses(node, register)
+    return any(_reads_unwritten(node, register, read, writes) for read in reads)
+
+
+def _reads_unwritten(
+    node: LockstepNode,
+    register: Register,
+    read: tuple[int, RegisterRead],
+    writes: Sequence[tuple[int, RegisterWrite]],
+) -> bool:
+    place, statement = read
+    uses = list(uses_of(statement.target, node.body))
+    guard = conjuncts(node.guard)
+    known = [
+        (at, write.indices, (*guard, *conjuncts(write.condition)))
+        for at, write in writes
+        if all(map(is_static, (*write.indices, *conjuncts(write.condition))))
+    ]
+    if not all(map(is_static, statement.indices)):
+        return bool(uses)
+    deciding = [*statement.indices, *guard, *(factor for use in uses for factor in use)]
+    deciding += [expr for _, indices, factors in known for expr in (*indices, *factors)]
+    names = loops_used(node, deciding)
+    names |= {loop.name for loop in node.loops if extent_of(loop, node) is None}
+    domain = enumerate_domain(node, select_loops(node, names))
+    if domain is None:
+        return bool(uses)
+    size = prod(register.shape)
+    columns = np.arange(domain.pe_count) * size
+    written = np.full(domain.pe_count * size, np.iinfo(np.int64).max)
+    times = np.arange(domain.iterations)[:, None]
+    for at, indices, factors in known:
+        done = domain.all_of(factors)
+        elements = domain.elements(indices, register.shape) + columns
+        visible = np.broadcast_to(times + (at > place), done.shape)
+        np.minimum.at(written, elements[done], visible[done])
+    needed = _needed(domain, uses, guard)
+    elements = (domain.elements(statement.indices, register.shape) + columns)[needed]
+    return bool(np.any(written[elements] > np.broadcast_to(times, needed.shape)[needed]))
+
+
+def _needed(domain: Domain, uses: Sequence[tuple[Expr, ...]], guard: tuple[Expr, ...]) -> Array:
+    """Where the value is used at all."""
+    needed = np.zeros((domain.iterations, domain.pe_count), np.bool_)
+    for use in uses:
+        needed |= domain.all_of(use)
+    return needed & domain.all_of(guard)

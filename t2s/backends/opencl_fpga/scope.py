@@ -1,0 +1,64 @@
+"""The names of a file: kernels, channels, struct types, and what each channel has become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from t2s.backends.opencl_fpga.links import Bundle, Link, Links
+from t2s.backends.opencl_fpga.lockstep import LockstepNode
+from t2s.backends.opencl_fpga.names import Identifiers, identifier
+from t2s.graph.graph import Channel, Graph
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """A graph that the backend supports, with everything that was decided about it."""
+
+    graph: Graph
+    nodes: Mapping[str, LockstepNode]
+    links: Links
+
+    def link(self, channel: str) -> Link:
+        return self.links.by_channel[channel]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileScope:
+    """Identifiers at file level, by the names of the graph.
+
+    ``channels`` names a channel, or the array that a wire or FIFO inside a kernel becomes;
+    ``structs`` names the struct type of a bundle.
+    """
+
+    kernels: Mapping[str, str]
+    channels: Mapping[str, str]
+    structs: Mapping[str, str]
+
+    @property
+    def visible(self) -> tuple[str, ...]:
+        """What a kernel must not use as the name of a variable."""
+        return (*self.channels.values(), *self.structs.values())
+
+
+def file_scope(design: Design) -> FileScope:
+    """Choose the names of a file: kernels first, because hosts and reports show them."""
+    identifiers = Identifiers()
+    kernels = {node.name: identifiers.fresh(node.name) for node in design.graph.nodes}
+    channels = {name: identifiers.fresh(name) for name in design.links.by_channel}
+    structs = {
+        name: identifiers.fresh(f"{channels[name]}_t")
+        for name, link in design.links.by_channel.items()
+        if isinstance(link, Bundle)
+    }
+    return FileScope(kernels=kernels, channels=channels, structs=structs)
+
+
+def file_stem(graph: Graph) -> str:
+    """The name of the files of a design."""
+    return identifier(graph.name)
+
+
+def dimensions_of(channel: Channel) -> tuple[int, ...]:
+    """The shape of a channel array, without dimensions of one element."""
+    return tuple(size for size in channel.shape if size > 1)

@@ -1,0 +1,177 @@
+"""One step of a reduction: the previous partial result, the new one, and where it goes."""
+
+from __future__ import annotations
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import (
+    Expr,
+    Index,
+    Local,
+    ReduceLanes,
+    Select,
+    apply,
+    conjunction,
+    simplify,
+)
+from t2s.core.ops import Op
+from t2s.core.types import Type
+from t2s.graph.body import (
+    RegisterRead,
+    RegisterWrite,
+    Send,
+)
+from t2s.graph.nodes import Register
+from t2s.reduction.carry import CarryLoop, CarryPlan, Hop, plan_carry
+from t2s.spatial.body_builder import (
+    Builder,
+    all_first,
+    at_first,
+    at_last,
+    broadcast,
+    hop_channel,
+    lanes_of,
+    placed,
+    receive_from,
+    send,
+    stepped_loops,
+    with_operands,
+)
+from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.reduction_form import PREVIOUS, mentions_previous, reduction_term
+
+
+def reduce_step(builder: Builder) -> None:
+    """One step of a reduction: previous partial result, new one, and where it goes."""
+    kernel = builder.kernel
+    stepped = stepped_loops(kernel)
+    plan = plan_carry(_carry_loops(kernel))
+    lanes = lanes_of(kernel)
+    vector = kernel.vector_loop
+    result_lanes = lanes if vector is not None and not vector.reduction else 1
+    type = kernel.value.type.with_lanes(result_lanes)
+    previous = _previous(builder, plan, stepped, type)
+    result = builder.let(kernel.function, _step(builder, previous, lanes, result_lanes))
+    _carry_on(builder, plan, result)
+    final = conjunction(*(at_last(loop) for loop in stepped))
+    send(builder, result, conjunction(placed(builder, kernel.condition), final))
+
+
+def _carry_loops(kernel: Kernel) -> list[CarryLoop]:
+    return [
+        CarryLoop(
+            name=loop.name,
+            extent=loop.constant[1] if loop.constant is not None else None,
+            reduction=loop.reduction,
+            space=loop.kind is LoopKind.UNROLLED,
+        )
+        for loop in kernel.loops
+        if loop.kind is not LoopKind.VECTOR
+    ]
+
+
+def _step(builder: Builder, previous: Expr, lanes: int, result_lanes: int) -> Expr:
+    """The new partial result; lanes that are reduced become a balanced tree."""
+    value = builder.kernel.value
+    builder.operands[PREVIOUS] = previous
+    if lanes == result_lanes:
+        return broadcast(with_operands(builder, value), result_lanes)
+    form = reduction_term(value)
+    if form is None:
+        raise InternalError(f"{builder.kernel.name} cannot reduce its lanes")
+    operator, term = form
+    wide = broadcast(with_operands(builder, term), lanes)
+    reduced = ReduceLanes(operator=operator, value=wide, type=wide.type.scalar)
+    return apply(operator, previous, reduced)
+
+
+def _previous(builder: Builder, plan: CarryPlan, stepped: list[Loop], type: Type) -> Expr:
+    """The partial result of the step before, or the initial value at the first step."""
+    kernel = builder.kernel
+    if kernel.initial is None:
+        raise InternalError(f"{kernel.name} does not reduce")
+    start = broadcast(with_operands(builder, kernel.initial), type.lanes)
+    if not mentions_previous(kernel.value):
+        return start
+    value: Expr = start
+    if plan.registers is not None:
+        register = builder.locals.fresh(f"{kernel.function}_partial")
+        builder.registers.append(
+            Register(
+                name=register,
+                type=type,
+                shape=plan.registers.shape,
+                distance=plan.registers.distance,
+                location=kernel.location,
+            )
+        )
+        target = builder.locals.fresh("carried")
+        builder.statements.append(
+            RegisterRead(
+                target=target,
+                register=register,
+                indices=_addresses(builder, plan.registers.loops),
+                type=type,
+            )
+        )
+        value = Local(name=target, type=type)
+    for hop in plan.hops:
+        value = _arriving(builder, hop, value, type)
+    first = all_first(stepped)
+    if first is None:
+        return start
+    return builder.let(
+        "previous", Select(condition=first, if_true=start, if_false=value, type=type)
+    )
+
+
+def _addresses(builder: Builder, loops: tuple[str, ...]) -> tuple[Expr, ...]:
+    return tuple(
+        simplify(apply(Op.SUBTRACT, Index(name=loop.name), loop.minimum))
+        for loop in builder.kernel.loops
+        if loop.name in loops
+    )
+
+
+def _hop_loops(builder: Builder, hop: Hop) -> tuple[Loop, list[Loop]]:
+    loops = {loop.name: loop for loop in builder.kernel.loops}
+    return loops[hop.loop], [loops[name] for name in hop.inner]
+
+
+def _arriving(builder: Builder, hop: Hop, otherwise: Expr, type: Type) -> Expr:
+    """The partial result that arrives from another PE when the hop's loop has advanced."""
+    loop, inner = _hop_loops(builder, hop)
+    moved = conjunction(
+        *(at_first(other) for other in inner),
+        apply(Op.GREATER, Index(name=loop.name), loop.minimum),
+    )
+    channel = hop_channel(
+        builder,
+        f"{builder.kernel.function}_partial_along_{loop.name}",
+        type,
+        loop,
+        frozenset(other.name for other in inner),
+        capacity=hop.waiting + 2,
+    )
+    builder.carried.append((hop, channel))
+    arrived = receive_from(builder, "arrived", channel.name, type, moved)
+    if moved is None:
+        return arrived
+    return Select(condition=moved, if_true=arrived, if_false=otherwise, type=type)
+
+
+def _carry_on(builder: Builder, plan: CarryPlan, result: Expr) -> None:
+    """Keep the new partial result for the next step, here or in another PE."""
+    if not mentions_previous(builder.kernel.value):
+        return
+    for register in builder.registers:
+        loops = plan.registers.loops if plan.registers is not None else ()
+        builder.statements.append(
+            RegisterWrite(register=register.name, indices=_addresses(builder, loops), value=result)
+        )
+    for hop, channel in builder.carried:
+        loop, inner = _hop_loops(builder, hop)
+        leaving = conjunction(
+            *(at_last(other) for other in inner),
+            apply(Op.LESS, Index(name=loop.name), loop.last),
+        )
+        builder.statements.append(Send(channel=channel.name, value=result, condition=leaving))

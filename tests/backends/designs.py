@@ -1,0 +1,683 @@
+"""Small designs for the backends, each with one thing in it that is easy to get wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from t2s.core.expr import (
+    Broadcast,
+    Cast,
+    Expr,
+    Local,
+    Parameter,
+    ReduceLanes,
+    Select,
+    apply,
+    conjunction,
+    const,
+    equals,
+)
+from t2s.core.ops import OPERATORS, Op, accepts
+from t2s.core.types import BOOL, INT32, Float, Int, Type, UInt
+from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
+from t2s.graph.graph import (
+    Channel,
+    Graph,
+    ScalarParameter,
+    StreamKind,
+    StreamType,
+    Tensor,
+    TensorRole,
+)
+from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
+from tests.hand_graphs import index, loop, plus, space, times
+
+
+def local(name: str, type: Type = INT32) -> Local:
+    return Local(name=name, type=type)
+
+
+def less(left: Expr, right: Expr) -> Expr:
+    return apply(Op.LESS, left, right)
+
+
+def at_least(left: Expr, right: Expr) -> Expr:
+    return apply(Op.GREATER_EQUAL, left, right)
+
+
+def minus(left: Expr, right: Expr) -> Expr:
+    return apply(Op.SUBTRACT, left, right)
+
+
+def node(
+    name: str,
+    role: Role,
+    loops: Sequence[Loop],
+    body: Sequence[Statement],
+    *,
+    pes: Sequence[SpaceDimension] = (),
+    registers: Sequence[Register] = (),
+) -> PEArray:
+    return PEArray(
+        name=name,
+        role=role,
+        space=tuple(pes),
+        loops=tuple(loops),
+        registers=tuple(registers),
+        body=tuple(body),
+    )
+
+
+def channel(
+    name: str,
+    source: str,
+    sink: str,
+    shape: Sequence[int] = (),
+    sent: Sequence[Expr] = (),
+    received: Sequence[Expr] | None = None,
+    *,
+    element: Type = INT32,
+    kind: StreamKind = StreamKind.VALUE,
+    capacity: int = 1,
+) -> Channel:
+    return Channel(
+        name=name,
+        stream=StreamType(element=element, kind=kind),
+        source=source,
+        sink=sink,
+        shape=tuple(shape),
+        source_index=tuple(sent),
+        sink_index=tuple(sent if received is None else received),
+        capacity=capacity,
+    )
+
+
+def tensor(name: str, *shape: int, element: Type = INT32, role: str = "input") -> Tensor:
+    return Tensor(name=name, type=element, shape=shape, role=TensorRole(role))
+
+
+def load(
+    name: str,
+    tensor: str,
+    to: str,
+    loops: Sequence[Loop],
+    indices: Sequence[Expr],
+    *,
+    pes: Sequence[SpaceDimension] = (),
+    element: Type = INT32,
+) -> PEArray:
+    """Loads one element per firing and sends it on."""
+    value = local("value", element)
+    body = (
+        Load(target="value", tensor=tensor, indices=tuple(indices), type=element),
+        Send(channel=to, value=value),
+    )
+    return node(name, Role.LOAD, loops, body, pes=pes)
+
+
+def store(
+    name: str,
+    tensor: str,
+    source: str,
+    loops: Sequence[Loop],
+    indices: Sequence[Expr],
+    *,
+    pes: Sequence[SpaceDimension] = (),
+    element: Type = INT32,
+) -> PEArray:
+    """Stores one token per firing."""
+    body = (
+        Receive(target="value", channel=source, type=element),
+        Store(tensor=tensor, indices=tuple(indices), value=local("value", element)),
+    )
+    return node(name, Role.STORE, loops, body, pes=pes)
+
+
+def graph(
+    name: str,
+    nodes: Sequence[PEArray],
+    channels: Sequence[Channel],
+    tensors: Sequence[Tensor],
+    parameters: Sequence[ScalarParameter] = (),
+) -> Graph:
+    return Graph(
+        name=name,
+        nodes=tuple(nodes),
+        channels=tuple(channels),
+        tensors=tuple(tensors),
+        parameters=tuple(parameters),
+    )
+
+
+def relay_chain(length: int = 24, relays: int = 2) -> Graph:
+    """x through nodes that only pass it on: they run for ever."""
+    i = index("i")
+    loops = (loop("i", length),)
+    names = ["x_in", *(f"pass_{n}" for n in range(relays))]
+    passes = [
+        node(
+            f"relay_{n}",
+            Role.RELAY,
+            loops,
+            (
+                Receive(target="value", channel=names[n], type=INT32),
+                Send(channel=names[n + 1], value=local("value")),
+            ),
+        )
+        for n in range(relays)
+    ]
+    ends = ["x_load", *(p.name for p in passes), "y_store"]
+    return graph(
+        "relay_chain",
+        (
+            load("x_load", "x", "x_in", loops, (i,)),
+            *passes,
+            store("y_store", "y", names[-1], loops, (i,)),
+        ),
+        [channel(name, ends[n], ends[n + 1]) for n, name in enumerate(names)],
+        (tensor("x", length), tensor("y", length, role="output")),
+    )
+
+
+def serial_feeder(pes: int = 4, block: int = 3, rounds: int = 2, *, extra: int = 0) -> Graph:
+    """One feeder serves the PEs in turn, ``block`` tokens each: PEs in lockstep have to wait.
+
+    With ``extra``, the element is an expression of time rather than a loop index.
+    """
+    r, p, b = index("r"), index("p"), index("b")
+    chosen: Expr = p
+    if extra:
+        chosen = apply(Op.MODULO, plus(p, times(r, const(extra))), const(pes))
+    feeder_loops = (loop("r", rounds), loop("p", pes), loop("b", block))
+    array_loops = (loop("r", rounds), loop("b", block))
+    feeder = load("feeder", "x", "feed", feeder_loops, (r, chosen, b))
+    array = node(
+        "array",
+        Role.COMPUTE,
+        array_loops,
+        (
+            Receive(target="value", channel="feed", type=INT32),
+            Send(channel="out", value=times(local("value"), plus(p, const(1)))),
+        ),
+        pes=(space("p", pes),),
+    )
+    return graph(
+        "serial_feeder",
+        (
+            feeder,
+            array,
+            store("y_store", "y", "out", array_loops, (r, p, b), pes=(space("p", pes),)),
+        ),
+        (
+            channel("feed", "feeder", "array", (pes,), (chosen,), (p,)),
+            channel("out", "array", "y_store", (pes,), (p,)),
+        ),
+        (tensor("x", rounds, pes, block), tensor("y", rounds, pes, block, role="output")),
+    )
+
+
+def scatter_gather(pes: int = 4, share: int = 2, rounds: int = 2) -> Graph:
+    """PE 0 takes the stream, each PE keeps its share and passes the rest on; results hop back.
+
+    Scatter: wires whose conditions mix space and time.  Gather: FIFOs from PE to PE.
+    """
+    r, n, p = index("r"), index("n"), index("p")
+    total = pes * share
+    loops = (loop("r", rounds), loop("n", total))
+    mine = equals(apply(Op.FLOOR_DIVIDE, n, const(share)), p)
+    beyond = less(p, apply(Op.FLOOR_DIVIDE, n, const(share)))
+    reaches = at_least(apply(Op.FLOOR_DIVIDE, n, const(share)), p)
+    scatter = node(
+        "scatter",
+        Role.RELAY,
+        loops,
+        (
+            Receive(target="head", channel="x_in", type=INT32, condition=equals(p, const(0))),
+            Receive(
+                target="passed",
+                channel="down",
+                type=INT32,
+                condition=conjunction(less(const(0), p), reaches),
+            ),
+            Let(
+                target="value",
+                value=Select(
+                    condition=equals(p, const(0)),
+                    if_true=local("head"),
+                    if_false=local("passed"),
+                    type=INT32,
+                ),
+            ),
+            Send(channel="down", value=local("value"), condition=beyond),
+            Send(channel="mine", value=local("value"), condition=mine),
+        ),
+        pes=(space("p", pes),),
+    )
+    left = minus(const(pes), p)  # PE p still has the results of PEs p to pes - 1 to send on
+    gather_loops = (loop("r", rounds), loop("b", share), loop("n", pes))
+    gather = node(
+        "gather",
+        Role.COMPUTE,
+        gather_loops,
+        (
+            Receive(target="own", channel="mine", type=INT32, condition=equals(n, const(0))),
+            Receive(
+                target="hopped",
+                channel="back",
+                type=INT32,
+                condition=conjunction(less(const(0), n), less(n, left)),
+            ),
+            Let(
+                target="result",
+                value=Select(
+                    condition=equals(n, const(0)),
+                    if_true=plus(times(local("own"), const(10)), p),
+                    if_false=local("hopped"),
+                    type=INT32,
+                ),
+            ),
+            Send(
+                channel="back",
+                value=local("result"),
+                condition=conjunction(less(const(0), p), less(n, left)),
+            ),
+            Send(channel="y_out", value=local("result"), condition=equals(p, const(0))),
+        ),
+        pes=(space("p", pes),),
+    )
+    b = index("b")
+    return graph(
+        "scatter_gather",
+        (
+            load("x_load", "x", "x_in", loops, (r, n)),
+            scatter,
+            gather,
+            store("y_store", "y", "y_out", gather_loops, (r, b, n)),
+        ),
+        (
+            channel("x_in", "x_load", "scatter"),
+            channel("down", "scatter", "scatter", (pes + 1,), (plus(p, const(1)),), (p,)),
+            channel("mine", "scatter", "gather", (pes,), (p,), capacity=share),
+            channel("back", "gather", "gather", (pes,), (minus(p, const(1)),), (p,)),
+            channel("y_out", "gather", "y_store"),
+        ),
+        (tensor("x", rounds, total), tensor("y", rounds, share, pes, role="output")),
+    )
+
+
+def triangular(size: int = 5, *, per_pe: bool = False) -> Graph:
+    """Sums of the lower triangle, by loops whose bounds depend on outer loops or on the PE."""
+    i, j = index("i"), index("j")
+    inner = Loop(name="j", minimum=const(0), extent=plus(i, const(1)))
+    outer, pes = ((), (space("i", size),)) if per_pe else ((loop("i", size),), ())
+    last = equals(j, i)
+    total = plus(
+        Select(condition=equals(j, const(0)), if_true=const(0), if_false=local("sum"), type=INT32),
+        local("value"),
+    )
+    rows = node(
+        "rows",
+        Role.COMPUTE,
+        (*outer, inner),
+        (
+            Receive(target="value", channel="x_in", type=INT32),
+            RegisterRead(target="sum", register="sums", indices=(), type=INT32),
+            Let(target="total", value=total),
+            RegisterWrite(register="sums", indices=(), value=local("total")),
+            Send(channel="out", value=local("total"), condition=last),
+        ),
+        pes=pes,
+        registers=(Register(name="sums", type=INT32, shape=(), distance=1),),
+    )
+    shape, at = ((size,), (i,)) if per_pe else ((), ())
+    return graph(
+        "triangular",
+        (
+            load("x_load", "x", "x_in", (*outer, inner), (i, j), pes=pes),
+            rows,
+            store("y_store", "y", "out", outer, (i,), pes=pes),
+        ),
+        (
+            channel("x_in", "x_load", "rows", shape, at),
+            channel("out", "rows", "y_store", shape, at),
+        ),
+        (tensor("x", size, size), tensor("y", size, role="output")),
+    )
+
+
+def running_total(length: int = 6, pes: int = 2, *, file: int = 3) -> Graph:
+    """Register files that start at zero and are read before they are written."""
+    t, p = index("t"), index("p")
+    loops = (loop("t", length),)
+    place = apply(Op.MODULO, times(t, const(2)), const(file))
+    body = (
+        Receive(target="value", channel="x_in", type=INT32),
+        RegisterRead(target="before", register="totals", indices=(place,), type=INT32),
+        Let(target="after", value=plus(local("before"), local("value"))),
+        RegisterWrite(
+            register="totals",
+            indices=(place,),
+            value=local("after"),
+            condition=apply(Op.NOT_EQUAL, t, const(2)),
+        ),
+        Send(channel="out", value=local("after")),
+    )
+    totals = Register(name="totals", type=INT32, shape=(file,), distance=1)
+    array = node("array", Role.COMPUTE, loops, body, pes=(space("p", pes),), registers=(totals,))
+    return graph(
+        "running_total",
+        (
+            load("x_load", "x", "x_in", loops, (p, t), pes=(space("p", pes),)),
+            array,
+            store("y_store", "y", "out", loops, (p, t), pes=(space("p", pes),)),
+        ),
+        (
+            channel("x_in", "x_load", "array", (pes,), (p,)),
+            channel("out", "array", "y_store", (pes,), (p,)),
+        ),
+        (tensor("x", pes, length), tensor("y", pes, length, role="output")),
+    )
+
+
+def leftwards(pes: int = 3, length: int = 4) -> Graph:
+    """Tokens enter at the last PE and move towards the first, within an iteration."""
+    t, p = index("t"), index("p")
+    loops = (loop("t", length),)
+    enters, leaves = equals(p, const(pes - 1)), equals(p, const(0))
+    body = (
+        Receive(target="new", channel="x_in", type=INT32, condition=enters),
+        Receive(target="next", channel="left", type=INT32, condition=less(p, const(pes - 1))),
+        Let(
+            target="value",
+            value=plus(
+                Select(condition=enters, if_true=local("new"), if_false=local("next"), type=INT32),
+                p,
+            ),
+        ),
+        Send(channel="left", value=local("value"), condition=less(const(0), p)),
+        Send(channel="out", value=local("value"), condition=leaves),
+    )
+    return graph(
+        "leftwards",
+        (
+            load("x_load", "x", "x_in", loops, (t,)),
+            node("array", Role.COMPUTE, loops, body, pes=(space("p", pes),)),
+            store("y_store", "y", "out", loops, (t,)),
+        ),
+        (
+            channel("x_in", "x_load", "array"),
+            channel("left", "array", "array", (pes,), (minus(p, const(1)),), (p,)),
+            channel("out", "array", "y_store"),
+        ),
+        (tensor("x", length), tensor("y", length, role="output")),
+    )
+
+
+def through_memory(rows: int = 3, columns: int = 4) -> Graph:
+    """Writes a matrix to memory, announces it, and reads it back transposed, four at a time."""
+    i, j = index("i"), index("j")
+    loops = (loop("i", rows), loop("j", columns))
+    last = conjunction(equals(i, const(rows - 1)), equals(j, const(columns - 1)))
+    write = node(
+        "write",
+        Role.STORE,
+        loops,
+        (
+            Receive(target="value", channel="x_in", type=INT32),
+            Store(tensor="kept", indices=(i, j), value=local("value")),
+            Send(channel="written", value=const(True, BOOL), condition=last),
+        ),
+    )
+    first = conjunction(equals(i, const(0)), equals(j, const(0)))
+    back = (loop("j", columns), loop("i", rows))
+    read = node(
+        "read",
+        Role.LOAD,
+        back,
+        (
+            Receive(target="ready", channel="written", type=BOOL, condition=first),
+            Load(target="value", tensor="kept", indices=(i, j), type=INT32),
+            Send(channel="back", value=local("value")),
+        ),
+    )
+    return graph(
+        "through_memory",
+        (
+            load("x_load", "x", "x_in", loops, (i, j)),
+            write,
+            read,
+            store("y_store", "y", "back", back, (j, i)),
+        ),
+        (
+            channel("x_in", "x_load", "write"),
+            channel("written", "write", "read", element=BOOL, kind=StreamKind.CONTROL),
+            channel("back", "read", "y_store"),
+        ),
+        (
+            tensor("x", rows, columns),
+            tensor("kept", rows, columns, role="intermediate"),
+            tensor("y", columns, rows, role="output"),
+        ),
+    )
+
+
+def feedback_loop(length: int = 6) -> Graph:
+    """Two nodes in a cycle: the second returns what the first needs for its next firing."""
+    t = index("t")
+    loops = (loop("t", length),)
+    later = less(const(0), t)
+    first = node(
+        "first",
+        Role.COMPUTE,
+        loops,
+        (
+            Receive(target="value", channel="x_in", type=INT32),
+            Receive(target="returned", channel="back", type=INT32, condition=later),
+            Send(channel="forth", value=plus(local("value"), local("returned"))),
+        ),
+    )
+    second = node(
+        "second",
+        Role.COMPUTE,
+        loops,
+        (
+            Receive(target="value", channel="forth", type=INT32),
+            Send(
+                channel="back",
+                value=times(local("value"), const(3)),
+                condition=less(t, const(length - 1)),
+            ),
+            Send(channel="out", value=local("value")),
+        ),
+    )
+    return graph(
+        "feedback_loop",
+        (
+            load("x_load", "x", "x_in", loops, (t,)),
+            first,
+            second,
+            store("y_store", "y", "out", loops, (t,)),
+        ),
+        (
+            channel("x_in", "x_load", "first"),
+            channel("forth", "first", "second"),
+            channel("back", "second", "first"),
+            channel("out", "second", "y_store"),
+        ),
+        (tensor("x", length), tensor("y", length, role="output")),
+    )
+
+
+def operators(element: Type, lanes: int, count: int) -> Graph:
+    """Every operator that is defined on ``element``, each with a tensor of its own to write to."""
+    vector = element.with_lanes(lanes)
+    x, y = local("x", vector), local("y", vector)
+    results: dict[str, Expr] = {
+        op.name.lower(): apply(op, *(x, y)[: OPERATORS[op].arity])
+        for op in Op
+        if accepts(op, element)
+    }
+    bigger = results["greater"] if "greater" in results else results["not_equal"]
+    results["select"] = Select(condition=bigger, if_true=x, if_false=y, type=vector)
+    if lanes > 1:
+        splat = Broadcast(value=const(3, element), type=vector)
+        results["broadcast"] = Select(condition=bigger, if_true=x, if_false=splat, type=vector)
+        reducers = [Op.AND, Op.OR, Op.XOR, *([Op.ADD, Op.MINIMUM, Op.MAXIMUM])]
+        for op in reducers:
+            if accepts(op, element):
+                name = f"reduce_{op.name.lower()}"
+                results[name] = ReduceLanes(operator=op, value=x, type=element)
+        if not element.is_bool:
+            product = apply(Op.MULTIPLY, x, y)
+            results["dot"] = ReduceLanes(operator=Op.ADD, value=product, type=element)
+    casts = [BOOL, Int(8), UInt(8), Int(16), UInt(16), INT32, UInt(32), Int(64), UInt(64)]
+    for target in (*casts, Float(32), Float(64)):
+        results[f"cast_{target}"] = Cast(value=x, type=target.with_lanes(lanes))
+    t = index("t")
+    at = times(t, const(lanes))
+    body: list[Statement] = [
+        Load(target=name, tensor=f"{name}_in", indices=(at,), type=vector) for name in "xy"
+    ]
+    tensors = [tensor(f"{name}_in", count * lanes, element=element) for name in "xy"]
+    for name, value in results.items():
+        width = value.type.lanes
+        place = at if width > 1 else t
+        body.append(Store(tensor=name, indices=(place,), value=value))
+        tensors.append(tensor(name, count * width, element=value.type.scalar, role="output"))
+    return graph(
+        f"operators_{vector}", [node("all", Role.STORE, [loop("t", count)], body)], (), tensors
+    )
+
+
+def reconvergent(pes: int = 4, rounds: int = 3) -> Graph:
+    """A loader feeds the array in turn and, through a relay, all the time.
+
+    Independent PEs start as soon as PE 0 has its first token; in lockstep the array starts when
+    all PEs have theirs, and until then the other path has to hold what the loader sends there.
+    """
+    r, p, q = index("r"), index("p"), index("q")
+    loops = (loop("r", rounds), loop("p", pes))
+    loader = node(
+        "loader",
+        Role.LOAD,
+        loops,
+        (
+            Load(target="value", tensor="x", indices=(r, p), type=INT32),
+            Send(channel="first", value=local("value")),
+            Send(channel="side", value=plus(local("value"), const(1))),
+        ),
+    )
+    relay = node(
+        "relay",
+        Role.RELAY,
+        loops,
+        (
+            Receive(target="value", channel="side", type=INT32),
+            Send(channel="side_out", value=local("value")),
+        ),
+    )
+    array_loops = (loop("r", rounds), loop("q", pes))
+    body = (
+        Receive(target="own", channel="first", type=INT32, condition=equals(q, const(0))),
+        Receive(target="other", channel="side_out", type=INT32, condition=equals(p, const(0))),
+        RegisterRead(target="kept", register="sum", indices=(), type=INT32),
+        Let(
+            target="total",
+            value=plus(
+                Select(
+                    condition=equals(q, const(0)),
+                    if_true=local("own"),
+                    if_false=local("kept"),
+                    type=INT32,
+                ),
+                local("other"),
+            ),
+        ),
+        RegisterWrite(register="sum", indices=(), value=local("total")),
+        Send(channel="out", value=local("total"), condition=equals(q, const(pes - 1))),
+    )
+    kept = Register(name="sum", type=INT32, shape=(), distance=1)
+    array = node(
+        "array", Role.COMPUTE, array_loops, body, pes=(space("p", pes),), registers=(kept,)
+    )
+    return graph(
+        "reconvergent",
+        (
+            loader,
+            relay,
+            array,
+            store("y_store", "y", "out", (loop("r", rounds),), (r, p), pes=(space("p", pes),)),
+        ),
+        (
+            channel("first", "loader", "array", (pes,), (p,)),
+            channel("side", "loader", "relay"),
+            channel("side_out", "relay", "array"),
+            channel("out", "array", "y_store", (pes,), (p,)),
+        ),
+        (tensor("x", rounds, pes), tensor("y", rounds, pes, role="output")),
+    )
+
+
+def scaled(element: Type = INT32, length: int = 4) -> Graph:
+    """y = alpha * x, by as many firings as the host says."""
+    i = index("i")
+    loops = (Loop(name="i", minimum=const(0), extent=Parameter(name="count", type=INT32)),)
+    alpha = Parameter(name="alpha", type=element)
+    scale = node(
+        "scale",
+        Role.COMPUTE,
+        loops,
+        (
+            Receive(target="value", channel="x_in", type=element),
+            Send(channel="out", value=times(local("value", element), alpha)),
+        ),
+    )
+    return graph(
+        "scaled",
+        (
+            load("x_load", "x", "x_in", loops, (i,), element=element),
+            scale,
+            store("y_store", "y", "out", loops, (i,), element=element),
+        ),
+        (
+            channel("x_in", "x_load", "scale", element=element),
+            channel("out", "scale", "y_store", element=element),
+        ),
+        (
+            tensor("x", length, element=element),
+            tensor("y", length, element=element, role="output"),
+        ),
+        (
+            ScalarParameter(name="alpha", type=element),
+            ScalarParameter(name="count", type=INT32),
+        ),
+    )
+
+
+def circulating(pes: int = 3, lag: int = 2, length: int = 6) -> Graph:
+    """Every PE gets back what it sent ``lag`` firings ago: FIFOs with positions in the kernel."""
+    t, p = index("t"), index("p")
+    loops = (loop("t", length),)
+    returning, going = at_least(t, const(lag)), less(t, const(length - lag))
+    around = apply(Op.MODULO, plus(p, const(1)), const(pes))
+    body = (
+        Receive(target="new", channel="x_in", type=INT32),
+        Receive(target="old", channel="ring", type=INT32, condition=returning),
+        Let(target="value", value=plus(times(local("old"), const(2)), local("new"))),
+        Send(channel="ring", value=local("value"), condition=going),
+        Send(channel="out", value=local("value")),
+    )
+    return graph(
+        "circulating",
+        (
+            load("x_load", "x", "x_in", loops, (p, t), pes=(space("p", pes),)),
+            node("array", Role.COMPUTE, loops, body, pes=(space("p", pes),)),
+            store("y_store", "y", "out", loops, (p, t), pes=(space("p", pes),)),
+        ),
+        (
+            channel("x_in", "x_load", "array", (pes,), (p,)),
+            channel("ring", "array", "array", (pes,), (around,), (p,), capacity=lag),
+            channel("out", "array", "y_store", (pes,), (p,)),
+        ),
+        (tensor("x", pes, length), tensor("y", pes, length, role="output")),
+    )

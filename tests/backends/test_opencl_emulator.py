@@ -1,0 +1,149 @@
+"""The emitted OpenCL on Intel's FPGA emulator, against the meaning of the graph.
+
+Channels are as deep as the text says (the emulator's strict mode), so a depth that does not
+suffice shows as a time-out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2s.backends.opencl_fpga import emulate, emulator_available
+from t2s.core.ops import Op
+from t2s.core.types import Bool, Float, Int, Type, UInt
+from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.interpret import interpret_graph
+from tests.backends import designs
+from tests.hand_graphs import systolic_gemm
+
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(not emulator_available(), reason="the emulator is not installed"),
+]
+Array = Any
+TIME_LIMIT = 30.0
+
+
+def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
+    random = np.random.default_rng(seed)
+    inputs: dict[str, Array] = {}
+    for tensor in graph.tensors:
+        if tensor.role is TensorRole.INPUT:
+            values = random.standard_normal(tensor.shape) * 30
+            inputs[tensor.name] = values.astype(tensor.type.numpy)
+    return inputs
+
+
+def check(graph: Graph, parameters: dict[str, Array] | None = None) -> None:
+    inputs = random_inputs(graph)
+    expected = interpret_graph(graph, inputs, parameters)
+    outputs = emulate(graph, inputs, parameters, time_limit=TIME_LIMIT)
+    assert outputs.keys() == expected.keys()
+    for name, value in expected.items():
+        assert outputs[name].dtype == value.dtype
+        np.testing.assert_array_equal(outputs[name], value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile", "lanes", "element"),
+    [
+        ((1, 1, 5), (1, 1), 1, Int(32)),
+        ((3, 2, 4), (1, 1), 1, Int(32)),
+        ((2, 3, 3), (2, 2), 4, Int(32)),
+        ((2, 2, 3), (3, 1), 16, Int(32)),
+        ((2, 2, 2), (1, 2), 3, Int(8)),
+        ((2, 3, 4), (2, 2), 4, Float(32)),
+        ((3, 3, 2), (1, 5), 16, Float(32)),
+        ((1, 2, 3), (2, 2), 10, Float(64)),
+        ((1, 1, 2), (40, 26), 1, Float(32)),
+    ],
+)
+def test_gemm(
+    shape: tuple[int, int, int], tile: tuple[int, int], lanes: int, element: Type
+) -> None:
+    """Bit by bit, floats too: sums have the order of ``ReduceLanes``, and nothing is fused."""
+    rows, columns = tile
+    check(systolic_gemm(*shape, tile_rows=rows, tile_columns=columns, lanes=lanes, element=element))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        designs.relay_chain(),
+        designs.serial_feeder(),
+        designs.serial_feeder(pes=5, block=4, rounds=5, extra=2),
+        designs.scatter_gather(),
+        designs.triangular(),
+        designs.triangular(per_pe=True),
+        designs.running_total(),
+        designs.leftwards(),
+        designs.through_memory(),
+        designs.feedback_loop(),
+        designs.reconvergent(),
+        designs.circulating(),
+    ],
+    ids=lambda graph: graph.name,
+)
+def test_design(graph: Graph) -> None:
+    check(graph)
+
+
+def test_scalars() -> None:
+    check(designs.scaled(Int(16)), {"alpha": np.int16(7), "count": np.int32(3)})
+
+
+def special_values(element: Type) -> Array:
+    if element.is_bool:
+        return np.array([False, True])
+    if element.is_integer:
+        limits = np.iinfo(element.numpy)
+        values = [0, 1, 2, 3, 7, 100, limits.max, limits.max - 1, limits.min]
+        values += [-1, -2, -3, -7, -100] if limits.min < 0 else []
+        return np.array(values, element.numpy)
+    values = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.1, 1e10, -1e10, 3e38, 300.7, -129.5, 255.5]
+    return np.array([*values, np.inf, -np.inf, np.nan], element.numpy)
+
+
+@pytest.mark.parametrize(
+    ("element", "lanes"),
+    [
+        (Int(8), 1),
+        (Int(8), 10),
+        (UInt(8), 4),
+        (Int(16), 4),
+        (UInt(16), 1),
+        (Int(32), 1),
+        (Int(32), 4),
+        (UInt(32), 10),
+        (Int(64), 1),
+        (UInt(64), 4),
+        (Float(32), 1),
+        (Float(32), 4),
+        (Float(32), 10),
+        (Float(64), 16),
+        (Bool(), 1),
+        (Bool(), 4),
+    ],
+    ids=str,
+)
+def test_operators(element: Type, lanes: int) -> None:
+    """Every operator and cast on every pair of special values: the table of ``core/ops.py``."""
+    values = special_values(element)
+    count = -(-(len(values) ** 2) // lanes)
+    x, y = (np.resize(axis, count * lanes) for axis in np.meshgrid(values, values))
+    graph = designs.operators(element, lanes, count)
+    inputs = {"x_in": x, "y_in": y}
+    expected = interpret_graph(graph, inputs)
+    outputs = emulate(graph, inputs, time_limit=TIME_LIMIT)
+    for name, value in expected.items():
+        if name == Op.EXPONENTIAL.name.lower():
+            np.testing.assert_allclose(outputs[name], value, rtol=1e-6, err_msg=name)
+        else:
+            np.testing.assert_array_equal(outputs[name], value, err_msg=name)
+            if value.dtype.kind == "f":
+                numbers = ~np.isnan(value)
+                signs = np.signbit(outputs[name])[numbers], np.signbit(value)[numbers]
+                np.testing.assert_array_equal(*signs, err_msg=name)

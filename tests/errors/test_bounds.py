@@ -1,0 +1,315 @@
+"""Mistakes in bounds, and reads outside of them."""
+
+from __future__ import annotations
+
+import t2s
+from t2s import Float, Func, ImageParam, Int, Param, RDom, UnsupportedError, Var
+from tests.errors.refusal import refused
+
+i, j = Var("i"), Var("j")
+A = ImageParam(Int(32), 1, name="A")
+
+
+def test_output_without_bounds() -> None:
+    f = Func("f")
+    f[i, j] = A[i] + j
+    with refused("""
+            the range of j in f is not known
+              --> f = Func("f")
+              expected: f.bound(j, minimum, extent)
+              hint:     the output, and a Func read at data-dependent places, need bounds
+            """):
+        t2s.lower(f.bound(i, 0, 4))
+
+
+def test_func_read_at_places_that_depend_on_data() -> None:
+    table, f = t2s.funcs("table f")
+    table[j] = j * j
+    f[i] = table[A[i]]
+    with refused("""
+            the range of j in table is not known
+              --> table, f = t2s.funcs("table f")
+              expected: table.bound(j, minimum, extent)
+              hint:     the output, and a Func read at data-dependent places, need bounds
+            """):
+        t2s.interpret(f.bound(i, 0, 4), {})
+
+
+def test_empty_bound() -> None:
+    f = Func("f")
+    f[i] = A[i]
+    f.bound(i, 0, 0)
+    with refused("""
+            bound(i) on f is empty
+              --> f.bound(i, 0, 0)
+              expected: an extent of at least 1
+              given:    0
+            """):
+        t2s.lower(f)
+
+
+def test_bound_of_an_unknown_variable() -> None:
+    f = Func("f")
+    f[i] = A[i]
+    f.bound(j, 0, 4)
+    with refused("""
+            bound(j) on f: f has no such argument
+              --> f.bound(j, 0, 4)
+              expected: one of i
+              given:    j
+            """):
+        t2s.lower(f)
+
+
+def test_bound_by_name() -> None:
+    f = Func("f")
+    f[i] = A[i]
+    with refused("""
+            bound on f needs a Var as its first argument
+              --> f.bound("i", 0, 4)  # type: ignore[arg-type]
+              expected: for example f.bound(i, 0, 32)
+              given:    'i'
+            """):
+        f.bound("i", 0, 4)  # type: ignore[arg-type]
+
+
+def test_bound_by_a_float() -> None:
+    f = Func("f")
+    f[i] = A[i]
+    with refused("""
+            bound(i) on f needs integers
+              --> f.bound(i, 0, 4.0)
+              expected: a minimum and an extent
+              given:    4.0 of type float32
+            """):
+        f.bound(i, 0, 4.0)
+
+
+def test_bound_that_depends_on_a_var() -> None:
+    f = Func("f")
+    f[i, j] = A[i] + j
+    f.bound(i, 0, 4).bound(j, 0, i + 1)
+    with refused("""
+            bound(j) on f is not a constant
+              --> f.bound(i, 0, 4).bound(j, 0, i + 1)
+              expected: numbers, or expressions of integer Params
+              given:    i + 1
+            """):
+        t2s.lower(f)
+
+
+def test_param_in_a_bound_without_a_value() -> None:
+    f, size = Func("f"), Param(Int(32), name="N")
+    f[i] = A[i]
+    f.bound(i, 0, size)
+    with refused("""
+            the Param N is used in a bound and has no value
+              --> f.bound(i, 0, size)
+              expected: a number for it, as in t2s.lower(func, N=64)
+              hint:     hardware has a fixed size; interpret and simulate take it among the inputs
+            """):
+        t2s.lower(f)
+
+
+def test_param_in_a_reduction_domain_without_a_value() -> None:
+    f, size = Func("f"), Param(Int(32), name="N")
+    k = RDom(0, size, name="k")
+    f[i] = 0
+    f[i] += A[i + k]
+    f.bound(i, 0, 4)
+    with refused("""
+            the Param N is used in a bound and has no value
+              --> k = RDom(0, size, name="k")
+              expected: a number for it, as in t2s.lower(func, N=64)
+              hint:     hardware has a fixed size; interpret and simulate take it among the inputs
+            """):
+        t2s.lower(f)
+
+
+def test_unknown_constant() -> None:
+    f, size = Func("f"), Param(Int(32), name="N")
+    f[i] = A[i]
+    f.bound(i, 0, size)
+    with refused("""
+            the program has no Param N
+              --> t2s.lower(f, N=4, M=5)
+              expected: no values
+              given:    N=4
+            """):
+        t2s.lower(f, N=4, M=5)
+
+
+def test_constant_that_is_no_integer() -> None:
+    f, size = Func("f"), Param(Int(32), name="N")
+    f[i] = A[i]
+    f.bound(i, 0, size)
+    with refused("""
+            the program has no Param N
+              --> t2s.lower(f, N=4.5)  # type: ignore[arg-type]
+              expected: no values
+              given:    N=4.5
+            """):
+        t2s.lower(f, N=4.5)  # type: ignore[arg-type]
+
+
+def test_read_outside_of_an_input() -> None:
+    f = Func("f")
+    f[i] = A[i - 1]
+    f.bound(i, 0, 4)
+    with refused("""
+            A[i - 1] is outside of the input A
+              --> f[i] = A[i - 1]
+              expected: subscript 0 from 0 to 2
+              given:    -1 to 2
+              hint:     guard the access with t2s.select(condition, inside, outside)
+            """):
+        t2s.lower(f)
+
+
+def test_read_outside_of_a_declared_shape() -> None:
+    f, small = Func("f"), ImageParam(Int(32), 1, name="small", shape=(4,))
+    f[i] = small[2 * i]
+    f.bound(i, 0, 4)
+    with refused("""
+            small[2 * i] is outside of the input small
+              --> f[i] = small[2 * i]
+              expected: subscript 0 from 0 to 3
+              given:    0 to 6
+              hint:     guard the access with t2s.select(condition, inside, outside)
+            """):
+        t2s.lower(f)
+
+
+def test_read_outside_of_the_bounds_of_a_func() -> None:
+    f, g = t2s.funcs("f g")
+    f[i] = A[i]
+    g[i] = f[i] + f[i + 1]
+    f.bound(i, 0, 4)
+    with refused("""
+            f[i + 1] is outside of the bounds of f
+              --> g[i] = f[i] + f[i + 1]
+              expected: i from 0 to 3
+              given:    1 to 4
+              hint:     widen f.bound(i, ...), or guard the access with t2s.select
+            """):
+        t2s.lower(g.bound(i, 0, 4))
+
+
+def test_recurrence_outside_of_its_own_bounds() -> None:
+    f, k = Func("f"), RDom(0, 4, name="k")
+    f[i] = A[i]
+    f[k] += f[k - 1]
+    f.bound(i, 0, 4)
+    with refused("""
+            f[k - 1] is outside of the bounds of f
+              --> f[k] += f[k - 1]
+              expected: i from 0 to 3
+              given:    -1 to 2
+              hint:     widen f.bound(i, ...), or guard the access with t2s.select
+            """):
+        t2s.lower(f)
+
+
+def test_write_outside_of_the_bounds() -> None:
+    f, k = Func("f"), RDom(0, 4, name="k")
+    f[i] = 0
+    f[k + 1] = 5
+    f.bound(i, 0, 4)
+    with refused("""
+            f[k + 1] is outside of the bounds of f
+              --> f[k + 1] = 5
+              expected: i from 0 to 3
+              given:    1 to 4
+              hint:     widen f.bound(i, ...), or guard the access with t2s.select
+            """):
+        t2s.lower(f)
+
+
+def test_input_that_is_only_read_at_places_that_depend_on_data() -> None:
+    f, lookup = Func("f"), ImageParam(Float(32), 1, name="lookup")
+    f[i] = lookup[A[i]]
+    f.bound(i, 0, 4)
+    with refused("""
+            the shape of ImageParam lookup is not known in dimension 0
+              --> f, lookup = Func("f"), ImageParam(Float(32), 1, name="lookup")
+              expected: an affine subscript, or a declared shape
+              hint:     declare it: ImageParam(type, rank, name='lookup', shape=(...))
+            """):
+        t2s.lower(f)
+
+
+def test_empty_reduction_domain() -> None:
+    f, k = Func("f"), RDom(0, 0, name="k")
+    f[i] = 0
+    f[i] += k
+    f.bound(i, 0, 4)
+    with refused("""
+            RDom k is empty
+              --> f, k = Func("f"), RDom(0, 0, name="k")
+              expected: an extent of at least 1
+              given:    0
+            """):
+        t2s.lower(f)
+
+
+def test_reduction_bounds_of_unknown_variables() -> None:
+    f = Func("f")
+    k = RDom(0, j + 1, name="k")
+    f[i] = 0
+    f[i] += A[k]
+    f.bound(i, 0, 4)
+    with refused("""
+            the bounds of RDom k use j, which is not an outer dimension of this definition
+              --> k = RDom(0, j + 1, name="k")
+              expected: only i
+              note:     used by the definition here
+              --> f[i] += A[k]
+            """):
+        t2s.lower(f)
+
+
+def test_reduction_bounds_that_are_not_affine() -> None:
+    f = Func("f")
+    k = RDom(0, i * i + 1, name="k")
+    f[i] = 0
+    f[i] += A[k]
+    f.bound(i, 0, 4)
+    with refused("""
+            a bound of RDom k is not affine
+              --> k = RDom(0, i * i + 1, name="k")
+              expected: sums of integers, Vars and outer dimensions, with constant factors
+              given:    i * i + 1
+            """):
+        t2s.lower(f)
+
+
+def test_reduction_bounds_that_depend_on_data() -> None:
+    f = Func("f")
+    k = RDom(0, A[i], name="k")
+    f[i] = 0
+    f[i] += k
+    f.bound(i, 0, 4)
+    with refused("""
+            a bound of RDom k is not affine
+              --> k = RDom(0, A[i], name="k")
+              expected: sums of integers, Vars and outer dimensions, with constant factors
+              given:    A[i]
+            """):
+        t2s.lower(f)
+
+
+def test_reduction_that_is_empty_for_some_element_in_hardware() -> None:
+    f, k = Func("f"), RDom(0, i, name="k")
+    f[i] = 0
+    f[i] += A[k]
+    f.bound(i, 0, 4)
+    with refused(
+        """
+            the reduction over k in f is empty for i=0
+              --> f[i] += A[k]
+              expected: at least one step for every element
+              hint:     start the reduction one step earlier, with a neutral term
+            """,
+        UnsupportedError,
+    ):
+        t2s.lower(f)

@@ -1,0 +1,279 @@
+"""Random schedules of the programs in ``tests.spatial.programs``.
+
+Most schedules are legal by construction (factors divide, unrolled loops have constant bounds,
+forwarded operands do not depend on the loop); one in eight is *wild* and ignores these rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from t2s import Func, Var
+from t2s.core.types import Type
+from t2s.spatial.directives import Reassociate
+from t2s.spatial.schedule import ScheduledFunc
+from tests.spatial.programs import INTEGERS, Access, Draw, LoopVar, Nest, Program, programs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Place:
+    """One loop of the nest so far.
+
+    ``origin`` names the variable it is a part of (``None`` for a fused loop), ``unit`` says that a
+    step of the loop is a step of that variable, ``inside`` which loops it has to stay inside of.
+    """
+
+    variable: LoopVar
+    extent: int | None
+    reduction: bool
+    origin: str | None
+    unit: bool = True
+    inside: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.variable.name
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Draws directives one after the other and knows the loops they leave, innermost first."""
+
+    draw: Draw
+    program: Program
+    wild: bool
+    loops: list[Place]
+    unrolled: list[Place] = field(default_factory=list)
+    vector: Place | None = None
+    can_forward: bool = True
+
+    def chance(self, parts: int) -> bool:
+        """True once in ``parts`` times."""
+        return bool(self.draw(st.integers(0, parts - 1)) == 0)
+
+    def pick(self, choices: list[Any]) -> Any:
+        return self.draw(st.sampled_from(choices))
+
+    def split(self, number: int) -> None:
+        choices = [p for p in self.loops if self.wild or (p.extent or 0) > 1]
+        if not choices:
+            return
+        place = self.pick(choices)
+        extent = place.extent or 2
+        factors = [n for n in range(1, extent + 1) if self.wild or extent % n == 0]
+        factor = self.pick(factors)
+        inner, outer = Var(f"in{number}"), self.pick([place.variable, Var(f"out{number}")])
+        self.program.func.split(place.variable, outer, inner, factor)
+        at = self.loops.index(place)
+        self.loops[at : at + 1] = [
+            replace(place, variable=inner, extent=factor),
+            replace(place, variable=outer, extent=extent // factor, unit=False),
+        ]
+        self.loops = [_moved(other, place.name, (outer.name, inner.name)) for other in self.loops]
+
+    def reorder(self) -> None:
+        order = list(self.draw(st.permutations(self.loops)))
+        if not self.wild:
+            if self.keeps_order:
+                kept = iter([place for place in self.loops if place.reduction])
+                order = [next(kept) if place.reduction else place for place in order]
+            order = _nested(order)
+        self.program.func.reorder(*(place.variable for place in order))
+        self.loops = order
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the reduction loops have to stay in their order."""
+        func = self.program.func
+        reassociates = any(isinstance(directive, Reassociate) for directive in func.plan)
+        return not self.program.associative or (func.type.is_float and not reassociates)
+
+    def fuse(self) -> None:
+        pairs = [
+            (inner, outer)
+            for inner, outer in zip(self.loops, self.loops[1:], strict=False)
+            if self.wild
+            or (inner.reduction is outer.reduction and inner.extent and outer.extent)
+        ]
+        if not pairs:
+            return
+        inner, outer = self.pick(pairs)
+        fused = Var("fused")
+        self.program.func.fuse(inner.variable, outer.variable, fused)
+        extent = (inner.extent or 1) * (outer.extent or 1)
+        place = Place(
+            variable=fused, extent=extent, reduction=inner.reduction, origin=None, unit=False
+        )
+        at = self.loops.index(inner)
+        self.loops[at : at + 2] = [place]
+        for old in (inner, outer):
+            self.loops = [_moved(other, old.name, ("fused",)) for other in self.loops]
+
+    def choose_unrolled(self) -> None:
+        choices = [p for p in self.loops if self.wild or p.extent is not None]
+        chosen = self.draw(st.lists(st.sampled_from(choices), max_size=2, unique_by=_name))
+        small = [p for p in chosen if self.wild or (p.extent or 1) <= 4]
+        self.unrolled = small
+
+    def unroll(self) -> None:
+        if self.unrolled:
+            self.program.func.unroll(*(place.variable for place in self.unrolled))
+
+    def vectorise(self) -> None:
+        """Load everything that varies along the innermost loop in time as vectors."""
+        func = self.program.func
+        inner = next((p for p in self.loops if p not in self.unrolled), None)
+        if inner is None:
+            return
+        varying = [a for a in self.program.reads if inner.origin in a.varies or self.wild]
+        legal = (
+            self.program.plain
+            and inner.unit
+            and inner.extent is not None
+            and (self.program.associative or not inner.reduction)
+            and all(access.contiguous == inner.origin for access in varying)
+        )
+        if not varying or not (legal or self.wild):
+            return
+        func.vload(*(access.operand for access in varying))
+        self.vector = inner
+        if not inner.reduction:
+            func.vstore(func)
+
+    def isolate(self, access: Access) -> None:
+        func, name = self.program.func, access.operand.name
+        chain = [Func(f"{name}_{n}") for n in range(self.draw(st.integers(0, 2)))]
+        if not chain:
+            return
+        func.isolate_producer_chain(access.operand, *chain)
+        free = [
+            p
+            for p in self.unrolled
+            if self.wild or (p.origin is not None and p.origin not in access.varies)
+        ]
+        if free and self.can_forward and self.chance(2):
+            for place in self.draw(st.lists(st.sampled_from(free), min_size=1, unique_by=_name)):
+                func.forward(chain[-1], place.variable)
+            return
+        self.unroll_some(chain)
+
+    def unroll_some(self, chain: list[Func]) -> None:
+        """Sometimes more space in an isolated Func than in the function itself."""
+        choices = [
+            p
+            for p in self.loops
+            if self.wild
+            or (p.extent is not None and p not in self.unrolled and p is not self.vector)
+        ]
+        if self.chance(4) and choices:
+            self.pick(chain).unroll(self.pick(choices).variable)
+
+    def drain(self) -> None:
+        chain = [Func(f"out_{n}") for n in range(self.draw(st.integers(0, 2)))]
+        if not chain:
+            return
+        self.program.func.isolate_consumer_chain(*chain)
+        choices = [
+            p
+            for p in self.loops
+            if self.wild
+            or not (p.reduction or p.extent is None or p in self.unrolled or p is self.vector)
+        ]
+        if self.chance(4) and choices:
+            self.pick(chain).unroll(self.pick(choices).variable)
+
+
+def _name(place: Place) -> str:
+    return place.name
+
+
+def _moved(place: Place, old: str, new: tuple[str, ...]) -> Place:
+    if old not in place.inside:
+        return place
+    return replace(place, inside=(*(name for name in place.inside if name != old), *new))
+
+
+def _nested(order: list[Place]) -> list[Place]:
+    """The order, innermost first, with every loop moved inside of those its bounds depend on."""
+    result: list[Place] = []
+    waiting = order[::-1]
+    while waiting:
+        outside = {place.name for place in waiting}
+        at = next(n for n, place in enumerate(waiting) if not outside & set(place.inside))
+        result.append(waiting.pop(at))
+    return result[::-1]
+
+
+class Scheduled:
+    """A Func with a random schedule; its text tells how to write it."""
+
+    def __init__(self, func: Func) -> None:
+        self.func = func
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.func.name}: {self.func.type}", *plan_lines(self.func)])
+
+
+def plan_lines(func: ScheduledFunc[Any] | Any) -> Iterator[str]:
+    """The directives as they were written."""
+    for directive in func.plan:
+        yield f"  {func.name}.{directive.text}"
+    for isolated in func.isolated:
+        yield from plan_lines(isolated)
+
+
+@st.composite
+def scheduled_programs(draw: Draw, types: tuple[Type, ...] = INTEGERS) -> Scheduled:
+    """A random program with random directives."""
+    program = draw(programs(types))
+    scheduler = Scheduler(
+        draw=draw,
+        program=program,
+        wild=bool(draw(st.integers(0, 7)) == 7),
+        loops=[_place(nest) for nest in program.loops],
+    )
+    if program.func.type.is_float and draw(st.booleans()):
+        program.func.reassociate()
+    for number in range(draw(st.integers(0, 2))):
+        scheduler.split(number)
+    if draw(st.booleans()):
+        scheduler.reorder()
+    if scheduler.chance(5):
+        scheduler.fuse()
+    scheduler.choose_unrolled()
+    early = draw(st.booleans())
+    if early:
+        scheduler.unroll()
+    if scheduler.chance(2):
+        scheduler.vectorise()
+    scheduler.can_forward = early
+    for access in program.isolated:
+        scheduler.isolate(access)
+    scheduler.drain()
+    if not early:
+        scheduler.unroll()
+    if program.extra and scheduler.chance(2):
+        _unroll_other(draw, program.extra[0])
+    return Scheduled(program.func)
+
+
+def _unroll_other(draw: Draw, func: Func) -> None:
+    """Space in a Func that the output reads from memory."""
+    variable = draw(st.sampled_from(["i", "j", "k"]))
+    found = [s for s in func.written[-1].symbols.values() if s.name == variable]
+    if found:
+        func.unroll(found[0])  # type: ignore[arg-type]
+
+
+def _place(nest: Nest) -> Place:
+    return Place(
+        variable=nest.variable,
+        extent=nest.extent,
+        reduction=nest.reduction,
+        origin=nest.variable.name,
+        inside=nest.inside,
+    )
