@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import t2s
-from t2s.core.errors import T2SError, UserError
+from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.func.collect import in_dependence_order
@@ -49,11 +49,16 @@ def run(
     out: Annotated[Path | None, typer.Option(help="folder for the OpenCL")] = None,
     emulate: Annotated[bool, typer.Option(help="also run the OpenCL on the emulator")] = False,
     seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
+    ] = None,
 ) -> None:
     """Print loop nest, graph, cycles, utilisation and stalls; check against numpy; write OpenCL."""
     console = Console(highlight=False)
     try:
-        _run(console, file, func, device, engine, out, emulate, seed)
+        constants = _constants(constant or [])
+        _run(console, file, func, device, engine, out, emulate, seed, constants)
     except (T2SError, OSError) as error:
         text = f"[bold red]error:[/] {escape(str(error))}"
         Console(stderr=True, highlight=False).print(text, soft_wrap=True)
@@ -69,27 +74,49 @@ def _run(
     out: Path | None,
     emulate: bool,
     seed: int,
+    constants: dict[str, int],
 ) -> None:
     _check_choice("device", device, DEVICES)
     _check_choice("engine", engine, ENGINES)
     design = find_design(file, func)
     _section(console, "loop nest")
-    console.out(t2s.print_loop_nest(design).rstrip())
-    graph = t2s.lower(design)
+    console.out(t2s.print_loop_nest(design, **constants).rstrip())
+    graph = t2s.lower(design, **constants)
     _section(console, "graph")
     console.out(summarize_graph(graph).rstrip())
     inputs = random_inputs(graph, seed)
     result = t2s.simulate(graph, inputs, device=device, engine=engine)
     _section(console, "simulation")
     console.out(str(result).rstrip())
-    expected = t2s.interpret(design, inputs)
+    expected = t2s.interpret(design, {**constants, **inputs})
     console.out("\n" + compare("simulator", result.outputs[design.name], expected))
-    folder = out if out is not None else Path("build") / design.name
-    for path in t2s.emit(graph, "opencl_fpga", folder):
-        console.out(f"wrote {path}")
+    _write_opencl(console, graph, out)
     if emulate:
         outputs = t2s.emulate(graph, inputs)
         console.out(compare("emulator", outputs[design.name], expected))
+
+
+def _write_opencl(console: Console, graph: Graph, out: Path | None) -> None:
+    """Write the OpenCL; what it cannot express is an error only if the user asked for it."""
+    folder = out if out is not None else Path("build") / graph.name
+    try:
+        for path in t2s.emit(graph, "opencl_fpga", folder):
+            console.out(f"wrote {path}")
+    except UnsupportedError as error:
+        if out is not None:
+            raise
+        console.out(f"no OpenCL: {error}")
+
+
+def _constants(given: list[str]) -> dict[str, int]:
+    """The values of ``--set NAME=VALUE`` options."""
+    constants: dict[str, int] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if not (name.isidentifier() and value.lstrip("-").isdecimal()):
+            raise UserError(f"--set {text} gives no value", expected="--set NAME=INTEGER")
+        constants[name] = int(value)
+    return constants
 
 
 def _check_choice(option: str, given: str, choices: Iterable[str]) -> None:

@@ -3,10 +3,10 @@
 The blocks of a document share one namespace and run in order, in an empty working directory.  They
 are compiled under the document's own name and line numbers, so that errors point into it.
 
-* ``text`` after a ``python`` block is exactly what the block prints, without empty lines at its end.
-* ``text`` after a ``python raises`` block is exactly the text of the ``UserError`` that it raises.
+* ``text`` after a ``python`` block is what the block prints, without empty lines at its end.
+* ``text`` after a ``python raises`` block is the text of the ``UserError`` that it raises.
 
-``pytest --update-golden`` rewrites the ``text`` blocks in place; read the diff before you commit it.
+``pytest --update-golden`` rewrites the ``text`` blocks in place; read the diff before you commit.
 """
 
 from __future__ import annotations

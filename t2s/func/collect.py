@@ -67,6 +67,9 @@ def global_symbols(functions: Iterable[AnyFunc]) -> dict[str, Symbol]:
         for written in func.written:
             used = _not_loops(_all_symbols(written.symbols))
             everything = merge_symbols(written.location, everything, used)
+        for bound in func.bounds:
+            used = _not_loops({**bound.minimum.symbols, **bound.extent.symbols})
+            everything = merge_symbols(bound.location, everything, used)
     _check_loop_names(functions, everything)
     return everything
 

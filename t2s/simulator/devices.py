@@ -1,11 +1,11 @@
 """Devices: the numbers that turn a graph into cycles and seconds.
 
 A ``Device`` holds operator latencies, the memory system, the clock and the resources of a chip or
-board.  Latencies are in cycles of the device's clock.  Of the FPGA boards, clocks, memory bandwidths
-and resource counts are published figures (T2S-Tensor, Table II, and the boards' data sheets); the
-latencies of operators and memory are estimates of ours.  All are data: a design that closed timing
-with other depths is described by ``dataclasses.replace(DEVICES["arria10"], ...)`` and passed as the
-device.
+board.  Latencies are in cycles of the device's clock.  Of the FPGA boards, clocks, memory
+bandwidths and resource counts are published figures (T2S-Tensor, Table II, and the boards' data
+sheets); the latencies of operators and memory are estimates of ours.  All are data: a design that
+closed timing with other depths is described by ``dataclasses.replace(DEVICES["arria10"], ...)`` and
+passed as the device.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from t2s.graph.nodes import Role
 from t2s.spatial.conditions import all_of, static_conjuncts
 from t2s.spatial.directives import Directive, IsolateConsumer, IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.safety import check_loadable
 
 
@@ -63,9 +63,7 @@ def extract(
             base,
             name=name,
             location=directive.location if directive is not None else location,
-            loops=tuple(
-                replace(loop, reason=f"as in {kernel.name}: {loop.reason}") for loop in base.loops
-            ),
+            loops=inherited(kernel.name, base.loops),
         )
         if previous is not None:
             producer = replace(
@@ -83,11 +81,18 @@ def extract(
         return Local(name=local, type=read.type) if node == read else None
 
     placed = replace(kernel, operands=(*kernel.operands, operand))
+    if kernel.role is Role.LOAD and kernel.value == read:
+        placed = replace(placed, role=Role.RELAY)
     if at_start and kernel.initial is not None:
         placed = replace(placed, initial=rewrite(kernel.initial, rule))
     else:
         placed = replace(placed, value=rewrite(kernel.value, rule))
     return program.with_kernel(placed)
+
+
+def inherited(owner: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """Loops copied from another kernel; their reasons say so."""
+    return tuple(replace(loop, reason=f"as in {owner}: {loop.reason}") for loop in loops)
 
 
 def _operand(
@@ -211,14 +216,7 @@ def isolate_consumer(
     previous = kernel
     for consumer_name in directive.consumers:
         consumer = consumer_of(previous, consumer_name)
-        consumer = replace(
-            consumer,
-            location=directive.location,
-            loops=tuple(
-                replace(loop, reason=f"as in {kernel.name}: {loop.reason}")
-                for loop in consumer.loops
-            ),
-        )
+        consumer = replace(consumer, location=directive.location)
         program = program.with_after(previous.name, consumer)
         previous = consumer
     return program.with_kernel(replace(previous, role=Role.STORE, store=target))
@@ -231,8 +229,10 @@ def consumer_of(kernel: Kernel, name: str) -> Kernel:
     domain = tuple(d for d in kernel.domain if not d.reduction)
     names = {dimension.name for dimension in domain}
     local = Local(name=f"{kernel.function}_result", type=kernel.value.type)
+    first = kernel.role is Role.COMPUTE
     return replace(
         narrowed,
+        loops=inherited(kernel.name, narrowed.loops) if first else narrowed.loops,
         name=name,
         role=Role.RELAY,
         domain=domain,

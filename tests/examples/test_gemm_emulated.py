@@ -1,0 +1,65 @@
+"""The systolic GEMM four times: numpy = Python engine = native engine = Intel's FPGA emulator.
+
+A channel operation of the emulator takes about a millisecond, so everything here is tiny.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from t2s import Float, Func, Int, Type
+from t2s.backends.opencl_fpga.emulator import emulator_available
+from t2s.cli import app
+from tests.examples.systolic import Sizes, assert_matches, dot_product, gemm, random_inputs
+
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed"),
+]
+
+SQUARE = Sizes(rows=2, columns=2, tile=(2, 2), steps=4)
+WIDE = Sizes(rows=2, columns=3, tile=(1, 2), blocks=(2, 1), steps=3)
+TALL = Sizes(rows=3, columns=2, tile=(2, 1), blocks=(1, 2), steps=5)
+VECTORS = Sizes(rows=2, columns=3, tile=(2, 1), steps=3, lanes=4)
+
+
+@pytest.mark.parametrize("type", [Int(32), Float(32)], ids=str)
+@pytest.mark.parametrize(
+    ("build", "sizes"),
+    [(gemm, SQUARE), (gemm, WIDE), (gemm, TALL), (dot_product, VECTORS)],
+    ids=lambda value: value.__name__ if callable(value) else str(value),
+)
+def test_four_ways_to_one_product(
+    build: Callable[[Type, Sizes], Func], sizes: Sizes, type: Type
+) -> None:
+    func = build(type, sizes)
+    inputs = random_inputs(func.lower())
+    with np.errstate(over="ignore"):
+        expected = inputs["A"] @ (inputs["B"].T if build is dot_product else inputs["B"])
+    python = func.simulate(inputs, device="arria10", engine="python")
+    native = func.simulate(inputs, device="arria10", engine="native")
+    assert_matches(python.outputs["C"], expected)
+    np.testing.assert_array_equal(native.outputs["C"], python.outputs["C"])
+    assert native.cycles == python.cycles
+    emulated = func.emulate(inputs, time_limit=120.0)
+    assert emulated.keys() == {"C"}
+    assert_matches(emulated["C"], expected)
+
+
+def test_the_command_emulates_too(tmp_path: Path) -> None:
+    file = tmp_path / "design.py"
+    file.write_text(
+        "from t2s import Func, ImageParam, Int, Var\n"
+        'A, i, B = ImageParam(Int(32), 1, name="A"), Var("i"), Func("B")\n'
+        "B[i] = A[i] * 3\n"
+        "B.bound(i, 0, 4)\n",
+        encoding="utf-8",
+    )
+    result = CliRunner().invoke(app, ["run", str(file), "--out", str(tmp_path), "--emulate"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.endswith("\nemulator: matches numpy exactly\n")

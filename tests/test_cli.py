@@ -1,0 +1,287 @@
+"""``t2s run``: what it prints, what it writes, and how it fails."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from t2s.cli import app
+
+EXAMPLES = Path(__file__).parent.parent / "examples" / "gemm"
+
+HEADER = """\
+import t2s
+from t2s import Float, Func, ImageParam, Int, Param, RDom, Var
+
+A = ImageParam(Int(32), 1, name="A")
+i = Var("i")
+"""
+
+SEVERAL = f"""{HEADER}
+shared, first, second, unused = t2s.funcs("shared first second unused")
+shared[i] = A[i] * 2
+first[i] = shared[i] + 1
+second[i] = shared[i] - 1
+first.bound(i, 0, 8)
+second.bound(i, 0, 8)
+"""
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["run", *map(str, arguments)])
+
+
+def succeeds(*arguments: str | Path) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def refuses(*arguments: str | Path) -> str:
+    """The error text of a run that ends with exit code 1, and not with a traceback."""
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+    return result.stderr
+
+
+@pytest.fixture
+def design(tmp_path: Path) -> Path:
+    """A file with two outputs."""
+    return written(tmp_path, SEVERAL)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "design.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def gemm(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What running the first example prints, and the folder that it wrote."""
+    folder = tmp_path_factory.mktemp("gemm") / "new" / "folder"
+    return succeeds(EXAMPLES / "gemm.py", "--out", folder), folder
+
+
+def test_sections_come_in_order(gemm: tuple[str, Path]) -> None:
+    printed, _ = gemm
+    assert re.findall(r"^(\w[\w ]*\w) ─+$", printed, re.MULTILINE) == [
+        "loop nest",
+        "graph",
+        "simulation",
+    ]
+
+
+def test_the_loop_nest_gives_reasons(gemm: tuple[str, Path]) -> None:
+    printed, _ = gemm
+    assert "C: compute, 64 PEs\n" in printed
+    assert re.search(r"parallel ii in 0\.\.7: +# one PE each by unroll\(ii, jj\)\n", printed)
+    assert "A = receive from A_feeder, passed on along jj\n" in printed
+
+
+def test_the_graph_summary_lists_nodes_and_channels(gemm: tuple[str, Path]) -> None:
+    printed, _ = gemm
+    assert re.search(
+        r"^C: \d+ PEs \(64 compute\) in 6 nodes, \d+ FIFOs in 7", printed, re.MULTILINE
+    )
+    assert re.search(r"^C +compute +64 +i: 2, j: 2, k: 128, it: 4, jt: 4 +8,192$", printed, re.M)
+    assert re.search(r"^A_feeder_to_C +A_feeder -> C +8 +float32 +\d+$", printed, re.MULTILINE)
+
+
+def test_the_result_has_cycles_utilization_and_stalls(gemm: tuple[str, Path]) -> None:
+    printed, _ = gemm
+    cycles = re.search(r"^cycles +([\d,]+)$", printed, re.MULTILINE)
+    assert cycles is not None
+    assert re.search(
+        r"^utilization +\d+\.\d% = firings of compute nodes / \(compute PEs x cycles\)$",
+        printed,
+        re.MULTILINE,
+    )
+    assert f"PE-cycles by node (PEs x {cycles[1]} cycles = 100 %)\n" in printed
+    assert re.search(
+        r"^node +busy +starved +blocked +waiting +idle +main cause", printed, re.MULTILINE
+    )
+    assert re.search(r"^time +\S+ µs on arria10 at 215 MHz$", printed, re.MULTILINE)
+
+
+def test_the_values_are_compared_with_numpy(gemm: tuple[str, Path]) -> None:
+    printed, _ = gemm
+    assert "\nsimulator: matches numpy" in printed
+
+
+def test_the_opencl_is_written_where_it_says(gemm: tuple[str, Path]) -> None:
+    printed, folder = gemm
+    paths = [Path(path) for path in re.findall(r"^wrote (.+)$", printed, re.MULTILINE)]
+    assert paths == [folder / "C.cl", folder / "C_host.py"]
+    assert "__kernel" in paths[0].read_text(encoding="utf-8")
+    assert sorted(folder.iterdir()) == paths
+
+
+def test_device_engine_and_seed_can_be_chosen(tmp_path: Path) -> None:
+    text = (
+        f"{HEADER}\nnext_one = Func('next_one')\nnext_one[i] = A[i] + 1\nnext_one.bound(i, 0, 8)\n"
+    )
+    file = written(tmp_path, text)
+    options = ("--device", "ideal", "--engine", "python", "--seed", "7", "--out", tmp_path)
+    printed = succeeds(file, *options)
+    assert re.search(r"^cycles +10$", printed, re.MULTILINE)
+    assert "on ideal at 1000 MHz" in printed
+    assert "simulator: matches numpy exactly" in printed
+    assert (tmp_path / "next_one.cl").exists()
+
+
+def test_the_default_folder_is_named_after_the_func(
+    design: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "wrote build/first/first.cl\n" in succeeds(design, "--func", "first")
+
+
+def test_a_design_file_may_import_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "neighbour_of_the_design.py").write_text("EXTENT = 4\n", encoding="utf-8")
+    text = f"{HEADER}\nfrom neighbour_of_the_design import EXTENT\n"
+    text += "B = Func('B')\nB[i] = A[i]\nB.bound(i, 0, EXTENT)\n"
+    assert "for i in 0..3:" in succeeds(written(tmp_path, text), "--out", tmp_path)
+
+
+def test_scalar_inputs_are_random_too(tmp_path: Path) -> None:
+    text = f"{HEADER}\nalpha = Param(Float(64), name='alpha')\nB = Func('B')\n"
+    text += "B[i] = alpha * A[i]\nB.bound(i, 0, 4)\n"
+    assert "matches numpy exactly" in succeeds(written(tmp_path, text), "--out", tmp_path)
+
+
+def test_several_outputs(design: Path) -> None:
+    assert refuses(design) == (
+        f"error: {design} defines 2 Funcs that could be run\n"
+        "  expected: one Func that no other Func reads\n"
+        "  given:    first, second\n"
+        "  hint:     choose one with --func\n"
+    )
+
+
+def test_func_chooses_an_output(design: Path, tmp_path: Path) -> None:
+    printed = succeeds(design, "--func", "second", "--out", tmp_path)
+    assert "second = A * 2 - 1\n" in printed
+    assert (tmp_path / "second.cl").exists()
+
+
+def test_func_that_is_not_defined(design: Path) -> None:
+    assert refuses(design, "--func", "unused") == (
+        f"error: {design} defines no Func unused\n"
+        "  expected: first, second, shared\n"
+        "  given:    unused\n"
+    )
+
+
+def test_file_without_a_design(tmp_path: Path) -> None:
+    file = written(tmp_path, HEADER)
+    assert refuses(file) == (
+        f"error: {file} defines 0 Funcs that could be run\n"
+        "  expected: one Func that no other Func reads\n"
+        "  given:    no Func with a definition at module level\n"
+    )
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    file = tmp_path / "nowhere.py"
+    assert refuses(file) == (
+        f"error: there is no file {file}\n  hint:     give the path of a Python file\n"
+    )
+
+
+def test_unknown_device_and_engine(design: Path) -> None:
+    assert refuses(design, "--device", "arria11") == (
+        "error: there is no device arria11\n  expected: one of ideal, arria10, stratix10\n"
+    )
+    assert refuses(design, "--engine", "fast") == (
+        "error: there is no engine fast\n  expected: one of native, python\n"
+    )
+
+
+def test_a_wrong_definition_shows_the_users_line(tmp_path: Path) -> None:
+    line = "B[i] = A[i, i] + 1  # and a comment that makes this line longer than a terminal is wide"
+    file = written(tmp_path, f'{HEADER}B = Func("B")\n{line}\n')
+    assert refuses(file) == (
+        "error: ImageParam A has 1 dimension\n"
+        f"  --> {file}:7\n"
+        f"   7 | {line}\n"
+        "  expected: 1 subscript\n"
+        "  given:    2: [i, i]\n"
+    )
+
+
+def test_a_wrong_directive_shows_the_users_line(tmp_path: Path) -> None:
+    text = f'{HEADER}B = Func("B")\nB[i] = A[i]\nB.bound(i, 0, 8).unroll(Var("j"))\n'
+    file = written(tmp_path, text)
+    error = refuses(file)
+    assert error.startswith(
+        "error: unroll(j) on B: B has no loop j\n"
+        f"  --> {file}:8\n"
+        '   8 | B.bound(i, 0, 8).unroll(Var("j"))\n'
+    )
+
+
+def test_an_exception_of_the_file_shows_its_line(tmp_path: Path) -> None:
+    file = written(tmp_path, f"{HEADER}\ndef half(n):\n    return n / 0\n\n\nhalf(1)\n")
+    assert refuses(file) == (
+        f"error: {file} raised ZeroDivisionError: division by zero\n"
+        f"  --> {file}:8\n"
+        "   8 | return n / 0\n"
+        f"  hint:     python {file} shows the whole traceback\n"
+    )
+
+
+def test_a_syntax_error_shows_its_line(tmp_path: Path) -> None:
+    file = written(tmp_path, "x = 1\ny = (\n")
+    assert refuses(file).startswith(
+        f"error: {file} raised SyntaxError: '(' was never closed (design.py, line 2)\n"
+        f"  --> {file}:2\n"
+        "   2 | y = (\n"
+    )
+
+
+def test_a_folder_that_cannot_be_made(design: Path) -> None:
+    error = refuses(design, "--func", "first", "--out", design)
+    assert error.startswith("error: [Errno ")
+    assert str(design) in error
+
+
+def test_values_of_params_in_bounds(tmp_path: Path) -> None:
+    design = tmp_path / "sized.py"
+    design.write_text(
+        "from t2s import Func, ImageParam, Int, Param, Var\n"
+        'A, N, i = ImageParam(Int(32), 1, name="A"), Param(Int(32), name="N"), Var("i")\n'
+        'B = Func("B")\n'
+        "B[i] = A[i] * N\n"
+        "B.bound(i, 0, N)\n"
+    )
+    out = str(tmp_path / "out")
+    result = run(design, "--set", "N=12", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "for i in 0..11" in result.output
+    assert "matches numpy exactly" in result.output
+    result = run(design, "--set", "N=many")
+    assert result.exit_code == 1
+    assert "--set N=many gives no value\n  expected: --set NAME=INTEGER" in result.output
+
+
+def test_opencl_is_an_error_only_if_asked_for(tmp_path: Path) -> None:
+    design = tmp_path / "brain.py"
+    design.write_text(
+        "from t2s import BFloat, Func, ImageParam, Var\n"
+        'A, i, B = ImageParam(BFloat(16), 1, name="A"), Var("i"), Func("B")\n'
+        "B[i] = A[i] + 1.0\n"
+        "B.bound(i, 0, 4)\n"
+    )
+    result = run(design)
+    assert result.exit_code == 0, result.output
+    assert "matches numpy exactly\nno OpenCL: " in result.output
+    result = run(design, "--out", str(tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "bfloat16" in result.output
