@@ -12,7 +12,7 @@ from t2s import Float, Func, Graph, ImageParam, RDom, Var
 SIZE = 64
 STEPS = (
     "the definition: one PE",
-    "tile: the sum goes outside of an 4 x 8 tile",
+    "tile: the sum goes outside of a 4 x 8 tile",
     "unroll: 8 x 8 PEs, each with its own loads",
     "isolate the loading: loaders and feeders",
     "forward A: from PE to PE along a row",

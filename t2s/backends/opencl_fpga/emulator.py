@@ -48,13 +48,17 @@ def emulate(
     parameters: Mapping[str, Array] | None = None,
     *,
     time_limit: float = 60.0,
+    exact_depths: bool = False,
 ) -> dict[str, Array]:
     """Build and run a design on Intel's FPGA emulator, and return its output tensors by name.
 
-    ``inputs`` and ``parameters`` give every input tensor and scalar by name.  Raises ``UserError``
-    if they do not fit, ``UnsupportedError`` if the backend cannot emit the graph, and
-    ``EmulationError`` if the emulator is not installed, refuses the files, or is not done after
-    ``time_limit`` seconds.
+    ``inputs`` and ``parameters`` give every input tensor and scalar by name.  Channels are deeper
+    than on hardware, which is much faster, unless ``exact_depths`` asks for what the text says: a
+    design that then deadlocks is stopped at the time limit.
+
+    Raises ``UserError`` if the inputs do not fit, ``UnsupportedError`` if the backend cannot emit
+    the graph, and ``EmulationError`` if the emulator is not installed, refuses the files, or is
+    not done after ``time_limit`` seconds.
     """
     files = BACKEND.emit(graph)
     values = _checked(graph, inputs, parameters or {})
@@ -64,17 +68,22 @@ def emulate(
             "Intel's FPGA emulator is not installed",
             hint="pip install 't2s[emulator]' (x86-64 Linux only)",
         )
-    with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as temporary:
+        folder = Path(temporary)
         for path, text in files.items():
             (folder / path).write_text(text)
         (folder / "emulator.icd").write_text(f"{libraries[0]}\n")
-        np.savez(folder / "inputs.npz", allow_pickle=False, **values)
         command = [sys.executable, f"{file_stem(graph)}_host.py"]
-        command += ["--inputs", "inputs.npz", "--outputs", "outputs.npz"]
+        command += ["--exact-depths"] if exact_depths else []
+        for number, (name, value) in enumerate(values.items()):
+            np.save(folder / f"input_{number}.npy", value)
+            command.append(f"{name}=input_{number}.npy")
+        outputs = [tensor.name for tensor in graph.tensors if tensor.role is TensorRole.OUTPUT]
+        command += [f"{name}=output_{number}.npy" for number, name in enumerate(outputs)]
         _run(graph, command, folder, _environment(folder, libraries), time_limit)
-        with np.load(folder / "outputs.npz") as outputs:
-            return {name: outputs[name] for name in outputs.files}
+        return {
+            name: np.load(folder / f"output_{number}.npy") for number, name in enumerate(outputs)
+        }
 
 
 def _run(

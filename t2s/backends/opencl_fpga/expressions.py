@@ -45,6 +45,10 @@ class Expressions:
         self._names = names
         self.locals: dict[str, Expression] = {}
 
+    def variable(self, name: str) -> str:
+        """The variable of an index or parameter."""
+        return self._names[name]
+
     def lower(self, expr: Expr) -> Expression:
         """The C expression of the same value."""
         match expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from t2s.backends.opencl_fpga.kernels import arguments_of
+from t2s.backends.opencl_fpga.links import Bundle, Separate
 from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
 from t2s.graph.graph import TensorRole
 
@@ -29,7 +30,10 @@ class HostKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostProgram:
-    """The data of a host program; ``kernel_count`` counts the autorun kernels too."""
+    """The data of a host program; ``kernel_count`` counts the autorun kernels too.
+
+    ``token_bytes`` gives the size of a token of every channel between kernels.
+    """
 
     name: str
     stem: str
@@ -37,6 +41,7 @@ class HostProgram:
     scalars: tuple[tuple[str, str], ...]
     kernels: tuple[HostKernel, ...]
     kernel_count: int
+    token_bytes: tuple[tuple[str, int], ...]
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -66,4 +71,14 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
         scalars=tuple((p.name, p.type.numpy.name) for p in graph.parameters),
         kernels=tuple(kernels),
         kernel_count=len(graph.nodes),
+        token_bytes=tuple(
+            (file.channels[name], _token_bytes(link))
+            for name, link in design.links.by_channel.items()
+            if isinstance(link, Bundle | Separate)
+        ),
     )
+
+
+def _token_bytes(link: Bundle | Separate) -> int:
+    element = link.channel.stream.element.bytes
+    return element * link.channel.element_count if isinstance(link, Bundle) else element

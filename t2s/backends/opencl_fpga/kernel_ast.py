@@ -146,7 +146,8 @@ class If(Statement):
 class For(Statement):
     """``for (int name = start; name < stop; name++)``; ``>=`` and ``--`` where ``down``.
 
-    ``stop`` is exclusive upwards and inclusive downwards.
+    ``stop`` is exclusive upwards and inclusive downwards.  ``coalesced`` counts the perfectly
+    nested loops, this one included, that the compiler is asked to flatten into one.
     """
 
     name: str
@@ -155,6 +156,7 @@ class For(Statement):
     body: tuple[Statement, ...]
     down: bool = False
     unroll: bool = False
+    coalesced: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

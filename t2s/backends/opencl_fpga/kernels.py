@@ -237,7 +237,7 @@ def _space_loops(scope: KernelScope, body: list[Statement]) -> list[Statement]:
         first, last = dimension.minimum, dimension.minimum + dimension.extent - 1
         down = dimension.name in descending
         loop = For(
-            name=_variable(scope, dimension.name),
+            name=scope.expressions.variable(dimension.name),
             start=number(last if down else first),
             stop=number(first if down else last + 1),
             body=tuple(body),
@@ -251,18 +251,23 @@ def _space_loops(scope: KernelScope, body: list[Statement]) -> list[Statement]:
 def _time_loops(
     scope: KernelScope, body: list[Statement], *, forever: int | None
 ) -> list[Statement]:
-    """The iterations: all loops, or ``while (1)`` in place of the ``forever`` outermost ones."""
+    """The iterations: all loops, or ``while (1)`` in place of the ``forever`` outermost ones.
+
+    The loops stay nested to be read; the compiler flattens them, so that no cycle is lost where an
+    inner loop starts again.
+    """
     loops = scope.node.loops[forever or 0 :]
-    for loop in reversed(loops):
-        start, stop = scope.lower(loop.start), scope.lower(loop.stop)
-        body = [For(name=_variable(scope, loop.name), start=start, stop=stop, body=tuple(body))]
+    flat = all(extent_of(loop, scope.node) is not None for loop in loops)
+    for depth, loop in reversed(list(enumerate(loops))):
+        nest = For(
+            name=scope.expressions.variable(loop.name),
+            start=scope.lower(loop.start),
+            stop=scope.lower(loop.stop),
+            body=tuple(body),
+            coalesced=len(loops) if flat and depth == 0 else 1,
+        )
+        body = [nest]
     return body if forever is None else [Forever(body=tuple(body))]
-
-
-def _variable(scope: KernelScope, index: str) -> str:
-    variable = scope.index(index)
-    assert isinstance(variable, Name)
-    return variable.name
 
 
 def endless_loops(scope: KernelScope) -> int | None:

@@ -143,10 +143,13 @@ def _lines(statement: Statement, level: int) -> list[str]:
             return [f"{pad}if ({show(condition)})", *_lines(only, level + 1)]
         case If(condition=condition, then=then):
             return _block(f"if ({show(condition)})", then, level)
-        case For(name=name, start=start, stop=stop, body=body, down=down, unroll=unroll):
-            test, step = (">=", "--") if down else ("<", "++")
+        case For(name=name, start=start, stop=stop, body=body):
+            test, step = (">=", "--") if statement.down else ("<", "++")
             head = f"for (int {name} = {show(start)}; {name} {test} {show(stop)}; {name}{step})"
-            return [f"{pad}#pragma unroll"] * unroll + _block(head, body, level)
+            pragmas = [f"{pad}#pragma unroll"] * statement.unroll
+            if statement.coalesced > 1:
+                pragmas.append(f"{pad}#pragma loop_coalesce {statement.coalesced}")
+            return pragmas + _block(head, body, level)
         case Forever(body=body):
             return _block("while (1)", body, level)
     raise TypeError(f"cannot print {statement!r}")

@@ -31,9 +31,12 @@ typedef struct {
     float s[2][3];
 } C_out_t;
 
-channel A_in_t A_in __attribute__((depth(2)));  // A_load -> C, 2 elements together
-channel B_in_t B_in __attribute__((depth(2)));  // B_load -> C, 3 elements together
-channel C_out_t C_out __attribute__((depth(2)));  // C -> C_store, 6 elements together
+// A_load -> C, 2 elements together
+channel A_in_t A_in __attribute__((depth(2)));
+// B_load -> C, 3 elements together
+channel B_in_t B_in __attribute__((depth(2)));
+// C -> C_store, 6 elements together
+channel C_out_t C_out __attribute__((depth(2)));
 
 // neighbours first: the order of additions is part of the result
 float sum_float4(float4 v) {
@@ -50,6 +53,7 @@ float dot_float4(float4 a, float4 b) {
 //   time:  k < 8, ti < 2, tj < 2
 __attribute__((max_global_work_dim(0)))
 __kernel void A_load(__global const float *restrict A) {
+    #pragma loop_coalesce 3
     for (int k = 0; k < 8; k++) {
         for (int ti = 0; ti < 2; ti++) {
             for (int tj = 0; tj < 2; tj++) {
@@ -70,6 +74,7 @@ __kernel void A_load(__global const float *restrict A) {
 //   time:  k < 8, ti < 2, tj < 2
 __attribute__((max_global_work_dim(0)))
 __kernel void B_load(__global const float *restrict B) {
+    #pragma loop_coalesce 3
     for (int k = 0; k < 8; k++) {
         for (int ti = 0; ti < 2; ti++) {
             for (int tj = 0; tj < 2; tj++) {
@@ -92,6 +97,7 @@ __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void C(void) {
     float accumulator[2][3][4];  // rotates every 4 firings; the last is the oldest
+    #pragma loop_coalesce 3
     for (int k = 0; k < 8; k++) {
         for (int ti = 0; ti < 2; ti++) {
             for (int tj = 0; tj < 2; tj++) {
@@ -132,6 +138,7 @@ __kernel void C(void) {
 //   time:  ti < 2, tj < 2
 __attribute__((max_global_work_dim(0)))
 __kernel void C_store(__global float *restrict C) {
+    #pragma loop_coalesce 2
     for (int ti = 0; ti < 2; ti++) {
         for (int tj = 0; tj < 2; tj++) {
             C_out_t C_out_token = read_channel_intel(C_out);

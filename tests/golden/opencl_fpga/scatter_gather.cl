@@ -18,14 +18,18 @@
 #pragma OPENCL EXTENSION cl_intel_channels : enable
 #pragma OPENCL FP_CONTRACT OFF
 
-channel int x_in __attribute__((depth(1)));  // x_load -> scatter
-channel int mine[4] __attribute__((depth(2)));  // scatter -> gather: elements are used at different times
-channel int y_out __attribute__((depth(1)));  // gather -> y_store
+// x_load -> scatter
+channel int x_in __attribute__((depth(1)));
+// scatter -> gather: elements are used at different times
+channel int mine[4] __attribute__((depth(2)));
+// gather -> y_store
+channel int y_out __attribute__((depth(1)));
 
 // x_load loads from memory.
 //   time:  r < 2, n < 8
 __attribute__((max_global_work_dim(0)))
 __kernel void x_load(__global const int *restrict x) {
+    #pragma loop_coalesce 2
     for (int r = 0; r < 2; r++) {
         for (int n = 0; n < 8; n++) {
             int value = x[r * 8 + n];
@@ -90,6 +94,7 @@ __kernel void gather(void) {
 //   time:  r < 2, b < 2, n < 4
 __attribute__((max_global_work_dim(0)))
 __kernel void y_store(__global int *restrict y) {
+    #pragma loop_coalesce 3
     for (int r = 0; r < 2; r++) {
         for (int b = 0; b < 2; b++) {
             for (int n = 0; n < 4; n++) {

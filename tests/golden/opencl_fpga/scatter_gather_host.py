@@ -12,6 +12,7 @@ OpenCL must be able to find:
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import numpy as np
 
 # Every kernel of the emulator needs a thread of its own; read when OpenCL is loaded.
 os.environ.setdefault("CL_CONFIG_CPU_TBB_NUM_WORKERS", "6")
-# Channels as deep as on hardware, no deeper.
+# Channels as deep as the source says, no deeper.
 os.environ.setdefault("CL_CONFIG_CHANNEL_DEPTH_EMULATION_MODE", "strict")
 
 import pyopencl as cl  # noqa: E402
@@ -32,18 +33,34 @@ TENSORS = {
 # name: dtype
 SCALARS = {
 }
+# Channels between kernels, with the size of a token.
+TOKEN_BYTES = {
+    "x_in": 4,
+    "mine": 4,
+    "y_out": 4,
+}
+EMULATED_CHANNEL_BYTES = 1 << 18
 # Kernels that the host starts, with their arguments; all others run by themselves.
 KERNELS = {
-    "x_load": ['x'],
-    "y_store": ['y'],
+    "x_load": ["x"],
+    "y_store": ["y"],
 }
 
 
-def build(context, device, aocx):
-    """The program: a bitstream for a board, or the source for the emulator."""
+def build(context, device, aocx, exact_depths):
+    """The program: a bitstream for a board, or the source for the emulator.
+
+    Values do not depend on how deep channels are, as long as nothing deadlocks, and the emulator
+    is slow where channels are full or empty: it gets deeper ones unless they are to be exact.
+    """
     if aocx is not None:
         return cl.Program(context, [device], [Path(aocx).read_bytes()]).build()
     source = Path(__file__).with_name("scatter_gather.cl").read_text()
+    if not exact_depths:
+        for name, size in TOKEN_BYTES.items():
+            depth = max(1, EMULATED_CHANNEL_BYTES // size)
+            declared = rf"( {name}(?:\[\d+\])* __attribute__\(\(depth\()(\d+)"
+            source = re.sub(declared, lambda d, n=depth: f"{d[1]}{max(int(d[2]), n)}", source)
     try:
         return cl.Program(context, source).build(cache_dir=False)
     except cl.RuntimeError as error:
@@ -59,11 +76,11 @@ def find_device(aocx):
     sys.exit(f"no OpenCL platform is called '{wanted} ...'")
 
 
-def run(values, aocx=None):
+def run(values, aocx=None, exact_depths=False):
     """Run the design once: arrays and scalars by name in, output arrays by name out."""
     device = find_device(aocx)
     context = cl.Context([device])
-    program = build(context, device, aocx)
+    program = build(context, device, aocx, exact_depths)
     copies = cl.CommandQueue(context)
     arguments = {name: np.dtype(dtype).type(values[name]) for name, dtype in SCALARS.items()}
     for name, (dtype, shape, role) in TENSORS.items():
@@ -105,6 +122,9 @@ def main():
     parser.add_argument("--inputs", help="all inputs in one .npz file")
     parser.add_argument("--outputs", help="where to write all outputs, as one .npz file")
     parser.add_argument("--aocx", help="a bitstream; without it, the emulator runs the source")
+    parser.add_argument(
+        "--exact-depths", action="store_true", help="emulate channels as deep as on hardware"
+    )
     options = parser.parse_args()
     values = dict(np.load(options.inputs)) if options.inputs else {}
     paths = dict(item.split("=", 1) for item in options.files)
@@ -113,7 +133,7 @@ def main():
     missing = [name for name in wanted if name not in values]
     if missing:
         sys.exit(f"not given: {', '.join(missing)}")
-    outputs = run(values, options.aocx)
+    outputs = run(values, options.aocx, options.exact_depths)
     for name, array in outputs.items():
         if name in paths:
             np.save(paths[name], array)

@@ -18,13 +18,16 @@ typedef struct {
     int s[4];
 } out_t;
 
-channel int feed[4] __attribute__((depth(3)));  // feeder -> array: up to 3 tokens wait until array can take its next iteration
-channel out_t out __attribute__((depth(1)));  // array -> y_store, 4 elements together
+// feeder -> array: up to 3 tokens wait until array can take its next iteration
+channel int feed[4] __attribute__((depth(3)));
+// array -> y_store, 4 elements together
+channel out_t out __attribute__((depth(1)));
 
 // feeder loads from memory.
 //   time:  r < 2, p < 4, b < 3
 __attribute__((max_global_work_dim(0)))
 __kernel void feeder(__global const int *restrict x) {
+    #pragma loop_coalesce 3
     for (int r = 0; r < 2; r++) {
         for (int p = 0; p < 4; p++) {
             for (int b = 0; b < 3; b++) {
@@ -62,6 +65,7 @@ __kernel void array(void) {
 //   time:  r < 2, b < 3
 __attribute__((max_global_work_dim(0)))
 __kernel void y_store(__global int *restrict y) {
+    #pragma loop_coalesce 2
     for (int r = 0; r < 2; r++) {
         for (int b = 0; b < 3; b++) {
             out_t out_token = read_channel_intel(out);

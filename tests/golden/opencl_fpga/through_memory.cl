@@ -16,14 +16,18 @@
 #pragma OPENCL EXTENSION cl_intel_channels : enable
 #pragma OPENCL FP_CONTRACT OFF
 
-channel int x_in __attribute__((depth(1)));  // x_load -> write
-channel uchar written __attribute__((depth(1)));  // write -> read
-channel int back __attribute__((depth(1)));  // read -> y_store
+// x_load -> write
+channel int x_in __attribute__((depth(1)));
+// write -> read
+channel uchar written __attribute__((depth(1)));
+// read -> y_store
+channel int back __attribute__((depth(1)));
 
 // x_load loads from memory.
 //   time:  i < 3, j < 4
 __attribute__((max_global_work_dim(0)))
 __kernel void x_load(__global const int *restrict x) {
+    #pragma loop_coalesce 2
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 4; j++) {
             int value = x[i * 4 + j];
@@ -36,6 +40,7 @@ __kernel void x_load(__global const int *restrict x) {
 //   time:  i < 3, j < 4
 __attribute__((max_global_work_dim(0)))
 __kernel void write(__global volatile int *kept) {
+    #pragma loop_coalesce 2
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 4; j++) {
             int value = read_channel_intel(x_in);
@@ -52,6 +57,7 @@ __kernel void write(__global volatile int *kept) {
 //   time:  j < 4, i < 3
 __attribute__((max_global_work_dim(0)))
 __kernel void read(__global volatile int *kept) {
+    #pragma loop_coalesce 2
     for (int j = 0; j < 4; j++) {
         for (int i = 0; i < 3; i++) {
             if (i == 0 && j == 0) {
@@ -68,6 +74,7 @@ __kernel void read(__global volatile int *kept) {
 //   time:  j < 4, i < 3
 __attribute__((max_global_work_dim(0)))
 __kernel void y_store(__global int *restrict y) {
+    #pragma loop_coalesce 2
     for (int j = 0; j < 4; j++) {
         for (int i = 0; i < 3; i++) {
             int value = read_channel_intel(back);
