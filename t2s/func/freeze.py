@@ -102,7 +102,7 @@ def _check_constants(everything: Mapping[str, Symbol], constants: Mapping[str, o
         integer = isinstance(value, int) and not isinstance(value, bool)
         if not type.is_integer or not integer or not low <= cast(int, value) <= high:
             raise UserError(
-                f"the value of the Param {name} cannot be fixed when the design is lowered",
+                f"the Param {name} cannot have this value when the design is lowered",
                 location=user_location(),
                 expected=f"{low} to {high}" if type.is_integer else "a Param of integer type",
                 given=f"{name}={value!r}" if type.is_integer else f"{name} of type {type}",

@@ -106,9 +106,12 @@ class Region(Term):
     parent: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Graph(Term):
-    """A whole design.  Immutable; look things up with ``node``, ``channel`` and ``tensor``."""
+    """A whole design.  Immutable; look things up with ``node``, ``channel`` and ``tensor``.
+
+    ``t2s.graph.printer`` prints it, ``t2s.graph.serialize`` writes and reads it as JSON.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -117,6 +120,9 @@ class Graph(Term):
     parameters: tuple[ScalarParameter, ...] = ()
     regions: tuple[Region, ...] = ()
     location: SourceLocation | None = None
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.nodes)} nodes, {len(self.channels)} channels>"
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:

@@ -13,8 +13,6 @@ from t2s.core.expr import (
     Select,
     apply,
     conjunction,
-    const,
-    simplify,
 )
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
@@ -40,7 +38,7 @@ from t2s.spatial.body_builder import (
     with_operands,
 )
 from t2s.spatial.body_reduction import reduce_step
-from t2s.spatial.ir import Kernel, Operand
+from t2s.spatial.ir import Kernel, Operand, shifted
 
 
 def build_body(
@@ -90,6 +88,7 @@ def _receive(builder: Builder, operand: Operand) -> None:
             element,
             loop,
             frozenset([*absent, *(other.name for other in outer)]),
+            operand.hop_capacities[position],
         )
         neighbour = receive_from(
             builder, f"{operand.name}_passed", hop.name, element, conjunction(reached, inside)
@@ -113,8 +112,7 @@ def _load(builder: Builder) -> None:
     condition = placed(builder, kernel.condition)
     origin = builder.origins.get(read.source, (0,) * len(read.indices))
     indices = tuple(
-        simplify(apply(Op.SUBTRACT, builder.place(index), const(low)))
-        for index, low in zip(read.indices, origin, strict=True)
+        shifted(builder.place(index), -low) for index, low in zip(read.indices, origin, strict=True)
     )
     target = builder.locals.fresh(f"{read.source}_element")
     builder.statements.append(

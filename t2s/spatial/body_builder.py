@@ -147,7 +147,7 @@ def hop_channel(
     element: Type,
     loop: Loop,
     fixed: frozenset[str],
-    capacity: int = 2,
+    capacity: int,
 ) -> Channel:
     """A channel from each PE to its neighbour along ``loop`` (if it is unrolled).
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from t2s.core.location import SourceLocation
 
+DEFAULT_CAPACITY = 2  # tokens: enough for one every cycle over a channel of latency 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
@@ -110,10 +112,14 @@ class IsolateConsumer(Directive):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forward(Directive):
-    """``operand`` enters at the boundary PEs of ``loop`` and is passed on from PE to PE."""
+    """``operand`` enters at the boundary PEs of ``loop`` and is passed on from PE to PE.
+
+    ``capacity`` is the depth of the channels between the PEs.
+    """
 
     operand: str
     loop: str
+    capacity: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,17 @@ from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive
 
 
+def shifted(expr: Expr, by: int) -> Expr:
+    """``expr + by``, with the constants at its end combined."""
+    match expr:
+        case Apply(operator=Op.ADD, operands=(part, Const(value=int() as number))):
+            return shifted(part, by + number)
+        case Apply(operator=Op.SUBTRACT, operands=(part, Const(value=int() as number))):
+            return shifted(part, by - number)
+    operator = Op.SUBTRACT if by < 0 else Op.ADD
+    return simplify(apply(operator, expr, const(abs(by))))
+
+
 class LoopKind(Enum):
     """How a loop executes."""
 
@@ -63,12 +74,9 @@ class Loop(Term):
     @property
     def last(self) -> Expr:
         """The last value of the index."""
-        match self.extent:
-            case Apply(operator=Op.ADD, operands=(part, Const(value=int() as number))):
-                steps = apply(Op.ADD, part, const(number - 1))
-            case _:
-                steps = apply(Op.SUBTRACT, self.extent, const(1))
-        return simplify(apply(Op.ADD, self.minimum, simplify(steps)))
+        if isinstance(self.minimum, Const):
+            return shifted(self.extent, int(self.minimum.value) - 1)
+        return simplify(apply(Op.ADD, self.minimum, shifted(self.extent, -1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +92,8 @@ class Operand(Term):
     condition: static path condition over the domain's variables (``None``: always).
     at_start: needed only at the first step of the reduction (part of the initial value), so the
         producer has no reduction loops.
-    forwards: unrolled loops along which PEs pass the value on, outermost hop first.
+    forwards: unrolled loops along which PEs pass the value on, outermost hop first, and in
+        ``hop_capacities`` the depth of the channels along each.
     """
 
     name: str
@@ -95,6 +104,7 @@ class Operand(Term):
     condition: Expr | None
     at_start: bool
     forwards: tuple[str, ...] = ()
+    hop_capacities: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

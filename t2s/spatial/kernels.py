@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from t2s.core.errors import UnsupportedError
-from t2s.core.expr import Expr, Index, Local, Read, apply, const, reads, simplify, substitute
+from t2s.core.expr import Expr, Index, Local, Read, apply, const, reads, substitute
 from t2s.core.isl import Interval, LoopDomain
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Function, TemporalProgram
 from t2s.graph.nodes import Role
-from t2s.spatial.ir import Kernel, Loop, LoopKind, StoreTarget
+from t2s.spatial.ir import Kernel, Loop, LoopKind, StoreTarget, shifted
 from t2s.spatial.reduction_form import PREVIOUS, mentions_previous
 
 
@@ -33,10 +33,9 @@ def initial_kernel(program: TemporalProgram, function: Function, reassociate: bo
         )
         for dimension in definition.domain
     )
-    origin = [const(minimum) for minimum, _ in function.bounds]
     indices = tuple(
-        simplify(apply(Op.SUBTRACT, part, low))
-        for part, low in zip(definition.target, origin, strict=True)
+        shifted(part, -low)
+        for part, (low, _) in zip(definition.target, function.bounds, strict=True)
     )
     return Kernel(
         name=function.name,

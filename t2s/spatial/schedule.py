@@ -15,6 +15,7 @@ from t2s.core.types import Type
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
 from t2s.spatial.directives import (
+    DEFAULT_CAPACITY,
     Depth,
     Directive,
     Forward,
@@ -160,11 +161,14 @@ class ScheduledFunc(TemporalFunc[Directive]):
         """Move the saving of the results into a chain; the last one is nearest to memory."""
         return self._isolate_consumers("isolate_consumer_chain", consumers)
 
-    def forward(self, operand: ImageParam | ScheduledFunc, loop: Loop) -> Self:
+    def forward(
+        self, operand: ImageParam | ScheduledFunc, loop: Loop, *, depth: int = DEFAULT_CAPACITY
+    ) -> Self:
         """Send ``operand`` to the boundary PEs of ``loop`` only; PEs pass it on along ``loop``.
 
         ``operand`` is the producer Func that feeds this one, or an input.  It must not depend on
-        ``loop``, and ``loop`` has to be unrolled.
+        ``loop``, and ``loop`` has to be unrolled.  ``depth`` is the capacity, in tokens, of the
+        channel from each PE to the next.
         """
         source = self._operand("forward", operand)
         names = self._loops("forward", loop)
@@ -181,6 +185,7 @@ class ScheduledFunc(TemporalFunc[Directive]):
             Forward(
                 operand=source,
                 loop=name,
+                capacity=self._positive("forward", "depth", depth),
                 location=user_location(),
                 text=f"forward({source}, {name})",
             )

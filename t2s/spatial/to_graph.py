@@ -7,9 +7,11 @@ a reduction, boundary of the array) becomes the condition of a statement.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, apply, simplify
+from t2s.core.expr import Expr, Index, apply, index_names, simplify
+from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.func.ir import TemporalProgram
@@ -29,11 +31,10 @@ from t2s.graph.verify import verify_graph
 from t2s.spatial.barrier import add_barriers
 from t2s.spatial.body import build_body
 from t2s.spatial.body_builder import Links, lanes_of
+from t2s.spatial.directives import DEFAULT_CAPACITY
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.streams import axes, check_streams
 from t2s.spatial.passes.vectorize import check_complete
-
-DEFAULT_CAPACITY = 2  # a token every cycle over a latency of 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,19 +164,36 @@ def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
     """
     if link.producer.capacity is not None:
         return link.producer.capacity
-    needed = DEFAULT_CAPACITY
-    served = {str(loop.definition) for loop in dimensions}
-    for kernel in (link.producer, link.consumer):
-        serial = kernel.kind(LoopKind.SERIAL)
-        for position, loop in enumerate(serial):
-            if str(loop.definition) not in served:
-                continue
-            burst = 1
-            for inner in serial[position + 1 :]:
-                if str(inner.definition) not in served and inner.constant is not None:
-                    burst *= inner.constant[1]
-            needed = max(needed, burst + 1 if burst > 1 else 1)
-    return needed
+    drained = link.operand.access is None
+    sent = _burst(link.producer, dimensions, once=drained)
+    taken = _burst(link.consumer, dimensions, once=link.operand.at_start)
+    burst = max(sent, taken)
+    return max(DEFAULT_CAPACITY, burst + 1 if burst > 1 else 1)
+
+
+def _burst(kernel: Kernel, dimensions: tuple[Loop, ...], *, once: bool) -> int:
+    """Most tokens for one element until a kernel, serving all in turn, has come round to it again.
+
+    The loops that choose the element are those its position depends on.  Inside of the outermost
+    of them, every other loop repeats the element.  ``once``: reductions make one token only.
+    """
+    chosen = frozenset[str]().union(*(index_names(_position(kernel, d)) for d in dimensions))
+    serial = kernel.kind(LoopKind.SERIAL)
+    outermost = next((at for at, loop in enumerate(serial) if loop.name in chosen), len(serial))
+    repeating = [
+        loop
+        for loop in serial[outermost + 1 :]
+        if loop.name not in chosen and not (once and loop.reduction)
+    ]
+    return prod(_longest(kernel, loop) for loop in repeating)
+
+
+def _longest(kernel: Kernel, loop: Loop) -> int:
+    """The largest extent that a loop has."""
+    if loop.constant is not None:
+        return loop.constant[1]
+    found = LoopDomain([other.interval for other in kernel.loops]).range_of(loop.extent)
+    return found[1] if found is not None else 1
 
 
 def _region(kernel: Kernel) -> str | None:

@@ -61,7 +61,7 @@ def test_scalar_lanes_and_strength() -> None:
 @pytest.mark.parametrize(
     ("make", "bits", "text"),
     [
-        (Int, 7, "a int type has 8, 16, 32, 64 bits, not 7"),
+        (Int, 7, "an int type has 8, 16, 32, 64 bits, not 7"),
         (UInt, 128, "a uint type has 8, 16, 32, 64 bits, not 128"),
         (Float, 8, "a float type has 16, 32, 64 bits, not 8"),
         (BFloat, 32, "a bfloat type has 16 bits, not 32"),

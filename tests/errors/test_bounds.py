@@ -131,10 +131,10 @@ def test_unknown_constant() -> None:
     f[i] = A[i]
     f.bound(i, 0, size)
     with refused("""
-            the program has no Param N
+            the program has no Param M
               --> t2s.lower(f, N=4, M=5)
-              expected: no values
-              given:    N=4
+              expected: one of N
+              given:    M=5
             """):
         t2s.lower(f, N=4, M=5)
 
@@ -144,10 +144,12 @@ def test_constant_that_is_no_integer() -> None:
     f[i] = A[i]
     f.bound(i, 0, size)
     with refused("""
-            the program has no Param N
+            the Param N cannot have this value when the design is lowered
               --> t2s.lower(f, N=4.5)  # type: ignore[arg-type]
-              expected: no values
+              expected: -2147483648 to 2147483647
               given:    N=4.5
+              note:     Param N was made here
+              --> f, size = Func("f"), Param(Int(32), name="N")
             """):
         t2s.lower(f, N=4.5)  # type: ignore[arg-type]
 
@@ -313,3 +315,18 @@ def test_reduction_that_is_empty_for_some_element_in_hardware() -> None:
         UnsupportedError,
     ):
         t2s.lower(f)
+
+
+def test_constant_for_a_param_of_floats() -> None:
+    f, scale = Func("f"), Param(Float(32), name="scale")
+    f[i] = t2s.cast(Float(32), A[i]) * scale
+    f.bound(i, 0, 4)
+    with refused("""
+            the Param scale cannot have this value when the design is lowered
+              --> t2s.lower(f, scale=2)
+              expected: a Param of integer type
+              given:    scale of type float32
+              note:     Param scale was made here
+              --> f, scale = Func("f"), Param(Float(32), name="scale")
+            """):
+        t2s.lower(f, scale=2)

@@ -109,10 +109,10 @@ def test_cast_of_a_literal_that_does_not_fit() -> None:
 def test_truth_value_of_an_expression() -> None:
     with refused("""
             the truth value of i > 3 is not known while the program is written
-              --> 5 if i > 3 else 7
+              --> _ = 5 if i > 3 else 7
               hint:     use t2s.select(condition, a, b), and & | ~ instead of and, or, not
             """):
-        5 if i > 3 else 7
+        _ = 5 if i > 3 else 7
 
 
 def test_and_of_expressions() -> None:

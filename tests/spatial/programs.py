@@ -125,6 +125,28 @@ def triangular(extents: Extents, type: Type, flag: bool) -> Program:
     return Program(func=t, loops=loops, reads=tuple(reads), isolated=tuple(reads))
 
 
+def trapezoid(extents: Extents, type: Type, flag: bool) -> Program:
+    """A product with a triangular matrix: PEs along j share B, and the trips depend on i."""
+    rows, columns, depth = extents
+    a, b = ImageParam(type, 2, name="A"), ImageParam(type, 2, name="B")
+    i, j = Var("i"), Var("j")
+    k = RDom(i, depth, name="k") if flag else RDom(0, i + depth, name="k")
+    out = Func("R")
+    out[i, j] = 0
+    out[i, j] += a[k, j] * b[i, k]
+    out.bound(i, 0, rows).bound(j, 0, columns)
+    reads = (
+        Access(operand=a, varies=("j", "k"), contiguous="j"),
+        Access(operand=b, varies=("i", "k"), contiguous="k"),
+    )
+    loops = (
+        Nest(variable=k, extent=None, inside=("i",)),
+        _loop(j, columns),
+        _loop(i, rows),
+    )
+    return Program(func=out, loops=loops, reads=reads, isolated=reads)
+
+
 def pointwise(extents: Extents, type: Type, flag: bool) -> Program:
     """No reduction: an inlined Func, guarded with the flag; ``scaled`` can be isolated."""
     rows, columns, _ = extents
@@ -219,6 +241,7 @@ KINDS = (
     gemm,
     convolution,
     triangular,
+    trapezoid,
     pointwise,
     stencil,
     biased,

@@ -49,7 +49,7 @@ class Scheduler:
     loops: list[Place]
     unrolled: list[Place] = field(default_factory=list)
     vector: Place | None = None
-    can_forward: bool = True
+    forwards: list[tuple[Func, Place]] = field(default_factory=list)
 
     def chance(self, parts: int) -> bool:
         """True once in ``parts`` times."""
@@ -96,8 +96,7 @@ class Scheduler:
         pairs = [
             (inner, outer)
             for inner, outer in zip(self.loops, self.loops[1:], strict=False)
-            if self.wild
-            or (inner.reduction is outer.reduction and inner.extent and outer.extent)
+            if self.wild or (inner.reduction is outer.reduction and inner.extent and outer.extent)
         ]
         if not pairs:
             return
@@ -144,6 +143,11 @@ class Scheduler:
         if not inner.reduction:
             func.vstore(func)
 
+    def isolate_all(self) -> None:
+        for access in self.program.isolated:
+            self.isolate(access)
+        self.drain()
+
     def isolate(self, access: Access) -> None:
         func, name = self.program.func, access.operand.name
         chain = [Func(f"{name}_{n}") for n in range(self.draw(st.integers(0, 2)))]
@@ -155,11 +159,16 @@ class Scheduler:
             for p in self.unrolled
             if self.wild or (p.origin is not None and p.origin not in access.varies)
         ]
-        if free and self.can_forward and self.chance(2):
-            for place in self.draw(st.lists(st.sampled_from(free), min_size=1, unique_by=_name)):
-                func.forward(chain[-1], place.variable)
+        if free and self.chance(2):
+            chosen = self.draw(st.lists(st.sampled_from(free), min_size=1, unique_by=_name))
+            self.forwards += [(chain[-1], place) for place in chosen]
             return
         self.unroll_some(chain)
+
+    def forward(self) -> None:
+        """Pass operands between PEs, which have to be there by now."""
+        for producer, place in self.forwards:
+            self.program.func.forward(producer, place.variable)
 
     def unroll_some(self, chain: list[Func]) -> None:
         """Sometimes more space in an isolated Func than in the function itself."""
@@ -238,6 +247,9 @@ def scheduled_programs(draw: Draw, types: tuple[Type, ...] = INTEGERS) -> Schedu
     )
     if program.func.type.is_float and draw(st.booleans()):
         program.func.reassociate()
+    first = scheduler.chance(6)
+    if first:
+        scheduler.isolate_all()
     for number in range(draw(st.integers(0, 2))):
         scheduler.split(number)
     if draw(st.booleans()):
@@ -250,12 +262,11 @@ def scheduled_programs(draw: Draw, types: tuple[Type, ...] = INTEGERS) -> Schedu
         scheduler.unroll()
     if scheduler.chance(2):
         scheduler.vectorise()
-    scheduler.can_forward = early
-    for access in program.isolated:
-        scheduler.isolate(access)
-    scheduler.drain()
+    if not first:
+        scheduler.isolate_all()
     if not early:
         scheduler.unroll()
+    scheduler.forward()
     if program.extra and scheduler.chance(2):
         _unroll_other(draw, program.extra[0])
     return Scheduled(program.func)

@@ -16,9 +16,9 @@ from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
 from t2s.spatial.directives import Forward
-from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.isolate import varies
-from t2s.spatial.passes.lookup import find_loop
+from t2s.spatial.passes.lookup import counterpart, find_loop
 
 
 def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialProgram:
@@ -42,18 +42,25 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
         )
     _check_counts(kernel, operand, directive)
     _check_invariant(kernel, operand, directive)
-    hops = replace(operand, forwards=(*operand.forwards, loop.name))
+    hops = replace(
+        operand,
+        forwards=(*operand.forwards, loop.name),
+        hop_capacities=(*operand.hop_capacities, directive.capacity),
+    )
     operands = tuple(hops if old is operand else old for old in kernel.operands)
     program = program.with_kernel(replace(kernel, operands=operands))
-    return drop_upstream(program, operand.producer, loop.name)
+    return _drop_upstream(program, kernel, operand.producer, loop, directive)
 
 
-def drop_upstream(program: SpatialProgram, name: str, loop: str) -> SpatialProgram:
-    """Drop a loop from a kernel and from everything that feeds it."""
-    kernel = program.kernel(name)
-    program = program.with_kernel(kernel.without(frozenset({loop})))
-    for operand in kernel.operands:
-        program = drop_upstream(program, operand.producer, loop)
+def _drop_upstream(
+    program: SpatialProgram, kernel: Kernel, name: str, loop: Loop, directive: Forward
+) -> SpatialProgram:
+    """Drop a loop of ``kernel`` from a producer and from everything that feeds that."""
+    producer = program.kernel(name)
+    dropped = counterpart(producer, kernel, loop, directive)
+    program = program.with_kernel(producer.without(frozenset({dropped.name})))
+    for operand in producer.operands:
+        program = _drop_upstream(program, kernel, operand.producer, loop, directive)
     return program
 
 

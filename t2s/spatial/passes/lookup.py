@@ -55,6 +55,29 @@ def constant_bounds(kernel: Kernel, loop: Loop, directive: Directive) -> tuple[i
     return loop.constant
 
 
+def counterpart(partner: Kernel, kernel: Kernel, loop: Loop, directive: Directive) -> Loop:
+    """The loop of ``partner``, which sends to or takes from ``kernel``, that iterates alike.
+
+    Loops are the same if they have the same definition; a ``UserError`` says that there is none.
+    """
+    found = next((other for other in partner.loops if other.definition == loop.definition), None)
+    if found is None:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {partner.name} has no loop like {loop.name}",
+            location=directive.location,
+            expected=f"{partner.name} with the loops of {kernel.name}: {_loop_names(kernel)}",
+            given=f"{partner.name} with {_loop_names(partner)}",
+            notes=((partner.location, f"{partner.name} was isolated here"),),
+            hint=f"split and fuse the loops of {kernel.name} before isolating from it, or those of "
+            f"{partner.name} in the same way",
+        )
+    return found
+
+
+def _loop_names(kernel: Kernel) -> str:
+    return ", ".join(loop.name for loop in kernel.loops)
+
+
 def check_names_free(program: SpatialProgram, name: str, directive: Directive) -> None:
     """New loops and functions must not have the name of an input, a Param or a function."""
     temporal = program.temporal

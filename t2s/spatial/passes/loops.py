@@ -20,7 +20,7 @@ from t2s.core.isl import LoopDomain
 from t2s.core.ops import Op, reorderable
 from t2s.core.printer import show
 from t2s.spatial.directives import Directive, Fuse, Reorder, Split, Tile
-from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
 from t2s.spatial.passes.lookup import check_new_names, constant_bounds, find_serial
 from t2s.spatial.reduction_form import reduction_operator
 
@@ -75,8 +75,8 @@ def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
     check_new_names(kernel, (directive.fused,), (inner.name, outer.name), directive)
     index = Index(name=directive.fused)
     values = {
-        outer.name: _plus(apply(Op.FLOOR_DIVIDE, index, const(inner_extent)), outer_minimum),
-        inner.name: _plus(apply(Op.MODULO, index, const(inner_extent)), inner_minimum),
+        outer.name: shifted(apply(Op.FLOOR_DIVIDE, index, const(inner_extent)), outer_minimum),
+        inner.name: shifted(apply(Op.MODULO, index, const(inner_extent)), inner_minimum),
     }
     fused = Loop(
         name=directive.fused,
@@ -87,8 +87,8 @@ def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
         definition=simplify(
             apply(
                 Op.ADD,
-                apply(Op.MULTIPLY, _plus(outer.definition, -outer_minimum), const(inner_extent)),
-                _plus(inner.definition, -inner_minimum),
+                apply(Op.MULTIPLY, shifted(outer.definition, -outer_minimum), const(inner_extent)),
+                shifted(inner.definition, -inner_minimum),
             )
         ),
         reason=f"{outer.name} and {inner.name} fused by {directive.text}",
@@ -113,7 +113,7 @@ def _split(
             given=str(factor),
             hint="choose a factor that divides, or pad the arrays to a multiple of the tile",
         )
-    offset = _plus(loop.definition, -minimum)
+    offset = shifted(loop.definition, -minimum)
     text = directive.text
 
     def part(new: str, size: int, definition: Expr, what: str) -> Loop:
@@ -135,7 +135,7 @@ def _split(
     position = kernel.loops.index(loop)
     value = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
     loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
-    return _substituted(replace(kernel, loops=loops), {name: _plus(value, minimum)})
+    return _substituted(replace(kernel, loops=loops), {name: shifted(value, minimum)})
 
 
 def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Kernel:
@@ -176,10 +176,6 @@ def _substituted(kernel: Kernel, values: dict[str, Expr]) -> Kernel:
             for loop in kernel.loops
         ),
     )
-
-
-def _plus(expr: Expr, number: int) -> Expr:
-    return simplify(apply(Op.ADD, expr, const(number))) if number else expr
 
 
 def _checked(kernel: Kernel, directive: Directive) -> Kernel:

@@ -27,7 +27,7 @@ from t2s.spatial.directives import Directive, VectorLoad, VectorStore
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.isolate import is_pure_vector, varies
-from t2s.spatial.passes.lookup import constant_bounds
+from t2s.spatial.passes.lookup import constant_bounds, counterpart
 from t2s.spatial.reduction_form import mentions_previous, readable_update, reduction_term
 
 
@@ -132,7 +132,8 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
         program = _widen_upstream(program, kernel, operand, loop, directive)
     if not loop.reduction:
         for follower in _consumers(program, kernel.name):
-            program = program.with_kernel(_with_vector(follower, loop.name, directive))
+            own = counterpart(follower, kernel, loop, directive)
+            program = program.with_kernel(_with_vector(follower, own.name, directive))
     return program
 
 
@@ -150,15 +151,18 @@ def _widen_upstream(
     program: SpatialProgram, kernel: Kernel, operand: Operand, loop: Loop, directive: Directive
 ) -> SpatialProgram:
     """Producers of a varying operand send vectors; those of an invariant one lose the loop."""
+    if operand.at_start and loop.reduction:
+        return program  # it has lost the loop already
     varying = operand.access is not None and varies(kernel, operand.access, loop.name)
     pending = [operand.producer]
     while pending:
         producer = program.kernel(pending.pop())
         pending += [upstream.producer for upstream in producer.operands]
+        own = counterpart(producer, kernel, loop, directive)
         narrowed = (
-            _with_vector(producer, loop.name, directive)
+            _with_vector(producer, own.name, directive)
             if varying
-            else producer.without(frozenset({loop.name}))
+            else producer.without(frozenset({own.name}))
         )
         program = program.with_kernel(narrowed)
     return program

@@ -1,0 +1,1 @@
+"""Capstan parallel patterns in Spatial.  Nothing is here yet: there is no ``BACKEND``."""

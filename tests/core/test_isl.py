@@ -1,0 +1,180 @@
+"""Integer sets: what isl proves about loop nests."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from t2s.core.expr import Expr, Index, Parameter, apply, const
+from t2s.core.isl import Interval, LoopDomain, NotAffine, is_affine, isl_text
+from t2s.core.ops import Op
+from t2s.core.types import BOOL, INT32, Float
+
+i, j, k = Index(name="i"), Index(name="j"), Index(name="k")
+
+
+def plus(left: Expr, right: Expr | int) -> Expr:
+    return apply(Op.ADD, left, const(right) if isinstance(right, int) else right)
+
+
+def times(left: Expr, right: int) -> Expr:
+    return apply(Op.MULTIPLY, left, const(right))
+
+
+def interval(name: str, extent: int | Expr, minimum: int | Expr = 0) -> Interval:
+    return Interval(
+        name=name,
+        minimum=const(minimum) if isinstance(minimum, int) else minimum,
+        extent=const(extent) if isinstance(extent, int) else extent,
+    )
+
+
+def box(*extents: int) -> LoopDomain:
+    return LoopDomain([interval(n, e) for n, e in zip("ijk", extents, strict=False)])
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (plus(times(i, 3), -2), "((i * 3) + -2)"),
+        (apply(Op.NEGATE, i), "(-i)"),
+        (apply(Op.FLOOR_DIVIDE, i, const(4)), "floor((i)/4)"),
+        (apply(Op.MODULO, i, const(4)), "((i) mod 4)"),
+        (apply(Op.LESS, i, j), "(i < j)"),
+        (apply(Op.NOT_EQUAL, i, const(3)), "(i != 3)"),
+        (apply(Op.NOT, apply(Op.EQUAL, i, j)), "(not (i = j))"),
+        (const(True, BOOL), "0 = 0"),
+        (
+            apply(Op.OR, apply(Op.LESS, i, j), apply(Op.GREATER_EQUAL, i, const(2))),
+            "((i < j) or (i >= 2))",
+        ),
+    ],
+)
+def test_text(expr: Expr, text: str) -> None:
+    assert isl_text(expr) == text
+    assert is_affine(expr)
+
+
+def test_names_can_be_replaced() -> None:
+    assert isl_text(plus(i, j), {"i": "x0"}) == "(x0 + j)"
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        apply(Op.MULTIPLY, i, j),
+        apply(Op.FLOOR_DIVIDE, i, j),
+        apply(Op.FLOOR_DIVIDE, i, const(-2)),
+        apply(Op.MODULO, i, const(0)),
+        apply(Op.MINIMUM, i, j),
+        Parameter(name="n", type=INT32),
+        apply(Op.LESS, const(1.5, Float(32)), const(2.5, Float(32))),
+    ],
+)
+def test_not_affine(expr: Expr) -> None:
+    assert not is_affine(expr)
+    with pytest.raises(NotAffine):
+        isl_text(expr)
+
+
+def test_the_offending_part_is_named() -> None:
+    product = apply(Op.MULTIPLY, i, j)
+    with pytest.raises(NotAffine) as caught:
+        isl_text(plus(product, 1))
+    assert caught.value.expr == product
+
+
+def test_iterations_of_a_box() -> None:
+    domain = box(3, 4)
+    assert domain.count() == 12
+    assert not domain.is_empty()
+    assert domain.range_of(plus(times(i, 2), j)) == (0, 7)
+
+
+def test_iterations_of_a_triangle() -> None:
+    domain = LoopDomain([interval("i", 4), interval("j", plus(i, 1))])
+    assert domain.count() == 10
+    assert domain.range_of(apply(Op.SUBTRACT, i, j)) == (0, 3)
+
+
+def test_minimum_other_than_zero() -> None:
+    domain = LoopDomain([interval("i", 4, -2), interval("j", 3, i)])
+    assert domain.range_of(i) == (-2, 1)
+    assert domain.range_of(j) == (-2, 3)
+
+
+def test_conditions_restrict_the_domain() -> None:
+    low = apply(Op.GREATER, i, const(0))
+    domain = LoopDomain([interval("i", 4)], [low])
+    assert domain.range_of(plus(i, -1)) == (0, 2)
+    assert domain.sample() in ({"i": 1}, {"i": 2}, {"i": 3})
+
+
+def test_an_empty_domain() -> None:
+    never = LoopDomain([interval("i", 4)], [apply(Op.GREATER, i, const(9))])
+    assert never.is_empty()
+    assert never.sample() is None
+    assert never.range_of(i) is None
+    assert never.count() == 0
+
+
+def test_a_domain_without_loops_has_one_point() -> None:
+    domain = LoopDomain([])
+    assert domain.count() == 1
+    assert domain.sample() == {}
+
+
+def test_exact_cover_by_a_split() -> None:
+    nest = LoopDomain([interval("i", 4), interval("j", 8)])
+    assert nest.covers_exactly([plus(times(i, 8), j)], LoopDomain([interval("x", 32)])) is None
+
+
+def test_points_that_are_never_computed() -> None:
+    nest = LoopDomain([interval("i", 4), interval("j", 7)])
+    problem = nest.covers_exactly([plus(times(i, 8), j)], LoopDomain([interval("x", 32)]))
+    assert problem is not None
+    assert problem.startswith("never computed: x=")
+    assert int(problem.removeprefix("never computed: x=")) % 8 == 7
+
+
+def test_points_outside_of_the_domain() -> None:
+    nest = LoopDomain([interval("i", 5)])
+    problem = nest.covers_exactly([i], LoopDomain([interval("x", 4)]))
+    assert problem == "outside of the domain: x=4"
+
+
+def test_points_that_are_computed_twice() -> None:
+    nest = LoopDomain([interval("i", 4), interval("j", 2)])
+    problem = nest.covers_exactly([i], LoopDomain([interval("x", 4)]))
+    assert problem == "some point is computed twice"
+
+
+@pytest.mark.parametrize(
+    ("exprs", "name", "varies"),
+    [
+        ([i], "i", True),
+        ([i], "j", False),
+        ([plus(i, j)], "j", True),
+        ([apply(Op.FLOOR_DIVIDE, j, const(4))], "j", False),
+        ([apply(Op.FLOOR_DIVIDE, j, const(3))], "j", True),
+        ([i, apply(Op.MODULO, k, const(5))], "k", True),
+    ],
+)
+def test_varying_along_a_loop(exprs: list[Expr], name: str, varies: bool) -> None:
+    assert box(3, 4, 5).varies_along(exprs, name) is varies
+
+
+def test_a_loop_of_one_iteration_changes_nothing() -> None:
+    assert not LoopDomain([interval("i", 1), interval("j", 3)]).varies_along([i], "i")
+
+
+def test_two_orders_that_agree() -> None:
+    assert box(3, 4).reverses([i, j], [plus(times(i, 4), j)]) is None
+
+
+def test_two_orders_that_differ() -> None:
+    clash = box(3, 4).reverses([i, j], [j, i])
+    assert clash is not None
+    at, points = (clash["i"], clash["j"]), product(range(3), range(4))
+    assert any(at < other and at[::-1] > other[::-1] for other in points)
