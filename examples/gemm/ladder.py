@@ -19,6 +19,7 @@ STEPS = (
     "forward B: from PE to PE along a column",
     "isolate the saving: drainers and unloaders",
     "vload, vstore: 8-wide vectors of B and C",
+    "remove, buffer: B is loaded once for 4 rows",
 )
 
 
@@ -50,6 +51,9 @@ def design(step: int) -> Func:
         C.isolate_consumer_chain(C_drainer, C_unloader)
     if step >= 7:  # the innermost loop jt becomes the lanes
         C.vload(B).vstore(C)
+    if step >= 8:  # B does not depend on it: the feeder keeps the row of B and sends it 4 times
+        B_loader.remove(it)
+        B_feeder.buffer(B_loader, k)
     return C
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.core.types import Kind, Type
+from t2s.core.types import Kind, Type, value_range
 
 Notes = tuple[tuple[SourceLocation | None, str], ...]
 
@@ -25,35 +26,57 @@ class ArraySpec:
     location: SourceLocation | None
 
 
-def check_inputs(specs: Iterable[ArraySpec], given: Mapping[str, Any]) -> dict[str, Any]:
+def check_inputs(
+    specs: Iterable[ArraySpec],
+    given: Mapping[str, Any],
+    *,
+    required: Collection[str] | None = None,
+    computed: Iterable[ArraySpec] = (),
+) -> dict[str, Any]:
     """The inputs as C-contiguous numpy arrays (numpy scalars for scalars), by name.
 
+    Only the names in ``required`` have to be given, or all of them if it is ``None``.
+    ``computed`` is what the program computes itself, for the hint to leave it out.
+
     Raises ``UserError`` for a missing, an unknown or a wrongly shaped or typed input.  Arrays must
-    have exactly the declared dtype; Python numbers are accepted for scalars.
+    have exactly the declared dtype; so must numpy scalars, but Python numbers only have to fit.
     """
     wanted = {spec.name: spec for spec in specs}
     unknown = [name for name in given if name not in wanted]
     if unknown:
-        raise UserError(
-            f"the program has no input {unknown[0]}",
-            location=user_location(),
-            expected=", ".join(wanted) or "no inputs",
-            given=", ".join(given),
-        )
+        raise _unknown(unknown[0], wanted, given, computed)
     result: dict[str, Any] = {}
     for spec in wanted.values():
-        if spec.name not in given:
+        if spec.name in given:
+            check = _checked_array if spec.shape else _checked_scalar
+            result[spec.name] = check(spec, given[spec.name])
+        elif required is None or spec.name in required:
             raise UserError(
-                f"the input {spec.name} is missing",
+                f"the {_kind(spec)} {spec.name} is missing",
                 location=user_location(),
                 expected=f"{spec.name}: {describe(spec)}",
                 given=", ".join(given) or "no inputs",
                 notes=_declared(spec),
                 hint=f'pass it by name: {{"{spec.name}": ...}}',
             )
-        check = _checked_array if spec.shape else _checked_scalar
-        result[spec.name] = check(spec, given[spec.name])
     return result
+
+
+def _unknown(
+    name: str,
+    wanted: Iterable[str],
+    given: Iterable[str],
+    computed: Iterable[ArraySpec],
+) -> UserError:
+    own = next((spec for spec in computed if spec.name == name), None)
+    return UserError(
+        f"the program has no input {name}",
+        location=user_location(),
+        expected=", ".join(wanted) or "no inputs",
+        given=", ".join(given),
+        notes=_declared(own) if own is not None else (),
+        hint=f"the program computes {name}: leave it out" if own is not None else None,
+    )
 
 
 def describe(spec: ArraySpec) -> str:
@@ -64,7 +87,13 @@ def describe(spec: ArraySpec) -> str:
     return f"{article} {spec.type} array of shape {spec.shape}"
 
 
+def _kind(spec: ArraySpec) -> str:
+    return "input" if spec.shape else "parameter"
+
+
 def _declared(spec: ArraySpec) -> Notes:
+    if spec.location is None:
+        return ()
     return ((spec.location, f"{spec.name} is declared here"),)
 
 
@@ -75,15 +104,19 @@ def _dtype_text(type: Type) -> str:
 
 
 def _checked_array(spec: ArraySpec, value: Any) -> Any:
-    array = np.asarray(value)
+    array = _as_array(spec, value)
+    dtype = _dtype_text(spec.type)
     if array.dtype != spec.type.numpy:
+        given, hint = f"{array.dtype} of shape {array.shape}", f"array.astype({dtype})"
+        if not isinstance(value, np.ndarray):
+            given, hint = f"{_class(value)}, in numpy {given}", f"np.asarray(x, {dtype})"
         raise UserError(
             f"the input {spec.name} has the wrong element type",
             location=user_location(),
             notes=_declared(spec),
             expected=describe(spec),
-            given=f"{array.dtype} of shape {array.shape}",
-            hint=f"convert it: array.astype({_dtype_text(spec.type)})",
+            given=given,
+            hint=f"convert it: {hint}",
         )
     if array.shape != spec.shape:
         raise UserError(
@@ -92,33 +125,59 @@ def _checked_array(spec: ArraySpec, value: Any) -> Any:
             notes=_declared(spec),
             expected=describe(spec),
             given=f"shape {array.shape}",
-            hint="arrays are row-major: A[i, k] of the definition is array[i, k]",
+            hint=_shape_hint(spec.shape, array.shape),
         )
     return np.ascontiguousarray(array)
 
 
+def _as_array(spec: ArraySpec, value: Any) -> Any:
+    try:
+        return np.asarray(value)
+    except ValueError as error:  # nested lists of several lengths
+        raise UserError(
+            f"the {_kind(spec)} {spec.name} is no array",
+            location=user_location(),
+            notes=_declared(spec),
+            expected=describe(spec),
+            given=f"{_class(value)}, which numpy refuses: {error}",
+        ) from None
+
+
+def _class(value: Any) -> str:
+    return str(value.__class__.__name__)
+
+
+def _shape_hint(expected: tuple[int, ...], given: tuple[int, ...]) -> str:
+    if given == expected[::-1]:
+        return "arrays are row-major: A[i, k] of the definition is array[i, k]; try array.T"
+    if math.prod(given) == math.prod(expected):
+        return f"array.reshape{expected} has that shape, if the elements are in that order"
+    return "the shape follows from the bounds of the design; pad or cut the array to it"
+
+
 def _checked_scalar(spec: ArraySpec, value: Any) -> Any:
-    array = np.asarray(value)
-    python_number = isinstance(value, int | float | bool) and not isinstance(value, np.generic)
-    fits = array.dtype == spec.type.numpy or (
-        python_number and not (spec.type.is_integer and isinstance(value, float))
-    )
-    if array.shape or not fits:
+    array, dtype = _as_array(spec, value), spec.type.numpy
+    if array.shape == () and array.dtype == dtype and isinstance(value, np.generic | np.ndarray):
+        return array[()]
+    number = isinstance(value, int | float) and not isinstance(value, np.generic)
+    if not number or (isinstance(value, float) and not spec.type.is_float):
         raise UserError(
             f"the parameter {spec.name} has the wrong type",
             location=user_location(),
             notes=_declared(spec),
             expected=describe(spec),
-            given=f"{value!r} of type {value.__class__.__name__}",
+            given=f"{array.dtype} of shape {array.shape}"
+            if isinstance(value, np.ndarray)
+            else f"{value!r} of type {_class(value)}",
+            hint=f"convert it: {_dtype_text(spec.type)}(...)",
         )
-    if spec.type.is_integer:
-        limits = np.iinfo(spec.type.numpy)
-        if not limits.min <= int(value) <= limits.max:
-            raise UserError(
-                f"the parameter {spec.name} does not fit into {spec.type}",
-                location=user_location(),
-                notes=_declared(spec),
-                expected=f"{limits.min} to {limits.max}",
-                given=str(value),
-            )
-    return spec.type.numpy.type(value)
+    low, high = value_range(spec.type)
+    if abs(value) != math.inf and (value < low or value > high):
+        raise UserError(
+            f"the parameter {spec.name} does not fit into {spec.type}",
+            location=user_location(),
+            notes=_declared(spec),
+            expected=f"{low} to {high}",
+            given=str(value),
+        )
+    return np.asarray(float(value) if spec.type.is_float else value, dtype)[()]

@@ -161,19 +161,28 @@ class LoopDomain:
             int(image.dim_max_val(0).to_python()),
         )
 
-    def covers_exactly(self, exprs: Sequence[Expr], target: LoopDomain) -> str | None:
+    def covers_exactly(
+        self,
+        exprs: Sequence[Expr],
+        target: LoopDomain,
+        target_exprs: Sequence[Expr] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> str | None:
         """Prove that ``exprs`` map this domain one-to-one onto ``target``.
 
-        Returns ``None`` if proved, else a sentence with a sample point.
+        With ``target_exprs`` what has to be covered is their image of ``target``, whose dimensions
+        ``names`` names.  Returns ``None`` if proved, else a sentence with a sample point.
         """
         image_map = self._image(exprs)
         image = image_map.range()
-        missing = target._set.subtract(image)
+        wanted = target._set if target_exprs is None else target._image(target_exprs).range()
+        labels = names or [interval.name for interval in target.intervals]
+        missing = wanted.subtract(image)
         if not missing.is_empty():
-            return f"never computed: {target._describe(missing)}"
-        extra = image.subtract(target._set)
+            return f"never computed: {_describe(missing, labels)}"
+        extra = image.subtract(wanted)
         if not extra.is_empty():
-            return f"outside of the domain: {target._describe(extra)}"
+            return f"outside of the domain: {_describe(extra, labels)}"
         if not image_map.is_injective():
             return "some point is computed twice"
         return None
@@ -214,11 +223,13 @@ class LoopDomain:
         outputs = ", ".join(isl_text(expr, self._rename) for expr in exprs)
         return _islpy().Map(f"{{ [{self._dims}] -> [{outputs}] : {self._where} }}")
 
-    def _describe(self, points: Any) -> str:
-        dim = _islpy().dim_type.set
-        point = points.sample_point()
-        coordinates = (
-            f"{interval.name}={int(point.get_coordinate_val(dim, position).to_python())}"
-            for position, interval in enumerate(self.intervals)
-        )
-        return ", ".join(coordinates)
+
+def _describe(points: Any, names: Sequence[str]) -> str:
+    """Some point of a set, as ``i=3, j=0``."""
+    dim = _islpy().dim_type.set
+    point = points.sample_point()
+    coordinates = (
+        f"{name}={int(point.get_coordinate_val(dim, position).to_python())}"
+        for position, name in enumerate(names)
+    )
+    return ", ".join(coordinates)

@@ -23,9 +23,9 @@ from t2s.core.walk import walk
 from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.graph import Channel, Graph
+from t2s.graph.inputs import check_graph_inputs, check_parameters
 from t2s.graph.nodes import PEArray, Register
 from t2s.graph.verify import verify_graph
-from t2s.simulator.checks import checked_inputs, checked_parameters
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.flatten import Control, flatten
 
@@ -210,13 +210,12 @@ def build_program(
     """
     target = find_device(device)
     verify_graph(graph)
-    required = (
-        _control_parameters(graph)
-        if inputs is None
-        else frozenset(parameter.name for parameter in graph.parameters)
-    )
-    scalars = checked_parameters(graph, parameters or {}, required=required)
-    arrays = None if inputs is None else checked_inputs(graph, inputs)
+    arrays: dict[str, Array] | None = None
+    if inputs is None:
+        required = _control_parameters(graph)
+        scalars = check_parameters(graph, parameters or {}, required=required)
+    else:
+        arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
     nodes: list[NodeTiming] = []
     for node in graph.nodes:
         first = nodes[-1].instances.stop if nodes else 0

@@ -23,6 +23,7 @@ from t2s.graph.body import (
 )
 from t2s.graph.graph import Channel
 from t2s.graph.nodes import Role
+from t2s.spatial.body_buffer import BufferPlan, buffered_body
 from t2s.spatial.body_builder import (
     Body,
     Builder,
@@ -42,13 +43,24 @@ from t2s.spatial.ir import Kernel, Operand, shifted
 
 
 def build_body(
-    kernel: Kernel, links: Links, names: NameSupply, origins: Mapping[str, tuple[int, ...]]
+    kernel: Kernel,
+    links: Links,
+    names: NameSupply,
+    origins: Mapping[str, tuple[int, ...]],
+    plan: BufferPlan | None,
 ) -> Body:
-    """The body of a kernel; ``origins`` are the minima of the Funcs that are kept in memory."""
+    """The body of a kernel.
+
+    ``origins`` are the minima of the Funcs that are kept in memory; ``plan`` is given for a feeder
+    with a buffer.
+    """
     builder = Builder(kernel, links, names, origins)
-    for operand in kernel.operands:
-        _receive(builder, operand)
-    if kernel.role is Role.LOAD:
+    if plan is None:
+        for operand in kernel.operands:
+            _receive(builder, operand)
+    if plan is not None:
+        buffered_body(builder, plan)
+    elif kernel.role is Role.LOAD:
         _load(builder)
     elif kernel.role is Role.STORE:
         _store(builder)

@@ -123,6 +123,22 @@ class Forward(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remove(Directive):
+    """A producer drops loops along which it would send the same values again."""
+
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer(Directive):
+    """A feeder keeps what ``operand`` sends during one iteration of ``loop`` on chip."""
+
+    operand: str
+    loop: str
+    double: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VectorLoad(Directive):
     """The innermost loop becomes the lanes of vectors; ``operands`` are loaded as vectors."""
 

@@ -21,7 +21,7 @@ from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
-from t2s.spatial.directives import Directive
+from t2s.spatial.directives import Buffer, Directive
 
 
 def shifted(expr: Expr, by: int) -> Expr:
@@ -94,6 +94,8 @@ class Operand(Term):
         producer has no reduction loops.
     forwards: unrolled loops along which PEs pass the value on, outermost hop first, and in
         ``hop_capacities`` the depth of the channels along each.
+    removed, removed_by: loops that the producer does not have any more, and why.
+    buffer: the buffer that restores the stream, if there is one.
     """
 
     name: str
@@ -105,6 +107,9 @@ class Operand(Term):
     at_start: bool
     forwards: tuple[str, ...] = ()
     hop_capacities: tuple[int, ...] = ()
+    removed: tuple[str, ...] = ()
+    removed_by: Directive | None = None
+    buffer: Buffer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from t2s.core.errors import InternalError, UserError
 from t2s.core.passes import Pass, run_pipeline
 from t2s.func.ir import TemporalProgram
 from t2s.spatial.directives import (
+    Buffer,
     Depth,
     Directive,
     Forward,
@@ -21,6 +22,7 @@ from t2s.spatial.directives import (
     IsolateConsumer,
     IsolateProducer,
     Reassociate,
+    Remove,
     Reorder,
     Split,
     Tile,
@@ -30,11 +32,13 @@ from t2s.spatial.directives import (
 )
 from t2s.spatial.ir import SpatialProgram
 from t2s.spatial.kernels import initial_kernel
+from t2s.spatial.passes.buffer import buffer
 from t2s.spatial.passes.forward import forward
 from t2s.spatial.passes.isolate import isolate_consumer, isolate_producer
 from t2s.spatial.passes.lookup import check_names_free
 from t2s.spatial.passes.loops import fuse, reorder, split, tile
 from t2s.spatial.passes.memory import place_memory_units
+from t2s.spatial.passes.remove import remove
 from t2s.spatial.passes.unroll import unroll
 from t2s.spatial.passes.vectorize import vload, vstore
 from t2s.spatial.schedule import ScheduledFunc
@@ -109,6 +113,10 @@ def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialP
             return isolate_consumer(program, name, directive)
         case Forward():
             return forward(program, name, directive)
+        case Remove():
+            return remove(program, name, directive)
+        case Buffer():
+            return buffer(program, name, directive)
         case VectorLoad():
             return vload(program, name, directive)
         case VectorStore():

@@ -75,6 +75,9 @@ def _receive(kernel: Kernel, operand: Operand) -> str:
     text = f"{operand.name} = receive from {operand.producer}"
     if operand.forwards:
         text += ", passed on along " + ", then ".join(operand.forwards)
+    if operand.buffer is not None:
+        kind = "double" if operand.buffer.double else "single"
+        text += f", into a {kind} buffer once for each {operand.buffer.loop}"
     if operand.at_start:
         text += ", at the start of the reduction"
     if operand.condition is not None:

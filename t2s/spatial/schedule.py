@@ -16,6 +16,7 @@ from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
 from t2s.spatial.directives import (
     DEFAULT_CAPACITY,
+    Buffer,
     Depth,
     Directive,
     Forward,
@@ -23,6 +24,7 @@ from t2s.spatial.directives import (
     IsolateConsumer,
     IsolateProducer,
     Reassociate,
+    Remove,
     Reorder,
     Split,
     Tile,
@@ -188,6 +190,38 @@ class ScheduledFunc(TemporalFunc[Directive]):
                 capacity=self._positive("forward", "depth", depth),
                 location=user_location(),
                 text=f"forward({source}, {name})",
+            )
+        )
+
+    def remove(self, *loops: Loop | Sequence[Loop]) -> Self:
+        """Drop loops along which this producer would send the same values again.
+
+        The function that it feeds has to keep them in a ``buffer``.
+        """
+        names = self._loops("remove", *loops)
+        self._distinct("remove", names)
+        return self._add(
+            Remove(loops=names, location=user_location(), text=f"remove({', '.join(names)})")
+        )
+
+    def buffer(
+        self, operand: ImageParam | ScheduledFunc, loop: Loop, *, double: bool = True
+    ) -> Self:
+        """Keep what ``operand`` sends in one iteration of ``loop`` on chip, and send from there.
+
+        A double buffer fills one half while it sends from the other; a single one does both in
+        turn.
+        """
+        source = self._operand("buffer", operand)
+        names = self._loops("buffer", loop)
+        kind = "" if double else ", double=False"
+        return self._add(
+            Buffer(
+                operand=source,
+                loop=names[0],
+                double=bool(double),
+                location=user_location(),
+                text=f"buffer({source}, {names[0]}{kind})",
             )
         )
 

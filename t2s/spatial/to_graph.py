@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, apply, index_names, simplify
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.expr import Expr, Index, apply, index_names, simplify, substitute
 from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
@@ -30,9 +30,11 @@ from t2s.graph.nodes import PEArray, SpaceDimension
 from t2s.graph.verify import verify_graph
 from t2s.spatial.barrier import add_barriers
 from t2s.spatial.body import build_body
+from t2s.spatial.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.body_builder import Links, lanes_of
 from t2s.spatial.directives import DEFAULT_CAPACITY
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.passes.buffer import check_buffers
 from t2s.spatial.passes.streams import axes, check_streams
 from t2s.spatial.passes.vectorize import check_complete
 
@@ -49,6 +51,7 @@ class _Link:
 
 def lower_to_graph(program: SpatialProgram) -> Graph:
     """Build and verify the graph of a complete spatial program."""
+    check_buffers(program)
     check_streams(program)
     for kernel in program.kernels:
         check_complete(kernel)
@@ -63,7 +66,10 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         for kernel in program.kernels
         for operand in kernel.operands
     ]
-    channels = [_channel(link) for link in links]
+    plans = {kernel.name: _buffer_plan(program, kernel) for kernel in program.kernels}
+    channels = [
+        _channel(link, plans[link.producer.name], plans[link.consumer.name]) for link in links
+    ]
     nodes: list[PEArray] = []
     origins = {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
     for kernel in program.kernels:
@@ -73,17 +79,15 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
             types={k.channel: _type(k) for k in links},
             parameters=tuple(p.name for p in program.temporal.parameters),
         )
-        built = build_body(kernel, ends, names, origins)
+        plan = plans[kernel.name]
+        built = build_body(kernel, ends, names, origins, plan)
         channels += built.channels
         nodes.append(
             PEArray(
                 name=kernel.name,
                 role=kernel.role,
                 space=tuple(_space(loop) for loop in kernel.kind(LoopKind.UNROLLED)),
-                loops=tuple(
-                    GraphLoop(name=loop.name, minimum=loop.minimum, extent=loop.extent)
-                    for loop in kernel.kind(LoopKind.SERIAL)
-                ),
+                loops=_loops(kernel) if plan is None else (plan.loop,),
                 registers=built.registers,
                 body=built.statements,
                 region=_region(kernel),
@@ -105,6 +109,18 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     graph = add_barriers(graph, names)
     verify_graph(graph)
     return graph
+
+
+def _buffer_plan(program: SpatialProgram, kernel: Kernel) -> BufferPlan | None:
+    buffered = next((o for o in kernel.operands if o.buffer is not None), None)
+    return None if buffered is None else plan_buffer(program.kernel(buffered.producer), kernel)
+
+
+def _loops(kernel: Kernel) -> tuple[GraphLoop, ...]:
+    return tuple(
+        GraphLoop(name=loop.name, minimum=loop.minimum, extent=loop.extent)
+        for loop in kernel.kind(LoopKind.SERIAL)
+    )
 
 
 def _space(loop: Loop) -> SpaceDimension:
@@ -132,16 +148,28 @@ def _drains_scalars(kernel: Kernel) -> bool:
     return loop is not None and loop.reduction
 
 
-def _channel(link: _Link) -> Channel:
+def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None) -> Channel:
+    """The channel of a link; the plans are those of its ends that have buffers."""
     producer, consumer = link.producer, link.consumer
     dimensions = axes(producer, consumer, link.operand)
+    for loop in dimensions if filling is not None else ():
+        own = consumer.loop(loop.name)
+        if own is not None and own.kind is LoopKind.SERIAL and link.operand.buffer is not None:
+            raise UnsupportedError(
+                f"{link.operand.buffer.text} on {consumer.name}: {producer.name} is unrolled along "
+                f"{loop.name} and {consumer.name} is not",
+                location=link.operand.buffer.location,
+                expected=f"{consumer.name} unrolled along {loop.name} as well",
+                hint=f"write {consumer.name}.unroll({loop.name})",
+            )
+    own_loops = dict(sending.sending) if sending is not None else {}
     return Channel(
         name=link.channel,
         stream=_type(link),
         source=producer.name,
         sink=consumer.name,
         shape=tuple(_constant(loop)[1] for loop in dimensions),
-        source_index=tuple(_position(producer, loop) for loop in dimensions),
+        source_index=tuple(substitute(_position(producer, loop), own_loops) for loop in dimensions),
         sink_index=tuple(_position(consumer, loop) for loop in dimensions),
         capacity=_capacity(link, dimensions),
         location=producer.location,

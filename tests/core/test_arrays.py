@@ -58,6 +58,10 @@ def test_nested_lists_are_arrays_too() -> None:
         (Float(16), np.float16(0.5)),
         (Bool(), True),
         (BFloat(), 1.5),
+        (UInt(64), 2**64 - 1),
+        (Int(8), np.int8(-128)),
+        (Float(16), float("inf")),
+        (Int(32), np.asarray(3, np.int32)),
     ],
 )
 def test_scalars_that_pass(type: Type, value: Any) -> None:
@@ -75,6 +79,8 @@ def test_scalars_that_pass(type: Type, value: Any) -> None:
         (Int(32), [1, 2]),
         (Float(32), np.float64(2)),
         (Float(32), None),
+        (Bool(), 1.0),
+        (Int(32), np.zeros(2, np.int32)),
     ],
 )
 def test_scalars_of_another_type(type: Type, value: Any) -> None:
@@ -83,8 +89,19 @@ def test_scalars_of_another_type(type: Type, value: Any) -> None:
     assert error.expected == describe(spec(type))
 
 
-@pytest.mark.parametrize(("type", "value"), [(Int(8), 128), (UInt(8), -1), (Int(32), 2**31)])
-def test_scalars_that_do_not_fit(type: Type, value: int) -> None:
+@pytest.mark.parametrize(
+    ("type", "value"),
+    [
+        (Int(8), 128),
+        (UInt(8), -1),
+        (Int(32), 2**31),
+        (Int(64), 2**70),
+        (Bool(), 2),
+        (Float(16), 1e6),
+        (Float(64), 10**400),
+    ],
+)
+def test_scalars_that_do_not_fit(type: Type, value: Any) -> None:
     error = refusal(type, value)
     assert error.message == f"the parameter X does not fit into {type}"
     assert error.given == str(value)
@@ -112,3 +129,36 @@ def test_names_have_to_match() -> None:
         check_inputs(specs, {})
     with pytest.raises(UserError, match="the program has no input Y"):
         check_inputs(specs, {"X": np.zeros(2, np.int32), "Y": 1})
+
+
+def test_large_integers_of_floats() -> None:
+    assert float(checked(BFloat(), 2**100)) == 2.0**100
+    assert checked(Float(32), 2**100) == np.float32(2.0**100)
+
+
+def test_only_required_inputs_have_to_be_given() -> None:
+    specs = [spec(Int(32), 2), ArraySpec(name="n", type=Int(32), shape=(), location=None)]
+    assert check_inputs(specs, {"n": 3}, required={"n"}) == {"n": 3}
+    with pytest.raises(UserError, match="the parameter n is missing"):
+        check_inputs(specs, {"X": np.zeros(2, np.int32)}, required={"n"})
+    with pytest.raises(UserError, match="the input X has the wrong shape"):
+        check_inputs(specs, {"X": np.zeros(3, np.int32), "n": 3}, required={"n"})
+
+
+def test_what_the_program_computes_is_not_given() -> None:
+    result = ArraySpec(name="Y", type=Int(32), shape=(2,), location=None)
+    with pytest.raises(UserError, match=r"(?s)has no input Y.*computes Y: leave it out"):
+        check_inputs([], {"Y": np.zeros(2, np.int32)}, computed=[result])
+
+
+def test_ragged_lists() -> None:
+    error = refusal(Int(64), [[1], [2, 3]], 2, 2)
+    assert error.message == "the input X is no array"
+    assert error.given is not None
+    assert error.given.startswith("list, which numpy refuses: ")
+
+
+def test_lists_of_another_type() -> None:
+    error = refusal(Int(32), [1.0, 2.0], 2)
+    assert error.given == "list, in numpy float64 of shape (2,)"
+    assert error.hint == "convert it: np.asarray(x, np.int32)"

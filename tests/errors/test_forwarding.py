@@ -157,3 +157,21 @@ def test_two_loops_at_once() -> None:
               hint:     forward along one loop after the other
             """):
         p.C.forward(loader, (p.i, p.j))  # type: ignore[arg-type]
+
+
+def test_a_producer_that_was_isolated_before_the_loop_was_made() -> None:
+    p, jj, loader = product(), Var("jj"), Func("loader")
+    p.C.isolate_producer(p.A, loader)
+    p.C.split(p.j, p.j, jj, 3).unroll(jj)
+    p.C.forward(loader, jj)
+    with refused("""
+            forward(loader, jj) on C: loader has no loop like jj
+              --> p.C.forward(loader, jj)
+              expected: loader with the loops of C: i, j, jj, k
+              given:    loader with i, j, k
+              note:     loader was isolated here
+              --> p.C.isolate_producer(p.A, loader)
+              hint:     split and fuse the loops of C before isolating from it, or those of loader
+                        in the same way
+            """):
+        t2s.lower(p.C)

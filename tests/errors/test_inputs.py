@@ -38,7 +38,7 @@ def test_missing_input_of_interpret() -> None:
 
 def test_missing_parameter_of_interpret() -> None:
     with refused("""
-            the input p is missing
+            the parameter p is missing
               --> t2s.interpret(scaled(), {"A": array(2, 3)})
               expected: p: an int16 scalar
               given:    A
@@ -67,7 +67,7 @@ def test_wrong_shape_of_interpret() -> None:
               given:    shape (3, 2)
               note:     A is declared here
               --> A, p = ImageParam(Int(16), 2, name="A"), Param(Int(16), name="p")
-              hint:     arrays are row-major: A[i, k] of the definition is array[i, k]
+              hint:     arrays are row-major: A[i, k] of the definition is array[i, k]; try array.T
             """):
         t2s.interpret(scaled(), {"A": array(3, 2), "p": 2})
 
@@ -93,6 +93,7 @@ def test_scalar_of_another_type_of_interpret() -> None:
               given:    2.5 of type float
               note:     p is declared here
               --> A, p = ImageParam(Int(16), 2, name="A"), Param(Int(16), name="p")
+              hint:     convert it: np.int16(...)
             """):
         t2s.interpret(scaled(), {"A": array(2, 3), "p": 2.5})
 
@@ -111,54 +112,62 @@ def test_scalar_that_does_not_fit_of_interpret() -> None:
 
 def test_missing_input_of_simulate() -> None:
     with refused("""
-            input 'A' is missing
+            the input A is missing
+              --> t2s.simulate(scaled(), {"p": 2})
+              expected: A: an int16 array of shape (2, 3)
+              given:    p
+              note:     A is declared here
               --> A, p = ImageParam(Int(16), 2, name="A"), Param(Int(16), name="p")
-              expected: an array of int16 and shape (2, 3)
-              given:    inputs none
-              hint:     pass {"A": ...} in the inputs
+              hint:     pass it by name: {"A": ...}
             """):
         t2s.simulate(scaled(), {"p": 2})
 
 
 def test_missing_parameter_of_simulate() -> None:
     with refused("""
-            parameter 'p' is missing
+            the parameter p is missing
+              --> t2s.simulate(scaled(), {"A": array(2, 3)})
+              expected: p: an int16 scalar
+              given:    A
+              note:     p is declared here
               --> A, p = ImageParam(Int(16), 2, name="A"), Param(Int(16), name="p")
-              expected: a value of type int16
-              given:    parameters none
-              hint:     parameters={"p": ...}
+              hint:     pass it by name: {"p": ...}
             """):
         t2s.simulate(scaled(), {"A": array(2, 3)})
 
 
 def test_unknown_input_of_simulate() -> None:
     with refused("""
-            'B' is not an input of 'f'
+            the program has no input B
               --> t2s.simulate(scaled(), {"A": array(2, 3), "p": 2, "B": array(1)})
-              expected: inputs 'A'
-              given:    'B'
+              expected: A, p
+              given:    A, B, p
             """):
         t2s.simulate(scaled(), {"A": array(2, 3), "p": 2, "B": array(1)})
 
 
 def test_wrong_shape_of_simulate() -> None:
     with refused("""
-            input 'A' has the wrong shape
+            the input A has the wrong shape
+              --> t2s.simulate(scaled(), {"A": array(3, 2), "p": 2})
+              expected: an int16 array of shape (2, 3)
+              given:    shape (3, 2)
+              note:     A is declared here
               --> A, p = ImageParam(Int(16), 2, name="A"), Param(Int(16), name="p")
-              expected: (2, 3)
-              given:    (3, 2)
-              hint:     a.T has that shape: are the dimensions in the order of the declaration?
+              hint:     arrays are row-major: A[i, k] of the definition is array[i, k]; try array.T
             """):
         t2s.simulate(scaled(), {"A": array(3, 2), "p": 2})
 
 
 def test_wrong_type_of_simulate() -> None:
     with refused("""
-            input 'A' has the wrong element type
+            the input A has the wrong element type
+              --> t2s.simulate(scaled(), {"A": array(2, 3).astype(np.int32), "p": 2})
+              expected: an int16 array of shape (2, 3)
+              given:    int32 of shape (2, 3)
+              note:     A is declared here
               --> A, p = ImageParam(Int(16), 2, name="A"), Param(Int(16), name="p")
-              expected: int16
-              given:    int32
-              hint:     a.astype(np.int16)
+              hint:     convert it: array.astype(np.int16)
             """):
         t2s.simulate(scaled(), {"A": array(2, 3).astype(np.int32), "p": 2})
 

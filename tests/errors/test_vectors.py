@@ -258,3 +258,21 @@ def test_unrolling_a_vector_loop() -> None:
               hint:     transform loops before unroll and vload
             """):
         t2s.lower(f)
+
+
+def test_a_producer_that_was_isolated_before_the_loop_was_made() -> None:
+    f, loader, ii = summed(), Func("loader"), Var("ii")
+    f.isolate_producer(A, loader)
+    f.split(i, i, ii, 4)
+    f.vload(A, B)
+    with refused("""
+            vload(A, B) on f: loader has no loop like ii
+              --> f.vload(A, B)
+              expected: loader with the loops of f: i, ii
+              given:    loader with i
+              note:     loader was isolated here
+              --> f.isolate_producer(A, loader)
+              hint:     split and fuse the loops of f before isolating from it, or those of loader
+                        in the same way
+            """):
+        t2s.lower(f)

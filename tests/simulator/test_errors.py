@@ -14,8 +14,8 @@ from t2s.core.expr import Expr, Parameter, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, BFloat, Bool, Float
 from t2s.graph.graph import Graph, ScalarParameter, TensorRole
+from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.nodes import SpaceDimension
-from t2s.simulator.checks import checked_inputs
 from t2s.simulator.devices import DEVICES, Device, find_device
 from t2s.simulator.domain import MOST_FIRINGS
 from t2s.simulator.program import build_program
@@ -39,10 +39,19 @@ from tests.simulator.designs import (
 )
 
 
-def text_of(action: Callable[[], object]) -> str:
+def error_of(action: Callable[[], object]) -> UserError:
     with pytest.raises(UserError) as caught:
         action()
-    return str(caught.value)
+    return caught.value
+
+
+def text_of(action: Callable[[], object]) -> str:
+    return str(error_of(action))
+
+
+def called_here(error: UserError) -> bool:
+    """Whether the error points to the call in this file."""
+    return error.location is not None and error.location.file == __file__
 
 
 def with_inputs(**inputs: Any) -> str:
@@ -50,72 +59,80 @@ def with_inputs(**inputs: Any) -> str:
 
 
 def test_missing_input() -> None:
-    assert with_inputs() == (
-        "input 'X' is missing\n"
+    error = error_of(lambda: simulate(chain(4), {}))
+    assert error.message == "the input X is missing"
+    assert called_here(error)
+    assert str(error).endswith(
+        "  expected: X: an int32 array of shape (4,)\n"
+        "  given:    no inputs\n"
+        "  note:     X is declared here\n"
         "  --> design.py:1\n"
-        "  expected: an array of int32 and shape (4,)\n"
-        "  given:    inputs none\n"
-        '  hint:     pass {"X": ...} in the inputs'
+        '  hint:     pass it by name: {"X": ...}'
     )
 
 
 def test_unknown_input() -> None:
     text = with_inputs(X=np.zeros(4, np.int32), Z=np.zeros(4, np.int32))
-    assert text.startswith("'Z' is not an input of 'design'\n  --> ")
+    assert text.startswith("the program has no input Z\n  --> ")
     assert "test_errors.py" in text
-    assert "expected: inputs 'X'\n  given:    'Z'" in text
+    assert text.endswith("expected: X\n  given:    X, Z")
 
 
 def test_an_output_is_not_an_input() -> None:
     text = with_inputs(X=np.zeros(4, np.int32), Y=np.zeros(4, np.int32))
-    assert "'Y' is not an input of 'design'\n  --> design.py:1" in text
-    assert "given:    'Y', which is an output" in text
-    assert "hint:     outputs are allocated by the simulator" in text
+    assert text.startswith("the program has no input Y\n  --> ")
+    assert "given:    X, Y\n  note:     Y is declared here\n  --> design.py:1" in text
+    assert "hint:     the program computes Y: leave it out" in text
 
 
 def test_wrong_dtype() -> None:
-    assert with_inputs(X=np.zeros(4, np.int64)) == (
-        "input 'X' has the wrong element type\n"
+    error = error_of(lambda: simulate(chain(4), {"X": np.zeros(4, np.int64)}))
+    assert error.message == "the input X has the wrong element type"
+    assert called_here(error)
+    assert str(error).endswith(
+        "  expected: an int32 array of shape (4,)\n"
+        "  given:    int64 of shape (4,)\n"
+        "  note:     X is declared here\n"
         "  --> design.py:1\n"
-        "  expected: int32\n"
-        "  given:    int64\n"
-        "  hint:     a.astype(np.int32)"
+        "  hint:     convert it: array.astype(np.int32)"
     )
 
 
 @pytest.mark.parametrize(
     ("type", "hint"),
     [
-        (BFloat(), "a.astype(ml_dtypes.bfloat16)"),
-        (Bool(), "a.astype(np.bool_)"),
-        (Float(16), "a.astype(np.float16)"),
+        (BFloat(), "array.astype(ml_dtypes.bfloat16)"),
+        (Bool(), "array.astype(np.bool_)"),
+        (Float(16), "array.astype(np.float16)"),
     ],
 )
 def test_the_hint_spells_the_dtype(type: Any, hint: str) -> None:
     graph = replace(chain(4), tensors=(tensor("X", TensorRole.INPUT, 4, type=type), y(4)))
-    assert hint in text_of(lambda: checked_inputs(graph, {"X": np.zeros(4, np.int32)}))
+    assert hint in text_of(lambda: check_graph_inputs(graph, {"X": np.zeros(4, np.int32)}, {}))
 
 
 def test_not_an_array() -> None:
     text = with_inputs(X=[1, 2, 3, 4])
-    assert "input 'X' is not a numpy array\n  --> design.py:1" in text
-    assert "expected: an array of int32 and shape (4,)\n  given:    list" in text
-    assert "hint:     np.asarray(a, np.int32)" in text
+    assert "the input X has the wrong element type\n  --> " in text
+    assert "expected: an int32 array of shape (4,)\n  given:    list, in numpy int64" in text
+    assert "note:     X is declared here\n  --> design.py:1" in text
+    assert "hint:     convert it: np.asarray(x, np.int32)" in text
 
 
 @pytest.mark.parametrize(
     ("declared", "given", "hint"),
     [
-        ((2, 3), (3, 2), "a.T has that shape: are the dimensions in the order of the declaration?"),
-        ((2, 3), (6,), "a.reshape(2, 3) has that shape, if the elements are in that order"),
+        ((2, 3), (3, 2), "arrays are row-major: A[i, k] of the definition is array[i, k]; try"),
+        ((2, 3), (6,), "array.reshape(2, 3) has that shape, if the elements are in that order"),
         ((2, 3), (2, 4), "the shape follows from the bounds of the design; pad or cut the array"),
     ],
 )
 def test_wrong_shape(declared: tuple[int, ...], given: tuple[int, ...], hint: str) -> None:
     graph = replace(chain(4), tensors=(tensor("X", TensorRole.INPUT, *declared), y(4)))
-    text = text_of(lambda: checked_inputs(graph, {"X": np.zeros(given, np.int32)}))
-    assert "input 'X' has the wrong shape\n  --> design.py:1" in text
-    assert f"expected: {declared}\n  given:    {given}\n  hint:     {hint}" in text
+    text = text_of(lambda: check_graph_inputs(graph, {"X": np.zeros(given, np.int32)}, {}))
+    assert text.startswith("the input X has the wrong shape\n  --> ")
+    assert f"expected: an int32 array of shape {declared}\n  given:    shape {given}\n" in text
+    assert f"note:     X is declared here\n  --> design.py:1\n  hint:     {hint}" in text
 
 
 def test_inputs_may_have_any_memory_layout() -> None:
@@ -156,39 +173,56 @@ def test_cycles_need_only_the_parameters_of_control() -> None:
 
 
 def test_missing_parameter() -> None:
-    assert text_of(lambda: simulate_cycles(parametrised(), parameters={"shift": 1})) == (
-        "parameter 'count' is missing\n"
+    error = error_of(lambda: simulate_cycles(parametrised(), parameters={"shift": 1}))
+    assert error.message == "the parameter count is missing"
+    assert called_here(error)
+    assert str(error).endswith(
+        "  expected: count: an int32 scalar\n"
+        "  given:    shift\n"
+        "  note:     count is declared here\n"
         "  --> design.py:31\n"
-        "  expected: a value of type int32\n"
-        "  given:    parameters 'shift'\n"
-        '  hint:     parameters={"count": ...}'
+        '  hint:     pass it by name: {"count": ...}'
     )
     inputs = {"X": np.zeros(4, np.int32)}
     text = text_of(lambda: simulate(parametrised(), inputs, parameters={"count": 1}))
-    assert "parameter 'shift' is missing\n  --> design.py:32" in text
+    assert text.startswith("the parameter shift is missing\n  --> ")
+    assert "given:    X, count\n" in text
+    assert "note:     shift is declared here\n  --> design.py:32" in text
 
 
 def test_unknown_parameter() -> None:
     text = text_of(lambda: simulate_cycles(parametrised(), parameters={"size": 1}))
-    assert text.startswith("'size' is not a parameter of 'design'\n  --> ")
-    assert "expected: parameters 'count', 'shift'\n  given:    'size'" in text
+    assert text.startswith("the program has no input size\n  --> ")
+    assert text.endswith("expected: count, shift\n  given:    size")
 
 
-@pytest.mark.parametrize("value", [2.5, "three", [1, 2], 2**40, float("nan"), None])
+@pytest.mark.parametrize("value", [2.5, "three", [1, 2], float("nan"), None, np.int64(3)])
 def test_unfit_parameter(value: object) -> None:
     text = text_of(lambda: simulate_cycles(parametrised(), parameters={"count": value}))
-    assert "parameter 'count' has the wrong value\n  --> design.py:31" in text
-    assert f"expected: a number that int32 can hold\n  given:    {value!r}" in text
-    assert "hint:     np.int32(...)" in text
+    assert text.startswith("the parameter count has the wrong type\n  --> ")
+    assert f"expected: an int32 scalar\n  given:    {value!r} of type " in text
+    assert "note:     count is declared here\n  --> design.py:31" in text
+    assert "hint:     convert it: np.int32(...)" in text
+
+
+def test_an_integer_parameter_may_not_overflow() -> None:
+    text = text_of(lambda: simulate_cycles(parametrised(), parameters={"count": 2**40}))
+    assert text.startswith("the parameter count does not fit into int32\n  --> ")
+    assert f"expected: {-(2**31)} to {2**31 - 1}\n  given:    {2**40}\n" in text
+    assert "note:     count is declared here\n  --> design.py:31" in text
 
 
 def test_a_float_parameter_may_not_overflow() -> None:
     parameter = ScalarParameter(name="scale", type=Float(16), location=line(33))
     graph = replace(chain(4), parameters=(parameter,))
     text = text_of(lambda: simulate_cycles(graph, parameters={"scale": 1e6}))
-    assert "expected: a number that float16 can hold\n  given:    1000000.0" in text
-    for value in (2.5, 1, np.float32(0.1), float("inf")):
+    assert text.startswith("the parameter scale does not fit into float16\n  --> ")
+    assert "expected: -65504.0 to 65504.0\n  given:    1000000.0" in text
+    for value in (2.5, 1, np.float16(0.1), float("inf")):
         assert simulate_cycles(graph, parameters={"scale": value}).finished
+    text = text_of(lambda: simulate_cycles(graph, parameters={"scale": np.float32(0.1)}))
+    assert "of type float32" in text
+    assert "hint:     convert it: np.float16(...)" in text
 
 
 def test_negative_trip_count() -> None:

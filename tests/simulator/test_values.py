@@ -560,11 +560,13 @@ def test_leaving_the_bounds_of_a_register() -> None:
 def test_inputs_that_do_not_fit() -> None:
     graph = systolic_gemm(2, 2, 3)
     inputs = random_inputs(graph)
-    with pytest.raises(UserError, match="input B is missing"):
+    with pytest.raises(UserError, match="the input B is missing"):
         compute_values(graph, {"A": inputs["A"]})
-    with pytest.raises(UserError, match=r"(?s)input A does not fit.*int32.*\(2, 3\).*\(3, 2\)"):
+    with pytest.raises(
+        UserError, match=r"(?s)input A has the wrong shape.*int32.*\(2, 3\).*\(3, 2\)"
+    ):
         compute_values(graph, {**inputs, "A": inputs["A"].T})
-    with pytest.raises(UserError, match=r"(?s)input A does not fit.*int64"):
+    with pytest.raises(UserError, match=r"(?s)input A has the wrong element type.*int64"):
         compute_values(graph, {**inputs, "A": inputs["A"].astype(np.int64)})
-    with pytest.raises(UserError, match=r"(?s)parameter count has no value.*int32"):
+    with pytest.raises(UserError, match=r"(?s)the parameter count is missing.*int32"):
         compute_values(scaled(1), random_inputs(scaled(1)))

@@ -188,3 +188,36 @@ def test_floats_agree_bit_for_bit() -> None:
     p.C.unroll(p.i, p.j).isolate_producer(p.A, left).isolate_producer(p.B, top)
     p.C.forward(left, p.j).forward(top, p.i)
     agree(p.C, real=True)
+
+
+def sharing(trips: int) -> tuple[Func, Func, Var]:
+    """PEs along j share B and get A from a serial loader; k runs over ``i + trips`` values."""
+    rows, columns = ImageParam(Int(32), 2, name="B"), ImageParam(Int(32), 2, name="A")
+    f, k = Func("f"), RDom(0, i + trips, name="k")
+    f[i, j] = 0
+    f[i, j] += columns[k, j] * rows[i, k]
+    loader, feeder = t2s.funcs("loader feeder")
+    f.bound(i, 0, 3).bound(j, 0, 4).isolate_producer(columns, loader).isolate_producer(rows, feeder)
+    f.unroll(j).forward(feeder, j)
+    return f, loader, j
+
+
+def test_the_longest_trip_decides_the_depth() -> None:
+    """Up to 2 + 5 values in a row for one PE, and one of slack."""
+    f, _, _ = sharing(5)
+    assert agree(f).channel("loader_to_f").capacity == 8
+
+
+def test_parts_of_a_loop_choose_the_pe_too() -> None:
+    """The loader has split the loop that chooses the PE: jj, inside of it, does not repeat."""
+    f, loader, j = sharing(5)
+    loader.split(j, j, Var("jj"), 2)
+    assert agree(f).channel("loader_to_f").capacity == 8
+
+
+def test_results_of_a_reduction_are_sent_once() -> None:
+    """The loop k, inside of the loop j that the store unit shares out, makes one result."""
+    p, unloader = product(), Func("unloader")
+    p.C.isolate_consumer(unloader)
+    unloader.unroll(p.j)
+    assert agree(p.C).channel("C_to_unloader").capacity == 2

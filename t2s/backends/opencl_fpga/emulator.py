@@ -25,6 +25,7 @@ from t2s.backends.opencl_fpga.scope import file_stem
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.inputs import check_graph_inputs
 
 _LIBRARIES = (
     ("intel-opencl-rt", "libintelocl_emu.so"),
@@ -61,7 +62,7 @@ def emulate(
     not done after ``time_limit`` seconds.
     """
     files = BACKEND.emit(graph)
-    values = _checked(graph, inputs, parameters or {})
+    arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
     libraries = _find_libraries()
     if libraries is None:
         raise EmulationError(
@@ -75,7 +76,7 @@ def emulate(
         (folder / "emulator.icd").write_text(f"{libraries[0]}\n")
         command = [sys.executable, f"{file_stem(graph)}_host.py"]
         command += ["--exact-depths"] if exact_depths else []
-        for number, (name, value) in enumerate(values.items()):
+        for number, (name, value) in enumerate({**arrays, **scalars}.items()):
             np.save(folder / f"input_{number}.npy", value)
             command.append(f"{name}=input_{number}.npy")
         outputs = [tensor.name for tensor in graph.tensors if tensor.role is TensorRole.OUTPUT]
@@ -161,36 +162,3 @@ def _find_libraries() -> list[Path] | None:
     except metadata.PackageNotFoundError:
         return None
     return found
-
-
-def _checked(
-    graph: Graph, inputs: Mapping[str, Array], parameters: Mapping[str, Array]
-) -> dict[str, Array]:
-    """The inputs as arrays; ``UserError`` if one is missing, unknown or does not fit."""
-    wanted = {t.name: t for t in graph.tensors if t.role is TensorRole.INPUT}
-    scalars = {parameter.name: parameter for parameter in graph.parameters}
-    for kind, given, known in (
-        ("input", inputs, wanted.keys()),
-        ("parameter", parameters, scalars.keys()),
-    ):
-        if given.keys() != known:
-            raise UserError(
-                f"emulate({graph.name!r}): the {kind}s do not match the design",
-                location=graph.location,
-                expected=", ".join(sorted(known)) or "none",
-                given=", ".join(sorted(given)) or "none",
-            )
-    values: dict[str, Array] = {}
-    for name, tensor in wanted.items():
-        array = np.asarray(inputs[name])
-        if array.shape != tensor.shape or array.dtype != tensor.type.numpy:
-            raise UserError(
-                f"emulate({graph.name!r}): input {name!r} does not fit",
-                location=tensor.location,
-                expected=f"shape {tensor.shape} of {tensor.type.numpy}",
-                given=f"shape {array.shape} of {array.dtype}",
-            )
-        values[name] = array
-    for name, parameter in scalars.items():
-        values[name] = np.asarray(parameters[name], parameter.type.numpy)
-    return values

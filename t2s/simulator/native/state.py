@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from t2s.core.errors import UserError
 from t2s.core.ops import Array
-from t2s.graph.graph import Graph, ScalarParameter, Tensor, TensorRole
+from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.inputs import check_graph_inputs
 from t2s.simulator.native.layout import Layout, Section, aligned_zeros, first_depth
 
 _GROWTH = 4
@@ -36,17 +36,18 @@ class RunState:
         inputs: Mapping[str, Array],
         parameters: Mapping[str, Array],
     ) -> None:
+        arrays, scalars = check_graph_inputs(graph, inputs, parameters)
         self._graph = graph
         self._layout = layout
         self._rings: dict[str, Array] = {}
         self.arena = aligned_zeros(layout.bytes)
-        self.memory = _allocate(graph, inputs)
+        self.memory = _allocate(graph, arrays)
         self.set(layout.exponential, address_of_exp())
         for tensor in graph.tensors:
             self.set(layout.tensor(tensor.name), self.memory[tensor.name].ctypes.data)
         for parameter in graph.parameters:
-            value = _scalar(parameter, parameters)
-            self.set(layout.parameter(parameter.name), np.frombuffer(value.tobytes(), np.uint8))
+            value = scalars[parameter.name].tobytes()
+            self.set(layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
         for node in graph.nodes:
             self.set(layout.unfinished(node.name), node.pe_count)
         depth = first_depth(graph)
@@ -102,39 +103,11 @@ class RunState:
 def _allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The tensors at the start: the inputs, which no graph stores to, and zeros elsewhere."""
     return {
-        tensor.name: np.ascontiguousarray(_checked(tensor, inputs))
+        tensor.name: np.asarray(inputs[tensor.name])
         if tensor.role is TensorRole.INPUT
         else np.zeros(tensor.shape, tensor.type.numpy)
         for tensor in graph.tensors
     }
-
-
-def _checked(tensor: Tensor, inputs: Mapping[str, Array]) -> Array:
-    """The given input, if it is what the graph says."""
-    expected = f"an array of {tensor.type.scalar} of shape {tensor.shape}"
-    if tensor.name not in inputs:
-        raise UserError(
-            f"input {tensor.name} is missing", location=tensor.location, expected=expected
-        )
-    given = np.asarray(inputs[tensor.name])
-    if given.dtype != tensor.type.numpy or given.shape != tensor.shape:
-        raise UserError(
-            f"input {tensor.name} does not fit",
-            location=tensor.location,
-            expected=expected,
-            given=f"an array of {given.dtype} of shape {given.shape}",
-        )
-    return given
-
-
-def _scalar(parameter: ScalarParameter, parameters: Mapping[str, Array]) -> Array:
-    if parameter.name not in parameters:
-        raise UserError(
-            f"parameter {parameter.name} has no value",
-            location=parameter.location,
-            expected=f"a number of type {parameter.type}",
-        )
-    return np.asarray(parameters[parameter.name], parameter.type.numpy)
 
 
 @lru_cache(maxsize=1)

@@ -33,8 +33,8 @@ def compute_values(
     (Where a result is NaN it is NaN in both; its payload may differ.)  ``on_progress`` is called
     now and then with the number of firings so far.  The inputs are not modified.
 
-    Raises ``UserError`` if an input or a parameter is missing, or an input has another shape or
-    type than the graph says, and ``InternalError`` if nodes wait for tokens that never come, or
+    Raises ``UserError`` if an input or a parameter is missing, unknown, or of another shape or type
+    than the graph says, and ``InternalError`` if nodes wait for tokens that never come, or
     leave the bounds of a tensor, a register file or a channel array: users learn of both earlier.
     """
     layout = layout_of(graph)

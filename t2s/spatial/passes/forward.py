@@ -15,7 +15,7 @@ from dataclasses import replace
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
-from t2s.spatial.directives import Forward
+from t2s.spatial.directives import Directive, Forward
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import counterpart, find_loop
@@ -49,18 +49,18 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
     )
     operands = tuple(hops if old is operand else old for old in kernel.operands)
     program = program.with_kernel(replace(kernel, operands=operands))
-    return _drop_upstream(program, kernel, operand.producer, loop, directive)
+    return drop_upstream(program, kernel, operand.producer, loop, directive)
 
 
-def _drop_upstream(
-    program: SpatialProgram, kernel: Kernel, name: str, loop: Loop, directive: Forward
+def drop_upstream(
+    program: SpatialProgram, kernel: Kernel, name: str, loop: Loop, directive: Directive
 ) -> SpatialProgram:
     """Drop a loop of ``kernel`` from a producer and from everything that feeds that."""
     producer = program.kernel(name)
     dropped = counterpart(producer, kernel, loop, directive)
     program = program.with_kernel(producer.without(frozenset({dropped.name})))
     for operand in producer.operands:
-        program = _drop_upstream(program, kernel, operand.producer, loop, directive)
+        program = drop_upstream(program, kernel, operand.producer, loop, directive)
     return program
 
 

@@ -19,6 +19,7 @@ from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, subs
 from t2s.core.isl import LoopDomain
 from t2s.core.ops import Op, reorderable
 from t2s.core.printer import show
+from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, Fuse, Reorder, Split, Tile
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
 from t2s.spatial.passes.lookup import check_new_names, constant_bounds, find_serial
@@ -28,6 +29,7 @@ from t2s.spatial.reduction_form import reduction_operator
 def split(kernel: Kernel, directive: Split) -> Kernel:
     """Split one loop; the factor has to divide its extent."""
     return _checked(
+        kernel,
         _split(
             kernel, directive.loop, directive.outer, directive.inner, directive.factor, directive
         ),
@@ -37,17 +39,18 @@ def split(kernel: Kernel, directive: Split) -> Kernel:
 
 def tile(kernel: Kernel, directive: Tile) -> Kernel:
     """Split several loops, then put the inner loops (in the given order) inside the outer ones."""
+    before = kernel
     for loop, outer, inner, factor in zip(
         directive.loops, directive.outers, directive.inners, directive.factors, strict=True
     ):
         kernel = _split(kernel, loop, outer, inner, factor, directive)
     order = (*directive.inners, *directive.outers)
-    return _checked(_reorder(kernel, order, directive), directive)
+    return _checked(before, _reorder(kernel, order, directive), directive)
 
 
 def reorder(kernel: Kernel, directive: Reorder) -> Kernel:
     """Permute the named loops among the places they occupy."""
-    return _checked(_reorder(kernel, directive.loops, directive), directive)
+    return _checked(kernel, _reorder(kernel, directive.loops, directive), directive)
 
 
 def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
@@ -94,7 +97,7 @@ def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
         reason=f"{outer.name} and {inner.name} fused by {directive.text}",
     )
     loops = (*kernel.loops[:position], fused, *kernel.loops[position + 2 :])
-    return _checked(_substituted(replace(kernel, loops=loops), values), directive)
+    return _checked(kernel, _substituted(replace(kernel, loops=loops), values), directive)
 
 
 def _split(
@@ -178,12 +181,21 @@ def _substituted(kernel: Kernel, values: dict[str, Expr]) -> Kernel:
     )
 
 
-def _checked(kernel: Kernel, directive: Directive) -> Kernel:
-    """Prove that the loops cover the domain exactly and that a reduction keeps its order."""
+def _checked(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
+    """Prove that the loops cover the domain exactly and that a reduction keeps its order.
+
+    An isolated Func may have lost loops; it has to cover what it covered before.
+    """
     nest = LoopDomain([loop.interval for loop in kernel.loops])
-    variables = dict(kernel.variables)
-    domain = LoopDomain([dimension.interval for dimension in kernel.domain])
-    problem = nest.covers_exactly([variables[d.name] for d in kernel.domain], domain)
+    names = [name for name, _ in kernel.variables]
+    computed = [expr for _, expr in kernel.variables]
+    if kernel.role is Role.COMPUTE:
+        wanted = LoopDomain([dimension.interval for dimension in kernel.domain])
+        target: list[Expr] = [Index(name=name) for name in names]
+    else:
+        wanted = LoopDomain([loop.interval for loop in before.loops])
+        target = [expr for _, expr in before.variables]
+    problem = nest.covers_exactly(computed, wanted, target, names)
     if problem is not None:
         raise InternalError(f"{directive.text} on {kernel.name} broke the loop nest: {problem}")
     _check_reduction_order(kernel, nest, directive)

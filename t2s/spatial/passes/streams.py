@@ -1,5 +1,7 @@
 """Proof that every channel delivers tokens in the order in which they are consumed.
 
+Buffers may reorder: those are checked in ``passes/buffer.py``.
+
 A producer and a consumer may iterate differently, as long as every element of the channel array
 carries its tokens in one order on both sides.  Where their nests are the same that is evident;
 otherwise isl compares the two orders.
@@ -21,6 +23,7 @@ def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[
         for loop in consumer.loops
         if loop.kind is not LoopKind.VECTOR
         and loop.name not in operand.forwards
+        and loop.name not in operand.removed
         and not (operand.at_start and loop.reduction)
     )
 
@@ -48,7 +51,8 @@ def check_streams(program: SpatialProgram) -> None:
     """Raise ``UserError`` for a channel whose two ends disagree about the order of tokens."""
     for consumer in program.kernels:
         for operand in consumer.operands:
-            _check(program.kernel(operand.producer), consumer, operand)
+            if operand.buffer is None:
+                _check(program.kernel(operand.producer), consumer, operand)
 
 
 def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
@@ -105,6 +109,7 @@ def _fixed(consumer: Kernel, operand: Operand) -> list[Expr]:
         for loop in consumer.loops
         if loop.kind is LoopKind.VECTOR
         or loop.name in operand.forwards
+        or loop.name in operand.removed
         or (operand.at_start and loop.reduction)
     ]
     return [equals(loop.definition, loop.minimum) for loop in dropped]

@@ -1,0 +1,152 @@
+"""The node of a feeder with a buffer: one counter fills and reads.
+
+The loops of the feeder are flattened into one counter ``step``.  It counts periods, one for each
+iteration of the loops down to the buffer's, and the position in the period.  A double buffer reads
+in the period after the one that filled it, from the other bank, so filling is placed at the end of
+its period: the first values leave after W cycles, not after a whole period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import Expr, Index, Local, apply, conjunction, const, simplify
+from t2s.core.names import NameSupply
+from t2s.core.ops import Op
+from t2s.graph.body import Receive, RegisterRead, RegisterWrite
+from t2s.graph.nodes import Loop as GraphLoop
+from t2s.graph.nodes import Register
+from t2s.spatial.body_builder import Builder, send
+from t2s.spatial.ir import Kernel, Loop
+from t2s.spatial.passes.buffer import fill_loops, split_at, trips
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferPlan:
+    """The counter of a buffered feeder, and what happens when.
+
+    ``filling`` and ``reading`` are conditions over the counter ``loop``; the addresses and banks
+    are zero-based.  ``sending`` gives the feeder's own loops, by name, while it reads.
+    """
+
+    loop: GraphLoop
+    shape: tuple[int, ...]
+    filling: Expr
+    write_address: tuple[Expr, ...]
+    reading: Expr
+    read_address: tuple[Expr, ...]
+    sending: Mapping[str, Expr]
+
+
+def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
+    """Work out the counter for the one, buffered operand of a kernel."""
+    directive = kernel.operands[0].buffer
+    if directive is None:
+        raise InternalError(f"{kernel.name} has no buffer")
+    outer, inner = split_at(kernel, directive.loop)
+    fill = fill_loops(producer, kernel, outer)
+    periods, writes, reads = trips(outer), trips(fill), trips(inner)
+    name = NameSupply([loop.name for loop in kernel.loops]).fresh("step")
+    count = Index(name=name)
+    length = max(writes, reads) if directive.double else writes + reads
+    first = length - writes if directive.double else 0
+    last = periods * length + reads if directive.double else periods * length
+    period = simplify(apply(Op.FLOOR_DIVIDE, count, const(length)))
+    position = simplify(apply(Op.MODULO, count, const(length)))
+    if directive.double:
+        filling = _both(_less(period, periods), _at_least(position, first))
+        reading = _both(_at_least(period, 1), _less(position, reads))
+        write_at, read_at = _ahead(position, writes, length), position
+        banks: tuple[int, ...] = (2,)
+        write_bank: tuple[Expr, ...] = (simplify(apply(Op.MODULO, period, const(2))),)
+        other = apply(Op.ADD, period, const(1))
+        read_bank: tuple[Expr, ...] = (simplify(apply(Op.MODULO, other, const(2))),)
+    else:
+        filling, reading = _less(position, writes), _at_least(position, writes)
+        write_at, read_at = position, _ahead(position, reads, length)
+        banks, write_bank, read_bank = (), (), ()
+    served = _ahead(period, periods - 1, periods) if directive.double else period
+    digits = [*_digits(served, outer), *_digits(read_at, inner)]
+    own = dict(zip((loop.name for loop in (*outer, *inner)), digits, strict=True))
+    read_digits = {loop.definition: own[loop.name] for loop in inner}
+    return BufferPlan(
+        loop=GraphLoop(name=name, minimum=const(first), extent=const(last - first)),
+        shape=(*banks, *(_extent(loop) for loop in fill)),
+        filling=filling,
+        write_address=(*write_bank, *_digits(write_at, fill)),
+        reading=reading,
+        read_address=(*read_bank, *(read_digits[loop.definition] for loop in fill)),
+        sending={
+            loop.name: simplify(apply(Op.ADD, own[loop.name], loop.minimum))
+            for loop in (*outer, *inner)
+        },
+    )
+
+
+def buffered_body(builder: Builder, plan: BufferPlan) -> None:
+    """Receive into the buffer where the plan fills, send from it where the plan reads."""
+    kernel = builder.kernel
+    operand = kernel.operands[0]
+    channel = builder.links.incoming[operand.name]
+    element = builder.links.types[channel].element
+    builder.locals.fresh(plan.loop.name)
+    target = builder.locals.fresh(f"{operand.source}_arriving")
+    register = builder.locals.fresh(f"{operand.source}_buffer")
+    kept = builder.locals.fresh(operand.source)
+    builder.registers.append(
+        Register(
+            name=register, type=element, shape=plan.shape, distance=1, location=kernel.location
+        )
+    )
+    builder.statements += [
+        Receive(target=target, channel=channel, type=element, condition=plan.filling),
+        RegisterWrite(
+            register=register,
+            indices=plan.write_address,
+            value=Local(name=target, type=element),
+            condition=plan.filling,
+        ),
+        RegisterRead(target=kept, register=register, indices=plan.read_address, type=element),
+    ]
+    send(builder, Local(name=kept, type=element), plan.reading)
+
+
+def _extent(loop: Loop) -> int:
+    if loop.constant is None:
+        raise InternalError(f"{loop.name} has no constant bounds")
+    return loop.constant[1]
+
+
+def _digits(flat: Expr, loops: Sequence[Loop]) -> list[Expr]:
+    """The position of each loop, from 0, when ``flat`` counts their iterations.
+
+    Outside of the range that is counted the digits stay within the loops' extents.
+    """
+    extents = [_extent(loop) for loop in loops]
+    result: list[Expr] = []
+    for at, extent in enumerate(extents):
+        stride = prod(extents[at + 1 :])
+        scaled = apply(Op.FLOOR_DIVIDE, flat, const(stride))
+        result.append(simplify(apply(Op.MODULO, simplify(scaled), const(extent))))
+    return result
+
+
+def _ahead(position: Expr, number: int, length: int) -> Expr:
+    """The position ``number`` steps later, around the period: never negative."""
+    return simplify(apply(Op.MODULO, apply(Op.ADD, position, const(number)), const(length)))
+
+
+def _less(expr: Expr, number: int) -> Expr:
+    return apply(Op.LESS, expr, const(number))
+
+
+def _at_least(expr: Expr, number: int) -> Expr:
+    return apply(Op.GREATER_EQUAL, expr, const(number))
+
+
+def _both(left: Expr, right: Expr) -> Expr:
+    both = conjunction(left, right)
+    return both if both is not None else left

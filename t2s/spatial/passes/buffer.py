@@ -1,0 +1,139 @@
+"""``buffer``: a feeder keeps one iteration of a loop on chip and sends from there.
+
+Before -> after, for a feeder whose producer has removed ``j``::
+
+    A_feeder.buffer(A_loader, k)
+        for k: for i: for j: receive, send   ->   for k: fill a buffer (i), and meanwhile
+                                                         for i: for j: send from the other one
+
+The buffer is filled once for each iteration of the loop, in the order of the producer, and read in
+the order of the consumer.  A double buffer fills one half while the other is read: with W writes
+and R reads in each iteration it sends in every cycle, after W cycles at the start.  A single buffer
+fills and then sends, in W + R cycles.  Every value that is written is read at least once, so
+R >= W: the filling of a double buffer is always hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from t2s.core.errors import UserError
+from t2s.graph.nodes import Role
+from t2s.spatial.directives import Buffer, Directive
+from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.passes.lookup import constant_bounds, find_serial
+
+
+def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProgram:
+    """Record the buffer on the operand; it is checked when the design is complete."""
+    kernel = program.kernel(name)
+    if kernel.role is not Role.RELAY or len(kernel.operands) != 1:
+        raise UserError(
+            f"{directive.text} on {name}: {name} does not only pass values on",
+            location=directive.location,
+            expected="a feeder between the function and its loader",
+            hint="isolate a chain, isolate_producer_chain(A, A_loader, A_feeder), and buffer in "
+            "the feeder",
+        )
+    operand = kernel.operands[0]
+    if directive.operand not in (operand.producer, operand.source) or operand.access is None:
+        raise UserError(
+            f"{directive.text} on {name}: {directive.operand} does not feed {name}",
+            location=directive.location,
+            expected=f"buffer({operand.producer}, ...)",
+            given=directive.operand,
+        )
+    if operand.condition is not None:
+        raise UserError(
+            f"{directive.text} on {name}: {operand.source} is not needed in every iteration",
+            location=directive.location,
+            expected="an operand without a condition",
+            hint="load it unconditionally: move the access out of the select",
+        )
+    find_serial(kernel, directive.loop, directive)
+    for other in kernel.kind(LoopKind.SERIAL):
+        constant_bounds(kernel, other, directive)
+    changed = replace(operand, buffer=directive)
+    return program.with_kernel(replace(kernel, operands=(changed,)))
+
+
+def split_at(kernel: Kernel, name: str) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:
+    """The serial loops down to and with the named one, and those inside of it."""
+    serial = kernel.kind(LoopKind.SERIAL)
+    position = [loop.name for loop in serial].index(name) + 1
+    return serial[:position], serial[position:]
+
+
+def fill_loops(producer: Kernel, consumer: Kernel, outer: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """The producer's loops that fill one buffer of one PE of the consumer."""
+    known = [loop.definition for loop in outer]
+    known += [loop.definition for loop in consumer.kind(LoopKind.UNROLLED)]
+    return tuple(loop for loop in producer.kind(LoopKind.SERIAL) if loop.definition not in known)
+
+
+def trips(loops: tuple[Loop, ...]) -> int:
+    """Iterations of loops with constant bounds."""
+    return prod(loop.constant[1] for loop in loops if loop.constant is not None)
+
+
+def check_buffers(program: SpatialProgram) -> None:
+    """Every removed loop has a buffer that replaces it, and every buffer restores its stream."""
+    for kernel in program.kernels:
+        for operand in kernel.operands:
+            producer = program.kernel(operand.producer)
+            if operand.removed_by is not None:
+                _check_removed(producer, kernel, operand, operand.removed_by)
+            if operand.buffer is not None:
+                _check_restored(producer, kernel, operand.buffer)
+
+
+def _check_removed(
+    producer: Kernel, consumer: Kernel, operand: Operand, directive: Directive
+) -> None:
+    still = [name for name in operand.removed if consumer.loop(name) is not None]
+    if not still:
+        return
+    if operand.buffer is None:
+        raise UserError(
+            f"{directive.text} on {producer.name}: {consumer.name} still needs every value "
+            f"along {', '.join(still)}",
+            location=directive.location,
+            expected=f"a buffer in {consumer.name}",
+            hint=f"write {consumer.name}.buffer({producer.name}, loop) with a loop outside of "
+            f"{', '.join(still)}",
+        )
+    outer, _ = split_at(consumer, operand.buffer.loop)
+    for loop in outer:
+        if loop.name in still:
+            raise UserError(
+                f"{operand.buffer.text} on {consumer.name}: {loop.name} was removed from "
+                f"{producer.name} and is not inside of {operand.buffer.loop}",
+                location=operand.buffer.location,
+                expected=f"a loop outside of {loop.name}",
+                notes=((directive.location, f"{loop.name} was removed here"),),
+                hint=f"loops of {consumer.name}, outermost first: "
+                + ", ".join(other.name for other in consumer.kind(LoopKind.SERIAL)),
+            )
+
+
+def _check_restored(producer: Kernel, consumer: Kernel, directive: Buffer) -> None:
+    outer, inner = split_at(consumer, directive.loop)
+    fill = fill_loops(producer, consumer, outer)
+    first = producer.kind(LoopKind.SERIAL)[: len(outer)]
+    same_outer = [loop.definition for loop in first] == [loop.definition for loop in outer]
+    reads = [loop.definition for loop in inner]
+    if not same_outer or any(loop.definition not in reads for loop in fill):
+        raise UserError(
+            f"{directive.text} on {consumer.name}: {producer.name} does not fill the buffer once "
+            f"for each iteration of {directive.loop}",
+            location=directive.location,
+            expected="the loops of " + _names(consumer) + ", less those that were removed",
+            given="the loops of " + _names(producer),
+            notes=((producer.location, f"{producer.name} was made here"),),
+        )
+
+
+def _names(kernel: Kernel) -> str:
+    loops = ", ".join(loop.name for loop in kernel.kind(LoopKind.SERIAL))
+    return f"{kernel.name} ({loops or 'none'})"

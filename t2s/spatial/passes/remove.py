@@ -1,0 +1,61 @@
+"""``remove``: a producer drops loops along which it would send the same values again.
+
+Before -> after, for a loader of ``A[i, k]`` inside of ``for i: for k: for j``::
+
+    A_loader.remove(j)     for i: for k: for j: send A[i, k]   ->   for i: for k: send A[i, k]
+
+The stream is shorter than the consumer expects, so the consumer has to keep the values for the
+iterations that were dropped, in a ``buffer`` (T2S-Tensor §IV.A, loop removal and data buffering).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import UserError
+from t2s.core.printer import show
+from t2s.spatial.directives import Remove
+from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
+from t2s.spatial.passes.forward import drop_upstream
+from t2s.spatial.passes.isolate import varies
+from t2s.spatial.passes.lookup import find_serial
+
+
+def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProgram:
+    """Drop reuse loops from a producer and from everything that feeds it."""
+    kernel = program.kernel(name)
+    consumer, operand = _fed_by(program, kernel, directive)
+    for loop in directive.loops:
+        reused = find_serial(kernel, loop, directive)
+        if varies(kernel, operand.access or (), loop):
+            legal = [
+                other.name
+                for other in kernel.kind(LoopKind.SERIAL)
+                if not varies(kernel, operand.access or (), other.name)
+            ]
+            placed = ", ".join(show(kernel.place(index)) for index in operand.access or ())
+            raise UserError(
+                f"{directive.text} on {name}: {operand.source} depends on {loop}",
+                location=directive.location,
+                expected=f"a reuse loop, along which {operand.source} is the same",
+                given=f"{operand.source}[{placed}]",
+                hint=f"reuse loops of {name}: {', '.join(legal) or 'none'}",
+            )
+        program = drop_upstream(program, kernel, name, reused, directive)
+    changed = replace(operand, removed=(*operand.removed, *directive.loops), removed_by=directive)
+    operands = tuple(changed if old is operand else old for old in consumer.operands)
+    return program.with_kernel(replace(consumer, operands=operands))
+
+
+def _fed_by(program: SpatialProgram, kernel: Kernel, directive: Remove) -> tuple[Kernel, Operand]:
+    """The kernel that receives what a producer sends, and the operand it is there."""
+    for consumer in program.kernels:
+        for operand in consumer.operands:
+            if operand.producer == kernel.name and operand.access is not None:
+                return consumer, operand
+    raise UserError(
+        f"{directive.text} on {kernel.name}: {kernel.name} is no isolated producer",
+        location=directive.location,
+        expected="a Func that was isolated with isolate_producer or isolate_producer_chain",
+        hint="only what loads or passes on an operand can skip iterations",
+    )

@@ -1,0 +1,111 @@
+"""remove and buffer where they cannot be obeyed."""
+
+from __future__ import annotations
+
+import t2s
+from t2s import Func
+from tests.errors.designs import product
+from tests.errors.refusal import refused
+
+
+def test_removing_a_loop_that_the_operand_depends_on() -> None:
+    p, loader = product(), Func("loader")
+    p.C.isolate_producer(p.A, loader)
+    loader.remove(p.k)
+    with refused("""
+            remove(k) on loader: A depends on k
+              --> loader.remove(p.k)
+              expected: a reuse loop, along which A is the same
+              given:    A[i, k]
+              hint:     reuse loops of loader: j
+            """):
+        t2s.lower(p.C)
+
+
+def test_removing_from_a_consumer() -> None:
+    p, unloader = product(), Func("unloader")
+    p.C.isolate_consumer(unloader)
+    unloader.remove(p.j)
+    with refused("""
+            remove(j) on unloader: unloader is no isolated producer
+              --> unloader.remove(p.j)
+              expected: a Func that was isolated with isolate_producer or isolate_producer_chain
+              hint:     only what loads or passes on an operand can skip iterations
+            """):
+        t2s.lower(p.C)
+
+
+def test_removing_without_a_buffer() -> None:
+    p = product()
+    loader, feeder = t2s.funcs("loader feeder")
+    p.C.isolate_producer_chain(p.A, loader, feeder)
+    loader.remove(p.j)  # no buffer
+    with refused("""
+            remove(j) on loader: feeder still needs every value along j
+              --> loader.remove(p.j)  # no buffer
+              expected: a buffer in feeder
+              hint:     write feeder.buffer(loader, loop) with a loop outside of j
+            """):
+        t2s.lower(p.C)
+
+
+def test_a_buffer_inside_of_the_removed_loop() -> None:
+    p = product()
+    loader, feeder = t2s.funcs("loader feeder")
+    p.C.isolate_producer_chain(p.A, loader, feeder)
+    loader.remove(p.j)  # j is outside of k
+    feeder.buffer(loader, p.k)
+    with refused("""
+            buffer(loader, k) on feeder: j was removed from loader and is not inside of k
+              --> feeder.buffer(loader, p.k)
+              expected: a loop outside of j
+              note:     j was removed here
+              --> loader.remove(p.j)  # j is outside of k
+              hint:     loops of feeder, outermost first: i, j, k
+            """):
+        t2s.lower(p.C)
+
+
+def test_a_buffer_in_the_function_that_computes() -> None:
+    p, loader = product(), Func("loader")
+    p.C.isolate_producer(p.A, loader).buffer(loader, p.i)
+    with refused("""
+            buffer(loader, i) on C: C does not only pass values on
+              --> p.C.isolate_producer(p.A, loader).buffer(loader, p.i)
+              expected: a feeder between the function and its loader
+              hint:     isolate a chain, isolate_producer_chain(A, A_loader, A_feeder), and buffer
+                        in the feeder
+            """):
+        t2s.lower(p.C)
+
+
+def test_a_buffer_of_something_else() -> None:
+    p = product()
+    loader, feeder = t2s.funcs("loader feeder")
+    p.C.isolate_producer_chain(p.A, loader, feeder)
+    feeder.buffer(p.B, p.i)
+    with refused("""
+            buffer(B, i) on feeder: B does not feed feeder
+              --> feeder.buffer(p.B, p.i)
+              expected: buffer(loader, ...)
+              given:    B
+            """):
+        t2s.lower(p.C)
+
+
+def test_a_producer_that_iterates_differently() -> None:
+    p = product()
+    loader, feeder = t2s.funcs("loader feeder")
+    p.C.isolate_producer_chain(p.A, loader, feeder)
+    loader.reorder(p.i, p.j)  # j outside of i
+    feeder.buffer(loader, p.i)
+    with refused("""
+            buffer(loader, i) on feeder: loader does not fill the buffer once for each iteration
+                        of i
+              --> feeder.buffer(loader, p.i)
+              expected: the loops of feeder (i, j, k), less those that were removed
+              given:    the loops of loader (j, i, k)
+              note:     loader was made here
+              --> p.C.isolate_producer_chain(p.A, loader, feeder)
+            """):
+        t2s.lower(p.C)
