@@ -93,7 +93,7 @@ def test_every_step_of_the_ladder_pays_or_costs_nothing(
     assert len({len(row) for row in (header, *rows)}) == 1, "the columns are aligned"
     assert [match[1] for match in found] == [str(step) for step in range(len(rows))]
     assert [match[2] for match in found] == list(ladder.STEPS)
-    assert [int(match[3]) for match in found] == [1, 1, *[64] * 6]
+    assert [int(match[3]) for match in found] == [1, 1, *[64] * 7]
 
     cycles = [int(match[4].replace(",", "")) for match in found]
     assert cycles == sorted(cycles, reverse=True)
