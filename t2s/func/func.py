@@ -133,6 +133,14 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
                     expected="a minimum and an extent",
                     given=f"{value!r} of type {value.type}",
                 )
+        for known in self.bounds:
+            if known.variable == variable.name:
+                raise UserError(
+                    f"bound({variable.name}) on {self.name} is given twice",
+                    location=location,
+                    expected="one bound for each dimension",
+                    notes=((known.location, f"{variable.name} was bounded here"),),
+                )
         self.bounds.append(
             Bound(variable=variable.name, minimum=low, extent=size, location=location)
         )

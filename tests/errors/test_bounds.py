@@ -61,6 +61,20 @@ def test_bound_of_an_unknown_variable() -> None:
         t2s.lower(f)
 
 
+def test_bound_of_one_variable_twice() -> None:
+    f, i = Func("f"), Var("i")
+    f[i] = 1
+    f.bound(i, 0, 4)
+    with refused("""
+            bound(i) on f is given twice
+              --> f.bound(i, 0, 8)
+              expected: one bound for each dimension
+              note:     i was bounded here
+              --> f.bound(i, 0, 4)
+            """):
+        f.bound(i, 0, 8)
+
+
 def test_bound_by_name() -> None:
     f = Func("f")
     f[i] = A[i]

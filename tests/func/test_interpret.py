@@ -133,9 +133,10 @@ def test_an_integer_parameter_of_the_value_is_no_constant() -> None:
     A, B, f = ImageParam(Int(32), 1, name="A"), ImageParam(Int(32), 1, name="B"), Func("f")
     limit = Param(Int(32), name="limit")
     f[i] = t2s.select(i > limit, B[i], A[i]) * limit
+    f.bound(i, 0, 6)
     a, b = integers(6), integers(6, seed=1)
     for value in (-1, 0, 2, 9):
-        result = t2s.interpret(f.bound(i, 0, 6), {"A": a, "B": b, "limit": value})
+        result = t2s.interpret(f, {"A": a, "B": b, "limit": value})
         assert np.array_equal(result, np.where(np.arange(6) > value, b, a) * value)
 
 
