@@ -79,6 +79,21 @@ def test_a_buffer_in_the_function_that_computes() -> None:
         t2s.lower(p.C)
 
 
+def test_a_loop_that_is_unrolled_after_the_buffer() -> None:
+    p = product()
+    loader, feeder = t2s.funcs("loader feeder")
+    p.C.isolate_producer_chain(p.A, loader, feeder)
+    feeder.buffer(loader, p.k).unroll(p.k)
+    with refused("""
+            buffer(loader, k) on feeder: loop k does not run in time any more
+              --> feeder.buffer(loader, p.k).unroll(p.k)
+              expected: a loop that stays as it is after buffer
+              given:    one PE each by unroll(k)
+              hint:     transform, unroll and forward first, then buffer
+            """):
+        t2s.lower(p.C)
+
+
 def test_a_buffer_of_something_else() -> None:
     p = product()
     loader, feeder = t2s.funcs("loader feeder")

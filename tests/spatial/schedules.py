@@ -154,6 +154,7 @@ class Scheduler:
         if not chain:
             return
         func.isolate_producer_chain(access.operand, *chain)
+        self.keep(access, chain)
         free = [
             p
             for p in self.unrolled
@@ -164,6 +165,25 @@ class Scheduler:
             self.forwards += [(chain[-1], place) for place in chosen]
             return
         self.unroll_some(chain)
+
+    def keep(self, access: Access, chain: list[Func]) -> None:
+        """Sometimes a feeder with a buffer, behind a loader that sends each value less often."""
+        places = [p for p in self.loops if p not in self.unrolled and p is not self.vector]
+        constant = all(p.extent is not None for p in self.loops)
+        if len(chain) < 2 or not places or not self.chance(2) or not (constant or self.wild):
+            return
+        loader, feeder = chain
+        at = self.draw(st.integers(0, len(places) - 1))
+        reuse = [
+            p
+            for p in (places if self.wild else places[:at])
+            if self.wild or (p.origin is not None and p.origin not in access.varies)
+        ]
+        if reuse:
+            chosen = self.draw(st.lists(st.sampled_from(reuse), unique_by=_name))
+            if chosen:
+                loader.remove(*(p.variable for p in chosen))
+        feeder.buffer(loader, places[at].variable, double=self.draw(st.booleans()))
 
     def forward(self) -> None:
         """Pass operands between PEs, which have to be there by now."""

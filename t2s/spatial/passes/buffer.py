@@ -82,10 +82,26 @@ def check_buffers(program: SpatialProgram) -> None:
     for kernel in program.kernels:
         for operand in kernel.operands:
             producer = program.kernel(operand.producer)
+            if operand.buffer is not None:
+                _check_still_there(kernel, operand.buffer)
             if operand.removed_by is not None:
                 _check_removed(producer, kernel, operand, operand.removed_by)
             if operand.buffer is not None:
                 _check_restored(producer, kernel, operand.buffer)
+
+
+def _check_still_there(kernel: Kernel, directive: Buffer) -> None:
+    """Later directives must have left the buffer's loop in time."""
+    loop = kernel.loop(directive.loop)
+    if loop is not None and loop.kind is LoopKind.SERIAL:
+        return
+    raise UserError(
+        f"{directive.text} on {kernel.name}: loop {directive.loop} does not run in time any more",
+        location=directive.location,
+        expected="a loop that stays as it is after buffer",
+        given=loop.reason if loop is not None else f"{kernel.name} lost the loop",
+        hint="transform, unroll and forward first, then buffer",
+    )
 
 
 def _check_removed(
