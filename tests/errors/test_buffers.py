@@ -94,6 +94,22 @@ def test_a_loop_that_is_unrolled_after_the_buffer() -> None:
         t2s.lower(p.C)
 
 
+def test_a_removed_loop_that_is_unrolled_in_the_feeder() -> None:
+    p = product()
+    loader, feeder = t2s.funcs("loader feeder")
+    p.C.isolate_producer_chain(p.A, loader, feeder)
+    loader.remove(p.j)  # one stream
+    feeder.buffer(loader, p.i).unroll(p.j)
+    with refused("""
+            remove(j) on loader: feeder has a PE for each j
+              --> loader.remove(p.j)  # one stream
+              expected: one PE of feeder for each stream of loader
+              given:    j in feeder: one PE each by unroll(j)
+              hint:     keep j in time in feeder, or do not remove it
+            """):
+        t2s.lower(p.C)
+
+
 def test_a_buffer_of_something_else() -> None:
     p = product()
     loader, feeder = t2s.funcs("loader feeder")

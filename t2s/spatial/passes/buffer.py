@@ -119,6 +119,16 @@ def _check_removed(
             hint=f"write {consumer.name}.buffer({producer.name}, loop) with a loop outside of "
             f"{', '.join(still)}",
         )
+    for loop in consumer.kind(LoopKind.UNROLLED):
+        if loop.name in still:
+            raise UserError(
+                f"{directive.text} on {producer.name}: {consumer.name} has a PE for each "
+                f"{loop.name}",
+                location=directive.location,
+                expected=f"one PE of {consumer.name} for each stream of {producer.name}",
+                given=f"{loop.name} in {consumer.name}: {loop.reason}",
+                hint=f"keep {loop.name} in time in {consumer.name}, or do not remove it",
+            )
     outer, _ = split_at(consumer, operand.buffer.loop)
     for loop in outer:
         if loop.name in still:
