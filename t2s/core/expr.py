@@ -6,7 +6,9 @@ were written are kept in the definitions and statements that hold them, and in `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import cast
 
 import numpy as np
@@ -128,6 +130,17 @@ def conjunction(*conditions: Expr | None) -> Expr | None:
     return result
 
 
+def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
+    """The factors of a condition: ``a and b and c`` as ``(a, b, c)``; none for 'always'."""
+    match condition:
+        case None:
+            return ()
+        case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
+            return conjuncts(left) + conjuncts(right)
+        case _:
+            return (condition,)
+
+
 def equals(left: Expr, right: Expr) -> Expr:
     """The comparison ``left == right``."""
     return apply(Op.EQUAL, left, right)
@@ -140,6 +153,18 @@ def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
         return values.get(node.name) if isinstance(node, Index) else None
 
     return simplify(rewrite(expr, rule))
+
+
+def digits(flat: Expr, extents: Sequence[int]) -> tuple[Expr, ...]:
+    """The row-major position ``flat`` as one index for each extent.
+
+    Outside of the range that is counted the indices stay within their extents.
+    """
+    result: list[Expr] = []
+    for at, extent in enumerate(extents):
+        scaled = simplify(apply(Op.FLOOR_DIVIDE, flat, const(prod(extents[at + 1 :]))))
+        result.append(simplify(apply(Op.MODULO, scaled, const(extent))))
+    return tuple(result)
 
 
 def index_names(expr: Term) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from t2s.core.expr import Apply, Expr, Read, Select, apply, conjunction
+from t2s.core.expr import Expr, Read, Select, apply, conjunction, conjuncts
 from t2s.core.isl import LoopDomain, NotAffine, is_affine
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
@@ -54,7 +54,7 @@ def access_ranges(definition: Definition) -> list[AccessRange]:
     result: list[AccessRange] = []
     intervals = [dimension.interval for dimension in definition.domain]
     for guarded in guarded_reads(definition.value):
-        conditions = [part for part in _conjuncts(guarded.condition) if is_affine(part)]
+        conditions = [part for part in conjuncts(guarded.condition) if is_affine(part)]
         try:
             domain = LoopDomain(intervals, conditions)
         except NotAffine:
@@ -74,17 +74,6 @@ def access_ranges(definition: Definition) -> list[AccessRange]:
             )
         )
     return result
-
-
-def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
-    match condition:
-        case None:
-            return
-        case Apply(operator=Op.AND, operands=(left, right)):
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
-        case _:
-            yield condition
 
 
 def hull(accesses: Sequence[AccessRange], rank: int) -> tuple[tuple[int, int] | None, ...] | None:

@@ -8,9 +8,8 @@ then gives one to every load unit.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
-from t2s.core.expr import TRUE, Expr, Index, apply, conjunction, const, equals, simplify
+from t2s.core.expr import TRUE, Expr, Index, apply, conjunction, const, digits, equals, simplify
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.types import BOOL
@@ -65,7 +64,7 @@ def _add_barrier(
             sink=name,
             shape=_shape(store),
             source_index=_own_position(store),
-            sink_index=_position(step, _shape(store)),
+            sink_index=digits(step, _shape(store)),
             location=store.location,
         ),
         Channel(
@@ -74,7 +73,7 @@ def _add_barrier(
             source=name,
             sink=load.name,
             shape=_shape(load),
-            source_index=_position(apply(Op.SUBTRACT, step, const(store.pe_count)), _shape(load)),
+            source_index=digits(apply(Op.SUBTRACT, step, const(store.pe_count)), _shape(load)),
             sink_index=_own_position(load),
             location=load.location,
         ),
@@ -108,16 +107,6 @@ def _own_position(node: PEArray) -> tuple[Expr, ...]:
     return tuple(
         simplify(apply(Op.SUBTRACT, Index(name=d.name), const(d.minimum))) for d in node.space
     )
-
-
-def _position(flat: Expr, shape: tuple[int, ...]) -> tuple[Expr, ...]:
-    """The row-major position ``flat`` as one index for each dimension."""
-    result: list[Expr] = []
-    for axis, extent in enumerate(shape):
-        stride = prod(shape[axis + 1 :])
-        scaled = apply(Op.FLOOR_DIVIDE, flat, const(stride))
-        result.append(simplify(apply(Op.MODULO, scaled, const(extent)) if axis else scaled))
-    return tuple(result)
 
 
 def _at_start(node: PEArray) -> Expr | None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, Index, Local, apply, conjunction, const, simplify
+from t2s.core.expr import Expr, Index, Local, apply, conjunction, const, digits, simplify
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.graph.body import Receive, RegisterRead, RegisterWrite
@@ -69,8 +68,8 @@ def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
         write_at, read_at = position, _ahead(position, reads, length)
         banks, write_bank, read_bank = (), (), ()
     served = _ahead(period, periods - 1, periods) if directive.double else period
-    digits = [*_digits(served, outer), *_digits(read_at, inner)]
-    own = dict(zip((loop.name for loop in (*outer, *inner)), digits, strict=True))
+    places = [*_digits(served, outer), *_digits(read_at, inner)]
+    own = dict(zip((loop.name for loop in (*outer, *inner)), places, strict=True))
     read_digits = {loop.definition: own[loop.name] for loop in inner}
     return BufferPlan(
         loop=GraphLoop(name=name, minimum=const(first), extent=const(last - first)),
@@ -120,18 +119,9 @@ def _extent(loop: Loop) -> int:
     return loop.constant[1]
 
 
-def _digits(flat: Expr, loops: Sequence[Loop]) -> list[Expr]:
-    """The position of each loop, from 0, when ``flat`` counts their iterations.
-
-    Outside of the range that is counted the digits stay within the loops' extents.
-    """
-    extents = [_extent(loop) for loop in loops]
-    result: list[Expr] = []
-    for at, extent in enumerate(extents):
-        stride = prod(extents[at + 1 :])
-        scaled = apply(Op.FLOOR_DIVIDE, flat, const(stride))
-        result.append(simplify(apply(Op.MODULO, simplify(scaled), const(extent))))
-    return result
+def _digits(flat: Expr, loops: Sequence[Loop]) -> tuple[Expr, ...]:
+    """The position of each loop, from 0, when ``flat`` counts their iterations."""
+    return digits(flat, [_extent(loop) for loop in loops])
 
 
 def _ahead(position: Expr, number: int, length: int) -> Expr:

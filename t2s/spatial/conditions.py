@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from t2s.core.expr import Apply, Expr, Local, Read, apply, conjunction
+from t2s.core.expr import Expr, Local, Read, apply, conjunction, conjuncts
 from t2s.core.ops import Op
 from t2s.core.walk import walk
-
-
-def conjuncts(condition: Expr | None) -> Iterator[Expr]:
-    """The parts of a conjunction; nothing for ``None`` (always)."""
-    match condition:
-        case None:
-            return
-        case Apply(operator=Op.AND, operands=(left, right)):
-            yield from conjuncts(left)
-            yield from conjuncts(right)
-        case _:
-            yield condition
 
 
 def is_static(expr: Expr) -> bool:
@@ -33,12 +19,7 @@ def static_conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
 
 def any_of(left: Expr | None, right: Expr | None) -> Expr | None:
     """A static condition that holds where ``left`` or ``right`` does (``None``: always)."""
-    sides = [all_of(static_conjuncts(side)) for side in (left, right)]
+    sides = [conjunction(*static_conjuncts(side)) for side in (left, right)]
     if sides[0] is None or sides[1] is None:
         return None
     return sides[0] if sides[0] == sides[1] else apply(Op.OR, sides[0], sides[1])
-
-
-def all_of(conditions: Iterable[Expr]) -> Expr | None:
-    """Their conjunction; ``None`` if there are none."""
-    return conjunction(*conditions)

@@ -181,6 +181,11 @@ class Kernel(Term):
     def reduction_loops(self) -> tuple[Loop, ...]:
         return tuple(loop for loop in self.loops if loop.reduction)
 
+    def with_operand(self, old: Operand, new: Operand) -> Kernel:
+        """The kernel with one of its operands replaced."""
+        operands = tuple(new if operand is old else operand for operand in self.operands)
+        return replace(self, operands=operands)
+
     def without(self, names: frozenset[str]) -> Kernel:
         """The kernel with loops dropped: they stay at their first iteration."""
         dropped = {loop.name: loop.minimum for loop in self.loops if loop.name in names}

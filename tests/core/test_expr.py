@@ -20,7 +20,9 @@ from t2s.core.expr import (
     Select,
     apply,
     conjunction,
+    conjuncts,
     const,
+    digits,
     equals,
     evaluate,
     index_names,
@@ -242,3 +244,17 @@ def test_reads_have_no_value() -> None:
 def test_is_associative() -> None:
     assert is_associative(Op.ADD)
     assert not is_associative(Op.SUBTRACT)
+
+
+def test_conjuncts_are_the_factors_of_a_conjunction() -> None:
+    a, b, c = (equals(Index(name=name), const(0)) for name in "abc")
+    assert conjuncts(None) == ()
+    assert conjuncts(a) == (a,)
+    assert conjuncts(conjunction(a, None, b, c)) == (a, b, c)
+
+
+def test_digits_count_in_row_major_order_and_wrap() -> None:
+    places = digits(Index(name="n"), (2, 3, 4))
+    for n in range(-24, 48):
+        found = tuple(int(evaluate(place, {"n": np.int32(n)})) for place in places)
+        assert found == tuple(int(at) for at in np.unravel_index(n % 24, (2, 3, 4)))

@@ -21,9 +21,8 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     number,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
-from t2s.backends.opencl_fpga.lockstep import conjuncts
 from t2s.backends.opencl_fpga.ports import receive, send
-from t2s.core.expr import Expr, conjunction
+from t2s.core.expr import Expr, conjunction, conjuncts
 from t2s.core.types import Type
 from t2s.graph import body as graph
 from t2s.graph.graph import Tensor

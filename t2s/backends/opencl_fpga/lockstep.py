@@ -27,6 +27,7 @@ from t2s.core.expr import (
     Local,
     apply,
     conjunction,
+    conjuncts,
     const,
     index_names,
     simplify,
@@ -186,17 +187,6 @@ def _port(
         time_factors=tuple(f for f, names in paired if not names & space),
         mixed_factors=tuple(f for f, names in paired if names & space and names - space),
     )
-
-
-def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
-    """The factors of a condition: ``a and b and c`` as ``(a, b, c)``."""
-    match condition:
-        case None:
-            return ()
-        case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
-            return conjuncts(left) + conjuncts(right)
-        case _:
-            return (condition,)
 
 
 def fold(expr: Expr, ranges: dict[str, Interval], fixed: dict[str, int]) -> Expr:

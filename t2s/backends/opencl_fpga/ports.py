@@ -29,9 +29,9 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port, conjuncts
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
 from t2s.backends.opencl_fpga.uses import is_used, uses_of
-from t2s.core.expr import Expr, Index, conjunction
+from t2s.core.expr import Expr, Index, conjunction, conjuncts
 from t2s.graph.body import Receive, Send
 from t2s.graph.graph import Channel, StreamKind
 

@@ -24,9 +24,9 @@ from t2s.backends.opencl_fpga.domains import (
     loops_used,
     select_loops,
 )
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, conjuncts
+from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.uses import uses_of
-from t2s.core.expr import Expr, Index
+from t2s.core.expr import Expr, Index, conjuncts
 from t2s.core.ops import Array
 from t2s.graph.body import RegisterRead, RegisterWrite
 from t2s.graph.nodes import Register

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from t2s.backends.opencl_fpga.domains import is_static
-from t2s.backends.opencl_fpga.lockstep import conjuncts
-from t2s.core.expr import Expr, Local, Select, apply
+from t2s.core.expr import Expr, Local, Select, apply, conjuncts
 from t2s.core.ops import Op
 from t2s.core.walk import Term, children
 from t2s.graph.body import Statement

@@ -47,8 +47,7 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
         forwards=(*operand.forwards, loop.name),
         hop_capacities=(*operand.hop_capacities, directive.capacity),
     )
-    operands = tuple(hops if old is operand else old for old in kernel.operands)
-    program = program.with_kernel(replace(kernel, operands=operands))
+    program = program.with_kernel(kernel.with_operand(operand, hops))
     return drop_upstream(program, kernel, operand.producer, loop, directive)
 
 

@@ -25,10 +25,10 @@ from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.graph.nodes import Role
-from t2s.spatial.conditions import all_of, static_conjuncts
+from t2s.spatial.conditions import static_conjuncts
 from t2s.spatial.directives import Directive, IsolateConsumer, IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, Operand, SpatialProgram
 from t2s.spatial.passes.safety import check_loadable
 
 
@@ -40,9 +40,7 @@ def isolate_producer(
     kernel, guarded, at_start = _find_operand(program, kernel, directive)
     check_loadable(program.temporal, kernel, guarded)
     program = program.with_kernel(kernel)
-    return extract(
-        program, kernel, guarded, at_start, directive.producers, directive.text, directive
-    )
+    return extract(program, kernel, guarded, at_start, directive.producers, directive)
 
 
 def extract(
@@ -51,7 +49,6 @@ def extract(
     guarded: GuardedRead,
     at_start: bool,
     chain: tuple[str, ...],
-    reason: str,
     directive: Directive | None,
 ) -> SpatialProgram:
     """Replace a read in a kernel by an operand that a chain of new kernels sends."""
@@ -126,7 +123,7 @@ def _producer(kernel: Kernel, read: Read, condition: Expr | None, at_start: bool
         operands=(),
         value=read,
         initial=None,
-        condition=all_of(static_conjuncts(condition)),
+        condition=conjunction(*static_conjuncts(condition)),
         store=None,
         vector_operands=(read.source,),
         vector_store=False,
@@ -173,7 +170,7 @@ def _find_operand(
             expected=f"an operand that {kernel.name} still loads itself",
             hint=f"isolate before forward, or isolate further from {isolated.producer}",
         )
-    others = sorted({guarded.read.source for guarded, _ in _all_reads(kernel)})
+    others = sorted({guarded.read.source for guarded, _ in all_reads(kernel)})
     raise UserError(
         f"{directive.text} on {kernel.name}: {name} is not used in {kernel.name}",
         location=directive.location,
@@ -182,7 +179,8 @@ def _find_operand(
     )
 
 
-def _all_reads(kernel: Kernel) -> list[tuple[GuardedRead, bool]]:
+def all_reads(kernel: Kernel) -> list[tuple[GuardedRead, bool]]:
+    """The reads that have no producer yet, and whether only the start of a reduction needs them."""
     start = [] if kernel.initial is None else list(guarded_reads(kernel.initial))
     return [
         *((guarded, True) for guarded in start),
@@ -191,7 +189,7 @@ def _all_reads(kernel: Kernel) -> list[tuple[GuardedRead, bool]]:
 
 
 def _reads_of(kernel: Kernel, name: str) -> list[tuple[GuardedRead, bool]]:
-    return [found for found in _all_reads(kernel) if found[0].read.source == name]
+    return [found for found in all_reads(kernel) if found[0].read.source == name]
 
 
 def isolate_consumer(
@@ -254,9 +252,3 @@ def consumer_of(kernel: Kernel, name: str) -> Kernel:
         store=None,
         capacity=None,
     )
-
-
-def is_pure_vector(kernel: Kernel) -> bool:
-    """Whether the kernel's results are vectors: its vector loop is not a reduction."""
-    loop = kernel.vector_loop
-    return loop is not None and not loop.reduction and loop.kind is LoopKind.VECTOR

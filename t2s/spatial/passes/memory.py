@@ -17,7 +17,7 @@ from t2s.graph.nodes import Role
 from t2s.spatial.conditions import any_of
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.passes.isolate import consumer_of, extract
+from t2s.spatial.passes.isolate import all_reads, consumer_of, extract
 from t2s.spatial.passes.safety import check_loadable
 
 
@@ -40,9 +40,8 @@ def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> Spati
         sources = tuple(read.source for read in reads(kernel.value))
         kernel = replace(kernel, role=Role.COMPUTE, vector_operands=sources)
     program = program.with_kernel(kernel)
-    for expr in (kernel.initial, kernel.value):
-        for guarded in guarded_reads(expr) if expr is not None else ():
-            check_loadable(program.temporal, kernel, guarded)
+    for guarded, _ in all_reads(kernel):
+        check_loadable(program.temporal, kernel, guarded)
     while True:
         kernel = program.kernel(name)
         at_start = kernel.initial is not None
@@ -52,7 +51,7 @@ def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> Spati
         if not found:
             return program
         unit = names.fresh(f"{name}_load_{found[0].read.source}")
-        program = extract(program, kernel, found[0], at_start, (unit,), "", None)
+        program = extract(program, kernel, found[0], at_start, (unit,), None)
 
 
 def _merged(expr: Expr) -> list[GuardedRead]:

@@ -43,8 +43,7 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
             )
         program = drop_upstream(program, kernel, name, reused, directive)
     changed = replace(operand, removed=(*operand.removed, *directive.loops), removed_by=directive)
-    operands = tuple(changed if old is operand else old for old in consumer.operands)
-    return program.with_kernel(replace(consumer, operands=operands))
+    return program.with_kernel(consumer.with_operand(operand, changed))
 
 
 def _fed_by(program: SpatialProgram, kernel: Kernel, directive: Remove) -> tuple[Kernel, Operand]:

@@ -8,12 +8,12 @@ selects between values that are there.  So the address has to be in range under 
 from __future__ import annotations
 
 from t2s.core.errors import UnsupportedError
-from t2s.core.expr import Read, reads
+from t2s.core.expr import Read, conjuncts, reads
 from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.printer import show
 from t2s.func.bounds import GuardedRead
 from t2s.func.ir import TemporalProgram
-from t2s.spatial.conditions import conjuncts, is_static
+from t2s.spatial.conditions import is_static
 from t2s.spatial.ir import Kernel
 
 
@@ -30,7 +30,7 @@ def check_loadable(program: TemporalProgram, kernel: Kernel, guarded: GuardedRea
             given=show(inner),
             hint="it can be computed by t2s.interpret; hardware for it is not generated yet",
         )
-    parts = tuple(conjuncts(guarded.condition))
+    parts = conjuncts(guarded.condition)
     dynamic = [part for part in parts if not is_static(part)]
     if not dynamic:
         return

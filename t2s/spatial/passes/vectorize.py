@@ -21,12 +21,11 @@ from t2s.core.expr import Expr, Index, Read, apply, conjunction, index_names
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, children
-from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, VectorLoad, VectorStore
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
-from t2s.spatial.passes.isolate import is_pure_vector, varies
+from t2s.spatial.passes.isolate import all_reads, varies
 from t2s.spatial.passes.lookup import constant_bounds, counterpart
 from t2s.spatial.reduction_form import mentions_previous, readable_update, reduction_term
 
@@ -59,7 +58,7 @@ def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialP
 
 def _sources(kernel: Kernel) -> set[str]:
     """Everything that can be named in ``vload``: inputs, Funcs, and producers of operands."""
-    sources = {guarded.read.source for guarded in _all_reads(kernel)}
+    sources = {guarded.read.source for guarded, _ in all_reads(kernel)}
     return sources | {s for o in kernel.operands for s in (o.source, o.producer)}
 
 
@@ -180,7 +179,7 @@ def check_lanes(kernel: Kernel, directive: Directive) -> None:
     loop = kernel.vector_loop
     if loop is None:
         return
-    for guarded in _all_reads(kernel):
+    for guarded, _ in all_reads(kernel):
         read = guarded.read
         if varies(kernel, read.indices, loop.name):
             check_contiguous(kernel, read.source, read.indices, loop, directive)
@@ -215,11 +214,6 @@ def check_contiguous(
             given=f"{source}[{placed}]",
             hint="arrays are row-major: store it transposed, or put another loop innermost",
         )
-
-
-def _all_reads(kernel: Kernel) -> list[GuardedRead]:
-    found = list(guarded_reads(kernel.value))
-    return found + (list(guarded_reads(kernel.initial)) if kernel.initial is not None else [])
 
 
 def _free_parts(kernel: Kernel) -> Iterator[Expr]:
@@ -263,7 +257,7 @@ def check_complete(kernel: Kernel) -> None:
             hint="everything that varies along the innermost loop becomes a vector; put another "
             "loop innermost to keep it a single value",
         )
-    if is_pure_vector(kernel) and kernel.name == kernel.function and not kernel.vector_store:
+    if not loop.reduction and kernel.name == kernel.function and not kernel.vector_store:
         raise UserError(
             f"{subject}: the results are vectors along {loop.name} and are not stored as vectors",
             location=directive.location,
