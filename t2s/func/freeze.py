@@ -72,7 +72,7 @@ def freeze(output: AnyFunc, constants: Mapping[str, int] | None = None) -> Tempo
         frozen.insert(0, function)
     params = [symbol for symbol in everything.values() if isinstance(symbol, Param)]
     return TemporalProgram(
-        output=output.name,
+        outputs=(output.name,),
         functions=tuple(frozen),
         inputs=tuple(
             _freeze_input(symbol, state)

@@ -92,14 +92,49 @@ class InputScalar(Term):
     location: SourceLocation
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System(Term):
+    """Funcs that are computed together: uniform recurrence equations over one loop nest.
+
+    One iteration of the nest computes one element of every member.  A member reads members at
+    constant distances: ``M[i - 1, j - 1]``.
+
+    Attributes
+    ----------
+    members: names of the Funcs, in an order in which each comes after those it reads in the same
+        iteration.
+    domain: the loops, outermost first; bounds are affine in outer ones.
+    lanes: the dimension that only some of the members have, innermost; the others have one value
+        for all of its points.  A member without it may reduce over it (one update, one reduction
+        dimension of the same range).  ``None`` if all members have the same dimensions.
+    """
+
+    members: tuple[str, ...]
+    domain: tuple[Dimension, ...]
+    lanes: Dimension | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class TemporalProgram(Term):
-    """A whole program: functions in an order in which each comes after those it reads."""
+    """A whole program: functions in an order in which each comes after those it reads.
 
-    output: str
+    The members of a system stand next to each other, in the order of the system.
+    """
+
+    outputs: tuple[str, ...]
     functions: tuple[Function, ...]
+    systems: tuple[System, ...] = ()
     inputs: tuple[InputArray, ...]
     parameters: tuple[InputScalar, ...]
+
+    @property
+    def output(self) -> str:
+        """The first output, which gives the design its name."""
+        return self.outputs[0]
+
+    def system_of(self, name: str) -> System | None:
+        """The system that a function is a member of, if it is."""
+        return next((system for system in self.systems if name in system.members), None)
 
     def function(self, name: str) -> Function:
         """The function of that name; ``KeyError`` if there is none."""

@@ -72,6 +72,8 @@ class PEArray(Term):
     name: unique in the graph; the user's name of the function where there is one.
     role: compute, relay (passes data on), load or store.
     space: the space domain, one PE per point; empty for a single PE.
+    exists: where not all points of that box have a PE (a triangular array), the condition over the
+        space indices for there being one.
     loops: time loops, outermost first; a firing is one iteration of the innermost loop.
     registers, body: storage and statements, see ``graph.body``.
     region: name of the innermost region (loop level) the node belongs to.
@@ -84,6 +86,7 @@ class PEArray(Term):
     loops: tuple[Loop, ...]
     registers: tuple[Register, ...] = ()
     body: tuple[Statement, ...]
+    exists: Expr | None = None
     region: str | None = None
     location: SourceLocation | None = None
 

@@ -55,7 +55,7 @@ PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
 
 def build_spatial(program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]) -> SpatialProgram:
     """Apply all plans and complete the design.  ``funcs`` are the user's Funcs by name."""
-    realised = [f for f in program.functions if f.updates or f.name == program.output]
+    realised = [f for f in program.functions if f.updates or f.name in program.outputs]
     names = {function.name for function in realised}
     spatial = SpatialProgram(
         temporal=program,

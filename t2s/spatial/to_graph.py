@@ -258,10 +258,10 @@ def _tensors(program: TemporalProgram) -> tuple[Tensor, ...]:
             name=function.name,
             type=function.type,
             shape=function.shape,
-            role=TensorRole.OUTPUT if function.name == program.output else TensorRole.INTERMEDIATE,
+            role=TensorRole.OUTPUT if function.name in program.outputs else TensorRole.INTERMEDIATE,
             location=function.location,
         )
         for function in program.functions
-        if function.updates or function.name == program.output
+        if function.updates or function.name in program.outputs
     )
     return inputs + stored
