@@ -25,7 +25,8 @@ class NotAffine(Exception):
 
 
 @cache
-def _islpy() -> Any:
+def islpy_module() -> Any:
+    """The module islpy, imported at first use."""
     import islpy
 
     return islpy
@@ -83,6 +84,10 @@ def isl_text(expr: Expr, rename: Mapping[str, str] | None = None) -> str:
                 return f"floor(({text(left)})/{by})"
             case Apply(operator=Op.MODULO, operands=(left, Const(value=int() as by))) if by > 0:
                 return f"(({text(left)}) mod {by})"
+            case Apply(operator=Op.MINIMUM, operands=(left, right)) if left.type.is_integer:
+                return f"min({text(left)}, {text(right)})"
+            case Apply(operator=Op.MAXIMUM, operands=(left, right)) if left.type.is_integer:
+                return f"max({text(left)}, {text(right)})"
             case Apply(operator=operator, operands=(left, right)) if (
                 operator in _SPELLING and not left.type.is_float
             ):
@@ -125,12 +130,17 @@ class LoopDomain:
 
     def __init__(self, intervals: Sequence[Interval], conditions: Iterable[Expr] = ()) -> None:
         self.intervals = tuple(intervals)
+        self.conditions = tuple(conditions)
         self._rename = _names(self.intervals, "x")
         self._where = " and ".join(
-            _constraints(self.intervals, conditions, self._rename) or ["0 = 0"]
+            _constraints(self.intervals, self.conditions, self._rename) or ["0 = 0"]
         )
         self._dims = ", ".join(self._rename.values())
-        self._set = _islpy().Set(f"{{ [{self._dims}] : {self._where} }}")
+        self._set = islpy_module().Set(f"{{ [{self._dims}] : {self._where} }}")
+
+    def restricted(self, *conditions: Expr) -> LoopDomain:
+        """The iterations of the domain that meet further conditions."""
+        return LoopDomain(self.intervals, [*self.conditions, *conditions])
 
     def is_empty(self) -> bool:
         """Whether no iteration exists."""
@@ -145,7 +155,7 @@ class LoopDomain:
         if self.is_empty():
             return None
         point = self._set.sample_point()
-        dim = _islpy().dim_type.set
+        dim = islpy_module().dim_type.set
         return {
             interval.name: int(point.get_coordinate_val(dim, position).to_python())
             for position, interval in enumerate(self.intervals)
@@ -153,7 +163,7 @@ class LoopDomain:
 
     def range_of(self, expr: Expr) -> tuple[int, int] | None:
         """Smallest and largest value of an expression over the domain; ``None`` if empty."""
-        image = self._image((expr,)).range()
+        image = self.image((expr,)).range()
         if image.is_empty():
             return None
         return (
@@ -173,9 +183,9 @@ class LoopDomain:
         With ``target_exprs`` what has to be covered is their image of ``target``, whose dimensions
         ``names`` names.  Returns ``None`` if proved, else a sentence with a sample point.
         """
-        image_map = self._image(exprs)
+        image_map = self.image(exprs)
         image = image_map.range()
-        wanted = target._set if target_exprs is None else target._image(target_exprs).range()
+        wanted = target._set if target_exprs is None else target.image(target_exprs).range()
         labels = names or [interval.name for interval in target.intervals]
         missing = wanted.subtract(image)
         if not missing.is_empty():
@@ -189,15 +199,15 @@ class LoopDomain:
 
     def varies_along(self, exprs: Sequence[Expr], name: str) -> bool:
         """Whether iterations that differ in loop ``name`` only may give different values."""
-        access = self._image(exprs)
+        access = self.image(exprs)
         position = list(self._rename).index(name)
         size = len(self.intervals)
         left = ", ".join(f"x{number}" for number in range(size))
         right = ", ".join("y" if number == position else f"x{number}" for number in range(size))
-        along = _islpy().Map(f"{{ [{left}] -> [{right}] }}")
+        along = islpy_module().Map(f"{{ [{left}] -> [{right}] }}")
         pairs = along.intersect_domain(self._set).intersect_range(self._set)
         values = pairs.apply_domain(access).apply_range(access)
-        identity = _islpy().Map.identity(values.get_space())
+        identity = islpy_module().Map.identity(values.get_space())
         return not bool(values.subtract(identity).is_empty())
 
     def reverses(self, before: Sequence[Expr], after: Sequence[Expr]) -> dict[str, int] | None:
@@ -206,8 +216,8 @@ class LoopDomain:
         Both orders are lexicographic, given as tuples of expressions.  Returns an iteration that
         comes earlier in the first order and later in the second, or ``None``.
         """
-        islpy = _islpy()
-        first, second = self._image(before), self._image(after)
+        islpy = islpy_module()
+        first, second = self.image(before), self.image(after)
         earlier = first.lex_lt_map(first)
         later = second.lex_gt_map(second)
         clash = earlier.intersect(later)
@@ -219,14 +229,25 @@ class LoopDomain:
             for position, interval in enumerate(self.intervals)
         }
 
-    def _image(self, exprs: Sequence[Expr]) -> Any:
+    @property
+    def points(self) -> Any:
+        """isl's set of the iterations."""
+        return self._set
+
+    @property
+    def identifiers(self) -> dict[str, str]:
+        """The names of isl's dimensions, in order, and the loops they stand for."""
+        return {short: name for name, short in self._rename.items()}
+
+    def image(self, exprs: Sequence[Expr]) -> Any:
+        """isl's map from iterations to the values of expressions."""
         outputs = ", ".join(isl_text(expr, self._rename) for expr in exprs)
-        return _islpy().Map(f"{{ [{self._dims}] -> [{outputs}] : {self._where} }}")
+        return islpy_module().Map(f"{{ [{self._dims}] -> [{outputs}] : {self._where} }}")
 
 
 def _describe(points: Any, names: Sequence[str]) -> str:
     """Some point of a set, as ``i=3, j=0``."""
-    dim = _islpy().dim_type.set
+    dim = islpy_module().dim_type.set
     point = points.sample_point()
     coordinates = (
         f"{name}={int(point.get_coordinate_val(dim, position).to_python())}"

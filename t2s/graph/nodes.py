@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import product
 from math import prod
 
-from t2s.core.expr import Expr
+import numpy as np
+
+from t2s.core.expr import Expr, evaluate
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.core.walk import Term
@@ -91,9 +94,25 @@ class PEArray(Term):
     location: SourceLocation | None = None
 
     @property
+    def place_count(self) -> int:
+        """Number of points of the space domain, those without a PE included."""
+        return prod(dimension.extent for dimension in self.space)
+
+    @property
     def pe_count(self) -> int:
         """Number of PEs."""
-        return prod(dimension.extent for dimension in self.space)
+        if self.exists is None:
+            return self.place_count
+        points = product(*(range(d.minimum, d.minimum + d.extent) for d in self.space))
+        return sum(self.has_pe(point) for point in points)
+
+    def has_pe(self, point: tuple[int, ...]) -> bool:
+        """Whether there is a PE at a point of the space domain."""
+        if self.exists is None:
+            return True
+        names = (dimension.name for dimension in self.space)
+        values = {name: np.int32(at) for name, at in zip(names, point, strict=True)}
+        return bool(evaluate(self.exists, dict(values)))
 
 
 Node = PEArray

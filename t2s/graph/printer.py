@@ -109,7 +109,7 @@ def show_space(node: PEArray) -> str:
 
 def _node_lines(node: PEArray) -> Iterator[str]:
     region = "" if node.region is None else f", region {node.region}"
-    space = f" space {show_space(node)}" if node.space else ""
+    space = f" space {show_space(node)}{_when(node.exists)}" if node.space else ""
     yield f"{node.role.value} {node.name}{space}{region}"
     for register in node.registers:
         shape = list(register.shape) if register.shape else ""

@@ -35,7 +35,7 @@ class PortUse:
 
 
 def space_points(node: PEArray) -> Iterator[tuple[int, ...]]:
-    """The PEs of a node, in row-major order of its space dimensions."""
+    """The points of a node's space domain, in row-major order."""
     yield from product(*(range(d.minimum, d.minimum + d.extent) for d in node.space))
 
 
@@ -43,6 +43,8 @@ def iterations(
     node: PEArray, point: tuple[int, ...], parameters: Mapping[str, Array]
 ) -> Iterator[Environment]:
     """The firings of one PE in order: environments of space indices, loop indices, parameters."""
+    if not node.has_pe(point):
+        return
     base: Environment = dict(parameters)
     for dimension, value in zip(node.space, point, strict=True):
         base[dimension.name] = np.int32(value)

@@ -29,6 +29,7 @@ from t2s.graph.verify_expr import (
     Subject,
     one_of,
     spell,
+    verify_condition,
     verify_index,
     verify_indices,
 )
@@ -157,6 +158,7 @@ def _verify_node(graph: Graph, node: PEArray) -> None:
     _verify_node_names(graph, node, subject)
     _verify_extents(subject, tuple(d.extent for d in node.space), "the space domain")
     scope = _static_scope(graph, node, subject, loops=0)
+    verify_condition(node.exists, replace(scope, parameters={}), "the space domain")
     for loop in node.loops:
         for what, bound in (("minimum", loop.minimum), ("extent", loop.extent)):
             verify_index(bound, scope, f"the {what} of loop {loop.name!r}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from t2s.core.expr import Expr
-from t2s.core.printer import show
-from t2s.core.types import BOOL, Type
+from t2s.core.types import Type
 from t2s.graph.body import (
     Let,
     Load,
@@ -19,7 +18,14 @@ from t2s.graph.body import (
 )
 from t2s.graph.graph import Channel, Graph, Tensor, TensorRole
 from t2s.graph.nodes import PEArray
-from t2s.graph.verify_expr import Scope, one_of, spell, verify_expr, verify_indices
+from t2s.graph.verify_expr import (
+    Scope,
+    one_of,
+    spell,
+    verify_condition,
+    verify_expr,
+    verify_indices,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,24 +42,24 @@ class BodyVerifier:
         match statement:
             case Receive(channel=name, target=target, type=type, condition=condition):
                 what = f"Receive from channel {name!r}"
-                self._condition(condition, self.static, what)
+                verify_condition(condition, self.static, what)
                 self._types_equal(what, self._channel(name, what).stream.element, type)
                 self.locals[target] = type
             case Send(channel=name, value=value, condition=condition):
                 what = f"Send to channel {name!r}"
-                self._condition(condition, self.static, what)
+                verify_condition(condition, self.static, what)
                 self._value(value, what)
                 self._types_equal(what, self._channel(name, what).stream.element, value.type)
             case Let(target=target, value=value):
                 self._value(value, f"Let of {target!r}")
                 self.locals[target] = value.type
             case Load(target=target, tensor=name, indices=indices, type=type):
-                self._condition(statement.condition, self.static, f"Load of tensor {name!r}")
+                verify_condition(statement.condition, self.static, f"Load of tensor {name!r}")
                 self._access(f"Load of tensor {name!r}", name, indices, type)
                 self.locals[target] = type
             case Store(tensor=name, indices=indices, value=value, condition=condition):
                 what = f"Store to tensor {name!r}"
-                self._condition(condition, self.static, what)
+                verify_condition(condition, self.static, what)
                 self._value(value, what)
                 self._access(what, name, indices, value.type)
                 self._not_an_input(what, self.graph.tensor(name))
@@ -62,7 +68,7 @@ class BodyVerifier:
                 self.locals[target] = type
             case RegisterWrite(register=name, indices=indices, value=value, condition=condition):
                 what = f"RegisterWrite of {name!r}"
-                self._condition(condition, self._dynamic(), what)
+                verify_condition(condition, self._dynamic(), what)
                 self._value(value, what)
                 self._register(what, name, indices, value.type)
 
@@ -71,17 +77,6 @@ class BodyVerifier:
 
     def _value(self, value: Expr, what: str) -> None:
         verify_expr(value, self._dynamic(), f"the value of {what}")
-
-    def _condition(self, condition: Expr | None, scope: Scope, what: str) -> None:
-        if condition is None:
-            return
-        verify_expr(condition, scope, f"the condition of {what}")
-        if condition.type != BOOL:
-            raise self.static.subject.error(
-                f"the condition of {what} is not a truth value",
-                expected="an expression of type bool",
-                given=f"{show(condition)} of type {condition.type}",
-            )
 
     def _types_equal(self, what: str, expected: Type, given: Type) -> None:
         if expected != given:

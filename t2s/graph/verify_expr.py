@@ -123,6 +123,19 @@ def verify_expr(expr: Expr, scope: Scope, what: str) -> None:
             )
 
 
+def verify_condition(condition: Expr | None, scope: Scope, what: str) -> None:
+    """Check a condition (``None``: always): well-formed, and of type bool."""
+    if condition is None:
+        return
+    verify_expr(condition, scope, f"the condition of {what}")
+    if condition.type != BOOL:
+        raise scope.subject.error(
+            f"the condition of {what} is not a truth value",
+            expected="an expression of type bool",
+            given=f"{show(condition)} of type {condition.type}",
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Problem:
     text: str

@@ -53,11 +53,12 @@ def _statistics(
 ) -> NodeStatistics:
     node, where, graph = timing.node, timing.instances, program.graph
     fired = tally.firings[where] > 0
+    absent = timing.pe_count - node.pe_count
     return NodeStatistics(
         name=node.name,
         role=node.role,
         location=node.location,
-        pe_count=timing.pe_count,
+        pe_count=node.pe_count,
         interval=timing.interval,
         firings=int(tally.firings[where].sum()),
         total_firings=int(program.control.firings[where].sum()),
@@ -68,7 +69,7 @@ def _statistics(
         blocked_by={channel.name: blocked[channel.name] for channel in graph.outputs_of(node.name)},
         starved_by_memory=int(tally.memory_starved[where].sum()),
         blocked_by_memory=int(tally.memory_blocked[where].sum()),
-        idle=int(idle[where].sum()),
+        idle=int(idle[where].sum()) - absent * tally.cycles,
     )
 
 

@@ -70,12 +70,18 @@ def domains(
 ) -> tuple[Domain, ...]:
     """One domain for the whole node, or one per PE where loop bounds differ between PEs.
 
+    Points of the space domain without a PE have a domain without firings.
+
     ``separate`` forces one per PE.  Raises ``UserError`` for a negative trip count and for more
     firings than ``MOST_FIRINGS``.
     """
     space = {dimension.name for dimension in node.space}
     bounds = [bound for loop in node.loops for bound in (loop.minimum, loop.extent)]
-    if not separate and not any(index_names(bound) & space for bound in bounds):
+    if (
+        not separate
+        and node.exists is None
+        and not any(index_names(bound) & space for bound in bounds)
+    ):
         extents = tuple(dimension.extent for dimension in node.space)
         points = [np.arange(d.minimum, d.minimum + d.extent, dtype=np.int32) for d in node.space]
         time, names = _time(node, dict(parameters))
@@ -99,7 +105,10 @@ def _separate(node: PEArray, parameters: Mapping[str, Array]) -> Iterator[Domain
         known: dict[str, Array] = dict(parameters)
         for dimension, value in zip(node.space, point, strict=True):
             known[dimension.name] = np.int32(value)
-        time, names = _time(node, known)
+        if node.has_pe(point):
+            time, names = _time(node, known)
+        else:
+            time, names = (0,), {loop.name: np.zeros(0, np.int32) for loop in node.loops}
         yield Domain(first_pe=position, shape=time, space_rank=0, names={**known, **names})
 
 

@@ -75,8 +75,8 @@ class NodeTiming:
 
     @property
     def pe_count(self) -> int:
-        """Number of PEs."""
-        return self.node.pe_count
+        """Number of instances: the points of the space domain, with and without a PE."""
+        return self.node.place_count
 
     @property
     def loads(self) -> bool:

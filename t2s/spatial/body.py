@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
@@ -18,7 +19,9 @@ from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.graph.body import (
     Load,
+    Receive,
     Send,
+    Statement,
     Store,
 )
 from t2s.graph.graph import Channel
@@ -39,6 +42,7 @@ from t2s.spatial.body_builder import (
     with_operands,
 )
 from t2s.spatial.body_reduction import reduce_step
+from t2s.spatial.body_system import SystemBody
 from t2s.spatial.ir import Kernel, Operand, shifted
 
 
@@ -64,13 +68,15 @@ def build_body(
         _load(builder)
     elif kernel.role is Role.STORE:
         _store(builder)
+    elif kernel.members:
+        SystemBody(builder).build()
     elif kernel.initial is not None:
         reduce_step(builder)
     else:
         value = with_operands(builder, kernel.value)
         send(builder, value, placed(builder, kernel.condition))
     return Body(
-        statements=tuple(builder.statements),
+        statements=tuple(_where_active(kernel, builder.statements)),
         registers=tuple(builder.registers),
         channels=tuple(builder.channels),
     )
@@ -142,5 +148,20 @@ def _store(builder: Builder) -> None:
             tensor=kernel.store.tensor,
             indices=tuple(builder.place(index) for index in kernel.store.indices),
             value=with_operands(builder, kernel.value),
+            condition=placed(builder, kernel.condition),
         )
     )
+
+
+def _where_active(kernel: Kernel, statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Nothing is received, sent, loaded or stored in iterations that there are not."""
+    if kernel.active is None:
+        yield from statements
+        return
+    for statement in statements:
+        match statement:
+            case Receive() | Send() | Load() | Store():
+                both = conjunction(kernel.active, statement.condition)
+                yield replace(statement, condition=both)
+            case _:
+                yield statement

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 
 DEFAULT_CAPACITY = 2  # tokens: enough for one every cycle over a channel of latency 1
@@ -85,6 +86,23 @@ class Unroll(Directive):
     """The loops become space: one PE for each iteration."""
 
     loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceTimeTransform(Directive):
+    """``loops`` become loops in space and one loop in time.
+
+    ``maps`` gives each new loop over the old ones, time last.  Without it ``coefficients`` gives
+    the skew of time along each loop; without those the loops are unrolled and time stays.
+    """
+
+    loops: tuple[str, ...]
+    coefficients: tuple[int, ...]
+    maps: tuple[tuple[str, Expr], ...]
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.maps if name not in self.loops)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 from t2s.core.expr import Expr, Read, substitute
@@ -15,9 +14,14 @@ def inline_functions(
     program: TemporalProgram, kernel: Kernel, keep: frozenset[str] = frozenset()
 ) -> Kernel:
     """Replace the reads of pure Funcs, except of those in ``keep``, by what they compute."""
-    pure = {f.name: f for f in program.functions if not f.updates and f.name not in keep}
-    initial = None if kernel.initial is None else inline(kernel.initial, pure)
-    return replace(kernel, value=inline(kernel.value, pure), initial=initial)
+    pure = {
+        function.name: function
+        for function in program.functions
+        if not function.updates
+        and function.name not in keep
+        and program.system_of(function.name) is None
+    }
+    return kernel.rewritten(lambda expr: inline(expr, pure))
 
 
 def inline(expr: Expr, pure: dict[str, Function]) -> Expr:

@@ -9,12 +9,14 @@ domain variables.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from t2s.core.affine import tidy
 from t2s.core.errors import InternalError
-from t2s.core.expr import Apply, Const, Expr, apply, const, simplify, substitute
-from t2s.core.isl import Interval
+from t2s.core.expr import Apply, Const, Expr, apply, conjunction, const, simplify, substitute
+from t2s.core.isl import Interval, LoopDomain
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import Type
@@ -76,7 +78,7 @@ class Loop(Term):
         """The last value of the index."""
         if isinstance(self.minimum, Const):
             return shifted(self.extent, int(self.minimum.value) - 1)
-        return simplify(apply(Op.ADD, self.minimum, shifted(self.extent, -1)))
+        return tidy(apply(Op.ADD, self.minimum, shifted(self.extent, -1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,7 @@ class Operand(Term):
     condition: static path condition over the domain's variables (``None``: always).
     at_start: needed only at the first step of the reduction (part of the initial value), so the
         producer has no reduction loops.
+    pinned: loops of either end along which there is a token at one iteration only.
     forwards: unrolled loops along which PEs pass the value on, outermost hop first, and in
         ``hop_capacities`` the depth of the channels along each.
     removed, removed_by: loops that the producer does not have any more, and why.
@@ -105,6 +108,7 @@ class Operand(Term):
     access: tuple[Expr, ...] | None
     condition: Expr | None
     at_start: bool
+    pinned: tuple[str, ...] = ()
     forwards: tuple[str, ...] = ()
     hop_capacities: tuple[int, ...] = ()
     removed: tuple[str, ...] = ()
@@ -118,6 +122,51 @@ class StoreTarget(Term):
 
     tensor: str
     indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member(Term):
+    """One of the Funcs that a kernel computes together: uniform recurrence equations.
+
+    Attributes
+    ----------
+    name: the Func; other members read it as ``Read(source=name)`` over the domain's variables.
+    type: of one element.
+    arguments: the domain's variables that index it.
+    value: what one iteration computes.
+    lanes: it has a value in each lane of the vector loop, not one for all.
+    combine: the lanes of ``value`` are reduced with this operator, starting from ``initial``.
+    location: the user's definition.
+    """
+
+    name: str
+    type: Type
+    arguments: tuple[str, ...]
+    value: Expr
+    lanes: bool
+    combine: Op | None = None
+    initial: Expr | None = None
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Term):
+    """A stream of final values of a kernel that computes several Funcs.
+
+    Attributes
+    ----------
+    function: the Func whose elements these are.
+    member: the member whose values they are.
+    indices: the element, over the domain's variables, from 0.
+    condition: static, over the domain's variables: where there is one (``None``: everywhere).
+    consumer: the kernel that takes the stream, once there is one.
+    """
+
+    function: str
+    member: str
+    indices: tuple[Expr, ...]
+    condition: Expr | None
+    consumer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +185,11 @@ class Kernel(Term):
     initial: the value a reduction starts from; ``None`` if the kernel does not reduce.
     condition: static condition under which an iteration produces a value (``None``: always).
     store: for store kernels, where the received value goes.
+    members: the Funcs of a system of recurrences; ``value`` and ``initial`` are not used then.
+    results: the streams that leave a system.
+    active: which iterations of the nest there are, over the loops (``None``: all).
+    timed: the time loop of a schedule; a value that goes to another PE takes as many cycles as the
+        schedule says.
     vector_operands: operands asked for by ``vload``; ``vector_store``: asked for by ``vstore``.
     vectorised: the directive that made the vector loop; ``reshaped``: the last one that split,
         fused or reordered loops.
@@ -153,6 +207,10 @@ class Kernel(Term):
     initial: Expr | None = None
     condition: Expr | None = None
     store: StoreTarget | None = None
+    members: tuple[Member, ...] = ()
+    results: tuple[Result, ...] = ()
+    active: Expr | None = None
+    timed: str | None = None
     vector_operands: tuple[str, ...] = ()
     vector_store: bool = False
     vectorised: Directive | None = None
@@ -167,7 +225,7 @@ class Kernel(Term):
 
     def place(self, expr: Expr) -> Expr:
         """An expression of the domain's variables as one of the loops."""
-        return substitute(expr, dict(self.variables))
+        return tidy(substitute(expr, dict(self.variables)))
 
     def kind(self, kind: LoopKind) -> tuple[Loop, ...]:
         """The loops of one kind, outermost first."""
@@ -186,14 +244,64 @@ class Kernel(Term):
         operands = tuple(new if operand is old else operand for operand in self.operands)
         return replace(self, operands=operands)
 
+    def with_consumer(self, result: Result, consumer: str) -> Kernel:
+        """The kernel with a consumer for one of its results."""
+        changed = replace(result, consumer=consumer)
+        results = tuple(changed if old is result else old for old in self.results)
+        return replace(self, results=results)
+
     def without(self, names: frozenset[str]) -> Kernel:
         """The kernel with loops dropped: they stay at their first iteration."""
-        dropped = {loop.name: loop.minimum for loop in self.loops if loop.name in names}
+        return self.pinned({loop.name: loop.minimum for loop in self.loops if loop.name in names})
+
+    def pinned(self, values: Mapping[str, Expr]) -> Kernel:
+        """The kernel with loops dropped that stay at a value, given over the other loops."""
+        known = dict(values)
+        active = None if self.active is None else substitute(self.active, known)
         return replace(
             self,
-            loops=tuple(loop for loop in self.loops if loop.name not in names),
-            variables=tuple((name, substitute(expr, dropped)) for name, expr in self.variables),
+            loops=tuple(
+                replace(
+                    loop,
+                    minimum=substitute(loop.minimum, known),
+                    extent=substitute(loop.extent, known),
+                )
+                for loop in self.loops
+                if loop.name not in known
+            ),
+            variables=tuple((name, substitute(expr, known)) for name, expr in self.variables),
+            active=conjunction(active),
         )
+
+    def rewritten(self, rule: Callable[[Expr], Expr]) -> Kernel:
+        """The kernel with its values rewritten: the value, the initial value, those of members."""
+        return replace(
+            self,
+            value=rule(self.value),
+            initial=None if self.initial is None else rule(self.initial),
+            members=tuple(
+                replace(
+                    member,
+                    value=rule(member.value),
+                    initial=None if member.initial is None else rule(member.initial),
+                )
+                for member in self.members
+            ),
+        )
+
+    def member(self, name: str) -> Member | None:
+        """The member of that name, or ``None``."""
+        return next((member for member in self.members if member.name == name), None)
+
+    def result(self, function: str) -> Result | None:
+        """The stream of a Func's final values, or ``None``."""
+        return next((result for result in self.results if result.function == function), None)
+
+    @property
+    def domain_of_iterations(self) -> LoopDomain:
+        """The iterations that there are, lanes left out."""
+        loops = [loop.interval for loop in self.loops if loop.kind is not LoopKind.VECTOR]
+        return LoopDomain(loops, [] if self.active is None else [self.active])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from t2s.spatial.directives import (
     Reassociate,
     Remove,
     Reorder,
+    SpaceTimeTransform,
     Split,
     Tile,
     Unroll,
@@ -39,6 +40,7 @@ from t2s.spatial.passes.lookup import check_names_free
 from t2s.spatial.passes.loops import fuse, reorder, split, tile
 from t2s.spatial.passes.memory import place_memory_units
 from t2s.spatial.passes.remove import remove
+from t2s.spatial.passes.space_time import space_time_transform
 from t2s.spatial.passes.unroll import unroll
 from t2s.spatial.passes.vectorize import vload, vstore
 from t2s.spatial.schedule import ScheduledFunc
@@ -107,6 +109,8 @@ def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialP
             return program.with_kernel(fuse(kernel, directive))
         case Unroll():
             return program.with_kernel(unroll(kernel, directive))
+        case SpaceTimeTransform():
+            return program.with_kernel(space_time_transform(kernel, directive))
         case IsolateProducer():
             return isolate_producer(program, name, directive)
         case IsolateConsumer():

@@ -32,6 +32,7 @@ from t2s.spatial.directives import (
     VectorLoad,
     VectorStore,
 )
+from t2s.spatial.space_time_arguments import space_time_directive
 
 Loop = Var | RVar
 
@@ -142,6 +143,15 @@ class ScheduledFunc(TemporalFunc[Directive]):
         return self._add(
             Unroll(loops=names, location=user_location(), text=f"unroll({', '.join(names)})")
         )
+
+    def space_time_transform(self, *arguments: object) -> Self:
+        """Say which PE computes an iteration, and when; space loops first, time last.
+
+        ``(i, j)`` unrolls the loops; ``([i, j], [1, 1])`` also skews the innermost loop in time;
+        ``([i, j], {p: i, t: i + j})`` or, as a matrix, ``([i, j], [p, t], [[1, 0], [1, 1]])``
+        replaces the loops by new ones.  Raises ``UserError`` for arguments of another form.
+        """
+        return self._add(space_time_directive(self.name, arguments, self._loops))
 
     def isolate_producer(
         self, operand: ImageParam | ScheduledFunc, producer: ScheduledFunc

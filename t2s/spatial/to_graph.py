@@ -6,12 +6,13 @@ a reduction, boundary of the array) becomes the condition of a statement.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Index, apply, index_names, simplify, substitute
 from t2s.core.isl import LoopDomain
+from t2s.core.isl_maps import condition, project
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.func.ir import TemporalProgram
@@ -37,6 +38,7 @@ from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.buffer import check_buffers
 from t2s.spatial.passes.streams import axes, check_streams
 from t2s.spatial.passes.vectorize import check_complete
+from t2s.spatial.systems import stored_members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +78,12 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         ends = Links(
             incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},
             outgoing=tuple(k.channel for k in links if k.producer is kernel),
+            results={k.channel: k.operand.source for k in links if k.producer is kernel},
             types={k.channel: _type(k) for k in links},
             parameters=tuple(p.name for p in program.temporal.parameters),
         )
         plan = plans[kernel.name]
+        exists, kernel = presence(kernel)
         built = build_body(kernel, ends, names, origins, plan)
         channels += built.channels
         nodes.append(
@@ -90,6 +94,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
                 loops=_loops(kernel) if plan is None else (plan.loop,),
                 registers=built.registers,
                 body=built.statements,
+                exists=exists,
                 region=_region(kernel),
                 location=kernel.location,
             )
@@ -109,6 +114,23 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     graph = add_barriers(graph, names)
     verify_graph(graph)
     return graph
+
+
+def presence(kernel: Kernel) -> tuple[Expr | None, Kernel]:
+    """Where there are PEs, and the kernel with what is left of its condition for iterations."""
+    space = kernel.kind(LoopKind.UNROLLED)
+    names = frozenset(loop.name for loop in space)
+    bounds = [b for loop in kernel.loops for b in (loop.minimum, loop.extent)]
+    if kernel.active is None and not any(index_names(bound) & names for bound in bounds):
+        return None, kernel
+    places = LoopDomain([loop.interval for loop in space])
+    present = project(kernel.domain_of_iterations, [loop.name for loop in space])
+    exists = condition(places, present)
+    if kernel.active is None:
+        return exists, kernel
+    nest = replace(kernel, active=exists).domain_of_iterations
+    left = condition(nest, nest.restricted(kernel.active).points)
+    return exists, replace(kernel, active=left)
 
 
 def _buffer_plan(program: SpatialProgram, kernel: Kernel) -> BufferPlan | None:
@@ -135,6 +157,12 @@ def _constant(loop: Loop) -> tuple[int, int]:
 
 
 def _type(link: _Link) -> StreamType:
+    result = link.producer.result(link.operand.source)
+    if result is not None:
+        member = link.producer.member(result.member)
+        wide = member is not None and member.lanes
+        lanes = lanes_of(link.producer) if wide else 1
+        return StreamType(element=link.operand.type.with_lanes(lanes))
     lanes = lanes_of(link.producer) if link.operand.access is None else lanes_of(link.consumer)
     scalar = link.producer.vector_loop is None or (
         link.operand.access is None and _drains_scalars(link.producer)
@@ -193,17 +221,21 @@ def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
     if link.producer.capacity is not None:
         return link.producer.capacity
     drained = link.operand.access is None
-    sent = _burst(link.producer, dimensions, once=drained)
-    taken = _burst(link.consumer, dimensions, once=link.operand.at_start)
+    pinned = frozenset(link.operand.pinned)
+    sent = _burst(link.producer, dimensions, pinned, once=drained)
+    taken = _burst(link.consumer, dimensions, pinned, once=link.operand.at_start)
     burst = max(sent, taken)
     return max(DEFAULT_CAPACITY, burst + 1 if burst > 1 else 1)
 
 
-def _burst(kernel: Kernel, dimensions: tuple[Loop, ...], *, once: bool) -> int:
+def _burst(
+    kernel: Kernel, dimensions: tuple[Loop, ...], pinned: frozenset[str], *, once: bool
+) -> int:
     """Most tokens for one element until a kernel, serving all in turn, has come round to it again.
 
     The loops that choose the element are those its position depends on.  Inside of the outermost
-    of them, every other loop repeats the element.  ``once``: reductions make one token only.
+    of them, every other loop repeats the element.  ``once``: reductions make one token only, as
+    ``pinned`` loops do.
     """
     chosen = frozenset[str]().union(*(index_names(_position(kernel, d)) for d in dimensions))
     serial = kernel.kind(LoopKind.SERIAL)
@@ -211,7 +243,7 @@ def _burst(kernel: Kernel, dimensions: tuple[Loop, ...], *, once: bool) -> int:
     repeating = [
         loop
         for loop in serial[outermost + 1 :]
-        if loop.name not in chosen and not (once and loop.reduction)
+        if loop.name not in chosen and loop.name not in pinned and not (once and loop.reduction)
     ]
     return prod(_longest(kernel, loop) for loop in repeating)
 
@@ -253,6 +285,7 @@ def _tensors(program: TemporalProgram) -> tuple[Tensor, ...]:
         Tensor(name=i.name, type=i.type, shape=i.shape, role=TensorRole.INPUT, location=i.location)
         for i in program.inputs
     )
+    kept = {name for system in program.systems for name in stored_members(program, system)}
     stored = tuple(
         Tensor(
             name=function.name,
@@ -262,6 +295,8 @@ def _tensors(program: TemporalProgram) -> tuple[Tensor, ...]:
             location=function.location,
         )
         for function in program.functions
-        if function.updates or function.name in program.outputs
+        if (function.updates and program.system_of(function.name) is None)
+        or function.name in program.outputs
+        or function.name in kept
     )
     return inputs + stored

@@ -121,7 +121,7 @@ class _NodeEmitter:
 
         builder.position_at_end(select)
         context.pe = self._load(self._pe)
-        more = builder.icmp_signed("<", context.pe, integer(context.node.pe_count))
+        more = builder.icmp_signed("<", context.pe, integer(context.node.place_count))
         left = builder.icmp_signed(">", self._load(self._budget), integer(0))
         builder.cbranch(builder.and_(more, left), self._visit, leave)
 

@@ -123,10 +123,10 @@ def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
         yield ("tails", channel.name), (channel.element_count,), "int64"
     for node in graph.nodes:
         yield ("unfinished", node.name), (), "int64"
-        yield ("state", node.name), (node.pe_count, 1 + len(node.loops)), "int32"
+        yield ("state", node.name), (node.place_count, 1 + len(node.loops)), "int32"
         for register in node.registers:
             row = prod(register.shape) * register.type.bytes
-            yield ("register", node.name, register.name), (node.pe_count, row), "uint8"
+            yield ("register", node.name, register.name), (node.place_count, row), "uint8"
 
 
 def aligned_zeros(size: int) -> Array:

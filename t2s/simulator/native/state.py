@@ -49,7 +49,7 @@ class RunState:
             value = scalars[parameter.name].tobytes()
             self.set(layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
         for node in graph.nodes:
-            self.set(layout.unfinished(node.name), node.pe_count)
+            self.set(layout.unfinished(node.name), node.place_count)
         depth = first_depth(graph)
         for channel in graph.channels:
             row = depth * channel.stream.element.bytes

@@ -17,6 +17,7 @@ from t2s.core.expr import index_names
 from t2s.core.printer import show
 from t2s.spatial.directives import Directive, Forward
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.passes.forward_timed import forward_timed
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import counterpart, find_loop
 
@@ -40,6 +41,8 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
             location=directive.location,
             expected="one forward of an operand along each loop",
         )
+    if kernel.timed is not None:
+        return forward_timed(program, kernel, operand, loop, directive)
     _check_counts(kernel, operand, directive)
     _check_invariant(kernel, operand, directive)
     hops = replace(

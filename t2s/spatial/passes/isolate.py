@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from t2s.core.errors import UserError
+from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import Expr, Local, Read, conjunction
 from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
@@ -28,8 +28,9 @@ from t2s.graph.nodes import Role
 from t2s.spatial.conditions import static_conjuncts
 from t2s.spatial.directives import Directive, IsolateConsumer, IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, Loop, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, Operand, Result, SpatialProgram, StoreTarget
 from t2s.spatial.passes.safety import check_loadable
+from t2s.spatial.pins import Pinned, pin
 
 
 def isolate_producer(
@@ -53,7 +54,9 @@ def extract(
 ) -> SpatialProgram:
     """Replace a read in a kernel by an operand that a chain of new kernels sends."""
     read, location = guarded.read, guarded.read.location or kernel.location
-    base = _producer(kernel, read, conjunction(kernel.condition, guarded.condition), at_start)
+    base, condition, pinned = _producer(
+        kernel, read, conjunction(kernel.condition, guarded.condition), at_start
+    )
     previous: str | None = None
     for name in chain:
         producer = replace(
@@ -72,7 +75,8 @@ def extract(
         program = program.with_before(kernel.name, producer)
         previous = name
     local = NameSupply(operand.name for operand in kernel.operands).fresh(read.source)
-    operand = _operand(local, read, chain[-1], base.condition, at_start=at_start)
+    operand = _operand(local, read, chain[-1], condition, at_start=at_start)
+    operand = replace(operand, pinned=pinned)
 
     def rule(node: Term) -> Term | None:
         return Local(name=local, type=read.type) if node == read else None
@@ -80,7 +84,9 @@ def extract(
     placed = replace(kernel, operands=(*kernel.operands, operand))
     if kernel.role is Role.LOAD and kernel.value == read:
         placed = replace(placed, role=Role.RELAY)
-    if at_start and kernel.initial is not None:
+    if kernel.members:
+        placed = placed.rewritten(lambda expr: rewrite(expr, rule))
+    elif at_start and kernel.initial is not None:
         placed = replace(placed, initial=rewrite(kernel.initial, rule))
     else:
         placed = replace(placed, value=rewrite(kernel.value, rule))
@@ -106,16 +112,26 @@ def _operand(
     )
 
 
-def _producer(kernel: Kernel, read: Read, condition: Expr | None, at_start: bool) -> Kernel:
-    """The kernel that evaluates ``read`` for every iteration of ``kernel`` that needs it."""
+def _producer(
+    kernel: Kernel, read: Read, condition: Expr | None, at_start: bool
+) -> tuple[Kernel, Expr | None, tuple[str, ...]]:
+    """The kernel that evaluates ``read`` for every iteration of ``kernel`` that needs it.
+
+    Also the condition under which ``kernel`` needs it, and the loops that this pins.
+    """
+    condition = conjunction(*static_conjuncts(condition))
     dropped = {loop.name for loop in kernel.loops if at_start and loop.reduction}
     vector = kernel.vector_loop
     if vector is not None and not varies(kernel, read.indices, vector.name):
         dropped.add(vector.name)
     domain = tuple(d for d in kernel.domain if not (at_start and d.reduction))
     narrowed = kernel.without(frozenset(dropped))
+    pinned = Pinned(kernel=narrowed, values={}, complete=False)
+    if kernel.members:
+        pinned = pin(narrowed, condition)
+    narrowed = pinned.kernel
     names = {dimension.name for dimension in domain}
-    return replace(
+    producer = replace(
         narrowed,
         role=Role.LOAD,
         domain=domain,
@@ -123,13 +139,17 @@ def _producer(kernel: Kernel, read: Read, condition: Expr | None, at_start: bool
         operands=(),
         value=read,
         initial=None,
-        condition=conjunction(*static_conjuncts(condition)),
+        condition=None if pinned.complete else condition,
         store=None,
+        members=(),
+        results=(),
+        timed=None,
         vector_operands=(read.source,),
         vector_store=False,
         vectorised=kernel.vectorised,
         capacity=None,
     )
+    return producer, condition, tuple(pinned.values)
 
 
 def varies(kernel: Kernel, indices: tuple[Expr, ...], loop: str) -> bool:
@@ -185,7 +205,16 @@ def all_reads(kernel: Kernel) -> list[tuple[GuardedRead, bool]]:
     return [
         *((guarded, True) for guarded in start),
         *((guarded, False) for guarded in guarded_reads(kernel.value)),
+        *((guarded, False) for guarded in reads_of_members(kernel)),
     ]
+
+
+def reads_of_members(kernel: Kernel) -> list[GuardedRead]:
+    """What the members of a kernel read that are not members themselves."""
+    names = {member.name for member in kernel.members}
+    exprs = [e for m in kernel.members for e in (m.value, m.initial) if e is not None]
+    found = [guarded for expr in exprs for guarded in guarded_reads(expr)]
+    return [guarded for guarded in found if guarded.read.source not in names]
 
 
 def _reads_of(kernel: Kernel, name: str) -> list[tuple[GuardedRead, bool]]:
@@ -211,9 +240,40 @@ def isolate_consumer(
             role=Role.RELAY if kernel.role is Role.STORE else kernel.role,
         )
     )
+    return _consumer_chain(program, kernel, directive, target, None)
+
+
+def isolate_result(
+    program: SpatialProgram, name: str, function: str, directive: IsolateConsumer
+) -> SpatialProgram:
+    """Move the store of one result of a system into a chain of new kernels."""
+    kernel = program.kernel(name)
+    result = kernel.result(function)
+    if result is None or result.consumer is not None:
+        raise UserError(
+            f"{directive.text} on {function}: {function} does not save results itself",
+            location=directive.location,
+            expected=f"a result of {name} that it still saves itself",
+            given=function if result is None else f"{function}, saved by {result.consumer}",
+        )
+    program = program.with_kernel(kernel.with_consumer(result, directive.consumers[0]))
+    target = StoreTarget(tensor=function, indices=result.indices)
+    return _consumer_chain(program, program.kernel(name), directive, target, result)
+
+
+def _consumer_chain(
+    program: SpatialProgram,
+    kernel: Kernel,
+    directive: IsolateConsumer,
+    target: StoreTarget,
+    result: Result | None,
+) -> SpatialProgram:
     previous = kernel
     for consumer_name in directive.consumers:
-        consumer = consumer_of(previous, consumer_name)
+        if previous is kernel and result is not None:
+            consumer = consumer_of_result(kernel, result, consumer_name)
+        else:
+            consumer = consumer_of(previous, consumer_name)
         consumer = replace(consumer, location=directive.location)
         program = program.with_after(previous.name, consumer)
         previous = consumer
@@ -242,13 +302,51 @@ def consumer_of(kernel: Kernel, name: str) -> Kernel:
                 producer=kernel.name,
                 type=kernel.value.type,
                 access=None,
-                condition=None,
+                condition=None if first else kernel.condition,
                 at_start=False,
             ),
         ),
         value=local,
         initial=None,
-        condition=None,
+        condition=None if first else kernel.condition,
         store=None,
+        capacity=None,
+    )
+
+
+def consumer_of_result(kernel: Kernel, result: Result, name: str) -> Kernel:
+    """A relay that receives one result of a system, without the loops that its condition pins."""
+    member = kernel.member(result.member)
+    if member is None:
+        raise InternalError(f"{result.member} is no member of {kernel.name}")
+    vector = kernel.vector_loop
+    scalar = vector is not None and not member.lanes
+    narrowed = kernel.without(frozenset([vector.name])) if vector and scalar else kernel
+    pinned = pin(narrowed, result.condition)
+    where = None if pinned.complete else result.condition
+    narrowed = pinned.kernel
+    local = Local(name=f"{result.function}_result", type=member.type)
+    operand = Operand(
+        name=local.name,
+        source=result.function,
+        producer=kernel.name,
+        type=member.type,
+        access=None,
+        condition=where,
+        at_start=False,
+        pinned=(*pinned.values, *([vector.name] if vector and scalar else [])),
+    )
+    return replace(
+        narrowed,
+        loops=inherited(kernel.name, narrowed.loops),
+        name=name,
+        role=Role.RELAY,
+        function=result.function,
+        operands=(operand,),
+        value=local,
+        condition=where,
+        members=(),
+        results=(),
+        timed=None,
         capacity=None,
     )

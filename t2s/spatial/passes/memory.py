@@ -8,16 +8,24 @@ store kernels store.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from t2s.core.expr import Expr, Read, reads
+from t2s.core.errors import InternalError
+from t2s.core.expr import Read, reads
 from t2s.core.names import NameSupply
 from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.graph.nodes import Role
 from t2s.spatial.conditions import any_of
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.passes.isolate import all_reads, consumer_of, extract
+from t2s.spatial.ir import Kernel, SpatialProgram, StoreTarget
+from t2s.spatial.passes.isolate import (
+    all_reads,
+    consumer_of,
+    consumer_of_result,
+    extract,
+    reads_of_members,
+)
 from t2s.spatial.passes.safety import check_loadable
 
 
@@ -29,6 +37,9 @@ def place_memory_units(program: SpatialProgram) -> SpatialProgram:
     for kernel in program.kernels:
         if kernel.store is not None and kernel.role is not Role.STORE:
             program = _place_store(program, kernel, names)
+        for result in kernel.results:
+            if result.consumer is None:
+                program = _place_result_store(program, kernel.name, result.function, names)
     return program
 
 
@@ -45,25 +56,39 @@ def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> Spati
     while True:
         kernel = program.kernel(name)
         at_start = kernel.initial is not None
-        found = _merged(kernel.initial) if kernel.initial is not None else []
+        found = _merged(guarded_reads(kernel.initial)) if kernel.initial is not None else []
         if not found:
-            found, at_start = _merged(kernel.value), False
+            rest = [*guarded_reads(kernel.value), *reads_of_members(kernel)]
+            found, at_start = _merged(rest), False
         if not found:
             return program
         unit = names.fresh(f"{name}_load_{found[0].read.source}")
         program = extract(program, kernel, found[0], at_start, (unit,), None)
 
 
-def _merged(expr: Expr) -> list[GuardedRead]:
+def _merged(found: Iterable[GuardedRead]) -> list[GuardedRead]:
     """The distinct reads; one that occurs several times happens where any of them does."""
     merged: dict[Read, GuardedRead] = {}
-    for guarded in guarded_reads(expr):
+    for guarded in found:
         known = merged.get(guarded.read)
         if known is not None and known.condition != guarded.condition:
             condition = any_of(known.condition, guarded.condition)
             guarded = GuardedRead(read=guarded.read, condition=condition)
         merged[guarded.read] = guarded
     return list(merged.values())
+
+
+def _place_result_store(
+    program: SpatialProgram, name: str, function: str, names: NameSupply
+) -> SpatialProgram:
+    kernel = program.kernel(name)
+    result = kernel.result(function)
+    if result is None:
+        raise InternalError(f"{name} has no result {function}")
+    unit = consumer_of_result(kernel, result, names.fresh(f"{function}_store"))
+    target = StoreTarget(tensor=function, indices=result.indices)
+    program = program.with_kernel(kernel.with_consumer(result, unit.name))
+    return program.with_after(name, replace(unit, role=Role.STORE, store=target))
 
 
 def _place_store(program: SpatialProgram, kernel: Kernel, names: NameSupply) -> SpatialProgram:

@@ -24,6 +24,7 @@ def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[
         if loop.kind is not LoopKind.VECTOR
         and loop.name not in operand.forwards
         and loop.name not in operand.removed
+        and loop.name not in operand.pinned
         and not (operand.at_start and loop.reduction)
     )
 
@@ -33,7 +34,12 @@ def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ..
     result: list[Loop] = []
     candidates = [
         *stream_loops(producer, consumer, operand),
-        *(loop for loop in producer.loops if not loop.reduction or not _drains(producer, operand)),
+        *(
+            loop
+            for loop in producer.loops
+            if loop.name not in operand.pinned
+            and not (loop.reduction and _drains(producer, operand))
+        ),
     ]
     for loop in candidates:
         known = any(other.definition == loop.definition for other in result)
@@ -60,7 +66,9 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
     sending = tuple(
         loop
         for loop in producer.loops
-        if loop.kind is not LoopKind.VECTOR and not (loop.reduction and _drains(producer, operand))
+        if loop.kind is not LoopKind.VECTOR
+        and loop.name not in operand.pinned
+        and not (loop.reduction and _drains(producer, operand))
     )
     if [loop.definition for loop in receiving] == [loop.definition for loop in sending]:
         return
@@ -112,4 +120,5 @@ def _fixed(consumer: Kernel, operand: Operand) -> list[Expr]:
         or loop.name in operand.removed
         or (operand.at_start and loop.reduction)
     ]
-    return [equals(loop.definition, loop.minimum) for loop in dropped]
+    conditions = [] if operand.condition is None or not operand.pinned else [operand.condition]
+    return [*(equals(loop.definition, loop.minimum) for loop in dropped), *conditions]

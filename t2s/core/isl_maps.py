@@ -1,0 +1,235 @@
+"""What transformations and dependences need of isl: cases, translations, and changes of loops.
+
+All of it works on the iterations of a ``LoopDomain`` and gives expressions of its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from t2s.core.expr import Const, Expr, Index, apply, const, simplify
+from t2s.core.isl import LoopDomain, islpy_module
+from t2s.core.isl_ast import AstReader
+from t2s.core.ops import Op
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Where expressions have these values: ``where`` over the loops, ``None`` for everywhere.
+
+    ``points`` is isl's set of those iterations.
+    """
+
+    values: tuple[int, ...]
+    where: Expr | None
+    points: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A loop of a new nest: first and last index, over the loops outside of it."""
+
+    name: str
+    first: Expr
+    last: Expr
+
+
+def cases(domain: LoopDomain, exprs: Sequence[Expr], limit: int) -> list[Case] | None:
+    """The combinations of values that expressions have, with where; ``None`` if above ``limit``.
+
+    Sorted by value.
+    """
+    image = domain.image(exprs)
+    values = image.range()
+    if not values.is_bounded() or int(values.count_val().to_python()) > limit:
+        return None
+    points: list[Any] = []
+    values.foreach_point(points.append)
+    found = []
+    for point in points:
+        where = image.intersect_range(islpy_module().Set.from_point(point)).domain()
+        coordinates = _coordinates(point, len(exprs))
+        found.append(Case(values=coordinates, where=condition(domain, where), points=where))
+    return sorted(found, key=lambda case: case.values)
+
+
+def _coordinates(point: Any, size: int) -> tuple[int, ...]:
+    dim = islpy_module().dim_type.set
+    return tuple(int(point.get_coordinate_val(dim, at).to_python()) for at in range(size))
+
+
+def condition(domain: LoopDomain, points: Any) -> Expr | None:
+    """The condition under which an iteration of the domain is one of ``points``.
+
+    ``None`` where it always is; the condition is only right inside of the domain.
+    """
+    if domain.points.is_subset(points):
+        return None
+    islpy = islpy_module()
+    context = _parameters(domain, domain.points)
+    build = islpy.AstBuild.from_context(context.params())
+    gist = points.gist(domain.points).coalesce()
+    ast = build.expr_from_set(_parameters(domain, gist).params())
+    result = AstReader(islpy, domain.identifiers).read(ast)
+    if isinstance(result, Const) and not result.type.is_bool:
+        return apply(Op.EQUAL, const(0), const(1)) if result.value == 0 else None
+    return result
+
+
+def project(domain: LoopDomain, names: Sequence[str]) -> Any:
+    """isl's set of the values that some loops have together, in the order of the names."""
+    return domain.image([Index(name=name) for name in names]).range()
+
+
+def translated(points: Any, by: Sequence[int]) -> Any:
+    """The set moved by a constant vector."""
+    size = len(by)
+    inputs = ", ".join(f"x{at}" for at in range(size))
+    outputs = ", ".join(f"x{at} + ({step})" for at, step in enumerate(by))
+    return points.apply(islpy_module().Map(f"{{ [{inputs}] -> [{outputs}] }}"))
+
+
+def _parameters(domain: LoopDomain, points: Any) -> Any:
+    """The set with its dimensions as parameters, named as in the domain."""
+    dim = islpy_module().dim_type
+    size = points.dim(dim.set)
+    moved = points.move_dims(dim.param, 0, dim.set, 0, size)
+    for at, name in enumerate(domain.identifiers):
+        moved = moved.set_dim_name(dim.param, at, name)
+    return moved
+
+
+class Transformation:
+    """A change of loops: each new loop as an expression of the old ones.
+
+    ``new`` holds the new loops, outermost first.
+    """
+
+    def __init__(self, domain: LoopDomain, new: Mapping[str, Expr]) -> None:
+        self.domain = domain
+        self.names = tuple(new)
+        self._map = domain.image(tuple(new.values()))
+        self.image = self._map.range().coalesce()
+
+    def clash(self) -> tuple[dict[str, int], dict[str, int]] | None:
+        """Two old iterations that become one new iteration, or ``None`` if there are none."""
+        islpy = islpy_module()
+        pairs = self._map.apply_range(self._map.reverse())
+        identity = islpy.Map.identity(pairs.get_space())
+        twice = pairs.subtract(identity)
+        if twice.is_empty():
+            return None
+        sample = twice.sample()
+        first = sample.domain().sample_point()
+        start = islpy.BasicSet.from_point(first)
+        second = sample.intersect_domain(start).range().sample_point()
+        return self._old(first), self._old(second)
+
+    def _old(self, point: Any) -> dict[str, int]:
+        names = [interval.name for interval in self.domain.intervals]
+        return dict(zip(names, _coordinates(point, len(names)), strict=True))
+
+    def inverse(self) -> dict[str, Expr]:
+        """The old loops as expressions of the new ones; the map has to be injective."""
+        islpy = islpy_module()
+        function = self._map.reverse().lexmin_pw_multi_aff()
+        identifiers = {f"y{at}": name for at, name in enumerate(self.names)}
+        context = self._as_parameters(self.image).params()
+        build = islpy.AstBuild.from_context(context)
+        reader = AstReader(islpy, identifiers)
+        result: dict[str, Expr] = {}
+        for at, interval in enumerate(self.domain.intervals):
+            piece = islpy.Map.from_pw_aff(function.get_pw_aff(at))
+            value = self._as_parameters_of_map(piece)
+            result[interval.name] = reader.read(build.expr_from_pw_aff(value))
+        return result
+
+    def constant_range(self, name: str) -> tuple[int, int]:
+        """The first and the last index that a new loop ever has."""
+        at = self.names.index(name)
+        return (
+            int(self.image.dim_min_val(at).to_python()),
+            int(self.image.dim_max_val(at).to_python()),
+        )
+
+    def span(self, name: str) -> Span:
+        """The bounds of a new loop over those before it; a hull where the set has holes."""
+        at = self.names.index(name)
+        dim = islpy_module().dim_type
+        size = len(self.names)
+        prefix = self.image.project_out(dim.set, at + 1, size - at - 1)
+        hull = prefix.remove_divs().convex_hull()
+        outside = prefix.project_out(dim.set, at, 1).remove_divs().convex_hull()
+        first: list[Expr] = []
+        last: list[Expr] = []
+        known = outside.insert_dims(dim.set, at, 1) if hasattr(outside, "insert_dims") else None
+        relevant = hull if known is None else hull.gist(known)
+        for constraint in relevant.get_constraints():
+            factor = int(constraint.get_coefficient_val(dim.set, at).to_python())
+            if factor == 0:
+                continue
+            sign = -1 if factor > 0 else 1
+            rest = self._rest(constraint, at, sign)
+            if factor > 0:
+                first.append(_floor(_plus(rest, factor - 1), factor))
+            else:
+                last.append(_floor(rest, -factor))
+            if constraint.is_equality():
+                last.append(_floor(rest, factor)) if factor > 0 else first.append(
+                    _floor(_plus(rest, -factor - 1), -factor)
+                )
+        return Span(name=name, first=_fold(Op.MAXIMUM, first), last=_fold(Op.MINIMUM, last))
+
+    def _rest(self, constraint: Any, at: int, sign: int) -> Expr:
+        """A constraint times ``sign``, without its term in dimension ``at``."""
+        dim = islpy_module().dim_type
+        number = sign * int(constraint.get_constant_val().to_python())
+        added: list[Expr] = []
+        subtracted: list[Expr] = []
+        for other in range(at):
+            factor = sign * int(constraint.get_coefficient_val(dim.set, other).to_python())
+            term: Expr = apply(Op.MULTIPLY, Index(name=self.names[other]), const(abs(factor)))
+            if factor:
+                (added if factor > 0 else subtracted).append(term)
+        starts = not added
+        total: Expr = const(number) if starts else added.pop(0)
+        for operator, terms in ((Op.ADD, added), (Op.SUBTRACT, subtracted)):
+            for term in terms:
+                total = apply(operator, total, term)
+        return simplify(total if starts else _plus(total, number))
+
+    def _as_parameters(self, points: Any) -> Any:
+        dim = islpy_module().dim_type
+        moved = points.move_dims(dim.param, 0, dim.set, 0, len(self.names))
+        for at in range(len(self.names)):
+            moved = moved.set_dim_name(dim.param, at, f"y{at}")
+        return moved
+
+    def _as_parameters_of_map(self, function: Any) -> Any:
+        """A map from new loops to one number as a piecewise function of parameters."""
+        dim = islpy_module().dim_type
+        moved = function.move_dims(dim.param, 0, dim.in_, 0, len(self.names))
+        for at in range(len(self.names)):
+            moved = moved.set_dim_name(dim.param, at, f"y{at}")
+        return moved.range().dim_min(0)
+
+
+def _plus(expr: Expr, number: int) -> Expr:
+    if isinstance(expr, Const):
+        return const(int(expr.value) + number)
+    operator = Op.SUBTRACT if number < 0 else Op.ADD
+    return simplify(apply(operator, expr, const(abs(number))))
+
+
+def _floor(expr: Expr, by: int) -> Expr:
+    return simplify(apply(Op.FLOOR_DIVIDE, expr, const(by)))
+
+
+def _fold(operator: Op, parts: Sequence[Expr]) -> Expr:
+    result = parts[0]
+    for part in parts[1:]:
+        if part != result:
+            result = apply(operator, result, part)
+    return simplify(result)

@@ -1,0 +1,313 @@
+"""``space_time_transform``: which PE computes an iteration, and when.
+
+Before -> after, for a convolution ``for i: for q`` with its sums moving through the array::
+
+    space_time_transform([i, q], {p: q, t: i + q})
+        ->  PEs [p: 5] each: for t from p to p + 15      (i = t - p, q = p)
+
+Unscheduled, ``space_time_transform(ii, jj)``: the loops become space, all others stay in time.
+Scheduled, ``space_time_transform([ii, jj], [1, 1])``: the loops become space, and the innermost
+loop in time is skewed by their weighted sum.  General: every new loop is an expression of the old
+ones; the last one is time, the others are space, so several loops may be projected into one.
+
+Proved by isl, or refused: the transformation is injective (no PE computes two iterations at one
+time), causal (every value takes at least one cycle to where it is needed) and local (it passes at
+most one PE in a cycle).  The inverse map, the bounds of the new loops and the iterations that are
+left out are isl's.  In hardware the schedule is kept by the links: a value that the schedule gives
+``d`` cycles to the next PE takes a channel of latency ``d``.  PEs start as soon as their operands
+are there; nothing waits for a clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+from t2s.core.affine import tidy
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
+from t2s.core.isl import NotAffine, is_affine
+from t2s.core.isl_maps import Transformation, condition
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.graph.nodes import Role
+from t2s.spatial.directives import SpaceTimeTransform, Unroll
+from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.passes.lookup import check_new_names, find_serial
+from t2s.spatial.passes.unroll import unroll
+from t2s.spatial.recurrence_form import as_system
+from t2s.spatial.recurrences import MemberRead, Transfer, member_reads, transfers_of
+
+MOST_SUGGESTED = 2
+"""Largest coefficient of the schedules that are tried for a suggestion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """A transformation of a kernel: old loops, new loops, each new one over the old ones."""
+
+    sources: tuple[Loop, ...]
+    maps: dict[str, Expr]
+    directive: SpaceTimeTransform
+
+    @property
+    def time(self) -> str:
+        return list(self.maps)[-1]
+
+
+def space_time_transform(kernel: Kernel, directive: SpaceTimeTransform) -> Kernel:
+    """Apply the transformation to a kernel that computes."""
+    if not directive.maps and not directive.coefficients:
+        return unroll(
+            kernel,
+            Unroll(loops=directive.loops, location=directive.location, text=directive.text),
+        )
+    _check_early(kernel, directive)
+    before = as_system(kernel)
+    plan = _plan(before, directive)
+    after = _transformed(before, plan)
+    _check_schedule(before, after, plan)
+    return after
+
+
+def _check_early(kernel: Kernel, directive: SpaceTimeTransform) -> None:
+    if kernel.role is not Role.COMPUTE:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {kernel.name} only passes values on",
+            location=directive.location,
+            expected="the function that computes",
+            hint=f"write it on {kernel.function} before isolating",
+        )
+    isolated = [operand.producer for operand in kernel.operands]
+    isolated += [result.consumer for result in kernel.results if result.consumer is not None]
+    if isolated or (kernel.store is None and not kernel.members):
+        raise UserError(
+            f"{directive.text} on {kernel.name}: parts of {kernel.name} are isolated already",
+            location=directive.location,
+            expected="the transformation before isolate_producer and isolate_consumer",
+            given=f"isolated: {', '.join(isolated) or 'the results'}",
+            hint="the isolated functions take over the loops as they are then",
+        )
+    if kernel.timed is not None:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {kernel.name} has a schedule already",
+            location=directive.location,
+            expected="one space-time transform",
+            given=f"time is {kernel.timed}",
+            hint="write both transformations as one: the new loops over the old ones",
+        )
+
+
+def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> _Plan:
+    sources = [find_serial(kernel, name, directive) for name in directive.loops]
+    if directive.maps:
+        plan = _Plan(sources=tuple(sources), maps=dict(directive.maps), directive=directive)
+        check_new_names(kernel, tuple(plan.maps), directive.loops, directive)
+        _check_maps(plan)
+        return plan
+    others = [loop for loop in kernel.kind(LoopKind.SERIAL) if loop not in sources]
+    if not others:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: no loop is left in time",
+            location=directive.location,
+            expected="a loop in time that the schedule can skew",
+            hint="name fewer loops, or give each new loop: "
+            "space_time_transform([i, j], {p: i, t: i + j})",
+        )
+    time: Expr = Index(name=others[-1].name)
+    for loop, factor in zip(sources, directive.coefficients, strict=True):
+        term = apply(Op.MULTIPLY, Index(name=loop.name), const(factor))
+        time = simplify(apply(Op.ADD, time, term))
+    maps: dict[str, Expr] = {loop.name: Index(name=loop.name) for loop in sources}
+    maps[others[-1].name] = time
+    return _Plan(sources=(*sources, others[-1]), maps=maps, directive=directive)
+
+
+def _check_maps(plan: _Plan) -> None:
+    known = {loop.name for loop in plan.sources}
+    for name, expr in plan.maps.items():
+        unknown = sorted(index_names(expr) - known)
+        if unknown or not is_affine(expr):
+            raise UserError(
+                f"{plan.directive.text}: {name} is not a sum of the loops",
+                location=plan.directive.location,
+                expected=f"an affine expression of {', '.join(loop.name for loop in plan.sources)}",
+                given=show(expr),
+                hint=f"{unknown[0]} is not one of the loops that are transformed"
+                if unknown
+                else "multiply loops by integers only",
+            )
+
+
+def _transformed(kernel: Kernel, plan: _Plan) -> Kernel:
+    names = {loop.name for loop in plan.sources}
+    last = max(kernel.loops.index(loop) for loop in plan.sources)
+    serial = [loop for loop in kernel.loops if loop.kind is not LoopKind.VECTOR]
+    outer = [x for x in serial if kernel.loops.index(x) < last and x.name not in names]
+    inner = [x for x in serial if kernel.loops.index(x) > last]
+    for loop in inner:
+        needed = sorted((index_names(loop.minimum) | index_names(loop.extent)) & names)
+        if needed:
+            raise UserError(
+                f"{plan.directive.text} on {kernel.name}: the bounds of {loop.name} depend on "
+                f"{needed[0]}",
+                location=plan.directive.location,
+                expected=f"{loop.name} among the loops that are transformed",
+                given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
+            )
+    new = {
+        **{loop.name: Index(name=loop.name) for loop in outer},
+        **plan.maps,
+        **{loop.name: Index(name=loop.name) for loop in inner},
+    }
+    change = Transformation(kernel.domain_of_iterations, new)
+    _check_injective(kernel, plan, change)
+    loops = [*outer, *_new_loops(kernel, plan, change), *inner, *kernel.kind(LoopKind.VECTOR)]
+    values = change.inverse()
+    result = replace(
+        kernel,
+        loops=tuple(loops),
+        variables=tuple((name, tidy(substitute(expr, values))) for name, expr in kernel.variables),
+        active=None,
+        timed=plan.time,
+        reshaped=plan.directive,
+    )
+    nest = result.domain_of_iterations
+    return replace(result, active=condition(nest, change.image))
+
+
+def _new_loops(kernel: Kernel, plan: _Plan, change: Transformation) -> list[Loop]:
+    old = {loop.name: loop.definition for loop in plan.sources}
+    result = []
+    for name, expr in plan.maps.items():
+        timed = name == plan.time
+        if timed:
+            span = change.span(name)
+            minimum = span.first
+            extent = tidy(apply(Op.ADD, apply(Op.SUBTRACT, span.last, span.first), const(1)))
+        else:
+            low, high = change.constant_range(name)
+            minimum, extent = const(low), const(high - low + 1)
+        what = "time of" if timed else "one PE each by"
+        result.append(
+            Loop(
+                name=name,
+                minimum=minimum,
+                extent=extent,
+                kind=LoopKind.SERIAL if timed else LoopKind.UNROLLED,
+                reduction=False,
+                definition=substitute(expr, old),
+                reason=f"{what} {plan.directive.text}",
+            )
+        )
+    return result
+
+
+def _check_injective(kernel: Kernel, plan: _Plan, change: Transformation) -> None:
+    clash = change.clash()
+    if clash is None:
+        return
+    points = [", ".join(f"{name}={at}" for name, at in point.items()) for point in clash]
+    better = _suggestion(kernel, plan)
+    raise UserError(
+        f"{plan.directive.text} on {kernel.name}: two iterations fall on one PE at one time",
+        location=plan.directive.location,
+        expected="at most one iteration for each PE and time",
+        given=f"({points[0]}) and ({points[1]})",
+        hint=better or "let time advance along every loop that stays in the PE",
+    )
+
+
+def _check_schedule(before: Kernel, after: Kernel, plan: _Plan) -> None:
+    """Every value has time to get where it is needed."""
+    for found in member_reads(after):
+        for transfer in transfers_of(after, found).transfers:
+            cycles = _cycles(transfer, plan.time)
+            distance = max((abs(step) for _, step in transfer.hop), default=0)
+            if cycles is None or (cycles >= 1 and distance <= cycles):
+                continue
+            _refuse(before, found, transfer, plan, cycles, distance)
+
+
+def _cycles(transfer: Transfer, time: str) -> int | None:
+    """Cycles that the schedule gives a value; ``None`` if an outer loop advances in between."""
+    for loop, step in transfer.delay:
+        if loop.name == time:
+            return step
+        if step > 0:
+            return None
+        if step < 0:
+            return step
+    return 0
+
+
+def _refuse(
+    kernel: Kernel, found: MemberRead, transfer: Transfer, plan: _Plan, cycles: int, distance: int
+) -> None:
+    moves = ", ".join(f"{loop.name} by {step}" for loop, step in transfer.hop if step)
+    where = f"to another PE ({moves})" if moves else "in its PE"
+    if cycles < 1:
+        problem = f"{found.member} would need {show(found.read)} before it is there"
+        expected = "at least one cycle from computing a value to using it"
+    else:
+        problem = f"{show(found.read)} would have to pass {distance} PEs in {cycles} cycles"
+        expected = "at most one PE for each cycle"
+    raise UserError(
+        f"{plan.directive.text} on {kernel.name}: {problem}",
+        location=plan.directive.location,
+        expected=expected,
+        given=f"{cycles} cycle{'s' if abs(cycles) != 1 else ''} of {plan.time} {where}",
+        notes=((found.read.location, f"{show(found.read)} is read here"),),
+        hint=_suggestion(kernel, plan) or "let time advance along the dependence",
+    )
+
+
+def _suggestion(kernel: Kernel, plan: _Plan) -> str | None:
+    """The simplest schedule with the given places that is legal, found by trying."""
+    if len(plan.sources) > 4:
+        return None
+    span = range(-MOST_SUGGESTED, MOST_SUGGESTED + 1)
+    choices = sorted(
+        product(span, repeat=len(plan.sources)),
+        key=lambda c: (sum(map(abs, c)), sum(x < 0 for x in c), tuple(-x for x in c)),
+    )
+    for coefficients in choices:
+        time = _linear(plan.sources, coefficients)
+        if time is None or time == plan.maps[plan.time]:
+            continue
+        other = replace(plan, maps={**plan.maps, plan.time: time})
+        if _is_legal(kernel, other):
+            return f"{plan.time} = {show(time)} would be legal"
+    return None
+
+
+def _linear(loops: tuple[Loop, ...], coefficients: tuple[int, ...]) -> Expr | None:
+    time: Expr | None = None
+    for loop, factor in zip(loops, coefficients, strict=True):
+        if factor:
+            index = Index(name=loop.name)
+            term = simplify(apply(Op.MULTIPLY, const(abs(factor)), index))
+            if time is None:
+                time = term if factor > 0 else apply(Op.SUBTRACT, const(0), term)
+            else:
+                time = apply(Op.ADD if factor > 0 else Op.SUBTRACT, time, term)
+    return time
+
+
+def _is_legal(kernel: Kernel, plan: _Plan) -> bool:
+    try:
+        after = _transformed(kernel, plan)
+        _check_plain(after, plan)
+    except (UserError, NotAffine):
+        return False
+    return True
+
+
+def _check_plain(after: Kernel, plan: _Plan) -> None:
+    """As ``_check_schedule``, without looking for something better."""
+    for found in member_reads(after):
+        for transfer in transfers_of(after, found).transfers:
+            cycles = _cycles(transfer, plan.time)
+            distance = max((abs(step) for _, step in transfer.hop), default=0)
+            if cycles is not None and (cycles < 1 or distance > cycles):
+                raise UserError("not legal", location=plan.directive.location)

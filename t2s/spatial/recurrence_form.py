@@ -1,0 +1,135 @@
+"""An ordinary kernel as a system of recurrences: ``C[i, j] += A[i, k] * B[k, j]`` as equations.
+
+The reduction becomes a recurrence along its loops, in the order in which they run: each step reads
+the step before, the first one the initial value.  Where the innermost reduction loop is at its
+start, the step before is the last one of the next outer loop's previous iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import (
+    Expr,
+    Index,
+    Local,
+    Read,
+    Select,
+    apply,
+    conjunction,
+    const,
+    equals,
+    index_names,
+    simplify,
+    substitute,
+)
+from t2s.core.isl import LoopDomain
+from t2s.core.isl_maps import condition
+from t2s.core.ops import Op
+from t2s.core.walk import Term, rewrite
+from t2s.spatial.ir import Kernel, Loop, LoopKind, Member, Result
+from t2s.spatial.reduction_form import PREVIOUS
+
+
+def as_system(kernel: Kernel) -> Kernel:
+    """The kernel with one member instead of a value; a system stays as it is."""
+    if kernel.members:
+        return kernel
+    if kernel.store is None:
+        raise InternalError(f"{kernel.name} stores nothing")
+    value = kernel.value
+    if kernel.initial is not None:
+        previous = _previous(kernel, kernel.initial)
+
+        def rule(node: Term) -> Term | None:
+            return previous if isinstance(node, Local) and node.name == PREVIOUS else None
+
+        value = rewrite(value, rule)
+    vector = kernel.vector_loop
+    arguments = tuple(dimension.name for dimension in kernel.domain)
+    intervals = [dimension.interval for dimension in kernel.domain]
+    final = [equals(loop.definition, _over_domain(kernel, loop.last)) for loop in _steps(kernel)]
+    where = condition(LoopDomain(intervals), LoopDomain(intervals, final).points)
+    member = Member(
+        name=kernel.function,
+        type=kernel.value.type,
+        arguments=arguments,
+        value=value,
+        lanes=vector is not None,
+        location=kernel.location,
+    )
+    result = Result(
+        function=kernel.store.tensor,
+        member=member.name,
+        indices=kernel.store.indices,
+        condition=where,
+    )
+    return Kernel(
+        name=kernel.name,
+        role=kernel.role,
+        function=kernel.function,
+        domain=kernel.domain,
+        loops=tuple(_plain(loop) for loop in kernel.loops),
+        variables=kernel.variables,
+        value=Local(name=member.name, type=member.type),
+        members=(member,),
+        results=(result,),
+        vector_operands=kernel.vector_operands,
+        vector_store=kernel.vector_store,
+        vectorised=kernel.vectorised,
+        reshaped=kernel.reshaped,
+        reassociate=kernel.reassociate,
+        capacity=kernel.capacity,
+        location=kernel.location,
+    )
+
+
+def _plain(loop: Loop) -> Loop:
+    return replace(loop, reduction=False)
+
+
+def _steps(kernel: Kernel) -> list[Loop]:
+    return [loop for loop in kernel.reduction_loops if loop.kind is not LoopKind.VECTOR]
+
+
+def _over_domain(kernel: Kernel, expr: Expr) -> Expr:
+    """An expression of the loops as one of the domain's variables."""
+    return substitute(expr, {loop.name: loop.definition for loop in kernel.loops})
+
+
+def _previous(kernel: Kernel, initial: Expr) -> Expr:
+    """The value of the step before, over the domain's variables."""
+    steps = _steps(kernel)
+    type = kernel.value.type
+    value = initial
+    for at, loop in enumerate(steps):
+        inner = steps[at + 1 :]
+        moved: dict[str, Expr] = {
+            loop.name: simplify(apply(Op.SUBTRACT, Index(name=loop.name), const(1))),
+            **{other.name: other.last for other in inner},
+        }
+        starts = [equals(Index(name=other.name), other.minimum) for other in inner]
+        advanced = conjunction(
+            apply(Op.GREATER, Index(name=loop.name), loop.minimum),
+            *starts,
+        )
+        if advanced is None:
+            raise InternalError(f"{loop.name} never advances")
+        before = Read(
+            source=kernel.function,
+            indices=tuple(_before(kernel, d.name, moved) for d in kernel.domain),
+            type=type,
+            location=kernel.location,
+        )
+        value = Select(
+            condition=_over_domain(kernel, advanced), if_true=before, if_false=value, type=type
+        )
+    return value
+
+
+def _before(kernel: Kernel, name: str, moved: dict[str, Expr]) -> Expr:
+    placed = dict(kernel.variables)[name]
+    if not index_names(placed) & moved.keys():
+        return Index(name=name)
+    return _over_domain(kernel, substitute(placed, moved))
