@@ -139,7 +139,7 @@ def simulate(
 ) -> SimResult:
     """Run a design cycle by cycle on a device and return outputs, cycles and stalls.
 
-    ``design`` is a graph from ``lower``, a Func or a tuple of Funcs, and ``inputs`` holds arrays and
+    ``design`` is a graph from ``lower``, a Func or a tuple of Funcs; ``inputs`` holds arrays and
     scalars by name.
     ``engine`` is ``"native"`` or ``"python"``; both give the same values and cycles.  A run that
     reaches ``max_cycles`` returns a partial result without outputs.  Raises ``UserError`` for

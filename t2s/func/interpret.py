@@ -118,7 +118,7 @@ class _Run:
         mask = np.broadcast_to(inside, shape)
         where = self._locate(function.name, definition, target, mask)
         array = self.arrays[function.name]
-        array[where] = np.where(mask, value, array[where])
+        array[where] = value if inside is np.True_ else np.where(mask, value, array[where])
 
     def value(self, expr: Expr, environment: dict[str, Array], inside: Any) -> Array:
         """The value of an expression where ``inside`` holds (anything elsewhere)."""
@@ -153,6 +153,9 @@ class _Run:
         where: list[Array] = []
         for axis, part in enumerate(parts):
             position = np.asarray(part, np.int64) - origin[axis]
+            if _within(position, array.shape[axis]):
+                where.append(position)
+                continue
             wrong = np.logical_and(inside, (position < 0) | (position >= array.shape[axis]))
             if np.any(wrong):
                 position, _ = np.broadcast_arrays(position, wrong)
@@ -167,6 +170,13 @@ class _Run:
                 )
             where.append(np.clip(position, 0, array.shape[axis] - 1))
         return tuple(where)
+
+
+def _within(positions: Array, extent: int) -> bool:
+    """Whether all positions are of an axis with ``extent`` elements (the usual, fast case)."""
+    if positions.ndim == 0:
+        return 0 <= int(positions) < extent
+    return bool(positions.size) and bool(positions.min() >= 0 and positions.max() < extent)
 
 
 def evaluate_target(part: Expr, environment: dict[str, Array], run: _Run) -> Array:
