@@ -22,7 +22,7 @@ import t2s
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
-from t2s.func.collect import in_dependence_order
+from t2s.func.collect import needed_funcs
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.printer import summarize_graph
 from t2s.simulator.devices import DEVICES
@@ -149,7 +149,7 @@ def find_design(file: Path, name: str | None) -> t2s.Func:
     read = {
         other.name
         for func in defined.values()
-        for other in in_dependence_order(func)
+        for other in needed_funcs((func,))
         if other is not func
     }
     outputs = sorted(defined.keys() - read)

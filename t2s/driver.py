@@ -9,17 +9,17 @@ that need them: ``import t2s`` stays fast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
-from t2s.func.collect import in_dependence_order, structural_parameters
+from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
 from t2s.func.freeze import freeze
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from t2s.simulator.result import SimResult
 
 BACKENDS: Mapping[str, str] = MappingProxyType({"opencl_fpga": "t2s.backends.opencl_fpga"})
+
+
+Array = np.ndarray[Any, Any]
+Design = ScheduledFunc | Sequence[ScheduledFunc]
 
 
 class Func(ScheduledFunc):
@@ -73,39 +77,59 @@ def funcs(names: str) -> tuple[Func, ...]:
     return tuple(Func(name) for name in names.split())
 
 
-def lower(func: ScheduledFunc, **constants: int) -> Graph:
-    """The PE/channel graph of a Func with its directives.
+def lower(design: Design, **constants: int) -> Graph:
+    """The PE/channel graph of a Func, or of several outputs, with their directives.
 
     ``constants`` gives values to the integer ``Param`` objects that bounds use, by name.  Raises
     ``UserError`` with the user's line for a directive that is not legal.
     """
-    return lower_to_graph(_spatial(func, constants))
+    return lower_to_graph(_spatial(design, constants))
 
 
-def print_loop_nest(func: ScheduledFunc, **constants: int) -> str:
+def print_loop_nest(design: Design, **constants: int) -> str:
     """What the schedule means: all loop nests, with the reason of every loop."""
-    return print_program(_spatial(func, constants))
+    return print_program(_spatial(design, constants))
 
 
-def _spatial(func: ScheduledFunc, constants: Mapping[str, int]) -> SpatialProgram:
-    program = freeze(func, constants)
-    funcs = (other for other in in_dependence_order(func) if isinstance(other, ScheduledFunc))
+def _spatial(design: Design, constants: Mapping[str, int]) -> SpatialProgram:
+    program = freeze(design, constants)
+    if program.systems:
+        members = ", ".join(program.systems[0].members)
+        raise UnsupportedError(
+            f"there is no hardware for the recurrence of {members} yet",
+            location=program.function(program.systems[0].members[0]).location,
+            hint="t2s.interpret computes it",
+        )
+    needed = needed_funcs(output_funcs(design))
+    funcs = (other for other in needed if isinstance(other, ScheduledFunc))
     return build_spatial(program, {other.name: other for other in funcs})
 
 
-def interpret(func: ScheduledFunc, inputs: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-    """Compute a Func with numpy, ignoring its directives: the oracle of every design.
+@overload
+def interpret(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array: ...
 
-    ``inputs`` holds the arrays and the scalars by name.
+
+@overload
+def interpret(design: Sequence[ScheduledFunc], inputs: Mapping[str, Any]) -> dict[str, Array]: ...
+
+
+def interpret(design: Design, inputs: Mapping[str, Any]) -> Array | dict[str, Array]:
+    """Compute a Func, or several, with numpy, ignoring directives: the oracle of every design.
+
+    ``inputs`` holds the arrays and the scalars by name.  Returns the array of a Func, or a dict of
+    the arrays by name for a tuple or list of Funcs.
     """
-    constants = _constants(func, inputs)
+    outputs = output_funcs(design)
+    constants = _constants(outputs, inputs)
     given = {name: value for name, value in inputs.items() if name not in constants}
-    result: np.ndarray[Any, Any] = interpret_program(freeze(func, constants), given)[func.name]
-    return result
+    results: dict[str, Array] = interpret_program(freeze(outputs, constants), given)
+    if isinstance(design, ScheduledFunc):
+        return results[design.name]
+    return {output.name: results[output.name] for output in outputs}
 
 
 def simulate(
-    design: Graph | ScheduledFunc,
+    design: Graph | Design,
     inputs: Mapping[str, Any],
     *,
     device: str | Device = "ideal",
@@ -115,7 +139,8 @@ def simulate(
 ) -> SimResult:
     """Run a design cycle by cycle on a device and return outputs, cycles and stalls.
 
-    ``design`` is a graph from ``lower`` or a Func, ``inputs`` holds arrays and scalars by name.
+    ``design`` is a graph from ``lower``, a Func or a tuple of Funcs; ``inputs`` holds arrays and
+    scalars by name.
     ``engine`` is ``"native"`` or ``"python"``; both give the same values and cycles.  A run that
     reaches ``max_cycles`` returns a partial result without outputs.  Raises ``UserError`` for
     inputs that do not fit, ``DeadlockError`` if the design stops before its end.
@@ -134,7 +159,7 @@ def simulate(
     )
 
 
-def cycles(design: Graph | ScheduledFunc, *, device: str | Device = "ideal") -> int:
+def cycles(design: Graph | Design, *, device: str | Device = "ideal") -> int:
     """The exact cycle count of a design; no inputs are needed."""
     from t2s.simulator.run import simulate_cycles
 
@@ -142,7 +167,7 @@ def cycles(design: Graph | ScheduledFunc, *, device: str | Device = "ideal") -> 
     return simulate_cycles(graph, device=device).cycles
 
 
-def emit(design: Graph | ScheduledFunc, backend: str, directory: str | Path) -> tuple[Path, ...]:
+def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[Path, ...]:
     """Write the files of a backend into ``directory`` (made if missing) and return their paths.
 
     Raises ``UserError`` for an unknown backend, and for what the backend cannot express.
@@ -170,7 +195,7 @@ def find_backend(name: str) -> Backend:
 
 
 def emulate(
-    design: Graph | ScheduledFunc, inputs: Mapping[str, Any], *, time_limit: float = 60.0
+    design: Graph | Design, inputs: Mapping[str, Any], *, time_limit: float = 60.0
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Run the emitted OpenCL on Intel's FPGA emulator and return the outputs by name.
 
@@ -184,7 +209,7 @@ def emulate(
 
 
 def _resolve(
-    design: Graph | ScheduledFunc, inputs: Mapping[str, Any]
+    design: Graph | Design, inputs: Mapping[str, Any]
 ) -> tuple[Graph, dict[str, Any], dict[str, Any]]:
     """The graph, its arrays and its scalars; integers given to a Func become constants of it."""
     given = dict(inputs)
@@ -202,10 +227,10 @@ def _resolve(
     )
 
 
-def _constants(func: ScheduledFunc, inputs: Mapping[str, Any]) -> dict[str, int]:
+def _constants(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:
     """The scalars that shapes depend on; all others are given at run time."""
     return {
         name: int(inputs[name])
-        for name in sorted(structural_parameters(func))
+        for name in sorted(structural_parameters(output_funcs(design)))
         if isinstance(inputs.get(name), int | np.integer)
     }

@@ -197,6 +197,13 @@ class LoopDomain:
             return "some point is computed twice"
         return None
 
+    def leaves(self, exprs: Sequence[Expr], target: LoopDomain) -> str | None:
+        """Some point outside of ``target`` to which ``exprs`` map, as ``i=3, j=0``, if any."""
+        outside = self._image(exprs).range().subtract(target._set)
+        if outside.is_empty():
+            return None
+        return _describe(outside, [interval.name for interval in target.intervals])
+
     def varies_along(self, exprs: Sequence[Expr], name: str) -> bool:
         """Whether iterations that differ in loop ``name`` only may give different values."""
         access = self.image(exprs)

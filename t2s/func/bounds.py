@@ -25,9 +25,14 @@ class GuardedRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRange:
-    """Smallest and largest subscript of one read in each dimension (``None``: not affine)."""
+    """One read: which elements it reaches, and where.
+
+    ``ranges`` has the smallest and largest subscript in each dimension (``None``: not affine).
+    """
 
     source: str
+    domain: LoopDomain
+    indices: tuple[Expr, ...]
     ranges: tuple[tuple[int, int] | None, ...]
     text: str
     location: SourceLocation | None
@@ -68,6 +73,8 @@ def access_ranges(definition: Definition) -> list[AccessRange]:
         result.append(
             AccessRange(
                 source=read.source,
+                domain=domain,
+                indices=read.indices,
                 ranges=ranges,
                 text=show(read),
                 location=read.location or definition.location,

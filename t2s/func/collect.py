@@ -7,7 +7,8 @@ from typing import Any
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Parameter, reads
-from t2s.core.location import SourceLocation, user_location
+from t2s.core.location import user_location
+from t2s.core.printer import show
 from t2s.core.walk import walk
 from t2s.func.expression import Symbol, Symbols, merge_symbols
 from t2s.func.func import TemporalFunc
@@ -16,44 +17,94 @@ from t2s.func.symbols import ImageParam, Param, RVar
 AnyFunc = TemporalFunc[Any]
 
 
-def in_dependence_order(output: AnyFunc) -> list[AnyFunc]:
-    """All functions that ``output`` needs, producers first."""
-    order: list[AnyFunc] = []
-    active: list[AnyFunc] = []
-
-    def visit(func: AnyFunc, location: SourceLocation) -> None:
-        if any(func is other for other in order):
-            return
-        if any(func is other for other in active):
-            names = " -> ".join(other.name for other in [*active, func])
+def output_funcs(design: object) -> tuple[AnyFunc, ...]:
+    """The outputs of a design: one Func, or each of a tuple or list of Funcs."""
+    funcs = tuple(design) if isinstance(design, tuple | list) else (design,)
+    if not funcs:
+        raise UserError(
+            "a design needs at least one output",
+            location=user_location(),
+            expected="a Func, or a tuple of Funcs",
+            given=repr(design),
+        )
+    found: list[AnyFunc] = []
+    for func in funcs:
+        if not isinstance(func, TemporalFunc):
             raise UserError(
-                f"Funcs {names} need each other",
-                location=location,
-                hint="express the recursion inside one Func, as an update",
+                f"{func!r} is not a design",
+                location=user_location(),
+                expected="a Func, or a tuple of Funcs",
+                given=f"an object of type {func.__class__.__name__}",
             )
+        if any(func is other for other in found):
+            raise UserError(
+                f"the output {func.name} is given twice",
+                location=user_location(),
+                expected="every output once",
+                given=", ".join(getattr(other, "name", repr(other)) for other in funcs),
+            )
+        found.append(func)
+    return tuple(found)
+
+
+def producers(func: AnyFunc) -> list[AnyFunc]:
+    """The other Funcs that ``func`` reads, in the order in which they are written."""
+    found: list[AnyFunc] = []
+    for written in func.written:
+        for symbol in written.symbols.values():
+            known = symbol is func or any(symbol is other for other in found)
+            if isinstance(symbol, TemporalFunc) and not known:
+                found.append(symbol)
+    return found
+
+
+def needed_funcs(outputs: Iterable[AnyFunc]) -> list[AnyFunc]:
+    """All Funcs that the outputs need, producers first except around cycles.
+
+    Raises ``UserError`` for a Func without definition, or read with a wrong number of subscripts.
+    """
+    order: list[AnyFunc] = []
+    seen: list[AnyFunc] = []
+
+    def visit(func: AnyFunc) -> None:
+        if any(func is other for other in seen):
+            return
         if not func.written:
             raise UserError(
                 f"Func {func.name} has no definition",
                 location=func.location,
                 expected=f"for example {func.name}[i, j] = ...",
             )
-        active.append(func)
-        for written in func.written:
-            for symbol in written.symbols.values():
-                if isinstance(symbol, TemporalFunc) and symbol is not func:
-                    visit(symbol, written.location)
-        active.pop()
+        seen.append(func)
+        for producer in producers(func):
+            visit(producer)
         order.append(func)
 
-    if not isinstance(output, TemporalFunc):
-        raise UserError(
-            f"{output!r} is not a design",
-            location=user_location(),
-            expected="a Func",
-            given=f"an object of type {output.__class__.__name__}",
-        )
-    visit(output, output.location)
+    for output in outputs:
+        visit(output)
+    _check_ranks(order)
     return order
+
+
+def _check_ranks(functions: Iterable[AnyFunc]) -> None:
+    """Reads that stand before the definition of a Func could not be checked there."""
+    functions = tuple(functions)
+    for reader in functions:
+        for written in reader.written:
+            nodes = [written.value.node, *(part.node for part in written.target)]
+            for read in (read for node in nodes for read in reads(node)):
+                source = written.symbols[read.source]
+                if not isinstance(source, TemporalFunc):
+                    continue
+                rank, given = len(source.written[0].target), len(read.indices)
+                if given != rank:
+                    raise UserError(
+                        f"Func {source.name} has {rank} dimension{'s' if rank != 1 else ''}",
+                        location=read.location or written.location,
+                        expected=f"{rank} subscript{'s' if rank != 1 else ''}",
+                        given=f"{given}: {show(read)}",
+                        notes=((source.written[0].location, f"{source.name} is defined here"),),
+                    )
 
 
 def global_symbols(functions: Iterable[AnyFunc]) -> dict[str, Symbol]:
@@ -74,10 +125,10 @@ def global_symbols(functions: Iterable[AnyFunc]) -> dict[str, Symbol]:
     return everything
 
 
-def structural_parameters(output: AnyFunc) -> frozenset[str]:
+def structural_parameters(outputs: Iterable[AnyFunc]) -> frozenset[str]:
     """Names of the Params that bounds or subscripts use: shapes depend on their values."""
     nodes: list[Expr] = []
-    for func in in_dependence_order(output):
+    for func in needed_funcs(outputs):
         nodes += [part.node for bound in func.bounds for part in (bound.minimum, bound.extent)]
         for written in func.written:
             nodes += [part.node for part in written.target]

@@ -1,47 +1,48 @@
 """Freezing: the user's Funcs become a ``TemporalProgram`` (the last time a builder is read).
 
-What goes in: the output Func, its bounds, and values for the integer parameters used in bounds.
-What comes out: every function it needs, in dependence order, with numeric bounds (given, or
-inferred from the reads of the consumers), and the inputs with their shapes.
-What is refused: undefined Funcs, missing bounds, mutual recursion, variables that are neither on
-the left side nor reduction variables, reads outside of given bounds.
+What goes in: the output Funcs, bounds, and values for the integer parameters used in bounds.
+What comes out: every function they need, in dependence order, with bounds (given, or inferred from
+the reads of the consumers), the systems of recurrences, and the inputs with their shapes.
+What is refused: undefined Funcs, missing bounds, recursion that is no uniform recurrence or has no
+legal order, variables that are neither on the left side nor reduction variables, reads outside of
+bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from t2s.core.errors import UserError
-from t2s.core.expr import (
-    Cast,
-    Const,
-    Expr,
-    Parameter,
-    Read,
-    const,
-    index_names,
-    simplify,
-)
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.expr import Cast, Expr, Read, index_names, simplify, substitute
 from t2s.core.isl import is_affine
-from t2s.core.location import SourceLocation, user_location
-from t2s.core.printer import show
+from t2s.core.location import user_location
 from t2s.core.types import Type, value_range
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, rewrite
 from t2s.func.bounds import AccessRange, access_ranges, hull
-from t2s.func.collect import AnyFunc, global_symbols, in_dependence_order
-from t2s.func.expression import Expression, Symbol
-from t2s.func.func import Bound, Written, index_name, typed_value
+from t2s.func.collect import AnyFunc, global_symbols, needed_funcs, output_funcs
+from t2s.func.domains import (
+    Domain,
+    check_inside,
+    check_lanes,
+    reduction_dimensions,
+    replace_parameters,
+    unit_domain,
+)
+from t2s.func.expression import Symbol
+from t2s.func.func import Written, index_name, typed_value
 from t2s.func.ir import (
     Definition,
     Dimension,
     Function,
     InputArray,
     InputScalar,
+    System,
     TemporalProgram,
 )
 from t2s.func.symbols import ImageParam, Param, RVar
+from t2s.func.systems import Unit, group, iteration_order
 
 
 @dataclass(slots=True)
@@ -52,14 +53,21 @@ class _State:
     types: dict[str, Type]
     ranges: dict[str, list[AccessRange]] = field(default_factory=dict)
 
+    def resolve(self, node: Expr) -> Expr:
+        """The expression with the values of the parameters that are known."""
+        return simplify(replace_parameters(node, self.constants))
 
-def freeze(output: AnyFunc, constants: Mapping[str, int] | None = None) -> TemporalProgram:
-    """Freeze the program that computes ``output``.
+
+def freeze(
+    design: AnyFunc | Sequence[AnyFunc], constants: Mapping[str, int] | None = None
+) -> TemporalProgram:
+    """Freeze the program that computes a Func, or several.
 
     ``constants`` gives values to integer ``Param`` objects by name; those used in bounds must be
     given.  Raises ``UserError``.
     """
-    functions = in_dependence_order(output)
+    outputs = output_funcs(design)
+    functions = needed_funcs(outputs)
     everything = global_symbols(functions)
     _check_constants(everything, constants or {})
     state = _State(
@@ -67,13 +75,16 @@ def freeze(output: AnyFunc, constants: Mapping[str, int] | None = None) -> Tempo
         types={func.name: func.type.strengthened() for func in functions},
     )
     frozen: list[Function] = []
-    for func in reversed(functions):
-        function = _freeze_function(func, state)
-        frozen.insert(0, function)
+    systems: list[System] = []
+    for unit in reversed(group(functions, state.resolve)):
+        members, system = _freeze_unit(unit, state)
+        frozen = [*members, *frozen]
+        systems = [*([system] if system is not None else []), *systems]
     params = [symbol for symbol in everything.values() if isinstance(symbol, Param)]
     return TemporalProgram(
-        outputs=(output.name,),
+        outputs=tuple(output.name for output in outputs),
         functions=tuple(frozen),
+        systems=tuple(systems),
         inputs=tuple(
             _freeze_input(symbol, state)
             for symbol in everything.values()
@@ -110,122 +121,74 @@ def _check_constants(everything: Mapping[str, Symbol], constants: Mapping[str, o
             )
 
 
-def _freeze_function(func: AnyFunc, state: _State) -> Function:
-    arguments = func.arguments
-    bounds = _function_bounds(func, state)
+def _freeze_unit(unit: Unit, state: _State) -> tuple[list[Function], System | None]:
+    """The functions of a unit; all members of a system share one domain."""
+    domain = unit_domain(unit, _needed(unit, state), state.constants)
+    for func in unit.funcs:
+        check_inside(func, domain.only(func.arguments), state.ranges.get(func.name, []))
+    ordered = iteration_order(unit, state.resolve) if unit.is_system else unit.funcs
+    functions = [_freeze_function(func, unit, domain, state) for func in ordered]
+    if not unit.is_system:
+        return functions, None
+    count = len(unit.arguments)
+    system = System(
+        members=tuple(func.name for func in ordered),
+        domain=domain.dimensions[:count],
+        lanes=domain.dimensions[count] if unit.lanes is not None else None,
+    )
+    return functions, system
+
+
+def _needed(unit: Unit, state: _State) -> dict[str, tuple[int, int] | None]:
+    """The range of each argument that the Funcs outside of the unit read, as far as known."""
+    found: dict[str, list[tuple[int, int] | None]] = {}
+    for func in unit.funcs:
+        box = hull(state.ranges.get(func.name, []), len(func.arguments))
+        for name, part in zip(func.arguments, box or (), strict=bool(box)):
+            found.setdefault(name, []).append(part)
+    result: dict[str, tuple[int, int] | None] = {}
+    for name, parts in found.items():
+        known = [part for part in parts if part is not None]
+        exact = len(known) == len(parts)
+        result[name] = (min(p[0] for p in known), max(p[1] for p in known)) if exact else None
+    return result
+
+
+def _freeze_function(func: AnyFunc, unit: Unit, shared: Domain, state: _State) -> Function:
+    members = {member.name: member for member in unit.funcs}
+    domain = shared.only(func.arguments)
     definitions: list[Definition] = []
     for written in func.written:
-        definition = _freeze_definition(func, written, bounds, state)
+        definition = _freeze_definition(func, written, domain, state)
         definitions.append(definition)
-        found = [*access_ranges(definition), *_target_ranges(definition)]
-        _check_inside(func, bounds, [access for access in found if access.source == func.name])
-        for access in found:
-            state.ranges.setdefault(access.source, []).append(access)
+        if unit.is_system:
+            check_lanes(func, definition, shared)
+        for access in (*access_ranges(definition), *_target_ranges(definition)):
+            source = members.get(access.source)
+            if source is not None:
+                check_inside(source, shared.only(source.arguments), [access])
+            else:
+                state.ranges.setdefault(access.source, []).append(access)
     return Function(
         name=func.name,
         type=state.types[func.name],
-        arguments=arguments,
-        bounds=bounds,
+        arguments=func.arguments,
+        bounds=domain.box,
         initial=definitions[0],
         updates=tuple(definitions[1:]),
         location=func.location,
     )
 
 
-def _function_bounds(func: AnyFunc, state: _State) -> tuple[tuple[int, int], ...]:
-    given = {bound.variable: bound for bound in func.bounds}
-    for bound in func.bounds:
-        if bound.variable not in func.arguments:
-            raise UserError(
-                f"bound({bound.variable}) on {func.name}: {func.name} has no such argument",
-                location=bound.location,
-                expected=f"one of {', '.join(func.arguments)}",
-                given=bound.variable,
-            )
-    needed = hull(state.ranges.get(func.name, []), len(func.arguments))
-    result: list[tuple[int, int]] = []
-    for position, name in enumerate(func.arguments):
-        if name in given:
-            result.append(_numeric_bound(func, given[name], state))
-        elif needed is not None and needed[position] is not None:
-            low, high = cast(tuple[int, int], needed[position])
-            result.append((low, high - low + 1))
-        else:
-            raise UserError(
-                f"the range of {name} in {func.name} is not known",
-                location=func.location,
-                expected=f"{func.name}.bound({name}, minimum, extent)",
-                hint="the output, and a Func read at data-dependent places, need bounds",
-            )
-    box = tuple(result)
-    _check_inside(func, box, state.ranges.get(func.name, []))
-    return box
-
-
-def _numeric_bound(func: AnyFunc, bound: Bound, state: _State) -> tuple[int, int]:
-    values = []
-    for part in (bound.minimum, bound.extent):
-        node = _with_constants(part, state, bound.location)
-        if not isinstance(node, Const):
-            raise UserError(
-                f"bound({bound.variable}) on {func.name} is not a constant",
-                location=bound.location,
-                expected="numbers, or expressions of integer Params",
-                given=show(node),
-            )
-        values.append(int(node.value))
-    if values[1] < 1:
-        raise UserError(
-            f"bound({bound.variable}) on {func.name} is empty",
-            location=bound.location,
-            expected="an extent of at least 1",
-            given=str(values[1]),
-        )
-    return values[0], values[1]
-
-
-def _with_constants(expression: Expression, state: _State, location: SourceLocation) -> Expr:
-    """A bound with the parameters replaced by their values."""
-    node = simplify(_replace_parameters(expression.node, state.constants))
-    missing = [part.name for part in walk(node) if isinstance(part, Parameter)]
-    if missing:
-        raise UserError(
-            f"the Param {missing[0]} is used in a bound and has no value",
-            location=location,
-            expected=f"a number for it, as in t2s.lower(func, {missing[0]}=64)",
-            hint="hardware has a fixed size; interpret and simulate take it among the inputs",
-        )
-    return node
-
-
-def _replace_parameters(node: Expr, constants: Mapping[str, int]) -> Expr:
-    def rule(term: Term) -> Term | None:
-        if isinstance(term, Parameter) and term.name in constants:
-            return Const(value=constants[term.name], type=term.type)
-        return None
-
-    return rewrite(node, rule)
-
-
 def _freeze_definition(
-    func: AnyFunc, written: Written, bounds: tuple[tuple[int, int], ...], state: _State
+    func: AnyFunc, written: Written, bounds: Domain, state: _State
 ) -> Definition:
     value = typed_value(func, written)
-    pure: dict[str, Dimension] = {}
-    for position, part in enumerate(written.target):
-        name = index_name(part)
-        if name is None or isinstance(written.symbols[name], RVar):
-            continue
-        if name in pure:
-            raise UserError(
-                f"the same Var {name} is used twice on the left side of {func.name}",
-                location=written.location,
-                expected="a different Var for each dimension",
-                given=f"{func.name}[{', '.join(map(repr, written.target))}]",
-            )
-        low, extent = bounds[position]
-        pure[name] = Dimension(name=name, minimum=const(low), extent=const(extent), reduction=False)
-    domain = [*pure.values(), *_reduction_dimensions(written, state, set(pure))]
+    pure = _pure_dimensions(func, written, bounds, state)
+    domain = [
+        *pure.values(),
+        *reduction_dimensions(written, state.constants, set(pure)),
+    ]
     known = {dimension.name for dimension in domain}
     nodes = [value.node, *(part.node for part in written.target)]
     for name in sorted(index_names_of(nodes) - known):
@@ -238,57 +201,52 @@ def _freeze_definition(
         )
     return Definition(
         function=func.name,
-        target=tuple(
-            simplify(_replace_parameters(part.node, state.constants)) for part in written.target
-        ),
-        value=_with_final_types(_replace_parameters(value.node, state.constants), state.types),
+        target=tuple(state.resolve(part.node) for part in written.target),
+        value=_with_final_types(replace_parameters(value.node, state.constants), state.types),
         domain=tuple(domain),
         location=written.location,
     )
 
 
+def _pure_dimensions(
+    func: AnyFunc, written: Written, bounds: Domain, state: _State
+) -> dict[str, Dimension]:
+    """The dimensions of the Vars on a left side, which may stand in places of other arguments."""
+    pure: dict[str, Dimension] = {}
+    places = {
+        name: state.resolve(part.node)
+        for name, part in zip(func.arguments, written.target, strict=True)
+    }
+    for position, part in enumerate(written.target):
+        name = index_name(part)
+        if name is None or isinstance(written.symbols[name], RVar):
+            continue
+        left = f"{func.name}[{', '.join(map(repr, written.target))}]"
+        if name in pure:
+            raise UserError(
+                f"the same Var {name} is used twice on the left side of {func.name}",
+                location=written.location,
+                expected="a different Var for each dimension",
+                given=left,
+            )
+        dimension = bounds.dimensions[position]
+        low = substitute(dimension.minimum, places)
+        extent = substitute(dimension.extent, places)
+        unknown = (index_names(low) | index_names(extent)) - set(pure)
+        if unknown or not (is_affine(low) and is_affine(extent)):
+            raise UnsupportedError(
+                f"the range of {name} in this update of {func.name} depends on other subscripts",
+                location=written.location,
+                expected=f"Vars for the arguments that the bounds of {dimension.name} use",
+                given=left,
+            )
+        pure[name] = Dimension(name=name, minimum=low, extent=extent, reduction=False)
+    return pure
+
+
 def index_names_of(nodes: Iterable[Expr]) -> set[str]:
     """All index names in several expressions."""
     return set().union(*(index_names(node) for node in nodes))
-
-
-def _reduction_dimensions(written: Written, state: _State, outer: set[str]) -> list[Dimension]:
-    known = set(outer)
-    dimensions: list[Dimension] = []
-    domains: list[tuple[RVar, ...]] = []
-    for symbol in written.symbols.values():
-        if isinstance(symbol, RVar) and all(symbol.domain is not seen for seen in domains):
-            domains.append(symbol.domain)
-    for variable in (variable for domain in domains for variable in domain):
-        low = _with_constants(variable.minimum, state, variable.location)
-        extent = _with_constants(variable.extent, state, variable.location)
-        unknown = (index_names(low) | index_names(extent)) - known
-        if unknown:
-            raise UserError(
-                f"the bounds of RDom {variable.name} use {sorted(unknown)[0]}, "
-                "which is not an outer dimension of this definition",
-                location=variable.location,
-                expected=f"only {', '.join(sorted(known)) or 'numbers'}",
-                notes=((written.location, "used by the definition here"),),
-            )
-        for bound in (low, extent):
-            if not is_affine(bound):
-                raise UserError(
-                    f"a bound of RDom {variable.name} is not affine",
-                    location=variable.location,
-                    expected="sums of integers, Vars and outer dimensions, with constant factors",
-                    given=show(bound),
-                )
-        if isinstance(extent, Const) and extent.value < 1:
-            raise UserError(
-                f"RDom {variable.name} is empty",
-                location=variable.location,
-                expected="an extent of at least 1",
-                given=str(extent.value),
-            )
-        known.add(variable.name)
-        dimensions.append(Dimension(name=variable.name, minimum=low, extent=extent, reduction=True))
-    return dimensions
 
 
 def _with_final_types(node: Expr, types: Mapping[str, Type]) -> Expr:
@@ -311,24 +269,6 @@ def _target_ranges(definition: Definition) -> list[AccessRange]:
         location=definition.location,
     )
     return access_ranges(replace(definition, value=written))
-
-
-def _check_inside(
-    func: AnyFunc, bounds: tuple[tuple[int, int], ...], ranges: Iterable[AccessRange]
-) -> None:
-    for access in ranges:
-        for position, found in enumerate(access.ranges):
-            low, extent = bounds[position]
-            if found is None or (low <= found[0] and found[1] < low + extent):
-                continue
-            name = func.arguments[position]
-            raise UserError(
-                f"{access.text} is outside of the bounds of {func.name}",
-                location=access.location,
-                expected=f"{name} from {low} to {low + extent - 1}",
-                given=f"{found[0]} to {found[1]}",
-                hint=f"widen {func.name}.bound({name}, ...), or guard the access with t2s.select",
-            )
 
 
 def _freeze_input(symbol: ImageParam, state: _State) -> InputArray:

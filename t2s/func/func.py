@@ -87,15 +87,16 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
 
     def __getitem__(self, indices: object) -> Expression:
         location = user_location()
-        if not self.written:
+        if not self.written and self.declared_type is None:
             raise UserError(
                 f"Func {self.name} is used before it is defined",
                 location=location,
                 expected=f"a definition such as {self.name}[i, j] = ... above this line",
                 notes=((self.location, f"Func {self.name} was made here"),),
-                hint="an accumulation also needs an initial value: C[i, j] = 0.0 before +=",
+                hint="an accumulation needs an initial value, C[i, j] = 0.0 before +=; "
+                f"for a recurrence declare the type: Func({self.name!r}, type=...)",
             )
-        rank = len(self.written[0].target)
+        rank = len(self.written[0].target) if self.written else None
         parts = index_expressions(f"Func {self.name}", indices, location, rank)
         return element(self, self.type, parts, location)
 
@@ -115,7 +116,10 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
         )
 
     def bound(self, variable: Var, minimum: object, extent: object) -> Self:
-        """Set the range of an argument: ``extent`` values from ``minimum``.  Returns the Func."""
+        """Set the range of an argument: ``extent`` values from ``minimum``.  Returns the Func.
+
+        Both may be affine in arguments that stand before ``variable``: ``bound(j, i, n - i)``.
+        """
         location = user_location()
         if not isinstance(variable, Var):
             raise UserError(
@@ -187,12 +191,6 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
                     given=symbol.name,
                     hint="a variable that is summed over is an RDom",
                 )
-        if self.name in value.symbols:
-            raise UserError(
-                f"the initial definition of {self.name} reads {self.name} itself",
-                location=location,
-                hint="give initial values first and use an update for the recursion",
-            )
 
     def _check_type(self, value: Expression, location: SourceLocation) -> None:
         if not self.written and self.declared_type is None:

@@ -4,6 +4,9 @@ Definitions run in order.  A definition is evaluated for all its pure dimensions
 one reduction point after the other, in lexicographic order, so sums are rounded in the order in
 which they are written.  An update that reads other elements of its own function, or writes through
 computed subscripts, runs point by point.
+
+A system runs its loops in order, and in each iteration its members in order.  Dimensions along
+which no member reads another iteration are evaluated at once.
 """
 
 from __future__ import annotations
@@ -26,13 +29,14 @@ from t2s.core.expr import (
     Parameter,
     Read,
     Select,
+    const,
     evaluate,
     index_names,
     reads,
 )
 from t2s.core.ops import Array, apply_operator, cast_value
 from t2s.core.printer import show
-from t2s.func.ir import Definition, Dimension, Function, TemporalProgram
+from t2s.func.ir import Definition, Dimension, Function, System, TemporalProgram
 
 
 def interpret_program(program: TemporalProgram, inputs: Mapping[str, Any]) -> dict[str, Array]:
@@ -57,8 +61,13 @@ def interpret_program(program: TemporalProgram, inputs: Mapping[str, Any]) -> di
     with np.errstate(all="ignore"):
         for function in program.functions:
             run.arrays[function.name] = np.zeros(function.shape, function.type.numpy)
-            for definition in function.definitions:
-                run.define(function, definition)
+        for function in program.functions:
+            system = program.system_of(function.name)
+            if system is None:
+                for definition in function.definitions:
+                    run.define(function, definition)
+            elif function.name == system.members[0]:
+                run.iterate(system)
     return {function.name: run.arrays[function.name] for function in program.functions}
 
 
@@ -74,14 +83,31 @@ class _Run:
         pure = [dimension for dimension in definition.domain if not dimension.reduction]
         vectorised = [] if _order_matters(definition) else pure
         scalar = [dimension for dimension in definition.domain if dimension not in vectorised]
-        base = dict(self.scalars)
-        for axis, dimension in enumerate(vectorised):
-            low, extent = _constant(dimension.minimum), _constant(dimension.extent)
-            shape = [1] * len(vectorised)
-            shape[axis] = extent
-            base[dimension.name] = np.arange(low, low + extent, dtype=np.int32).reshape(shape)
+        base, exists = _grid(vectorised, self.scalars)
         for point, inside in _points(scalar, base):
-            self._assign(function, definition, {**base, **point}, inside)
+            self._assign(function, definition, {**base, **point}, np.logical_and(exists, inside))
+
+    def iterate(self, system: System) -> None:
+        """Execute the loops of a system; each iteration computes all members in order."""
+        members = [self.program.function(name) for name in system.members]
+        carried = _carried(system, members)
+        boxes = dict(zip([d.name for d in system.domain], members[0].bounds, strict=False))
+        lanes = [system.lanes] if system.lanes is not None else []
+        together = [_box(d.name, *boxes[d.name]) for d in system.domain if d.name not in carried]
+        base, _ = _grid([*together, *lanes], self.scalars)
+        ragged = [d for d in system.domain if not _is_constant(d)]
+        loops = [_box(d.name, *boxes[d.name]) for d in system.domain if d.name in carried]
+        for point, _ in _points(loops, base):
+            environment = {**base, **point}
+            inside: Any = np.True_
+            for dimension in ragged:
+                inside = np.logical_and(inside, _exists(dimension, environment))
+            if not np.any(inside):
+                continue
+            for function in members:
+                for definition in function.definitions:
+                    for lane, _ in _points(definition.reductions, base):
+                        self._assign(function, definition, {**environment, **lane}, inside)
 
     def _assign(
         self, function: Function, definition: Definition, environment: dict[str, Array], inside: Any
@@ -92,7 +118,7 @@ class _Run:
         mask = np.broadcast_to(inside, shape)
         where = self._locate(function.name, definition, target, mask)
         array = self.arrays[function.name]
-        array[where] = np.where(mask, value, array[where])
+        array[where] = value if inside is np.True_ else np.where(mask, value, array[where])
 
     def value(self, expr: Expr, environment: dict[str, Array], inside: Any) -> Array:
         """The value of an expression where ``inside`` holds (anything elsewhere)."""
@@ -105,6 +131,8 @@ class _Run:
                 return apply_operator(operator, type, values)
             case Select(condition=condition, if_true=if_true, if_false=if_false):
                 chosen = self.value(condition, environment, inside)
+                if np.ndim(chosen) == 0:
+                    return self.value(if_true if chosen else if_false, environment, inside)
                 return np.where(
                     chosen,
                     self.value(if_true, environment, np.logical_and(inside, chosen)),
@@ -125,6 +153,9 @@ class _Run:
         where: list[Array] = []
         for axis, part in enumerate(parts):
             position = np.asarray(part, np.int64) - origin[axis]
+            if _within(position, array.shape[axis]):
+                where.append(position)
+                continue
             wrong = np.logical_and(inside, (position < 0) | (position >= array.shape[axis]))
             if np.any(wrong):
                 position, _ = np.broadcast_arrays(position, wrong)
@@ -139,6 +170,13 @@ class _Run:
                 )
             where.append(np.clip(position, 0, array.shape[axis] - 1))
         return tuple(where)
+
+
+def _within(positions: Array, extent: int) -> bool:
+    """Whether all positions are of an axis with ``extent`` elements (the usual, fast case)."""
+    if positions.ndim == 0:
+        return 0 <= int(positions) < extent
+    return bool(positions.size) and bool(positions.min() >= 0 and positions.max() < extent)
 
 
 def evaluate_target(part: Expr, environment: dict[str, Array], run: _Run) -> Array:
@@ -157,9 +195,57 @@ def _order_matters(definition: Definition) -> bool:
     return any(read.indices != definition.target for read in own)
 
 
+def _carried(system: System, members: Sequence[Function]) -> set[str]:
+    """The loops along which some member reads another iteration."""
+    found: set[str] = set()
+    for definition in (definition for member in members for definition in member.definitions):
+        for read in reads(definition.value):
+            if read.source in system.members:
+                for dimension, index in zip(system.domain, read.indices, strict=False):
+                    if index != Index(name=dimension.name):
+                        found.add(dimension.name)
+    return found
+
+
+def _box(name: str, minimum: int, extent: int) -> Dimension:
+    return Dimension(name=name, minimum=const(minimum), extent=const(extent), reduction=False)
+
+
+def _is_constant(dimension: Dimension) -> bool:
+    return isinstance(dimension.minimum, Const) and isinstance(dimension.extent, Const)
+
+
+def _exists(dimension: Dimension, environment: dict[str, Array]) -> Array:
+    """Where the value of a loop is within its bounds, which may depend on outer loops."""
+    value = environment[dimension.name]
+    low = evaluate(dimension.minimum, environment)
+    return np.logical_and(low <= value, value < low + evaluate(dimension.extent, environment))
+
+
+def _grid(
+    dimensions: Sequence[Dimension], scalars: Mapping[str, Array]
+) -> tuple[dict[str, Array], Any]:
+    """Arrays of the dimensions' values, one axis for each, and the mask of where they exist.
+
+    Where bounds depend on outer dimensions the values are those of the hull.
+    """
+    environment = dict(scalars)
+    inside: Any = np.True_
+    for axis, dimension in enumerate(dimensions):
+        low = np.asarray(evaluate(dimension.minimum, environment))
+        high = low + evaluate(dimension.extent, environment)
+        shape = [1] * len(dimensions)
+        shape[axis] = -1
+        values = np.arange(low.min(), high.max(), dtype=np.int32)
+        environment[dimension.name] = values.reshape(shape)
+        if not _is_constant(dimension):
+            inside = np.logical_and(inside, _exists(dimension, environment))
+    return environment, inside
+
+
 def _constant(expr: Expr) -> int:
     if not isinstance(expr, Const):
-        raise TypeError("the bounds of pure dimensions are constant")
+        raise TypeError("these bounds are constant")
     return int(expr.value)
 
 

@@ -21,9 +21,9 @@ _CONTROL = StreamType(element=BOOL, kind=StreamKind.CONTROL)
 
 
 def add_barriers(graph: Graph, channel_names: NameSupply) -> Graph:
-    """Put a barrier between the store of every intermediate tensor and each node that loads it."""
+    """Put a barrier between the store of every tensor and each node that loads it."""
     node_names = NameSupply(node.name for node in graph.nodes)
-    kept = {t.name for t in graph.tensors if t.role is TensorRole.INTERMEDIATE}
+    kept = {t.name for t in graph.tensors if t.role is not TensorRole.INPUT}
     for load in graph.nodes:
         tensor = next((s.tensor for s in load.body if isinstance(s, Load)), None)
         if tensor in kept:

@@ -23,6 +23,7 @@ from t2s.backends.opencl_fpga.registers import RegisterPlan
 from t2s.backends.opencl_fpga.scope import Design, FileScope
 from t2s.core.expr import Expr, Index, index_names
 from t2s.core.types import Type
+from t2s.graph.body import Load
 from t2s.graph.graph import TensorRole
 
 Fill = Callable[[Expression], list[Statement]]
@@ -77,8 +78,12 @@ class KernelScope:
         return self.lower(Index(name=name))
 
     def is_intermediate(self, tensor: str) -> bool:
-        """Whether other kernels write the tensor while this one runs."""
-        return self.design.graph.tensor(tensor).role is TensorRole.INTERMEDIATE
+        """Whether one kernel writes the tensor and another one reads it again."""
+        graph = self.design.graph
+        if graph.tensor(tensor).role is not TensorRole.OUTPUT:
+            return graph.tensor(tensor).role is TensorRole.INTERMEDIATE
+        statements = (statement for node in graph.nodes for statement in node.body)
+        return any(isinstance(s, Load) and s.tensor == tensor for s in statements)
 
     def bind(self, target: str, type: Type, value: Expression) -> list[Statement]:
         """Declare the variable of a local."""

@@ -38,7 +38,7 @@ from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
 from t2s.core.expr import Parameter, conjunction, index_names
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Store
-from t2s.graph.graph import ScalarParameter, TensorRole
+from t2s.graph.graph import ScalarParameter
 
 
 def arguments_of(design: Design, node: LockstepNode) -> tuple[list[str], list[ScalarParameter]]:
@@ -115,7 +115,7 @@ def _tensor_parameter(scope: KernelScope, tensor: str) -> Variable:
     info = scope.design.graph.tensor(tensor)
     stored = any(isinstance(s, Store) and s.tensor == tensor for s in scope.node.body)
     name = scope.tensors[tensor]
-    if info.role is TensorRole.INTERMEDIATE:
+    if scope.is_intermediate(tensor):
         return Variable(type=f"__global volatile {scalar_name(info.type)} *", name=name)
     constant = "" if stored else "const "
     return Variable(type=f"__global {constant}{scalar_name(info.type)} *restrict", name=name)
