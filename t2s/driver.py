@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
 from t2s.func.freeze import freeze
@@ -93,13 +93,6 @@ def print_loop_nest(design: Design, **constants: int) -> str:
 
 def _spatial(design: Design, constants: Mapping[str, int]) -> SpatialProgram:
     program = freeze(design, constants)
-    if program.systems:
-        members = ", ".join(program.systems[0].members)
-        raise UnsupportedError(
-            f"there is no hardware for the recurrence of {members} yet",
-            location=program.function(program.systems[0].members[0]).location,
-            hint="t2s.interpret computes it",
-        )
     needed = needed_funcs(output_funcs(design))
     funcs = (other for other in needed if isinstance(other, ScheduledFunc))
     return build_spatial(program, {other.name: other for other in funcs})

@@ -60,7 +60,7 @@ def _sum(terms: dict[Expr, int], number: int, like: Expr) -> Expr:
     for term, factor in ordered:
         if total is None and factor < 0:
             total, number = const(number, type), 0
-        scaled = simplify(apply(Op.MULTIPLY, const(abs(factor), type), term))
+        scaled = simplify(apply(Op.MULTIPLY, term, const(abs(factor), type)))
         if total is None:
             total = scaled
         else:

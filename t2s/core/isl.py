@@ -199,7 +199,7 @@ class LoopDomain:
 
     def leaves(self, exprs: Sequence[Expr], target: LoopDomain) -> str | None:
         """Some point outside of ``target`` to which ``exprs`` map, as ``i=3, j=0``, if any."""
-        outside = self._image(exprs).range().subtract(target._set)
+        outside = self.image(exprs).range().subtract(target._set)
         if outside.is_empty():
             return None
         return _describe(outside, [interval.name for interval in target.intervals])

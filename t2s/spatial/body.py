@@ -52,11 +52,12 @@ def build_body(
     names: NameSupply,
     origins: Mapping[str, tuple[int, ...]],
     plan: BufferPlan | None,
+    active: Expr | None = None,
 ) -> Body:
     """The body of a kernel.
 
     ``origins`` are the minima of the Funcs that are kept in memory; ``plan`` is given for a feeder
-    with a buffer.
+    with a buffer, ``active`` is the condition for iterations of its PEs (``None``: all).
     """
     builder = Builder(kernel, links, names, origins)
     if plan is None:
@@ -76,7 +77,7 @@ def build_body(
         value = with_operands(builder, kernel.value)
         send(builder, value, placed(builder, kernel.condition))
     return Body(
-        statements=tuple(_where_active(kernel, builder.statements)),
+        statements=tuple(_where_active(active, builder.statements)),
         registers=tuple(builder.registers),
         channels=tuple(builder.channels),
     )
@@ -153,15 +154,15 @@ def _store(builder: Builder) -> None:
     )
 
 
-def _where_active(kernel: Kernel, statements: Sequence[Statement]) -> Iterator[Statement]:
+def _where_active(active: Expr | None, statements: Sequence[Statement]) -> Iterator[Statement]:
     """Nothing is received, sent, loaded or stored in iterations that there are not."""
-    if kernel.active is None:
+    if active is None:
         yield from statements
         return
     for statement in statements:
         match statement:
             case Receive() | Send() | Load() | Store():
-                both = conjunction(kernel.active, statement.condition)
+                both = conjunction(active, statement.condition)
                 yield replace(statement, condition=both)
             case _:
                 yield statement

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from t2s.core.errors import InternalError, UserError
 from t2s.core.passes import Pass, run_pipeline
-from t2s.func.ir import TemporalProgram
+from t2s.func.ir import System, TemporalProgram
 from t2s.spatial.directives import (
     Buffer,
     Depth,
@@ -31,11 +31,11 @@ from t2s.spatial.directives import (
     VectorLoad,
     VectorStore,
 )
-from t2s.spatial.ir import SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.buffer import buffer
 from t2s.spatial.passes.forward import forward
-from t2s.spatial.passes.isolate import isolate_consumer, isolate_producer
+from t2s.spatial.passes.isolate import isolate_consumer, isolate_producer, isolate_result
 from t2s.spatial.passes.lookup import check_names_free
 from t2s.spatial.passes.loops import fuse, reorder, split, tile
 from t2s.spatial.passes.memory import place_memory_units
@@ -44,6 +44,7 @@ from t2s.spatial.passes.space_time import space_time_transform
 from t2s.spatial.passes.unroll import unroll
 from t2s.spatial.passes.vectorize import vload, vstore
 from t2s.spatial.schedule import ScheduledFunc
+from t2s.spatial.systems import projected_system, system_kernel
 from t2s.spatial.verify import verify_program
 
 PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
@@ -57,26 +58,21 @@ PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
 
 def build_spatial(program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]) -> SpatialProgram:
     """Apply all plans and complete the design.  ``funcs`` are the user's Funcs by name."""
-    realised = [f for f in program.functions if f.updates or f.name in program.outputs]
-    names = {function.name for function in realised}
-    spatial = SpatialProgram(
-        temporal=program,
-        kernels=tuple(
-            initial_kernel(program, function, _reassociates(funcs[function.name]))
-            for function in realised
-        ),
-    )
-    for function in realised:
-        spatial = _apply_plan(spatial, funcs[function.name])
+    spatial = SpatialProgram(temporal=program, kernels=_first_kernels(program, funcs))
+    owners = {name: kernel.name for kernel in spatial.kernels for name in _covered(kernel)}
     for function in program.functions:
-        placed = function.name in names or spatial.find(function.name) is not None
+        if function.name in owners:
+            owner = owners[function.name]
+            spatial = _apply_plan(spatial, funcs[function.name], owner)
+    for function in program.functions:
+        placed = function.name in owners or spatial.find(function.name) is not None
         if not placed and funcs[function.name].plan:
             directive = funcs[function.name].plan[0]
             raise UserError(
                 f"{directive.text} on {function.name}: {function.name} is computed inside of the "
                 "Funcs that use it",
                 location=directive.location,
-                expected=f"a Func with a loop nest of its own: {', '.join(sorted(names))}",
+                expected=f"a Func with a loop nest of its own: {', '.join(sorted(owners))}",
                 hint=f"isolate {function.name} into a Func first: isolate_producer"
                 f"({function.name}, new), and give the directive to the new Func",
             )
@@ -87,12 +83,77 @@ def _reassociates(func: ScheduledFunc) -> bool:
     return any(isinstance(directive, Reassociate) for directive in func.plan)
 
 
-def _apply_plan(program: SpatialProgram, func: ScheduledFunc) -> SpatialProgram:
+def _first_kernels(
+    program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]
+) -> tuple[Kernel, ...]:
+    """One kernel for each Func that has hardware of its own, and one for each system."""
+    kernels: list[Kernel] = []
+    for function in program.functions:
+        system = program.system_of(function.name)
+        if system is not None:
+            if function.name == system.members[-1]:
+                kernels.append(system_kernel(program, system, _scheduled(system, funcs)))
+        elif projected_system(program, function) is None and (
+            function.updates or function.name in program.outputs
+        ):
+            reassociate = _reassociates(funcs[function.name])
+            kernels.append(initial_kernel(program, function, reassociate))
+    return tuple(kernels)
+
+
+def _scheduled(system: System, funcs: Mapping[str, ScheduledFunc]) -> str:
+    """The member that has the directives of a system, or the last one."""
+    chosen = [name for name in system.members if any(map(_shapes, funcs[name].plan))]
+    if len(chosen) > 1:
+        directive = next(filter(_shapes, funcs[chosen[1]].plan))
+        first = next(filter(_shapes, funcs[chosen[0]].plan))
+        raise UserError(
+            f"{directive.text} on {chosen[1]}: {chosen[0]} has directives too, and both are "
+            "computed in one loop nest",
+            location=directive.location,
+            expected=f"the directives of {', '.join(system.members)} on one of them",
+            notes=((first.location, f"{first.text} on {chosen[0]}"),),
+            hint=f"write them all on {chosen[0]}",
+        )
+    return chosen[0] if chosen else system.members[-1]
+
+
+def _shapes(directive: Directive) -> bool:
+    """Whether a directive is about the loop nest, not about one stream of results."""
+    return not isinstance(directive, IsolateConsumer)
+
+
+def _covered(kernel: Kernel) -> tuple[str, ...]:
+    """The Funcs whose directives go to a kernel: its own, its members, its results."""
+    members = (member.name for member in kernel.members)
+    results = (result.function for result in kernel.results)
+    return tuple(dict.fromkeys([kernel.function, *members, *results]))
+
+
+def _apply_plan(program: SpatialProgram, func: ScheduledFunc, owner: str) -> SpatialProgram:
+    """Apply the directives of a Func to the kernel that it is computed by, then those isolated."""
     for directive in func.plan:
-        program = _apply(program, func.name, directive)
+        if isinstance(directive, IsolateConsumer) and program.kernel(owner).members:
+            check_names_free(program, owner, directive)
+            program = isolate_result(program, owner, func.name, directive)
+            continue
+        if program.temporal.system_of(func.name) is None:
+            _check_no_projection(program.kernel(owner), func.name, directive)
+        program = _apply(program, owner, directive)
     for isolated in func.isolated:
-        program = _apply_plan(program, isolated)
+        program = _apply_plan(program, isolated, isolated.name)
     return program
+
+
+def _check_no_projection(kernel: Kernel, name: str, directive: Directive) -> None:
+    if kernel.members and name != kernel.name and kernel.result(name) is not None:
+        raise UserError(
+            f"{directive.text} on {name}: {name} only takes values out of the nest of "
+            f"{kernel.name}",
+            location=directive.location,
+            expected=f"isolate_consumer or isolate_consumer_chain on {name}",
+            hint=f"write {directive.text} on {kernel.name}",
+        )
 
 
 def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialProgram:

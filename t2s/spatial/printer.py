@@ -50,6 +50,9 @@ def _range(loop: Loop) -> str:
 def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     for operand in kernel.operands:
         yield _receive(kernel, operand)
+    if kernel.members:
+        yield from _equations(program, kernel)
+        return
     value = show(_readable(kernel, kernel.value))
     if kernel.store is not None and kernel.role is Role.STORE:
         indices = ", ".join(show(kernel.place(index)) for index in kernel.store.indices)
@@ -69,6 +72,24 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
                 "" if kernel.condition is None else f" if {show(kernel.place(kernel.condition))}"
             )
             yield f"send {value} to {consumer.name}{guard}"
+
+
+def _equations(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
+    """The recurrences as they are written, and the streams that leave."""
+    for member in kernel.members:
+        value = show(member.value)
+        if member.combine is not None and member.initial is not None:
+            value = f"{show(member.initial)} {member.combine.value} the lanes of {value}"
+        yield f"{member.name}[{', '.join(member.arguments)}] = {value}"
+    for result in kernel.results:
+        for consumer in program.kernels:
+            if any(
+                operand.producer == kernel.name and operand.source == result.function
+                for operand in consumer.operands
+            ):
+                where = kernel.place(result.condition) if result.condition is not None else None
+                guard = "" if where is None else f" if {show(where)}"
+                yield f"send {result.member} to {consumer.name}{guard}"
 
 
 def _receive(kernel: Kernel, operand: Operand) -> str:

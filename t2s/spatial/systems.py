@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from t2s.core.errors import InternalError, UnsupportedError
 from t2s.core.expr import (
+    Apply,
     Const,
     Expr,
     Index,
@@ -159,12 +160,34 @@ def _picked(function: Function, system: System) -> tuple[Read, Expr | None] | No
             and other.value == 0
         ):
             found = read, test
+        case Select(condition=test, if_true=other, if_false=Read(source=source) as read) if (
+            source in system.members
+            and is_static(test)
+            and is_affine(test)
+            and isinstance(other, Const)
+            and other.value == 0
+        ):
+            found = read, apply(Op.NOT, test)
         case _:
             return None
     read = found[0]
-    plain = {part.name for part in read.indices if isinstance(part, Index)}
+    plain = {place[0] for part in read.indices if (place := _shifted_index(part)) is not None}
     affine = all(is_affine(part) for part in read.indices)
     return found if affine and set(function.arguments) <= plain else None
+
+
+def _shifted_index(index: Expr) -> tuple[str, int] | None:
+    """(name, number) of a subscript ``name + number``."""
+    match index:
+        case Index(name=name):
+            return name, 0
+        case Apply(operator=Op.ADD, operands=(Index(name=name), Const(value=int() as by))):
+            return name, by
+        case Apply(operator=Op.ADD, operands=(Const(value=int() as by), Index(name=name))):
+            return name, by
+        case Apply(operator=Op.SUBTRACT, operands=(Index(name=name), Const(value=int() as by))):
+            return name, -by
+    return None
 
 
 def _results(
@@ -194,8 +217,10 @@ def _projection(
     arguments = program.function(read.source).arguments
     own: dict[str, Expr] = {}
     for argument, index in zip(arguments, read.indices, strict=True):
-        if isinstance(index, Index):
-            own.setdefault(index.name, Index(name=argument))
+        place = _shifted_index(index)
+        if place is not None:
+            name, by = place
+            own.setdefault(name, shifted(Index(name=argument), -by))
     places = [
         equals(Index(name=argument), substitute(index, own))
         for argument, index in zip(arguments, read.indices, strict=True)

@@ -83,8 +83,8 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
             parameters=tuple(p.name for p in program.temporal.parameters),
         )
         plan = plans[kernel.name]
-        exists, kernel = presence(kernel)
-        built = build_body(kernel, ends, names, origins, plan)
+        exists, active = presence(kernel)
+        built = build_body(kernel, ends, names, origins, plan, active)
         channels += built.channels
         nodes.append(
             PEArray(
@@ -116,21 +116,20 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     return graph
 
 
-def presence(kernel: Kernel) -> tuple[Expr | None, Kernel]:
-    """Where there are PEs, and the kernel with what is left of its condition for iterations."""
+def presence(kernel: Kernel) -> tuple[Expr | None, Expr | None]:
+    """Where there are PEs, and which iterations they skip: conditions over the loops."""
     space = kernel.kind(LoopKind.UNROLLED)
     names = frozenset(loop.name for loop in space)
     bounds = [b for loop in kernel.loops for b in (loop.minimum, loop.extent)]
     if kernel.active is None and not any(index_names(bound) & names for bound in bounds):
-        return None, kernel
+        return None, None
     places = LoopDomain([loop.interval for loop in space])
     present = project(kernel.domain_of_iterations, [loop.name for loop in space])
     exists = condition(places, present)
     if kernel.active is None:
-        return exists, kernel
+        return exists, None
     nest = replace(kernel, active=exists).domain_of_iterations
-    left = condition(nest, nest.restricted(kernel.active).points)
-    return exists, replace(kernel, active=left)
+    return exists, condition(nest, nest.restricted(kernel.active).points)
 
 
 def _buffer_plan(program: SpatialProgram, kernel: Kernel) -> BufferPlan | None:

@@ -12,7 +12,8 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.inputs import check_graph_inputs
-from t2s.simulator.native.layout import Layout, Section, aligned_zeros, first_depth
+from t2s.graph.semantics import space_points
+from t2s.simulator.native.layout import FINISHED, Layout, Section, aligned_zeros, first_depth
 
 _GROWTH = 4
 _LARGEST_RING = 1 << 30
@@ -49,7 +50,11 @@ class RunState:
             value = scalars[parameter.name].tobytes()
             self.set(layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
         for node in graph.nodes:
-            self.set(layout.unfinished(node.name), node.place_count)
+            self.set(layout.unfinished(node.name), node.pe_count)
+            states = self.get(layout.state(node.name))
+            for place, point in enumerate(space_points(node)) if node.exists is not None else ():
+                if not node.has_pe(point):
+                    states[place, 0] = FINISHED
         depth = first_depth(graph)
         for channel in graph.channels:
             row = depth * channel.stream.element.bytes
