@@ -42,7 +42,8 @@ from t2s.spatial.ir import Kernel, Loop, LoopKind
 class Links:
     """Channels of a kernel: incoming by operand name, outgoing, and their stream types.
 
-    ``results`` says of which Func the tokens of an outgoing channel are elements, ``parameters`` are the names of the design's scalars, which locals must not take.
+    ``results`` says of which Func the tokens of an outgoing channel are elements, ``parameters``
+    are the names of the design's scalars, which locals must not take.
     """
 
     incoming: Mapping[str, str]

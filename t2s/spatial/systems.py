@@ -193,15 +193,17 @@ def _shifted_index(index: Expr) -> tuple[str, int] | None:
 def _results(
     program: TemporalProgram, system: System, dimensions: tuple[Dimension, ...]
 ) -> tuple[Result, ...]:
-    results = []
+    whole = []
     for name in stored_members(program, system):
         function = program.function(name)
         indices = tuple(Index(name=argument) for argument in function.arguments)
-        results.append(_result(program, function, name, indices, None, dimensions))
-    for function in program.functions:
-        if is_projection(program, function, system):
-            results.append(_projection(program, function, system, dimensions))
-    return tuple(results)
+        whole.append(_result(function, name, indices, None, dimensions))
+    projections = (
+        _projection(program, function, system, dimensions)
+        for function in program.functions
+        if is_projection(program, function, system)
+    )
+    return (*whole, *projections)
 
 
 def _projection(
@@ -232,7 +234,7 @@ def _projection(
     ]
     tests = [] if test is None else [substitute(test, own)]
     indices = tuple(own[argument] for argument in function.arguments)
-    return _result(program, function, read.source, indices, [*places, *inside, *tests], dimensions)
+    return _result(function, read.source, indices, [*places, *inside, *tests], dimensions)
 
 
 def _within(dimension: Dimension) -> tuple[Expr, Expr]:
@@ -245,7 +247,6 @@ def _within(dimension: Dimension) -> tuple[Expr, Expr]:
 
 
 def _result(
-    program: TemporalProgram,
     function: Function,
     member: str,
     indices: tuple[Expr, ...],
