@@ -32,7 +32,7 @@ class Literal(Expression):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unary(Expression):
-    """A prefix operator: ``-``, ``!``, ``~``, ``&`` or ``*``."""
+    """A prefix operator: ``-``, ``!``, ``~``, ``&``, ``*`` or ``++``."""
 
     operator: str
     operand: Expression
@@ -118,6 +118,13 @@ class Assign(Statement):
 
     target: Expression
     value: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Increment(Statement):
+    """``target++;``."""
+
+    target: Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

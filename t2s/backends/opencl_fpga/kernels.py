@@ -5,6 +5,7 @@ from __future__ import annotations
 from t2s.backends.opencl_fpga.body import lower_body
 from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name
 from t2s.backends.opencl_fpga.comments import kernel_comment
+from t2s.backends.opencl_fpga.counters import Counters
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
@@ -12,7 +13,6 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     Declare,
     Expression,
     For,
-    Forever,
     Kernel,
     Name,
     Statement,
@@ -35,6 +35,7 @@ from t2s.backends.opencl_fpga.ports import (
 )
 from t2s.backends.opencl_fpga.registers import plan_registers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
+from t2s.backends.opencl_fpga.time_loops import time_loops
 from t2s.core.expr import Parameter, conjunction, index_names
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Store
@@ -76,7 +77,12 @@ def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: H
         file=file,
         node=node,
         identifiers=identifiers,
-        expressions=Expressions(helpers, node.ranges, names),
+        expressions=Expressions(
+            helpers,
+            node.ranges,
+            names,
+            Counters((loop.name for loop in node.loops), identifiers),
+        ),
         tensors=tensor_names,
         registers=registers,
         plans=plans,
@@ -89,10 +95,11 @@ def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: H
         for scalar in scalars
     ]
     forever = None if parameters else endless_loops(scope)
+    outside, nest = time_loops(scope, _iteration(scope), forever=forever)
     return Kernel(
         name=file.kernels[node.name],
         parameters=tuple(parameters),
-        body=(*_state(scope), *_time_loops(scope, _iteration(scope), forever=forever)),
+        body=(*_state(scope), *outside, *nest),
         comment=kernel_comment(node, forever=forever),
     )
 
@@ -246,28 +253,6 @@ def _space_loops(scope: KernelScope, body: list[Statement]) -> list[Statement]:
         )
         body = [loop]
     return body
-
-
-def _time_loops(
-    scope: KernelScope, body: list[Statement], *, forever: int | None
-) -> list[Statement]:
-    """The iterations: all loops, or ``while (1)`` in place of the ``forever`` outermost ones.
-
-    The loops stay nested to be read; the compiler flattens them, so that no cycle is lost where an
-    inner loop starts again.
-    """
-    loops = scope.node.loops[forever or 0 :]
-    flat = all(extent_of(loop, scope.node) is not None for loop in loops)
-    for depth, loop in reversed(list(enumerate(loops))):
-        nest = For(
-            name=scope.expressions.variable(loop.name),
-            start=scope.lower(loop.start),
-            stop=scope.lower(loop.stop),
-            body=tuple(body),
-            coalesced=len(loops) if flat and depth == 0 else 1,
-        )
-        body = [nest]
-    return body if forever is None else [Forever(body=tuple(body))]
 
 
 def endless_loops(scope: KernelScope) -> int | None:

@@ -17,6 +17,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     For,
     Forever,
     If,
+    Increment,
     Literal,
     Member,
     Name,
@@ -46,6 +47,7 @@ _PRECEDENCE = {
     "<=": 8,
     ">": 8,
     ">=": 8,
+    ">>": 9,
     "+": 10,
     "-": 10,
     "*": 11,
@@ -53,6 +55,7 @@ _PRECEDENCE = {
     "%": 11,
 }
 _LOGIC = {"&&", "||", "|", "^", "&"}
+_BITS = {">>", "&", "|", "^"}
 
 
 def show(expression: Expression, outer: int = 0) -> str:
@@ -99,8 +102,12 @@ def _binary(expression: Binary, outer: int) -> str:
 
 
 def _side(parent: Binary, side: Expression, precedence: int) -> str:
-    """An operand; ``a && b || c`` and the like get parentheses that C does not need."""
-    mixed = _is_logic(side) and _is_logic(parent) and side.operator != parent.operator
+    """An operand; ``a && b || c``, ``a + b >> c`` and the like get parentheses C does not need."""
+    mixed = (
+        isinstance(side, Binary)
+        and side.operator != parent.operator
+        and ({side.operator, parent.operator} & _BITS or {side.operator, parent.operator} <= _LOGIC)
+    )
     return show(side, _UNARY if mixed else precedence)
 
 
@@ -133,13 +140,15 @@ def _lines(statement: Statement, level: int) -> list[str]:
             return [f"{pad}{declarator(statement)}{value};{remark}"]
         case Assign(target=target, value=value):
             return [f"{pad}{show(target)} = {show(value)};"]
+        case Increment(target=target):
+            return [f"{pad}{show(target)}++;"]
         case Do(call=call):
             return [f"{pad}{show(call)};"]
         case Return(value=value):
             return [f"{pad}return {show(value)};"]
         case Remark(text=text):
             return [f"{pad}// {text}"]
-        case If(condition=condition, then=(Assign() | Do() | Return() as only,)):
+        case If(condition=condition, then=(Assign() | Increment() | Do() | Return() as only,)):
             return [f"{pad}if ({show(condition)})", *_lines(only, level + 1)]
         case If(condition=condition, then=then):
             return _block(f"if ({show(condition)})", then, level)
