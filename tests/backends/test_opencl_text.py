@@ -148,8 +148,12 @@ def test_accumulators_rotate_and_are_not_cleared() -> None:
 
 def test_long_register_files_are_arrays() -> None:
     text = kernels_of(systolic_gemm(1, 2, 4, tile_rows=64, tile_columns=32))
-    assert "int accumulator[2][64][32];" in text
-    assert "accumulator[jj][ti][tj] = total;" in text
+    assert (
+        "    __attribute__((memory, numbanks(2), bankwidth(4), singlepump, numwriteports(1), "
+        "numreadports(1)))\n    int accumulator[64][32][2];\n"
+        "    #pragma ivdep array(accumulator) safelen(2048)\n    #pragma loop_coalesce 3\n"
+    ) in text
+    assert "accumulator[ti][tj][jj] = total;" in text
 
 
 def test_depths_of_channels_that_the_feeder_serves_in_turn() -> None:

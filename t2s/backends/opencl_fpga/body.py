@@ -163,6 +163,8 @@ def _register(
         return element(name, *pe_indices(scope), number(plan.length - 1 if last else 0))
     pairs = zip(indices, plan.register.shape, strict=True)
     inner = tuple(scope.lower(index) for index, size in pairs if size > 1)
+    if plan.memory is not None:
+        return element(name, *inner, *pe_indices(scope))
     return element(name, *pe_indices(scope), *inner)
 
 

@@ -103,13 +103,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declare(Statement):
-    """``type name[dimensions] = initial;  // comment``."""
+    """``type __attribute__((attributes)) name[dimensions] = initial;  // comment``."""
 
     type: str
     name: str
     dimensions: tuple[int, ...] = ()
     initial: Expression | None = None
     comment: str | None = None
+    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +156,8 @@ class For(Statement):
 
     ``stop`` is exclusive upwards and inclusive downwards.  ``coalesced`` counts the perfectly
     nested loops, this one included, that the compiler is asked to flatten into one.
+    ``independent`` names arrays of which no element is used again, after or before it is written,
+    within a number of iterations, or in the whole loop.
     """
 
     name: str
@@ -164,6 +167,7 @@ class For(Statement):
     down: bool = False
     unroll: bool = False
     coalesced: int = 1
+    independent: tuple[tuple[str, int | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

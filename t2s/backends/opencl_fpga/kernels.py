@@ -33,7 +33,7 @@ from t2s.backends.opencl_fpga.ports import (
     read_channel,
     write_channel,
 )
-from t2s.backends.opencl_fpga.registers import plan_registers
+from t2s.backends.opencl_fpga.registers import RegisterPlan, plan_registers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
 from t2s.backends.opencl_fpga.time_loops import time_loops
 from t2s.core.expr import Parameter, conjunction, index_names
@@ -133,26 +133,34 @@ def _tensor_parameter(scope: KernelScope, tensor: str) -> Variable:
 
 def _state(scope: KernelScope) -> list[Statement]:
     """Registers of all PEs and FIFOs inside the kernel."""
-    extents = tuple(dimension.extent for dimension in scope.node.space)
-    statements: list[Statement] = []
-    for name, plan in scope.plans.items():
-        kept = tuple(size for size in plan.register.shape if size > 1)
-        shape = extents + ((plan.length,) if plan.rotating else kept)
-        how = f"rotates every {plan.length} firings; the last is the oldest"
-        statements.append(
-            Declare(
-                type=storage_name(plan.register.type),
-                name=scope.registers[name],
-                dimensions=shape,
-                initial=ZeroInitializer() if plan.cleared else None,
-                comment=how if plan.rotating else None,
-            )
-        )
+    statements: list[Statement] = [_register_file(scope, plan) for plan in scope.plans.values()]
     for name in {**scope.node.receives, **scope.node.sends}:
         link = scope.design.link(name)
         if isinstance(link, Delay):
             statements += _fifo_state(scope, link)
     return statements
+
+
+def _register_file(scope: KernelScope, plan: RegisterPlan) -> Declare:
+    extents = tuple(dimension.extent for dimension in scope.node.space)
+    kept = tuple(size for size in plan.register.shape if size > 1)
+    shape = (*extents, *kept)
+    comment = None
+    attributes: tuple[str, ...] = ()
+    if plan.rotating:
+        shape = (*extents, plan.length)
+        comment = f"rotates every {plan.length} firings; the last is the oldest"
+    elif plan.memory is not None:
+        shape = (*kept, *plan.memory.banks)
+        attributes = plan.memory.attributes
+    return Declare(
+        type=storage_name(plan.register.type),
+        name=scope.registers[plan.register.name],
+        dimensions=shape,
+        initial=ZeroInitializer() if plan.cleared else None,
+        comment=comment,
+        attributes=attributes,
+    )
 
 
 def _fifo_state(scope: KernelScope, link: Delay) -> list[Statement]:

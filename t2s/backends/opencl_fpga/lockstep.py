@@ -1,7 +1,8 @@
 """A node as one kernel runs it: every PE makes its firing of an iteration before the next starts.
 
 ``LockstepNode`` is the node with time loops that all PEs share.  Where the bounds of a loop depend
-on the PE, the loop runs over the union and ``guard`` says which PEs take part.  Loops and space
+on the PE, or not every point of the space domain has a PE, the loops run over the union and
+``guard`` says which PEs take part.  Loops and space
 dimensions of one iteration are folded away, and so are conditions that always or never hold.
 """
 
@@ -89,6 +90,12 @@ class LockstepNode:
     def name(self) -> str:
         return self.node.name
 
+    @property
+    def some_wait(self) -> bool:
+        """Whether a PE may sit out iterations in which others fire."""
+        space = {dimension.name for dimension in self.space}
+        return self.guard is not None and not index_names(self.guard) <= space
+
     def points(self) -> Iterator[dict[str, int]]:
         """The PEs, in row-major order of the space dimensions."""
         names = [dimension.name for dimension in self.space]
@@ -102,7 +109,7 @@ def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
     space_ranges = dict(ranges)
     fixed = {name: low for name, (low, high) in ranges.items() if low == high}
     loops: list[TimeLoop] = []
-    guard: Expr | None = None
+    guard = None if node.exists is None else conjunction(fold(node.exists, ranges, fixed))
     for loop in node.loops:
         minimum = fold(loop.minimum, ranges, fixed)
         stop = _tidy(fold(apply(Op.ADD, loop.minimum, loop.extent), ranges, fixed))
@@ -196,6 +203,8 @@ def fold(expr: Expr, ranges: dict[str, Interval], fixed: dict[str, int]) -> Expr
         match term:
             case Index(name=name) if name in fixed:
                 return const(fixed[name])
+            case Apply(type=type) if type == BOOL and interval(term, ranges) in ((0, 0), (1, 1)):
+                return const(interval(term, ranges) == (1, 1), BOOL)
             case Apply(operator=operator, operands=(left, Const(value=int() as number))) if (
                 operator in (Op.FLOOR_DIVIDE, Op.MODULO) and number > 0
             ):
@@ -209,8 +218,6 @@ def fold(expr: Expr, ranges: dict[str, Interval], fixed: dict[str, int]) -> Expr
             ) if operator in _BEYOND and by > 0 and left.type == INT32:
                 limit = (number + _BEYOND[operator]) * by
                 return _undivided(operator, left, limit)
-            case Apply(type=type) if type == BOOL and interval(term, ranges) in ((0, 0), (1, 1)):
-                return const(interval(term, ranges) == (1, 1), BOOL)
         return None
 
     return simplify(rewrite(expr, rule))

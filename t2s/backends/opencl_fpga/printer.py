@@ -137,7 +137,7 @@ def _lines(statement: Statement, level: int) -> list[str]:
         case Declare(initial=initial, comment=comment):
             value = "" if initial is None else f" = {show(initial)}"
             remark = "" if comment is None else f"  // {comment}"
-            return [f"{pad}{declarator(statement)}{value};{remark}"]
+            return [*_attributes(statement, pad), f"{pad}{declarator(statement)}{value};{remark}"]
         case Assign(target=target, value=value):
             return [f"{pad}{show(target)} = {show(value)};"]
         case Increment(target=target):
@@ -156,12 +156,22 @@ def _lines(statement: Statement, level: int) -> list[str]:
             test, step = (">=", "--") if statement.down else ("<", "++")
             head = f"for (int {name} = {show(start)}; {name} {test} {show(stop)}; {name}{step})"
             pragmas = [f"{pad}#pragma unroll"] * statement.unroll
+            for array, apart in statement.independent:
+                within = "" if apart is None else f" safelen({apart})"
+                pragmas.append(f"{pad}#pragma ivdep array({array}){within}")
             if statement.coalesced > 1:
                 pragmas.append(f"{pad}#pragma loop_coalesce {statement.coalesced}")
             return pragmas + _block(head, body, level)
         case Forever(body=body):
             return _block("while (1)", body, level)
     raise TypeError(f"cannot print {statement!r}")
+
+
+def _attributes(statement: Declare, pad: str) -> list[str]:
+    """On a line of their own, before the declaration they belong to."""
+    if not statement.attributes:
+        return []
+    return [f"{pad}__attribute__(({', '.join(statement.attributes)}))"]
 
 
 def _block(head: str, body: tuple[Statement, ...], level: int) -> list[str]:

@@ -48,6 +48,11 @@ def time_loops(
     the ``forever`` outermost ones."""
     outside: list[Statement] = []
     nest = list(body)
+    independent = tuple(
+        (scope.registers[name], plan.apart)
+        for name, plan in scope.plans.items()
+        if plan.apart != 1 and plan.memory is not None
+    )
     for depth, loop in reversed(list(enumerate(scope.node.loops))):
         if depth < (forever or 0):
             break
@@ -63,12 +68,12 @@ def time_loops(
             else:
                 before += [_declared(scope, counter, loop) for counter in chain]
                 after += moved_on(chain, cycle_of)
-        coalesced = 1
+        coalesced, flat = 1, depth == len(scope.node.loops) - 1
         match nest:
             case [For(unroll=False, coalesced=inner) as only] if not after and steady is not None:
                 if _steady(scope, scope.node.loops[depth + 1]) is not None:
-                    nest = [replace(only, coalesced=1)]
-                    coalesced = inner + 1
+                    nest = [replace(only, coalesced=1, independent=())]
+                    coalesced, flat = inner + 1, bool(only.independent)
         nest = [
             *before,
             For(
@@ -77,6 +82,7 @@ def time_loops(
                 stop=scope.lower(loop.stop),
                 body=(*nest, *after),
                 coalesced=coalesced,
+                independent=independent if flat else (),
             ),
         ]
     return outside, nest if forever is None else [Forever(body=tuple(nest))]
