@@ -88,7 +88,7 @@ def test_only_the_base_name_of_the_users_file_is_shown() -> None:
 def test_renaming_changes_names_only() -> None:
     """Names that mean something to C or collide with others are changed, and nothing else is."""
     text = kernels_of(GEMM)
-    assert "float4 a = jj == 0 ? A_in_token.s[ii] : A_pass[ii][jj];" in text
+    assert "float4 a = jj == 0 ? from_A_load.s[ii] : A_pass[ii][jj];" in text
     nodes = tuple(
         replace(node, name={"C": "kernel", "A_load": "A load"}.get(node.name, node.name))
         for node in GEMM.nodes
@@ -176,7 +176,7 @@ def test_depth_of_a_path_beside_a_channel_that_is_served_in_turn() -> None:
 def test_struct_vectors_and_doubles() -> None:
     text = kernels_of(systolic_gemm(1, 2, 2, lanes=10, element=Float(64)))
     assert "#pragma OPENCL EXTENSION cl_khr_fp64 : enable" in text
-    assert "typedef struct {\n    double s[10];\n} double_x10;" in text
+    assert "typedef struct { double s[10]; } double_x10;" in text
 
 
 def test_intermediate_tensors_are_volatile_and_fenced() -> None:

@@ -21,7 +21,8 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     number,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
-from t2s.backends.opencl_fpga.ports import receive, send
+from t2s.backends.opencl_fpga.ports import is_selected, receive, send
+from t2s.backends.opencl_fpga.uses import only_use
 from t2s.core.expr import Expr, conjunction, conjuncts
 from t2s.core.types import Type
 from t2s.graph import body as graph
@@ -48,10 +49,34 @@ def _statement(scope: KernelScope, statement: graph.Statement) -> list[Statement
         case graph.Store():
             return _store(scope, statement)
         case graph.RegisterRead(target=target, register=register, indices=indices, type=type):
-            return scope.bind(target, type, _register(scope, register, indices, last=True))
+            kept = _register(scope, register, indices, last=True)
+            if _read_where_used(scope, statement):
+                scope.expressions.locals[target] = kept
+                return []
+            return scope.bind(target, type, kept)
         case graph.RegisterWrite():
             return _register_write(scope, statement)
     raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
+
+
+def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) -> bool:
+    """Whether a value is used by one access, and still is where it was read at that time."""
+    body = scope.node.body
+    used_at = only_use(read.target, body)
+    if used_at is None:
+        return False
+    match body[used_at]:
+        case graph.Send(channel=channel) if is_selected(scope, scope.node.sends[channel]):
+            return False
+    between = body[body.index(read) + 1 : used_at + 1]
+    match read:
+        case graph.Load(tensor=tensor):
+            kept = not scope.is_intermediate(tensor)
+            return kept and not any(isinstance(s, graph.Store) for s in between)
+        case graph.RegisterRead(register=register):
+            return not any(
+                isinstance(s, graph.RegisterWrite) and s.register == register for s in between
+            )
 
 
 # ------------------------------------------------------------------------------------ memory
@@ -62,6 +87,9 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[Statement]:
     type = statement.type
     if not is_struct(type):
         value = _loaded(scope, tensor, statement.indices, type)
+        if statement.condition is None and _read_where_used(scope, statement):
+            scope.expressions.locals[statement.target] = value
+            return []
         return scope.bind_where(statement.target, type, statement.condition, value)
     name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
 

@@ -67,11 +67,7 @@ def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: H
     plans = plan_registers(node)
     registers = {name: identifiers.fresh(name) for name in plans}
     ports = {**node.receives, **node.sends}
-    tokens = {
-        name: identifiers.fresh(f"{file.channels[name]}_token")
-        for name in ports
-        if isinstance(design.link(name), Bundle)
-    }
+    tokens = _tokens(design, file, node, identifiers)
     scope = KernelScope(
         design=design,
         file=file,
@@ -102,6 +98,23 @@ def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: H
         body=(*_state(scope), *outside, *nest),
         comment=kernel_comment(node, forever=forever),
     )
+
+
+def _tokens(
+    design: Design, file: FileScope, node: LockstepNode, identifiers: Identifiers
+) -> dict[str, str]:
+    """The variable of every bundle: ``from_`` its source or ``to_`` its sink, if that is unique."""
+    wanted: dict[str, str] = {}
+    for ports, verb in ((node.receives, "from"), (node.sends, "to")):
+        for name, port in ports.items():
+            other = port.channel.source if verb == "from" else port.channel.sink
+            if isinstance(design.link(name), Bundle):
+                wanted[name] = f"{verb}_{file.kernels[other]}"
+    names = list(wanted.values())
+    return {
+        name: identifiers.fresh(text if names.count(text) == 1 else f"{file.channels[name]}_token")
+        for name, text in wanted.items()
+    }
 
 
 def _positions(

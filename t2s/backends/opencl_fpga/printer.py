@@ -161,6 +161,8 @@ def _lines(statement: Statement, level: int) -> list[str]:
                 pragmas.append(f"{pad}#pragma ivdep array({array}){within}")
             if statement.coalesced > 1:
                 pragmas.append(f"{pad}#pragma loop_coalesce {statement.coalesced}")
+            if isinstance(body[0], Assign | Increment | Do) and len(body) == 1:
+                return [*pragmas, pad + head, *lines(body, level + 1)]
             return pragmas + _block(head, body, level)
         case Forever(body=body):
             return _block("while (1)", body, level)
