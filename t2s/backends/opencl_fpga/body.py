@@ -23,7 +23,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.ports import is_selected, receive, send
 from t2s.backends.opencl_fpga.uses import only_use
-from t2s.core.expr import Expr, conjunction, conjuncts
+from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph import body as graph
 from t2s.graph.graph import Tensor
@@ -154,7 +154,7 @@ def _store(scope: KernelScope, statement: graph.Store) -> list[Statement]:
             )
             for at in range(type.lanes)
         ]
-    return where(_condition(scope, statement.condition), stored)
+    return where(scope.condition(statement.condition), stored)
 
 
 def _lanes(type: Type, body: tuple[Statement, ...]) -> For:
@@ -163,11 +163,6 @@ def _lanes(type: Type, body: tuple[Statement, ...]) -> For:
 
 def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> Expression:
     return scope.expressions.address(indices, tensor.shape)
-
-
-def _condition(scope: KernelScope, condition: Expr | None) -> Expression | None:
-    kept = conjunction(*conjuncts(condition))
-    return None if kept is None else scope.lower(kept)
 
 
 # --------------------------------------------------------------------------------- registers
@@ -203,7 +198,7 @@ def _register_write(scope: KernelScope, statement: graph.RegisterWrite) -> list[
     written: list[Statement] = [Assign(target=target, value=value)]
     if plan.rotating:
         written.insert(0, _shift(scope, statement.register, plan.length))
-    return where(_condition(scope, statement.condition), written)
+    return where(scope.condition(statement.condition), written)
 
 
 def _shift(scope: KernelScope, register: str, length: int) -> For:

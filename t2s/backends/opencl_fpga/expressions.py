@@ -139,9 +139,10 @@ class Expressions:
         )
 
     def _bits(self, digit: Digit) -> Expression:
-        shift = digit.shift if digit.end is None else digit.shift % digit.end
+        ahead, shift = divmod(digit.shift, digit.scale)
         value = self.lower(simplify(_plus(digit.base, const(shift))))
-        value = _shifted(value, digit.scale)
+        ahead = ahead if digit.count is None else ahead % digit.count
+        value = _plus_constant(_shifted(value, digit.scale), ahead)
         return value if digit.count is None else binary("&", value, number(digit.count - 1))
 
     def _counter(self, digit: Digit) -> Expression:

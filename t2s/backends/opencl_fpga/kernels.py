@@ -5,13 +5,13 @@ from __future__ import annotations
 from t2s.backends.opencl_fpga.body import lower_body
 from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name
 from t2s.backends.opencl_fpga.comments import kernel_comment
+from t2s.backends.opencl_fpga.conditions import shared_conditions
 from t2s.backends.opencl_fpga.counters import Counters
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
     Assign,
     Declare,
-    Expression,
     For,
     Kernel,
     Name,
@@ -36,9 +36,9 @@ from t2s.backends.opencl_fpga.ports import (
 from t2s.backends.opencl_fpga.registers import RegisterPlan, plan_registers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
 from t2s.backends.opencl_fpga.time_loops import time_loops
-from t2s.core.expr import Parameter, conjunction, index_names
+from t2s.core.expr import TRUE, Local, Parameter, conjunction, index_names
 from t2s.core.walk import walk
-from t2s.graph.body import Load, Store
+from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import ScalarParameter, TensorRole
 
 
@@ -58,7 +58,7 @@ def arguments_of(design: Design, node: LockstepNode) -> tuple[list[str], list[Sc
 
 def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: Helpers) -> Kernel:
     """The kernel of a node."""
-    identifiers = Identifiers(file.visible)
+    identifiers = Identifiers(file.visible, variables=True)
     tensors, scalars = arguments_of(design, node)
     tensor_names = {name: identifiers.fresh(name) for name in tensors}
     names = {scalar.name: identifiers.fresh(scalar.name) for scalar in scalars}
@@ -84,6 +84,9 @@ def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: H
         plans=plans,
         tokens=tokens,
         positions=_positions(design, file, ports, identifiers),
+        conditions={
+            factors: identifiers.fresh(name) for factors, name in shared_conditions(node).items()
+        },
     )
     parameters = [_tensor_parameter(scope, name) for name in tensors]
     parameters += [
@@ -209,7 +212,13 @@ def _fifo_state(scope: KernelScope, link: Delay) -> list[Statement]:
 def _iteration(scope: KernelScope) -> list[Statement]:
     """One iteration of all PEs: take the bundles, run the PEs, send the bundles."""
     node = scope.node
-    before: list[Statement] = []
+    passed = _passed_on(scope)
+    if passed is not None:
+        return passed
+    before: list[Statement] = [
+        Declare(type="bool", name=name, initial=scope.lower(conjunction(*factors) or TRUE))
+        for factors, name in scope.conditions.items()
+    ]
     after: list[Statement] = []
     for name, port in node.receives.items():
         match scope.design.link(name):
@@ -226,7 +235,7 @@ def _iteration(scope: KernelScope) -> list[Statement]:
                 )
             case Delay(uniform=True, depth=depth) if depth > 1:
                 move = advance(Name(name=scope.positions[name].read), depth)
-                after += where(_time_condition(scope, port), [move])
+                after += where(scope.condition(conjunction(*port.time_factors)), [move])
     for name, port in node.sends.items():
         match scope.design.link(name):
             case Bundle(channel=channel):
@@ -235,27 +244,40 @@ def _iteration(scope: KernelScope) -> list[Statement]:
                 fence: list[Statement] = [control_fence()] if is_control(channel) else []
                 target = element(scope.file.channels[name])
                 sent = [*fence, write_channel(target, Name(name=token))]
-                after += where(_time_condition(scope, port), sent)
+                after += where(scope.condition(conjunction(*port.time_factors)), sent)
             case Delay(uniform=True, depth=depth) if depth > 1:
                 move = advance(Name(name=scope.positions[name].write), depth)
-                after += where(_time_condition(scope, port), [move])
+                after += where(scope.condition(conjunction(*port.time_factors)), [move])
     return [*before, *_space_loops(scope, lower_body(scope)), *after]
+
+
+def _passed_on(scope: KernelScope) -> list[Statement] | None:
+    """The iteration of a node that only passes bundles on, from one channel to another."""
+    match scope.node.body:
+        case (Receive(channel=taken, target=target), Send(channel=sent, value=Local(name=name))):
+            if target != name or not {taken, sent} <= scope.tokens.keys():
+                return None
+        case _:
+            return None
+    source, sink = scope.node.receives[taken], scope.node.sends[sent]
+    same_type = scope.file.structs[taken] == scope.file.structs[sent]
+    if not same_type or source.expressions != sink.expressions:
+        return None
+    token = read_channel(element(scope.file.channels[taken]))
+    moved = write_channel(element(scope.file.channels[sent]), token)
+    condition = conjunction(*source.time_factors)
+    return where(None if condition is None else scope.lower(condition), [moved])
 
 
 def _take_bundle(scope: KernelScope, name: str, port: Port) -> list[Statement]:
     type, token = scope.file.structs[name], scope.tokens[name]
     fence: list[Statement] = [control_fence()] if is_control(port.channel) else []
     taken = read_channel(element(scope.file.channels[name]))
-    condition = _time_condition(scope, port)
+    condition = scope.condition(conjunction(*port.time_factors))
     if condition is None:
         return [Declare(type=type, name=token, initial=taken), *fence]
     assign = Assign(target=Name(name=token), value=taken)
     return [Declare(type=type, name=token), *where(condition, [assign, *fence])]
-
-
-def _time_condition(scope: KernelScope, port: Port) -> Expression | None:
-    condition = conjunction(*port.time_factors)
-    return None if condition is None else scope.lower(condition)
 
 
 def _space_loops(scope: KernelScope, body: list[Statement]) -> list[Statement]:

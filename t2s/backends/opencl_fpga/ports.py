@@ -31,7 +31,7 @@ from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
 from t2s.backends.opencl_fpga.uses import is_used, only_use, uses_of
-from t2s.core.expr import Expr, Index, Local, conjunction, conjuncts
+from t2s.core.expr import Index, Local, conjunction, conjuncts
 from t2s.graph.body import Receive, Send, Store
 from t2s.graph.graph import Channel, StreamKind
 
@@ -88,7 +88,7 @@ def send(scope: KernelScope, statement: Send) -> list[Statement]:
             if not any(scope.depends_on_time(index) for index in port.index):
                 factors = tuple(f for f in factors if scope.depends_on_space(f))
             store = Assign(target=_element(scope, link, port), value=value)
-            return where(_all(scope, factors), [store])
+            return where(scope.condition(conjunction(*factors)), [store])
         case Delay():
             at, advance = _fifo(scope, link, port, "write")
             sent: list[Statement] = [Assign(target=at, value=value), *advance]
@@ -96,12 +96,7 @@ def send(scope: KernelScope, statement: Send) -> list[Statement]:
             sent = _select_element(scope, link, port, lambda at: [write_channel(at, value)])
             if is_control(link.channel):
                 sent = [control_fence(), *sent]
-    return where(_all(scope, conjuncts(statement.condition)), sent)
-
-
-def _all(scope: KernelScope, factors: tuple[Expr, ...]) -> Expression | None:
-    condition = conjunction(*factors)
-    return None if condition is None else scope.lower(condition)
+    return where(scope.condition(statement.condition), sent)
 
 
 def indices_of(scope: KernelScope, port: Port) -> tuple[Expression, ...]:
@@ -137,7 +132,7 @@ def _receive_delayed(
 ) -> list[Statement]:
     at, advance = _fifo(scope, link, port, "read")
     if not is_used(statement.target, scope.node.body):
-        return where(_all(scope, conjuncts(statement.condition)), advance)
+        return where(scope.condition(statement.condition), advance)
     if not advance:
         return scope.bind_where(statement.target, statement.type, statement.condition, at)
     if statement.condition is None:
@@ -181,7 +176,7 @@ def _receive_separately(
     fence: list[Statement] = [control_fence()] if is_control(link.channel) else []
     if not is_used(statement.target, scope.node.body):
         taken = _select_element(scope, link, port, lambda at: [Do(call=read_channel(at))])
-        return where(_all(scope, conjuncts(statement.condition)), [*taken, *fence])
+        return where(scope.condition(statement.condition), [*taken, *fence])
     if statement.condition is None and not fence and not _moving(scope, port):
         source = element(scope.file.channels[link.channel.name], *indices_of(scope, port))
         if _passed_on(scope.node, statement):

@@ -165,6 +165,8 @@ def _lines(statement: Statement, level: int) -> list[str]:
                 return [*pragmas, pad + head, *lines(body, level + 1)]
             return pragmas + _block(head, body, level)
         case Forever(body=body):
+            if len(body) == 1 and isinstance(body[0], Assign | Increment | Do):
+                return [f"{pad}while (1)", *lines(body, level + 1)]
             return _block("while (1)", body, level)
     raise TypeError(f"cannot print {statement!r}")
 
