@@ -21,8 +21,9 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     number,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
-from t2s.backends.opencl_fpga.ports import receive, send
-from t2s.core.expr import Expr, conjunction, conjuncts
+from t2s.backends.opencl_fpga.ports import is_selected, receive, send
+from t2s.backends.opencl_fpga.uses import only_use
+from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph import body as graph
 from t2s.graph.graph import Tensor
@@ -48,10 +49,34 @@ def _statement(scope: KernelScope, statement: graph.Statement) -> list[Statement
         case graph.Store():
             return _store(scope, statement)
         case graph.RegisterRead(target=target, register=register, indices=indices, type=type):
-            return scope.bind(target, type, _register(scope, register, indices, last=True))
+            kept = _register(scope, register, indices, last=True)
+            if _read_where_used(scope, statement):
+                scope.expressions.locals[target] = kept
+                return []
+            return scope.bind(target, type, kept)
         case graph.RegisterWrite():
             return _register_write(scope, statement)
     raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
+
+
+def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) -> bool:
+    """Whether a value is used by one access, and still is where it was read at that time."""
+    body = scope.node.body
+    used_at = only_use(read.target, body)
+    if used_at is None:
+        return False
+    match body[used_at]:
+        case graph.Send(channel=channel) if is_selected(scope, scope.node.sends[channel]):
+            return False
+    between = body[body.index(read) + 1 : used_at + 1]
+    match read:
+        case graph.Load(tensor=tensor):
+            kept = not scope.is_intermediate(tensor)
+            return kept and not any(isinstance(s, graph.Store) for s in between)
+        case graph.RegisterRead(register=register):
+            return not any(
+                isinstance(s, graph.RegisterWrite) and s.register == register for s in between
+            )
 
 
 # ------------------------------------------------------------------------------------ memory
@@ -62,6 +87,9 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[Statement]:
     type = statement.type
     if not is_struct(type):
         value = _loaded(scope, tensor, statement.indices, type)
+        if statement.condition is None and _read_where_used(scope, statement):
+            scope.expressions.locals[statement.target] = value
+            return []
         return scope.bind_where(statement.target, type, statement.condition, value)
     name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
 
@@ -126,7 +154,7 @@ def _store(scope: KernelScope, statement: graph.Store) -> list[Statement]:
             )
             for at in range(type.lanes)
         ]
-    return where(_condition(scope, statement.condition), stored)
+    return where(scope.condition(statement.condition), stored)
 
 
 def _lanes(type: Type, body: tuple[Statement, ...]) -> For:
@@ -135,11 +163,6 @@ def _lanes(type: Type, body: tuple[Statement, ...]) -> For:
 
 def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> Expression:
     return scope.expressions.address(indices, tensor.shape)
-
-
-def _condition(scope: KernelScope, condition: Expr | None) -> Expression | None:
-    kept = conjunction(*conjuncts(condition))
-    return None if kept is None else scope.lower(kept)
 
 
 # --------------------------------------------------------------------------------- registers
@@ -163,6 +186,8 @@ def _register(
         return element(name, *pe_indices(scope), number(plan.length - 1 if last else 0))
     pairs = zip(indices, plan.register.shape, strict=True)
     inner = tuple(scope.lower(index) for index, size in pairs if size > 1)
+    if plan.memory is not None:
+        return element(name, *inner, *pe_indices(scope))
     return element(name, *pe_indices(scope), *inner)
 
 
@@ -173,7 +198,7 @@ def _register_write(scope: KernelScope, statement: graph.RegisterWrite) -> list[
     written: list[Statement] = [Assign(target=target, value=value)]
     if plan.rotating:
         written.insert(0, _shift(scope, statement.register, plan.length))
-    return where(_condition(scope, statement.condition), written)
+    return where(scope.condition(statement.condition), written)
 
 
 def _shift(scope: KernelScope, register: str, length: int) -> For:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, TimeLoop
-from t2s.core.expr import Expr, Local, Parameter, evaluate, index_names
+from t2s.core.expr import Expr, Local, Parameter, conjuncts, evaluate, index_names
 from t2s.core.ops import Array
 from t2s.core.walk import walk
 
@@ -68,6 +68,14 @@ def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Domain | 
         first = np.repeat(np.cumsum(extents) - extents, extents)
         times[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(np.int32)
     return Domain(node, times, count)
+
+
+def pe_count(node: LockstepNode) -> int:
+    """How many PEs there are."""
+    domain = enumerate_domain(node, ())
+    if domain is None or node.some_wait:
+        return node.node.pe_count
+    return int(domain.all_of(conjuncts(node.guard)).sum())
 
 
 def is_static(expr: Expr) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 
 from t2s.backends.opencl_fpga.c_types import is_struct, literal, zero
+from t2s.backends.opencl_fpga.counters import Counters
+from t2s.backends.opencl_fpga.digits import Digit, digit_of, is_power_of_two
 from t2s.backends.opencl_fpga.intervals import Interval, interval, linear_form, non_negative
-from t2s.backends.opencl_fpga.kernel_ast import CastTo, Expression, Name, Ternary, binary
+from t2s.backends.opencl_fpga.kernel_ast import CastTo, Expression, Name, Ternary, binary, number
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.core.expr import (
     Apply,
@@ -26,6 +29,7 @@ from t2s.core.expr import (
 )
 from t2s.core.ops import Op
 from t2s.core.types import INT32
+from t2s.core.walk import walk
 
 _LONGEST_INT = 2**31
 
@@ -34,13 +38,19 @@ class Expressions:
     """Lowers the expressions of one kernel.
 
     ``names`` maps indices and parameters to variables; ``locals`` maps the locals bound so far to
-    what they stand for: a variable, or the expression to use in its place.
+    what they stand for: a variable, or the expression to use in its place.  ``counters`` collects
+    the digits of loops that become variables.
     """
 
     def __init__(
-        self, helpers: Helpers, ranges: Mapping[str, Interval], names: Mapping[str, str]
+        self,
+        helpers: Helpers,
+        ranges: Mapping[str, Interval],
+        names: Mapping[str, str],
+        counters: Counters,
     ) -> None:
         self._helpers = helpers
+        self.counters = counters
         self._ranges = ranges
         self._names = names
         self.locals: dict[str, Expression] = {}
@@ -84,14 +94,72 @@ class Expressions:
             ):
                 positive = Const(value=-value, type=type)
                 return self._apply(apply(Op.SUBTRACT, left, positive))
-            case Apply(operator=Op.FLOOR_DIVIDE | Op.MODULO, operands=(left, right)) if self._plain(
-                left, right
-            ):
-                sign = "/" if expr.operator is Op.FLOOR_DIVIDE else "%"
-                return binary(sign, self.lower(left), self.lower(right))
+            case Apply(operator=Op.FLOOR_DIVIDE | Op.MODULO, operands=(left, right)):
+                return self._division(expr, left, right)
+        return self._operation(expr)
+
+    def _operation(self, expr: Apply) -> Expression:
         operand_type = expr.operands[0].type
         operands = tuple(self.lower(operand) for operand in expr.operands)
         return self._helpers.operation(expr.operator, operand_type, operands)
+
+    # ---------------------------------------------------------------------------- division
+
+    def _division(self, expr: Apply, left: Expr, right: Expr) -> Expression:
+        """A digit of a loop as a counter, powers of two by bits, and what is left by division.
+
+        The loops over PEs are unrolled: what depends on them alone is a constant.
+        """
+        found = digit_of(expr, self._ranges)
+        if found is not None and self._moves(found[0].base):
+            digit, offset = found
+            if digit.is_bits:
+                return _plus_constant(self._bits(digit), offset)
+            if isinstance(digit.base, Index):
+                return _plus_constant(self._counter(digit), offset)
+        match right:
+            case Const(value=int() as by, type=type) if (
+                self._moves(left) and type.lanes == 1 and by > 0 and is_power_of_two(by)
+            ):
+                value = self.lower(left)
+                if expr.operator is Op.FLOOR_DIVIDE:
+                    return _shifted(value, by)
+                return binary("&", value, literal(by - 1, type))
+        if self._plain(left, right):
+            sign = "/" if expr.operator is Op.FLOOR_DIVIDE else "%"
+            return binary(sign, self.lower(left), self.lower(right))
+        return self._operation(expr)
+
+    def _moves(self, expr: Expr) -> bool:
+        """Whether the value is not fixed by the PE's position."""
+        return any(
+            not isinstance(term, Index) or term.name in self.counters.loops
+            for term in walk(expr)
+            if isinstance(term, Index | Parameter | Local)
+        )
+
+    def _bits(self, digit: Digit) -> Expression:
+        ahead, shift = divmod(digit.shift, digit.scale)
+        value = self.lower(simplify(_plus(digit.base, const(shift))))
+        ahead = ahead if digit.count is None else ahead % digit.count
+        value = _plus_constant(_shifted(value, digit.scale), ahead)
+        return value if digit.count is None else binary("&", value, number(digit.count - 1))
+
+    def _counter(self, digit: Digit) -> Expression:
+        """The counter of a digit; neighbouring values modulo a power of two share one."""
+        count = digit.count
+        if count is None or is_power_of_two(count):
+            ahead, shift = divmod(digit.shift, digit.scale)
+            counter = Name(name=self.counters.variable(replace(digit, shift=shift)))
+            if count is None:
+                return _plus_constant(counter, ahead)
+            ahead %= count
+            if ahead and count == 2:
+                return binary("-", number(1), counter)
+            moved = _plus_constant(counter, ahead)
+            return binary("&", moved, number(count - 1)) if ahead else counter
+        shift = digit.shift % (digit.scale * count)
+        return Name(name=self.counters.variable(replace(digit, shift=shift)))
 
     def _plain(self, left: Expr, right: Expr) -> bool:
         """Whether C's own division does: no negative operand, and no zero below the line."""
@@ -126,6 +194,17 @@ class Expressions:
             else:
                 position = binary("+", binary("*", position, literal(size, INT32)), term)
         return position or literal(0, INT32)
+
+
+def _shifted(value: Expression, divisor: int) -> Expression:
+    """Floored division by a power of two."""
+    return value if divisor == 1 else binary(">>", value, number(divisor.bit_length() - 1))
+
+
+def _plus_constant(value: Expression, constant: int) -> Expression:
+    if not constant:
+        return value
+    return binary("+" if constant > 0 else "-", value, number(abs(constant)))
 
 
 def _plus(left: Expr, right: Expr) -> Expr:

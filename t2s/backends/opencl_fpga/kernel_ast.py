@@ -32,7 +32,7 @@ class Literal(Expression):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unary(Expression):
-    """A prefix operator: ``-``, ``!``, ``~``, ``&`` or ``*``."""
+    """A prefix operator: ``-``, ``!``, ``~``, ``&``, ``*`` or ``++``."""
 
     operator: str
     operand: Expression
@@ -103,13 +103,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declare(Statement):
-    """``type name[dimensions] = initial;  // comment``."""
+    """``type __attribute__((attributes)) name[dimensions] = initial;  // comment``."""
 
     type: str
     name: str
     dimensions: tuple[int, ...] = ()
     initial: Expression | None = None
     comment: str | None = None
+    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,13 @@ class Assign(Statement):
 
     target: Expression
     value: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Increment(Statement):
+    """``target++;``."""
+
+    target: Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +156,8 @@ class For(Statement):
 
     ``stop`` is exclusive upwards and inclusive downwards.  ``coalesced`` counts the perfectly
     nested loops, this one included, that the compiler is asked to flatten into one.
+    ``independent`` names arrays of which no element is used again, after or before it is written,
+    within a number of iterations, or in the whole loop.
     """
 
     name: str
@@ -157,6 +167,7 @@ class For(Statement):
     down: bool = False
     unroll: bool = False
     coalesced: int = 1
+    independent: tuple[tuple[str, int | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

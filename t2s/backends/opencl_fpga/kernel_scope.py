@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from t2s.backends.opencl_fpga.c_types import is_struct, value_name, zero
+from t2s.backends.opencl_fpga.conditions import without
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
     Assign,
@@ -16,12 +17,13 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     Statement,
     Ternary,
     ZeroInitializer,
+    binary,
 )
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.names import Identifiers
 from t2s.backends.opencl_fpga.registers import RegisterPlan
 from t2s.backends.opencl_fpga.scope import Design, FileScope
-from t2s.core.expr import Expr, Index, index_names
+from t2s.core.expr import Expr, Index, conjunction, conjuncts, index_names
 from t2s.core.types import Type
 from t2s.graph.body import Load
 from t2s.graph.graph import TensorRole
@@ -43,7 +45,8 @@ class KernelScope:
     """The names of one kernel.
 
     ``tensors``, ``registers`` and ``tokens`` (the structs of bundles) are variables by the name in
-    the graph; ``plans`` says how each register file is kept.
+    the graph; ``plans`` says how each register file is kept.  ``conditions`` holds the variables
+    of conditions that are worked out once per iteration.
     """
 
     design: Design
@@ -56,6 +59,7 @@ class KernelScope:
     plans: Mapping[str, RegisterPlan]
     tokens: Mapping[str, str]
     positions: Mapping[str, Positions]
+    conditions: Mapping[tuple[Expr, ...], str]
 
     @property
     def space(self) -> frozenset[str]:
@@ -72,6 +76,18 @@ class KernelScope:
 
     def lower(self, expr: Expr) -> Expression:
         return self.expressions.lower(expr)
+
+    def condition(self, condition: Expr | None) -> Expression | None:
+        """A condition as a test, by the variables that hold it or a part of it."""
+        factors = conjuncts(condition)
+        for known, name in self.conditions.items():
+            rest = without(factors, known)
+            if rest is not None:
+                others = self.condition(conjunction(*rest))
+                holds = Name(name=name)
+                return holds if others is None else binary("&&", holds, others)
+        kept = conjunction(*factors)
+        return None if kept is None else self.lower(kept)
 
     def index(self, name: str) -> Expression:
         """The variable of a space dimension or loop."""
@@ -96,11 +112,11 @@ class KernelScope:
 
         ``value`` is evaluated only where it holds.
         """
-        if condition is None:
+        test = self.condition(condition)
+        if test is None:
             return self.bind(target, type, value)
         if is_struct(type):
             return self.bind_by(target, type, condition, lambda v: [Assign(target=v, value=value)])
-        test = self.lower(condition)
         choice = Ternary(condition=test, if_true=value, if_false=zero(type))
         return self.bind(target, type, choice)
 
@@ -109,7 +125,7 @@ class KernelScope:
     ) -> list[Statement]:
         """The same for a value that takes statements to get."""
         start = ZeroInitializer() if is_struct(type) else zero(type)
-        test = None if condition is None else self.lower(condition)
+        test = self.condition(condition)
         name = self._variable(target)
         filled = fill(Name(name=name))
         declaration = Declare(type=value_name(type), name=name, initial=start)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from t2s.backends.opencl_fpga.body import lower_body
 from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name
 from t2s.backends.opencl_fpga.comments import kernel_comment
+from t2s.backends.opencl_fpga.conditions import shared_conditions
+from t2s.backends.opencl_fpga.counters import Counters
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
     Assign,
     Declare,
-    Expression,
     For,
-    Forever,
     Kernel,
     Name,
     Statement,
@@ -33,11 +33,12 @@ from t2s.backends.opencl_fpga.ports import (
     read_channel,
     write_channel,
 )
-from t2s.backends.opencl_fpga.registers import plan_registers
+from t2s.backends.opencl_fpga.registers import RegisterPlan, plan_registers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
-from t2s.core.expr import Parameter, conjunction, index_names
+from t2s.backends.opencl_fpga.time_loops import time_loops
+from t2s.core.expr import TRUE, Local, Parameter, conjunction, index_names
 from t2s.core.walk import walk
-from t2s.graph.body import Load, Store
+from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import ScalarParameter
 
 
@@ -57,7 +58,7 @@ def arguments_of(design: Design, node: LockstepNode) -> tuple[list[str], list[Sc
 
 def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: Helpers) -> Kernel:
     """The kernel of a node."""
-    identifiers = Identifiers(file.visible)
+    identifiers = Identifiers(file.visible, variables=True)
     tensors, scalars = arguments_of(design, node)
     tensor_names = {name: identifiers.fresh(name) for name in tensors}
     names = {scalar.name: identifiers.fresh(scalar.name) for scalar in scalars}
@@ -66,22 +67,26 @@ def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: H
     plans = plan_registers(node)
     registers = {name: identifiers.fresh(name) for name in plans}
     ports = {**node.receives, **node.sends}
-    tokens = {
-        name: identifiers.fresh(f"{file.channels[name]}_token")
-        for name in ports
-        if isinstance(design.link(name), Bundle)
-    }
+    tokens = _tokens(design, file, node, identifiers)
     scope = KernelScope(
         design=design,
         file=file,
         node=node,
         identifiers=identifiers,
-        expressions=Expressions(helpers, node.ranges, names),
+        expressions=Expressions(
+            helpers,
+            node.ranges,
+            names,
+            Counters((loop.name for loop in node.loops), identifiers),
+        ),
         tensors=tensor_names,
         registers=registers,
         plans=plans,
         tokens=tokens,
         positions=_positions(design, file, ports, identifiers),
+        conditions={
+            factors: identifiers.fresh(name) for factors, name in shared_conditions(node).items()
+        },
     )
     parameters = [_tensor_parameter(scope, name) for name in tensors]
     parameters += [
@@ -89,12 +94,30 @@ def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: H
         for scalar in scalars
     ]
     forever = None if parameters else endless_loops(scope)
+    outside, nest = time_loops(scope, _iteration(scope), forever=forever)
     return Kernel(
         name=file.kernels[node.name],
         parameters=tuple(parameters),
-        body=(*_state(scope), *_time_loops(scope, _iteration(scope), forever=forever)),
+        body=(*_state(scope), *outside, *nest),
         comment=kernel_comment(node, forever=forever),
     )
+
+
+def _tokens(
+    design: Design, file: FileScope, node: LockstepNode, identifiers: Identifiers
+) -> dict[str, str]:
+    """The variable of every bundle: ``from_`` its source or ``to_`` its sink, if that is unique."""
+    wanted: dict[str, str] = {}
+    for ports, verb in ((node.receives, "from"), (node.sends, "to")):
+        for name, port in ports.items():
+            other = port.channel.source if verb == "from" else port.channel.sink
+            if isinstance(design.link(name), Bundle):
+                wanted[name] = f"{verb}_{file.kernels[other]}"
+    names = list(wanted.values())
+    return {
+        name: identifiers.fresh(text if names.count(text) == 1 else f"{file.channels[name]}_token")
+        for name, text in wanted.items()
+    }
 
 
 def _positions(
@@ -126,26 +149,34 @@ def _tensor_parameter(scope: KernelScope, tensor: str) -> Variable:
 
 def _state(scope: KernelScope) -> list[Statement]:
     """Registers of all PEs and FIFOs inside the kernel."""
-    extents = tuple(dimension.extent for dimension in scope.node.space)
-    statements: list[Statement] = []
-    for name, plan in scope.plans.items():
-        kept = tuple(size for size in plan.register.shape if size > 1)
-        shape = extents + ((plan.length,) if plan.rotating else kept)
-        how = f"rotates every {plan.length} firings; the last is the oldest"
-        statements.append(
-            Declare(
-                type=storage_name(plan.register.type),
-                name=scope.registers[name],
-                dimensions=shape,
-                initial=ZeroInitializer() if plan.cleared else None,
-                comment=how if plan.rotating else None,
-            )
-        )
+    statements: list[Statement] = [_register_file(scope, plan) for plan in scope.plans.values()]
     for name in {**scope.node.receives, **scope.node.sends}:
         link = scope.design.link(name)
         if isinstance(link, Delay):
             statements += _fifo_state(scope, link)
     return statements
+
+
+def _register_file(scope: KernelScope, plan: RegisterPlan) -> Declare:
+    extents = tuple(dimension.extent for dimension in scope.node.space)
+    kept = tuple(size for size in plan.register.shape if size > 1)
+    shape = (*extents, *kept)
+    comment = None
+    attributes: tuple[str, ...] = ()
+    if plan.rotating:
+        shape = (*extents, plan.length)
+        comment = f"rotates every {plan.length} firings; the last is the oldest"
+    elif plan.memory is not None:
+        shape = (*kept, *plan.memory.banks)
+        attributes = plan.memory.attributes
+    return Declare(
+        type=storage_name(plan.register.type),
+        name=scope.registers[plan.register.name],
+        dimensions=shape,
+        initial=ZeroInitializer() if plan.cleared else None,
+        comment=comment,
+        attributes=attributes,
+    )
 
 
 def _fifo_state(scope: KernelScope, link: Delay) -> list[Statement]:
@@ -181,7 +212,13 @@ def _fifo_state(scope: KernelScope, link: Delay) -> list[Statement]:
 def _iteration(scope: KernelScope) -> list[Statement]:
     """One iteration of all PEs: take the bundles, run the PEs, send the bundles."""
     node = scope.node
-    before: list[Statement] = []
+    passed = _passed_on(scope)
+    if passed is not None:
+        return passed
+    before: list[Statement] = [
+        Declare(type="bool", name=name, initial=scope.lower(conjunction(*factors) or TRUE))
+        for factors, name in scope.conditions.items()
+    ]
     after: list[Statement] = []
     for name, port in node.receives.items():
         match scope.design.link(name):
@@ -198,7 +235,7 @@ def _iteration(scope: KernelScope) -> list[Statement]:
                 )
             case Delay(uniform=True, depth=depth) if depth > 1:
                 move = advance(Name(name=scope.positions[name].read), depth)
-                after += where(_time_condition(scope, port), [move])
+                after += where(scope.condition(conjunction(*port.time_factors)), [move])
     for name, port in node.sends.items():
         match scope.design.link(name):
             case Bundle(channel=channel):
@@ -207,27 +244,40 @@ def _iteration(scope: KernelScope) -> list[Statement]:
                 fence: list[Statement] = [control_fence()] if is_control(channel) else []
                 target = element(scope.file.channels[name])
                 sent = [*fence, write_channel(target, Name(name=token))]
-                after += where(_time_condition(scope, port), sent)
+                after += where(scope.condition(conjunction(*port.time_factors)), sent)
             case Delay(uniform=True, depth=depth) if depth > 1:
                 move = advance(Name(name=scope.positions[name].write), depth)
-                after += where(_time_condition(scope, port), [move])
+                after += where(scope.condition(conjunction(*port.time_factors)), [move])
     return [*before, *_space_loops(scope, lower_body(scope)), *after]
+
+
+def _passed_on(scope: KernelScope) -> list[Statement] | None:
+    """The iteration of a node that only passes bundles on, from one channel to another."""
+    match scope.node.body:
+        case (Receive(channel=taken, target=target), Send(channel=sent, value=Local(name=name))):
+            if target != name or not {taken, sent} <= scope.tokens.keys():
+                return None
+        case _:
+            return None
+    source, sink = scope.node.receives[taken], scope.node.sends[sent]
+    same_type = scope.file.structs[taken] == scope.file.structs[sent]
+    if not same_type or source.expressions != sink.expressions:
+        return None
+    token = read_channel(element(scope.file.channels[taken]))
+    moved = write_channel(element(scope.file.channels[sent]), token)
+    condition = conjunction(*source.time_factors)
+    return where(None if condition is None else scope.lower(condition), [moved])
 
 
 def _take_bundle(scope: KernelScope, name: str, port: Port) -> list[Statement]:
     type, token = scope.file.structs[name], scope.tokens[name]
     fence: list[Statement] = [control_fence()] if is_control(port.channel) else []
     taken = read_channel(element(scope.file.channels[name]))
-    condition = _time_condition(scope, port)
+    condition = scope.condition(conjunction(*port.time_factors))
     if condition is None:
         return [Declare(type=type, name=token, initial=taken), *fence]
     assign = Assign(target=Name(name=token), value=taken)
     return [Declare(type=type, name=token), *where(condition, [assign, *fence])]
-
-
-def _time_condition(scope: KernelScope, port: Port) -> Expression | None:
-    condition = conjunction(*port.time_factors)
-    return None if condition is None else scope.lower(condition)
 
 
 def _space_loops(scope: KernelScope, body: list[Statement]) -> list[Statement]:
@@ -246,28 +296,6 @@ def _space_loops(scope: KernelScope, body: list[Statement]) -> list[Statement]:
         )
         body = [loop]
     return body
-
-
-def _time_loops(
-    scope: KernelScope, body: list[Statement], *, forever: int | None
-) -> list[Statement]:
-    """The iterations: all loops, or ``while (1)`` in place of the ``forever`` outermost ones.
-
-    The loops stay nested to be read; the compiler flattens them, so that no cycle is lost where an
-    inner loop starts again.
-    """
-    loops = scope.node.loops[forever or 0 :]
-    flat = all(extent_of(loop, scope.node) is not None for loop in loops)
-    for depth, loop in reversed(list(enumerate(loops))):
-        nest = For(
-            name=scope.expressions.variable(loop.name),
-            start=scope.lower(loop.start),
-            stop=scope.lower(loop.stop),
-            body=tuple(body),
-            coalesced=len(loops) if flat and depth == 0 else 1,
-        )
-        body = [nest]
-    return body if forever is None else [Forever(body=tuple(body))]
 
 
 def endless_loops(scope: KernelScope) -> int | None:

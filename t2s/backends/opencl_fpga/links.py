@@ -38,10 +38,14 @@ class Delay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """All elements of a channel array travel together, as one struct on one channel."""
+    """The elements of a channel array travel together, as one struct on one channel.
+
+    ``used`` counts those that are used at all: where not every PE exists, the others stay empty.
+    """
 
     channel: Channel
     depth: int
+    used: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +108,8 @@ def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> Links | list[
 
 def _link(traffic: Traffic, peak: int | None) -> Link:
     channel = traffic.channel
-    if traffic.together and channel.element_count > 1 and traffic.covers_all:
-        return Bundle(channel=channel, depth=max(channel.capacity, peak or 1))
+    if traffic.together and channel.element_count > 1 and traffic.used * 2 >= channel.element_count:
+        return Bundle(channel=channel, depth=max(channel.capacity, peak or 1), used=traffic.used)
     reason = None
     if not traffic.together:
         reason = "elements are used at different times"
@@ -134,7 +138,7 @@ def traffic_of(channel: Channel, nodes: Mapping[str, LockstepNode]) -> Traffic |
         send=send,
         receive=receive,
         together=together,
-        covers_all=together and len(sent or ()) == channel.element_count,
+        used=len(sent or ()) if together else channel.element_count,
     )
 
 

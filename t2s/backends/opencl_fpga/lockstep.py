@@ -1,7 +1,8 @@
 """A node as one kernel runs it: every PE makes its firing of an iteration before the next starts.
 
 ``LockstepNode`` is the node with time loops that all PEs share.  Where the bounds of a loop depend
-on the PE, the loop runs over the union and ``guard`` says which PEs take part.  Loops and space
+on the PE, or not every point of the space domain has a PE, the loops run over the union and
+``guard`` says which PEs take part.  Loops and space
 dimensions of one iteration are folded away, and so are conditions that always or never hold.
 """
 
@@ -33,7 +34,7 @@ from t2s.core.expr import (
     simplify,
 )
 from t2s.core.ops import Op
-from t2s.core.types import BOOL
+from t2s.core.types import BOOL, INT32
 from t2s.core.walk import Term, rebuild, rewrite, walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph
@@ -89,6 +90,12 @@ class LockstepNode:
     def name(self) -> str:
         return self.node.name
 
+    @property
+    def some_wait(self) -> bool:
+        """Whether a PE may sit out iterations in which others fire."""
+        space = {dimension.name for dimension in self.space}
+        return self.guard is not None and not index_names(self.guard) <= space
+
     def points(self) -> Iterator[dict[str, int]]:
         """The PEs, in row-major order of the space dimensions."""
         names = [dimension.name for dimension in self.space]
@@ -102,7 +109,7 @@ def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
     space_ranges = dict(ranges)
     fixed = {name: low for name, (low, high) in ranges.items() if low == high}
     loops: list[TimeLoop] = []
-    guard: Expr | None = None
+    guard = None if node.exists is None else conjunction(fold(node.exists, ranges, fixed))
     for loop in node.loops:
         minimum = fold(loop.minimum, ranges, fixed)
         stop = _tidy(fold(apply(Op.ADD, loop.minimum, loop.extent), ranges, fixed))
@@ -198,9 +205,58 @@ def fold(expr: Expr, ranges: dict[str, Interval], fixed: dict[str, int]) -> Expr
                 return const(fixed[name])
             case Apply(type=type) if type == BOOL and interval(term, ranges) in ((0, 0), (1, 1)):
                 return const(interval(term, ranges) == (1, 1), BOOL)
+            case Apply(operator=operator, operands=(left, Const(value=int() as number))) if (
+                operator in (Op.FLOOR_DIVIDE, Op.MODULO) and number > 0
+            ):
+                return _known_digit(operator, left, number, ranges)
+            case Apply(
+                operator=operator,
+                operands=(
+                    Apply(operator=Op.FLOOR_DIVIDE, operands=(left, Const(value=int() as by))),
+                    Const(value=int() as number),
+                ),
+            ) if operator in _BEYOND and by > 0 and left.type == INT32:
+                limit = (number + _BEYOND[operator]) * by
+                return _undivided(operator, left, limit)
         return None
 
     return simplify(rewrite(expr, rule))
+
+
+_BEYOND = {Op.LESS: 0, Op.GREATER_EQUAL: 0, Op.LESS_EQUAL: 1, Op.GREATER: 1}
+"""Comparisons, and what to add to their right side to make them ``<`` or ``>=``."""
+
+
+def _undivided(operator: Op, left: Expr, limit: int) -> Expr | None:
+    """``x // by < n`` as ``x < n * by``, where that is no larger than an ``int``."""
+    if not -(2**31) <= limit < 2**31:
+        return None
+    below = operator in (Op.LESS, Op.LESS_EQUAL)
+    return apply(Op.LESS if below else Op.GREATER_EQUAL, left, const(limit))
+
+
+def _known_digit(operator: Op, left: Expr, by: int, ranges: dict[str, Interval]) -> Expr | None:
+    """A quotient or rest by a constant, where the range of the operand or its form gives it."""
+    found = interval(left, ranges)
+    if found is None or left.type != INT32:
+        return None
+    low, high = found
+    if low // by == high // by:
+        quotient = const(low // by)
+        rest = simplify(apply(Op.SUBTRACT, left, const(low // by * by)))
+        return quotient if operator is Op.FLOOR_DIVIDE else rest
+    form = linear_form(left)
+    if form is None:
+        return None
+    coefficients, constant = form
+    whole = {name: value // by for name, value in coefficients.items() if value % by == 0}
+    if not whole:
+        return None
+    broken = {name: value for name, value in coefficients.items() if value % by}
+    rest = apply(operator, from_linear_form((broken, constant)), const(by))
+    if operator is Op.FLOOR_DIVIDE:
+        rest = apply(Op.ADD, from_linear_form((whole, 0)), rest)
+    return simplify(rest)
 
 
 def _fold_statement(statement: Statement, folded: Callable[[Expr], Expr]) -> Statement | None:

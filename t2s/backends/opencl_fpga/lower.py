@@ -64,14 +64,14 @@ def _types(design: Design) -> list[Type]:
 
 
 def _bundles(design: Design, scope: FileScope) -> list[Struct]:
-    structs: list[Struct] = []
+    structs: dict[str, Struct] = {}
     for name, struct in scope.structs.items():
         channel = design.link(name).channel
         field = Variable(
             type=storage_name(channel.stream.element), name="s", dimensions=dimensions_of(channel)
         )
-        structs.append(Struct(name=struct, fields=(field,)))
-    return structs
+        structs[struct] = Struct(name=struct, fields=(field,))
+    return list(structs.values())
 
 
 def _channels(design: Design, scope: FileScope) -> tuple[ChannelArray, ...]:

@@ -12,14 +12,18 @@ bool char uchar short ushort int uint long ulong float double half size_t ptrdif
 uintptr_t void unsigned signed auto break case const continue default do else enum extern for goto
 if inline register restrict return sizeof static struct switch typedef union volatile while global
 local constant private generic kernel channel pipe read_only write_only read_write uniform event_t
-sampler_t complex imaginary quad main true false NULL asm typeof bitand abs acos asin atan atan2
-cbrt ceil clamp cos cross degrees distance dot erf exp exp2 expm1 fabs floor fma fmax fmin fmod
-fract frexp half_exp hypot ilogb isinf isnan ldexp length log log2 mad max min mix modf normalize
-pow printf radians remainder rint round rsqrt select shuffle sign sin smoothstep sqrt step tan
-trunc any all barrier mem_fence vec_step read_channel_intel write_channel_intel INFINITY NAN
-INT_MIN LONG_MIN M_PI
+sampler_t complex imaginary quad main true false NULL asm typeof INFINITY NAN INT_MIN LONG_MIN M_PI
+abs exp fabs sqrt mem_fence read_channel_intel write_channel_intel
+"""
+_FUNCTIONS = """
+bitand acos asin atan atan2 cbrt ceil clamp cos cross degrees distance dot erf exp2 expm1 floor fma
+fmax fmin fmod fract frexp half_exp hypot ilogb isinf isnan ldexp length log log2 mad max min mix
+modf normalize pow printf radians remainder rint round rsqrt select shuffle sign sin smoothstep
+step tan trunc any all barrier vec_step
 """
 _RESERVED = frozenset(_WORDS.split())
+# Functions that no kernel calls: a variable may hide them, another function may not.
+_BUILT_IN = frozenset(_FUNCTIONS.split())
 # Vectors, and every helper function and vector type of this backend, end in the name of a type;
 # images, conversions, loads, queries and predefined macros begin in a way of their own.
 _RESERVED_END = re.compile(
@@ -28,8 +32,10 @@ _RESERVED_END = re.compile(
 _RESERVED_START = re.compile(r"image[123]d|vload|vstore|convert_|as_|get_|CLK_|CL_|cl_")
 
 
-def identifier(name: str) -> str:
+def identifier(name: str, *, variable: bool = False) -> str:
     """A C identifier that resembles ``name`` and means nothing to OpenCL.
+
+    A ``variable`` of a kernel may have the name of a built-in function that is not called.
 
     >>> identifier("A feeder"), identifier("kernel"), identifier("2nd")
     ('A_feeder', 'kernel_', 'v2nd')
@@ -39,7 +45,8 @@ def identifier(name: str) -> str:
         text = f"v{text}"
     if _RESERVED_START.match(text):
         text = f"v_{text}"
-    if text in _RESERVED or _RESERVED_END.fullmatch(text):
+    taken = text in _RESERVED or (text in _BUILT_IN and not variable)
+    if taken or _RESERVED_END.fullmatch(text):
         text = f"{text}_"
     return text
 
@@ -47,9 +54,10 @@ def identifier(name: str) -> str:
 class Identifiers:
     """The identifiers of one scope; a kernel's scope does not reuse those of its file."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    def __init__(self, taken: Iterable[str] = (), *, variables: bool = False) -> None:
         self._supply = NameSupply(taken)
+        self._variables = variables
 
     def fresh(self, wanted: str) -> str:
         """A new identifier like ``wanted``; ``wanted_2`` and so on if it is taken."""
-        return self._supply.fresh(identifier(wanted))
+        return self._supply.fresh(identifier(wanted, variable=self._variables))

@@ -30,9 +30,9 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
-from t2s.backends.opencl_fpga.uses import is_used, uses_of
-from t2s.core.expr import Expr, Index, conjunction, conjuncts
-from t2s.graph.body import Receive, Send
+from t2s.backends.opencl_fpga.uses import is_used, only_use, uses_of
+from t2s.core.expr import Index, Local, conjunction, conjuncts
+from t2s.graph.body import Receive, Send, Store
 from t2s.graph.graph import Channel, StreamKind
 
 
@@ -66,7 +66,7 @@ def receive(scope: KernelScope, statement: Receive) -> list[Statement]:
             source = _element(scope, link, port)
             if not is_used(statement.target, scope.node.body):
                 return []
-            if _only_used_where_received(scope.node, statement):
+            if _used_in_place(scope.node, statement):
                 scope.expressions.locals[statement.target] = source
                 return []
             return scope.bind_where(statement.target, statement.type, statement.condition, source)
@@ -88,7 +88,7 @@ def send(scope: KernelScope, statement: Send) -> list[Statement]:
             if not any(scope.depends_on_time(index) for index in port.index):
                 factors = tuple(f for f in factors if scope.depends_on_space(f))
             store = Assign(target=_element(scope, link, port), value=value)
-            return where(_all(scope, factors), [store])
+            return where(scope.condition(conjunction(*factors)), [store])
         case Delay():
             at, advance = _fifo(scope, link, port, "write")
             sent: list[Statement] = [Assign(target=at, value=value), *advance]
@@ -96,12 +96,7 @@ def send(scope: KernelScope, statement: Send) -> list[Statement]:
             sent = _select_element(scope, link, port, lambda at: [write_channel(at, value)])
             if is_control(link.channel):
                 sent = [control_fence(), *sent]
-    return where(_all(scope, conjuncts(statement.condition)), sent)
-
-
-def _all(scope: KernelScope, factors: tuple[Expr, ...]) -> Expression | None:
-    condition = conjunction(*factors)
-    return None if condition is None else scope.lower(condition)
+    return where(scope.condition(statement.condition), sent)
 
 
 def indices_of(scope: KernelScope, port: Port) -> tuple[Expression, ...]:
@@ -117,10 +112,10 @@ def _element(scope: KernelScope, link: Wire | Bundle, port: Port) -> Expression:
     return Subscript(base=Member(base=Name(name=scope.tokens[name]), field="s"), indices=indices)
 
 
-def _only_used_where_received(node: LockstepNode, statement: Receive) -> bool:
-    """Whether the zero of a receive that does not happen is never seen, and the use is unique."""
+def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
+    """Whether the use is unique, and the zero of a receive that does not happen is never seen."""
     uses = list(uses_of(statement.target, node.body))
-    if statement.condition is None or len(uses) != 1:
+    if len(uses) != 1:
         return False
     needed, (known,) = conjuncts(statement.condition), uses
     if not all(is_static(expr) for expr in (*needed, *known)):
@@ -137,7 +132,7 @@ def _receive_delayed(
 ) -> list[Statement]:
     at, advance = _fifo(scope, link, port, "read")
     if not is_used(statement.target, scope.node.body):
-        return where(_all(scope, conjuncts(statement.condition)), advance)
+        return where(scope.condition(statement.condition), advance)
     if not advance:
         return scope.bind_where(statement.target, statement.type, statement.condition, at)
     if statement.condition is None:
@@ -181,9 +176,12 @@ def _receive_separately(
     fence: list[Statement] = [control_fence()] if is_control(link.channel) else []
     if not is_used(statement.target, scope.node.body):
         taken = _select_element(scope, link, port, lambda at: [Do(call=read_channel(at))])
-        return where(_all(scope, conjuncts(statement.condition)), [*taken, *fence])
+        return where(scope.condition(statement.condition), [*taken, *fence])
     if statement.condition is None and not fence and not _moving(scope, port):
         source = element(scope.file.channels[link.channel.name], *indices_of(scope, port))
+        if _passed_on(scope.node, statement):
+            scope.expressions.locals[statement.target] = read_channel(source)
+            return []
         return scope.bind(statement.target, statement.type, read_channel(source))
 
     def fill(variable: Expression) -> list[Statement]:
@@ -193,6 +191,24 @@ def _receive_separately(
         return [*_select_element(scope, link, port, take), *fence]
 
     return scope.bind_by(statement.target, statement.type, statement.condition, fill)
+
+
+def _passed_on(node: LockstepNode, statement: Receive) -> bool:
+    """Whether the next statement, and no other, always takes the received value as it is."""
+    place = node.body.index(statement)
+    if only_use(statement.target, node.body) != place + 1:
+        return False
+    match node.body[place + 1]:
+        case Store(condition=None, value=Local(type=type)):
+            return type.lanes == 1
+        case Send(condition=None, value=Local()):
+            return True
+    return False
+
+
+def is_selected(scope: KernelScope, port: Port) -> bool:
+    """Whether an unrolled loop over channels finds the one to use, and repeats what it does."""
+    return isinstance(scope.design.link(port.channel.name), Separate) and bool(_moving(scope, port))
 
 
 def _moving(scope: KernelScope, port: Port) -> list[int]:

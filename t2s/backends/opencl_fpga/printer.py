@@ -17,6 +17,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     For,
     Forever,
     If,
+    Increment,
     Literal,
     Member,
     Name,
@@ -46,6 +47,7 @@ _PRECEDENCE = {
     "<=": 8,
     ">": 8,
     ">=": 8,
+    ">>": 9,
     "+": 10,
     "-": 10,
     "*": 11,
@@ -53,6 +55,7 @@ _PRECEDENCE = {
     "%": 11,
 }
 _LOGIC = {"&&", "||", "|", "^", "&"}
+_BITS = {">>", "&", "|", "^"}
 
 
 def show(expression: Expression, outer: int = 0) -> str:
@@ -99,8 +102,12 @@ def _binary(expression: Binary, outer: int) -> str:
 
 
 def _side(parent: Binary, side: Expression, precedence: int) -> str:
-    """An operand; ``a && b || c`` and the like get parentheses that C does not need."""
-    mixed = _is_logic(side) and _is_logic(parent) and side.operator != parent.operator
+    """An operand; ``a && b || c``, ``a + b >> c`` and the like get parentheses C does not need."""
+    mixed = (
+        isinstance(side, Binary)
+        and side.operator != parent.operator
+        and ({side.operator, parent.operator} & _BITS or {side.operator, parent.operator} <= _LOGIC)
+    )
     return show(side, _UNARY if mixed else precedence)
 
 
@@ -130,16 +137,18 @@ def _lines(statement: Statement, level: int) -> list[str]:
         case Declare(initial=initial, comment=comment):
             value = "" if initial is None else f" = {show(initial)}"
             remark = "" if comment is None else f"  // {comment}"
-            return [f"{pad}{declarator(statement)}{value};{remark}"]
+            return [*_attributes(statement, pad), f"{pad}{declarator(statement)}{value};{remark}"]
         case Assign(target=target, value=value):
             return [f"{pad}{show(target)} = {show(value)};"]
+        case Increment(target=target):
+            return [f"{pad}{show(target)}++;"]
         case Do(call=call):
             return [f"{pad}{show(call)};"]
         case Return(value=value):
             return [f"{pad}return {show(value)};"]
         case Remark(text=text):
             return [f"{pad}// {text}"]
-        case If(condition=condition, then=(Assign() | Do() | Return() as only,)):
+        case If(condition=condition, then=(Assign() | Increment() | Do() | Return() as only,)):
             return [f"{pad}if ({show(condition)})", *_lines(only, level + 1)]
         case If(condition=condition, then=then):
             return _block(f"if ({show(condition)})", then, level)
@@ -147,12 +156,26 @@ def _lines(statement: Statement, level: int) -> list[str]:
             test, step = (">=", "--") if statement.down else ("<", "++")
             head = f"for (int {name} = {show(start)}; {name} {test} {show(stop)}; {name}{step})"
             pragmas = [f"{pad}#pragma unroll"] * statement.unroll
+            for array, apart in statement.independent:
+                within = "" if apart is None else f" safelen({apart})"
+                pragmas.append(f"{pad}#pragma ivdep array({array}){within}")
             if statement.coalesced > 1:
                 pragmas.append(f"{pad}#pragma loop_coalesce {statement.coalesced}")
+            if isinstance(body[0], Assign | Increment | Do) and len(body) == 1:
+                return [*pragmas, pad + head, *lines(body, level + 1)]
             return pragmas + _block(head, body, level)
         case Forever(body=body):
+            if len(body) == 1 and isinstance(body[0], Assign | Increment | Do):
+                return [f"{pad}while (1)", *lines(body, level + 1)]
             return _block("while (1)", body, level)
     raise TypeError(f"cannot print {statement!r}")
+
+
+def _attributes(statement: Declare, pad: str) -> list[str]:
+    """On a line of their own, before the declaration they belong to."""
+    if not statement.attributes:
+        return []
+    return [f"{pad}__attribute__(({', '.join(statement.attributes)}))"]
 
 
 def _block(head: str, body: tuple[Statement, ...], level: int) -> list[str]:

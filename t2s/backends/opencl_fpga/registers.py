@@ -2,7 +2,14 @@
 
 A file that is read and written once per firing, at an address that runs through it in order, is a
 shift register: no address, and a new value enters while the oldest leaves.  Any other file is an
-array per PE; so is one of more than ``LONGEST_SHIFT`` elements, which belongs into block RAM.
+array; so is one of more than ``LONGEST_SHIFT`` elements.
+
+An array of more than ``LARGEST_REGISTERS`` bytes per PE belongs into block RAM, with a bank for
+each PE.  Banks are told apart by the lowest bits of an address, so the PE comes last there, and its
+dimensions are rounded up to powers of two; of banks that no PE uses nothing is built.  A file that
+is read once and written once per firing gets one port for each, and both halves of a double buffer
+are in the same bank.  ``#pragma ivdep`` says how many firings apart two uses of an element are at
+least (``hazards.py``).
 
 The elements start at zero.  Where every value read before the first write is thrown away (the
 usual ``0 if k == 0 else accumulator``), nothing has to be cleared; this is found by enumeration.
@@ -16,6 +23,7 @@ from math import prod
 
 import numpy as np
 
+from t2s.backends.opencl_fpga.digits import is_power_of_two
 from t2s.backends.opencl_fpga.domains import (
     Domain,
     enumerate_domain,
@@ -24,6 +32,7 @@ from t2s.backends.opencl_fpga.domains import (
     loops_used,
     select_loops,
 )
+from t2s.backends.opencl_fpga.hazards import accesses, firings_apart
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.uses import uses_of
 from t2s.core.expr import Expr, Index, conjuncts
@@ -32,15 +41,30 @@ from t2s.graph.body import RegisterRead, RegisterWrite
 from t2s.graph.nodes import Register
 
 LONGEST_SHIFT = 1024
+LARGEST_REGISTERS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Block RAM: how many banks there are along the dimensions of the PEs, and its attributes."""
+
+    banks: tuple[int, ...]
+    attributes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterPlan:
-    """How one register file is kept: ``rotating`` as a shift register, ``cleared`` at the start."""
+    """How one register file is kept: ``rotating`` as a shift register, ``cleared`` at the start.
+
+    ``memory`` is for a file in block RAM; ``apart`` is the smallest number of firings between two
+    uses of one of its elements of which one is a write, ``None`` if that never happens.
+    """
 
     register: Register
     rotating: bool
     cleared: bool
+    memory: Memory | None = None
+    apart: int | None = 1
 
     @property
     def length(self) -> int:
@@ -51,29 +75,42 @@ def plan_registers(node: LockstepNode) -> dict[str, RegisterPlan]:
     """The plan of every register file that the body uses, by name."""
     used = {s.register for s in node.body if isinstance(s, RegisterRead | RegisterWrite)}
     return {
-        register.name: RegisterPlan(
-            register=register,
-            rotating=_rotates(node, register),
-            cleared=_must_be_cleared(node, register),
-        )
+        register.name: _plan(node, register)
         for register in node.node.registers
         if register.name in used
     }
 
 
-def _accesses(
-    node: LockstepNode, register: Register
-) -> tuple[list[tuple[int, RegisterRead]], list[tuple[int, RegisterWrite]]]:
-    """Reads and writes of a register file, with their places in the body."""
-    reads: list[tuple[int, RegisterRead]] = []
-    writes: list[tuple[int, RegisterWrite]] = []
-    for place, statement in enumerate(node.body):
-        match statement:
-            case RegisterRead(register=register.name):
-                reads.append((place, statement))
-            case RegisterWrite(register=register.name):
-                writes.append((place, statement))
-    return reads, writes
+def _plan(node: LockstepNode, register: Register) -> RegisterPlan:
+    rotating = _rotates(node, register)
+    cleared = _must_be_cleared(node, register)
+    if rotating or prod(register.shape) * register.type.bytes <= LARGEST_REGISTERS:
+        return RegisterPlan(register=register, rotating=rotating, cleared=cleared)
+    return RegisterPlan(
+        register=register,
+        rotating=False,
+        cleared=cleared,
+        memory=_memory(node, register, cleared=cleared),
+        apart=firings_apart(node, register),
+    )
+
+
+def _memory(node: LockstepNode, register: Register, *, cleared: bool) -> Memory:
+    """Elements whose size is no power of two straddle banks, and clearing takes a port too."""
+    size = register.type.bytes
+    banks = tuple(1 << (dimension.extent - 1).bit_length() for dimension in node.space)
+    if not is_power_of_two(size):
+        return Memory(banks=tuple(d.extent for d in node.space), attributes=("memory",))
+    attributes: tuple[str, ...] = (
+        "memory",
+        f"numbanks({prod(banks)})",
+        f"bankwidth({size})",
+        "singlepump",
+    )
+    reads, writes = accesses(node, register)
+    if len(reads) == len(writes) == 1 and not cleared:
+        attributes += ("numwriteports(1)", "numreadports(1)")
+    return Memory(banks=banks, attributes=attributes)
 
 
 # --------------------------------------------------------------------------------- rotation
@@ -81,13 +118,13 @@ def _accesses(
 
 def _rotates(node: LockstepNode, register: Register) -> bool:
     """Whether every firing reads and then writes the next element, round and round."""
-    reads, writes = _accesses(node, register)
+    reads, writes = accesses(node, register)
     if len(reads) != 1 or len(writes) != 1 or not 1 < prod(register.shape) <= LONGEST_SHIFT:
         return False
     (read_at, read), (write_at, write) = reads[0], writes[0]
     if read_at > write_at or read.indices != write.indices:
         return False
-    if write.condition is not None or node.guard is not None:
+    if write.condition is not None or node.some_wait:
         return False
     pairs = [(i, size) for i, size in zip(read.indices, register.shape, strict=True) if size > 1]
     loops = node.loops[len(node.loops) - len(pairs) :]
@@ -104,7 +141,7 @@ def _rotates(node: LockstepNode, register: Register) -> bool:
 
 def _must_be_cleared(node: LockstepNode, register: Register) -> bool:
     """Whether a value that was never written may be used."""
-    reads, writes = _accesses(node, register)
+    reads, writes = accesses(node, register)
     return any(_reads_unwritten(node, register, read, writes) for read in reads)
 
 

@@ -40,15 +40,14 @@ EVENT_BUDGET = 1 << 20
 class Traffic:
     """A channel between two nodes.
 
-    ``together``: both ends use the same elements, all of them, whenever they use the channel;
-    ``covers_all``: and these are all elements of the array.
+    ``together``: both ends use the same elements, ``used`` of them, whenever they use the channel.
     """
 
     channel: Channel
     send: Port
     receive: Port
     together: bool
-    covers_all: bool
+    used: int
 
     @property
     def needs_rehearsal(self) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from t2s.backends.opencl_fpga.c_types import storage_name
 from t2s.backends.opencl_fpga.links import Bundle, Link, Links
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.names import Identifiers, identifier
+from t2s.core.types import Type
 from t2s.graph.graph import Channel, Graph
 
 
@@ -28,7 +30,7 @@ class FileScope:
     """Identifiers at file level, by the names of the graph.
 
     ``channels`` names a channel, or the array that a wire or FIFO inside a kernel becomes;
-    ``structs`` names the struct type of a bundle.
+    ``structs`` names the struct type of a bundle: one for all bundles of the same elements.
     """
 
     kernels: Mapping[str, str]
@@ -46,11 +48,15 @@ def file_scope(design: Design) -> FileScope:
     identifiers = Identifiers()
     kernels = {node.name: identifiers.fresh(node.name) for node in design.graph.nodes}
     channels = {name: identifiers.fresh(name) for name in design.links.by_channel}
-    structs = {
-        name: identifiers.fresh(f"{channels[name]}_t")
-        for name, link in design.links.by_channel.items()
-        if isinstance(link, Bundle)
-    }
+    types: dict[tuple[Type, tuple[int, ...]], str] = {}
+    structs: dict[str, str] = {}
+    for name, link in design.links.by_channel.items():
+        if isinstance(link, Bundle):
+            type, shape = link.channel.stream.element, dimensions_of(link.channel)
+            if (type, shape) not in types:
+                sizes = "x".join(str(size) for size in shape)
+                types[type, shape] = identifiers.fresh(f"{storage_name(type)}_{sizes}_t")
+            structs[name] = types[type, shape]
     return FileScope(kernels=kernels, channels=channels, structs=structs)
 
 

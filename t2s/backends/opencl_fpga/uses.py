@@ -7,13 +7,24 @@ from collections.abc import Iterator, Sequence
 from t2s.backends.opencl_fpga.domains import is_static
 from t2s.core.expr import Expr, Local, Select, apply, conjuncts
 from t2s.core.ops import Op
-from t2s.core.walk import Term, children
+from t2s.core.walk import Term, children, walk
 from t2s.graph.body import Statement
 
 
 def is_used(target: str, body: Sequence[Statement]) -> bool:
     """Whether a local is used at all."""
     return next(uses_of(target, body), None) is not None
+
+
+def only_use(target: str, body: Sequence[Statement]) -> int | None:
+    """The place in the body of the statement that uses a local, if it is used just once."""
+    places = [
+        place
+        for place, statement in enumerate(body)
+        for term in walk(statement)
+        if isinstance(term, Local) and term.name == target
+    ]
+    return places[0] if len(places) == 1 else None
 
 
 def uses_of(target: str, body: Sequence[Statement]) -> Iterator[tuple[Expr, ...]]:

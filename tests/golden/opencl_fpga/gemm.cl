@@ -19,24 +19,16 @@
 #pragma OPENCL EXTENSION cl_intel_channels : enable
 #pragma OPENCL FP_CONTRACT OFF
 
-typedef struct {
-    float4 s[2];
-} A_in_t;
-
-typedef struct {
-    float4 s[3];
-} B_in_t;
-
-typedef struct {
-    float s[2][3];
-} C_out_t;
+typedef struct { float4 s[2]; } float4_2_t;
+typedef struct { float4 s[3]; } float4_3_t;
+typedef struct { float s[2][3]; } float_2x3_t;
 
 // A_load -> C, 2 elements together
-channel A_in_t A_in __attribute__((depth(2)));
+channel float4_2_t A_in __attribute__((depth(2)));
 // B_load -> C, 3 elements together
-channel B_in_t B_in __attribute__((depth(2)));
+channel float4_3_t B_in __attribute__((depth(2)));
 // C -> C_store, 6 elements together
-channel C_out_t C_out __attribute__((depth(2)));
+channel float_2x3_t C_out __attribute__((depth(2)));
 
 // neighbours first: the order of additions is part of the result
 float sum_float4(float4 v) {
@@ -57,13 +49,11 @@ __kernel void A_load(__global const float *restrict A) {
     for (int k = 0; k < 8; k++) {
         for (int ti = 0; ti < 2; ti++) {
             for (int tj = 0; tj < 2; tj++) {
-                A_in_t A_in_token;
+                float4_2_t to_C;
                 #pragma unroll
-                for (int ii = 0; ii < 2; ii++) {
-                    float4 value = vload4(0, &A[(ii * 2 + ti) * 32 + k * 4]);
-                    A_in_token.s[ii] = value;
-                }
-                write_channel_intel(A_in, A_in_token);
+                for (int ii = 0; ii < 2; ii++)
+                    to_C.s[ii] = vload4(0, &A[(ii * 2 + ti) * 32 + k * 4]);
+                write_channel_intel(A_in, to_C);
             }
         }
     }
@@ -78,13 +68,11 @@ __kernel void B_load(__global const float *restrict B) {
     for (int k = 0; k < 8; k++) {
         for (int ti = 0; ti < 2; ti++) {
             for (int tj = 0; tj < 2; tj++) {
-                B_in_t B_in_token;
+                float4_3_t to_C;
                 #pragma unroll
-                for (int jj = 0; jj < 3; jj++) {
-                    float4 value = vload4(0, &B[(jj * 2 + tj) * 32 + k * 4]);
-                    B_in_token.s[jj] = value;
-                }
-                write_channel_intel(B_in, B_in_token);
+                for (int jj = 0; jj < 3; jj++)
+                    to_C.s[jj] = vload4(0, &B[(jj * 2 + tj) * 32 + k * 4]);
+                write_channel_intel(B_in, to_C);
             }
         }
     }
@@ -101,33 +89,31 @@ __kernel void C(void) {
     for (int k = 0; k < 8; k++) {
         for (int ti = 0; ti < 2; ti++) {
             for (int tj = 0; tj < 2; tj++) {
-                A_in_t A_in_token = read_channel_intel(A_in);
+                float4_2_t from_A_load = read_channel_intel(A_in);
                 float4 A_pass[2][3];  // wires from PE to PE
-                B_in_t B_in_token = read_channel_intel(B_in);
+                float4_3_t from_B_load = read_channel_intel(B_in);
                 float4 B_pass[2][3];  // wires from PE to PE
-                C_out_t C_out_token;
+                float_2x3_t to_C_store;
                 #pragma unroll
                 for (int ii = 0; ii < 2; ii++) {
                     #pragma unroll
                     for (int jj = 0; jj < 3; jj++) {
-                        float4 a = jj == 0 ? A_in_token.s[ii] : A_pass[ii][jj];
-                        float4 b = ii == 0 ? B_in_token.s[jj] : B_pass[ii][jj];
+                        float4 a = jj == 0 ? from_A_load.s[ii] : A_pass[ii][jj];
+                        float4 b = ii == 0 ? from_B_load.s[jj] : B_pass[ii][jj];
                         if (jj < 2)
                             A_pass[ii][jj + 1] = a;
                         if (ii < 1)
                             B_pass[ii + 1][jj] = b;
-                        float previous = accumulator[ii][jj][3];
-                        float total = (k == 0 ? 0.0f : previous) + dot_float4(a, b);
+                        float total = (k == 0 ? 0.0f : accumulator[ii][jj][3]) + dot_float4(a, b);
                         #pragma unroll
-                        for (int age = 3; age >= 1; age--) {
+                        for (int age = 3; age >= 1; age--)
                             accumulator[ii][jj][age] = accumulator[ii][jj][age - 1];
-                        }
                         accumulator[ii][jj][0] = total;
-                        C_out_token.s[ii][jj] = total;
+                        to_C_store.s[ii][jj] = total;
                     }
                 }
                 if (k == 7)
-                    write_channel_intel(C_out, C_out_token);
+                    write_channel_intel(C_out, to_C_store);
             }
         }
     }
@@ -141,14 +127,12 @@ __kernel void C_store(__global float *restrict C) {
     #pragma loop_coalesce 2
     for (int ti = 0; ti < 2; ti++) {
         for (int tj = 0; tj < 2; tj++) {
-            C_out_t C_out_token = read_channel_intel(C_out);
+            float_2x3_t from_C = read_channel_intel(C_out);
             #pragma unroll
             for (int ii = 0; ii < 2; ii++) {
                 #pragma unroll
-                for (int jj = 0; jj < 3; jj++) {
-                    float value = C_out_token.s[ii][jj];
-                    C[(ii * 2 + ti) * 6 + jj * 2 + tj] = value;
-                }
+                for (int jj = 0; jj < 3; jj++)
+                    C[(ii * 2 + ti) * 6 + jj * 2 + tj] = from_C.s[ii][jj];
             }
         }
     }

@@ -31,10 +31,8 @@ __attribute__((max_global_work_dim(0)))
 __kernel void x_load(__global const int *restrict x) {
     #pragma loop_coalesce 2
     for (int r = 0; r < 2; r++) {
-        for (int n = 0; n < 8; n++) {
-            int value = x[r * 8 + n];
-            write_channel_intel(x_in, value);
-        }
+        for (int n = 0; n < 8; n++)
+            write_channel_intel(x_in, x[r * 8 + n]);
     }
 }
 
@@ -53,11 +51,11 @@ __kernel void scatter(void) {
                 int head = 0;
                 if (p == 0)
                     head = read_channel_intel(x_in);
-                int passed = (0 < p && n / 2 >= p) ? down[p] : 0;
+                int passed = (0 < p && (n >> 1) >= p) ? down[p] : 0;
                 int value = p == 0 ? head : passed;
-                if (p < n / 2)
+                if (p < (n >> 1))
                     down[p + 1] = value;
-                if (n / 2 == p)
+                if ((n >> 1) == p)
                     write_channel_intel(mine[p], value);
             }
         }
@@ -97,10 +95,8 @@ __kernel void y_store(__global int *restrict y) {
     #pragma loop_coalesce 3
     for (int r = 0; r < 2; r++) {
         for (int b = 0; b < 2; b++) {
-            for (int n = 0; n < 4; n++) {
-                int value = read_channel_intel(y_out);
-                y[(r * 2 + b) * 4 + n] = value;
-            }
+            for (int n = 0; n < 4; n++)
+                y[(r * 2 + b) * 4 + n] = read_channel_intel(y_out);
         }
     }
 }

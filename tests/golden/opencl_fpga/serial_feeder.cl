@@ -14,14 +14,12 @@
 #pragma OPENCL EXTENSION cl_intel_channels : enable
 #pragma OPENCL FP_CONTRACT OFF
 
-typedef struct {
-    int s[4];
-} out_t;
+typedef struct { int s[4]; } int_4_t;
 
 // feeder -> array: up to 3 tokens wait until array can take its next iteration
 channel int feed[4] __attribute__((depth(3)));
 // array -> y_store, 4 elements together
-channel out_t out __attribute__((depth(1)));
+channel int_4_t out __attribute__((depth(1)));
 
 // feeder loads from memory.
 //   time:  r < 2, p < 4, b < 3
@@ -50,13 +48,13 @@ __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void array(void) {
     while (1) {
-        out_t out_token;
+        int_4_t to_y_store;
         #pragma unroll
         for (int p = 0; p < 4; p++) {
             int value = read_channel_intel(feed[p]);
-            out_token.s[p] = value * (p + 1);
+            to_y_store.s[p] = value * (p + 1);
         }
-        write_channel_intel(out, out_token);
+        write_channel_intel(out, to_y_store);
     }
 }
 
@@ -68,12 +66,10 @@ __kernel void y_store(__global int *restrict y) {
     #pragma loop_coalesce 2
     for (int r = 0; r < 2; r++) {
         for (int b = 0; b < 3; b++) {
-            out_t out_token = read_channel_intel(out);
+            int_4_t from_array = read_channel_intel(out);
             #pragma unroll
-            for (int p = 0; p < 4; p++) {
-                int value = out_token.s[p];
-                y[(r * 4 + p) * 3 + b] = value;
-            }
+            for (int p = 0; p < 4; p++)
+                y[(r * 4 + p) * 3 + b] = from_array.s[p];
         }
     }
 }

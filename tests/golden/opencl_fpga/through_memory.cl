@@ -29,10 +29,8 @@ __attribute__((max_global_work_dim(0)))
 __kernel void x_load(__global const int *restrict x) {
     #pragma loop_coalesce 2
     for (int i = 0; i < 3; i++) {
-        for (int j = 0; j < 4; j++) {
-            int value = x[i * 4 + j];
-            write_channel_intel(x_in, value);
-        }
+        for (int j = 0; j < 4; j++)
+            write_channel_intel(x_in, x[i * 4 + j]);
     }
 }
 
@@ -43,8 +41,7 @@ __kernel void write(__global volatile int *kept) {
     #pragma loop_coalesce 2
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 4; j++) {
-            int value = read_channel_intel(x_in);
-            kept[i * 4 + j] = value;
+            kept[i * 4 + j] = read_channel_intel(x_in);
             if (i == 2 && j == 3) {
                 mem_fence(CLK_GLOBAL_MEM_FENCE | CLK_CHANNEL_MEM_FENCE);
                 write_channel_intel(written, true);
@@ -76,9 +73,7 @@ __attribute__((max_global_work_dim(0)))
 __kernel void y_store(__global int *restrict y) {
     #pragma loop_coalesce 2
     for (int j = 0; j < 4; j++) {
-        for (int i = 0; i < 3; i++) {
-            int value = read_channel_intel(back);
-            y[j * 3 + i] = value;
-        }
+        for (int i = 0; i < 3; i++)
+            y[j * 3 + i] = read_channel_intel(back);
     }
 }
