@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply, const
+from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply, const, simplify
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Kind, Type
 
@@ -173,13 +173,14 @@ def from_linear_form(form: LinearForm) -> Expr:
 
 
 def bound_over(expr: Expr, ranges: Ranges, pick: Callable[[int, int], int]) -> Expr | None:
-    """The minimum (``pick=min``) or maximum of a linear expression over the given ranges.
+    """A lower bound (``pick=min``) or an upper bound (``max``) of an expression over the ranges.
 
-    The indices of ``ranges`` vanish from the result; ``None`` if the expression is not linear.
+    It is the minimum or maximum of a linear expression; minima and maxima of such are bounded part
+    by part.  The indices of ``ranges`` vanish from the result; ``None`` for anything else.
     """
     form = linear_form(expr)
     if form is None:
-        return None
+        return _bound_of_parts(expr, ranges, pick)
     coefficients, constant = form
     kept: dict[str, int] = {}
     for name, coefficient in coefficients.items():
@@ -189,3 +190,19 @@ def bound_over(expr: Expr, ranges: Ranges, pick: Callable[[int, int], int]) -> E
         else:
             kept[name] = coefficient
     return from_linear_form((kept, constant))
+
+
+def _bound_of_parts(expr: Expr, ranges: Ranges, pick: Callable[[int, int], int]) -> Expr | None:
+    match expr:
+        case Apply(operator=Op.MINIMUM | Op.MAXIMUM as operator, operands=(left, right)):
+            parts = bound_over(left, ranges, pick), bound_over(right, ranges, pick)
+            if parts[0] is None or parts[1] is None:
+                return None
+            if isinstance(parts[0], Const) and isinstance(parts[1], Const):
+                chosen = min if operator is Op.MINIMUM else max
+                return const(chosen(int(parts[0].value), int(parts[1].value)))
+            return apply(operator, *parts)
+        case Apply(operator=Op.ADD | Op.SUBTRACT as operator, operands=(left, Const() as right)):
+            part = bound_over(left, ranges, pick)
+            return None if part is None else simplify(apply(operator, part, right))
+    return None

@@ -20,6 +20,7 @@ from t2s.backends.opencl_fpga.intervals import (
     interval,
     linear_form,
 )
+from t2s.core.affine import tidy
 from t2s.core.expr import (
     Apply,
     Const,
@@ -138,7 +139,7 @@ def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
 
 def _tidy(expr: Expr) -> Expr:
     form = linear_form(expr)
-    return expr if form is None else from_linear_form(form)
+    return tidy(expr) if form is None else from_linear_form(form)
 
 
 def _with_body(
