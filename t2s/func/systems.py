@@ -303,6 +303,9 @@ def _update_obstacle(unit: Unit, func: AnyFunc) -> UserError | None:
 
 def _not_uniform(unit: Unit, access: _MemberRead) -> UserError:
     reader = f"{access.reader.name}[{', '.join(access.reader.arguments)}]"
+    members = f"{access.reader.name} and {access.source.name} are members"
+    if access.reader is access.source:
+        members = f"{access.reader.name} is a member"
     example = list(access.source.arguments)
     example[0] += " - 1"
     lanes = ""
@@ -317,7 +320,7 @@ def _not_uniform(unit: Unit, access: _MemberRead) -> UserError:
         expected=f"each subscript is its argument plus or minus a constant{lanes}, "
         f"as in {access.source.name}[{', '.join(example)}]",
         given=", ".join(show(index) for index in access.indices),
-        hint=f"{access.reader.name} and {access.source.name} are members of one recurrence; "
+        hint=f"{members} of one recurrence; "
         "carry the value along with one more Func, as in P[i, j] = "
         "t2s.select(j == 0, x[i], P[i, j - 1])",
     )
@@ -336,6 +339,13 @@ def _too_early(unit: Unit, access: _MemberRead, vector: tuple[int, ...]) -> User
     )
 
 
+def _cycle_hint(func: AnyFunc, access: _MemberRead) -> str:
+    if access.source is func:
+        element = f"{func.name}[{', '.join(func.arguments)}]"
+        return f"an accumulation needs an initial value: {element} = 0 before {element} += ..."
+    return "one of these reads has to be of an earlier iteration"
+
+
 def _cyclic(unit: Unit, same: dict[str, list[_MemberRead]]) -> UserError | None:
     """A cycle among members within one iteration, if there is one."""
     done: set[str] = set()
@@ -351,7 +361,7 @@ def _cyclic(unit: Unit, same: dict[str, list[_MemberRead]]) -> UserError | None:
                     location=access.read.location or access.written.location,
                     expected="no cycle of reads within one iteration",
                     given=" reads ".join(names),
-                    hint="one of these reads has to be of an earlier iteration",
+                    hint=_cycle_hint(func, access),
                 )
             if access.source.name not in done:
                 error = visit(access.source, [*path, access])
