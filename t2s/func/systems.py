@@ -273,7 +273,9 @@ def _distances(unit: Unit, access: _MemberRead) -> tuple[int, ...] | None:
 
 
 def _reductions(written: Written) -> list[str]:
-    return [name for name, symbol in written.symbols.items() if isinstance(symbol, RVar)]
+    """Names of the reduction dimensions of an update."""
+    variables = [symbol for symbol in written.symbols.values() if isinstance(symbol, RVar)]
+    return list(dict.fromkeys(part.name for symbol in variables for part in symbol.domain))
 
 
 def _update_obstacle(unit: Unit, func: AnyFunc) -> UserError | None:
