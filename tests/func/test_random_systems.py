@@ -116,7 +116,7 @@ def systems(draw: st.DrawFn) -> tuple[Func, ...]:
     return members
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(systems(), st.permutations([0, 1, 2]))
 def test_random_systems(members: tuple[Func, ...], order: list[int]) -> None:
     together = Func("together")
