@@ -157,8 +157,9 @@ def find_design(file: Path, name: str | None) -> t2s.Func:
         raise UserError(
             f"{file} defines {len(outputs)} Funcs that could be run",
             expected="one Func that no other Func reads",
-            given=", ".join(outputs) or "no Func with a definition at module level",
-            hint="choose one with --func" if outputs else None,
+            given=", ".join(outputs)
+            or ("Funcs that read each other" if defined else "no Func with a definition"),
+            hint="choose one with --func" if defined else None,
         )
     return defined[outputs[0]]
 

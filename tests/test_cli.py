@@ -184,7 +184,19 @@ def test_file_without_a_design(tmp_path: Path) -> None:
     assert refuses(file) == (
         f"error: {file} defines 0 Funcs that could be run\n"
         "  expected: one Func that no other Func reads\n"
-        "  given:    no Func with a definition at module level\n"
+        "  given:    no Func with a definition\n"
+    )
+
+
+def test_file_of_a_recurrence_that_nothing_else_reads(tmp_path: Path) -> None:
+    text = f"{HEADER}\nM, D = Func('M', type=Int(32)), Func('D', type=Int(32))\n"
+    text += "M[i] = t2s.select(i == 0, 0, D[i - 1])\nD[i] = M[i] + 1\nD.bound(i, 0, 4)\n"
+    file = written(tmp_path, text)
+    assert refuses(file) == (
+        f"error: {file} defines 0 Funcs that could be run\n"
+        "  expected: one Func that no other Func reads\n"
+        "  given:    Funcs that read each other\n"
+        "  hint:     choose one with --func\n"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -61,12 +62,7 @@ class Type:
     @property
     def numpy(self) -> np.dtype[Any]:
         """The numpy dtype of one lane (bfloat16 comes from ``ml_dtypes``)."""
-        if self.kind is Kind.BFLOAT:
-            import ml_dtypes
-
-            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-            return bfloat16
-        return np.dtype(str(self.scalar))
+        return _numpy_type(self.kind, self.bits)
 
     def with_lanes(self, lanes: int) -> Type:
         """The same scalar type with another number of lanes."""
@@ -75,6 +71,16 @@ class Type:
     def strengthened(self) -> Type:
         """This type, or the default (``int32``, ``float32``) if it is weak."""
         return replace(self, weak=False)
+
+
+@cache
+def _numpy_type(kind: Kind, bits: int) -> np.dtype[Any]:
+    if kind is Kind.BFLOAT:
+        import ml_dtypes
+
+        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
+    return np.dtype(str(Type(kind, bits)))
 
 
 def Float(bits: int) -> Type:

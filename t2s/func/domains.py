@@ -123,8 +123,8 @@ def unit_domain(
         raise UserError(
             f"bound({unit.lanes}) on {given[unit.lanes].func.name} is not a constant",
             location=bound.location,
-            expected="numbers: all other loops of the recurrence run outside of it",
-            given=show(dimensions[-1].extent),
+            expected=f"numbers: {unit.lanes} is an argument of some members only",
+            given=_range_text(unit.lanes, dimensions[-1].minimum, dimensions[-1].extent),
         )
     return Domain(dimensions=tuple(dimensions), box=tuple(box))
 

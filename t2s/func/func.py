@@ -3,6 +3,9 @@
 Definitions are written by assignment: ``C[i, j] = 0.0`` is the initial (pure) definition, and any
 later assignment, such as ``C[i, j] += A[i, k] * B[k, j]``, is an update.  An update runs over the
 variables of its left side and the reduction variables that occur in it.
+
+A Func of declared type may be read before it is defined, and its initial definition may read other
+elements of itself: recurrences are written as in mathematics.
 """
 
 from __future__ import annotations

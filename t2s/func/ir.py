@@ -52,7 +52,8 @@ class Function(Term):
     """A Func: its initial definition and its updates, over the box given by ``bounds``.
 
     ``bounds`` holds (minimum, extent) of each argument; element ``[minimum, ...]`` of the function
-    is element 0 of the array that holds it.
+    is element 0 of the array that holds it.  Where the bounds of an argument depend on others it is
+    the hull of ``initial.domain``, and elements outside of that domain are 0.
     """
 
     name: str
@@ -97,16 +98,20 @@ class System(Term):
     """Funcs that are computed together: uniform recurrence equations over one loop nest.
 
     One iteration of the nest computes one element of every member.  A member reads members at
-    constant distances: ``M[i - 1, j - 1]``.
+    constant distances, ``M[i - 1, j - 1]``: of an iteration that comes earlier in lexicographic
+    order, or of a member that comes earlier in ``members``.  All these reads are proved to be of
+    iterations in ``domain``.  What members read otherwise is complete before the system starts.
 
     Attributes
     ----------
     members: names of the Funcs, in an order in which each comes after those it reads in the same
         iteration.
     domain: the loops, outermost first; bounds are affine in outer ones.
-    lanes: the dimension that only some of the members have, innermost; the others have one value
-        for all of its points.  A member without it may reduce over it (one update, one reduction
-        dimension of the same range).  ``None`` if all members have the same dimensions.
+    lanes: the dimension that only some of the members have, innermost, with constant bounds; the
+        others have one value for all of its points.  Reads among members stay in their lane.  A
+        member without it may reduce over it (one update, one reduction dimension of the same range,
+        which is the last subscript of what it reads).  ``None`` if all members have the same
+        dimensions.
     """
 
     members: tuple[str, ...]

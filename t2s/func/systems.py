@@ -12,7 +12,7 @@ or zero to a member that is computed earlier in the same iteration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from t2s.core.errors import UserError
@@ -24,6 +24,7 @@ from t2s.func.func import Written, index_name
 from t2s.func.symbols import RVar
 
 Resolve = Callable[[Expr], Expr]
+Reach = Mapping[str, set[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +62,16 @@ def group(funcs: Sequence[AnyFunc], resolve: Resolve) -> list[Unit]:
     recursion that is no uniform recurrence, or has no legal order.
     """
     units: list[Unit] = []
-    for cycle in _cycles(funcs):
-        unit = _unit(cycle, resolve)
+    reach = {func.name: _reach(func) for func in funcs}
+    for cycle in _cycles(funcs, reach):
+        unit = _unit(cycle)
         if unit.is_system:
-            obstacle = _obstacle(unit, resolve)
+            obstacle = _obstacle(unit, unit.funcs, resolve)
             if obstacle is not None:
                 raise obstacle
         for other in [known for known in units if known.is_system]:
             if any(other.contains(source) for func in unit.funcs for source in producers(func)):
-                joined = _join(other, unit, funcs, resolve)
+                joined = _join(other, unit, reach, resolve)
                 if joined is not None:
                     units.remove(other)
                     unit = joined
@@ -95,21 +97,20 @@ def _reads_itself(func: AnyFunc) -> bool:
     return any(read.source == func.name for read in reads(func.written[0].value.node))
 
 
-def _reach(func: AnyFunc) -> list[AnyFunc]:
-    """All Funcs that ``func`` needs; itself only if it is in a cycle."""
-    found: list[AnyFunc] = []
+def _reach(func: AnyFunc) -> set[str]:
+    """Names of all Funcs that ``func`` needs; its own only if it is in a cycle with others."""
+    found: set[str] = set()
     waiting = producers(func)
     while waiting:
         other = waiting.pop()
-        if not any(other is known for known in found):
-            found.append(other)
+        if other.name not in found:
+            found.add(other.name)
             waiting += producers(other)
     return found
 
 
-def _cycles(funcs: Sequence[AnyFunc]) -> list[tuple[AnyFunc, ...]]:
+def _cycles(funcs: Sequence[AnyFunc], reach: Reach) -> list[tuple[AnyFunc, ...]]:
     """The strongly connected components, producers first."""
-    reach = {func.name: {other.name for other in _reach(func)} for func in funcs}
     result: list[tuple[AnyFunc, ...]] = []
     placed: set[str] = set()
 
@@ -132,7 +133,7 @@ def _cycles(funcs: Sequence[AnyFunc]) -> list[tuple[AnyFunc, ...]]:
     return result
 
 
-def _unit(cycle: tuple[AnyFunc, ...], resolve: Resolve) -> Unit:
+def _unit(cycle: tuple[AnyFunc, ...]) -> Unit:
     recursive = len(cycle) > 1 or _reads_itself(cycle[0])
     common = _common_arguments(cycle)
     if common is None:
@@ -161,7 +162,7 @@ def _common_arguments(funcs: Iterable[AnyFunc]) -> tuple[tuple[str, ...], str | 
     return None
 
 
-def _join(system: Unit, unit: Unit, funcs: Sequence[AnyFunc], resolve: Resolve) -> Unit | None:
+def _join(system: Unit, unit: Unit, reach: Reach, resolve: Resolve) -> Unit | None:
     """One system of both, or ``None`` if the unit has to stay on its own."""
     members = (*system.funcs, *unit.funcs)
     common = _common_arguments(members)
@@ -170,12 +171,13 @@ def _join(system: Unit, unit: Unit, funcs: Sequence[AnyFunc], resolve: Resolve) 
     arguments, lanes = common
     if lanes is not None and lanes not in (system.lanes, unit.lanes):
         return None
+    names = {member.name for member in members}
+    needed = set().union(*(reach[name] for name in names)) - names
+    if any(reach[name] & names for name in needed):  # what is between them is not a member
+        return None
     joined = Unit(funcs=members, arguments=arguments, lanes=lanes, is_system=True)
-    for func in funcs:
-        between = not joined.contains(func) and any(joined.contains(f) for f in _reach(func))
-        if between and any(func is needed for member in members for needed in _reach(member)):
-            return None
-    return joined if _obstacle(joined, resolve) is None else None
+    readers = unit.funcs if lanes == system.lanes else members
+    return joined if _obstacle(joined, readers, resolve) is None else None
 
 
 def _ordered(units: Sequence[Unit]) -> list[Unit]:
@@ -197,10 +199,12 @@ def _ordered(units: Sequence[Unit]) -> list[Unit]:
     return result
 
 
-def _member_reads(unit: Unit, resolve: Resolve) -> Iterator[_MemberRead]:
-    """All reads among members, except that of the element which an update changes."""
+def _member_reads(
+    unit: Unit, readers: Iterable[AnyFunc], resolve: Resolve
+) -> Iterator[_MemberRead]:
+    """The reads of members by some, except that of the element which an update changes."""
     members = {func.name: func for func in unit.funcs}
-    for reader in unit.funcs:
+    for reader in readers:
         for number, written in enumerate(reader.written):
             target = tuple(part.node for part in written.target)
             for read in reads(written.value.node):
@@ -215,14 +219,14 @@ def _member_reads(unit: Unit, resolve: Resolve) -> Iterator[_MemberRead]:
                     )
 
 
-def _obstacle(unit: Unit, resolve: Resolve) -> UserError | None:
-    """Why the Funcs cannot be computed in one loop nest, if they cannot."""
-    for func in unit.funcs:
+def _obstacle(unit: Unit, readers: Sequence[AnyFunc], resolve: Resolve) -> UserError | None:
+    """Why the readers cannot be computed in the loop nest of the unit, if they cannot."""
+    for func in readers:
         error = _update_obstacle(unit, func)
         if error is not None:
             return error
     same: dict[str, list[_MemberRead]] = {func.name: [] for func in unit.funcs}
-    for access in _member_reads(unit, resolve):
+    for access in _member_reads(unit, readers, resolve):
         vector = _distances(unit, access)
         if vector is None:
             return _not_uniform(unit, access)
@@ -237,7 +241,7 @@ def _obstacle(unit: Unit, resolve: Resolve) -> UserError | None:
 def iteration_order(unit: Unit, resolve: Resolve) -> tuple[AnyFunc, ...]:
     """The members, each after those it reads in the same iteration."""
     sources: dict[str, list[AnyFunc]] = {func.name: [] for func in unit.funcs}
-    for access in _member_reads(unit, resolve):
+    for access in _member_reads(unit, unit.funcs, resolve):
         if not any(_distances(unit, access) or ()):
             sources[access.reader.name].append(access.source)
     order: list[AnyFunc] = []
@@ -273,7 +277,9 @@ def _distances(unit: Unit, access: _MemberRead) -> tuple[int, ...] | None:
 
 
 def _reductions(written: Written) -> list[str]:
-    return [name for name, symbol in written.symbols.items() if isinstance(symbol, RVar)]
+    """Names of the reduction dimensions of an update."""
+    variables = [symbol for symbol in written.symbols.values() if isinstance(symbol, RVar)]
+    return list(dict.fromkeys(part.name for symbol in variables for part in symbol.domain))
 
 
 def _update_obstacle(unit: Unit, func: AnyFunc) -> UserError | None:
@@ -303,6 +309,9 @@ def _update_obstacle(unit: Unit, func: AnyFunc) -> UserError | None:
 
 def _not_uniform(unit: Unit, access: _MemberRead) -> UserError:
     reader = f"{access.reader.name}[{', '.join(access.reader.arguments)}]"
+    members = f"{access.reader.name} and {access.source.name} are members"
+    if access.reader is access.source:
+        members = f"{access.reader.name} is a member"
     example = list(access.source.arguments)
     example[0] += " - 1"
     lanes = ""
@@ -317,7 +326,7 @@ def _not_uniform(unit: Unit, access: _MemberRead) -> UserError:
         expected=f"each subscript is its argument plus or minus a constant{lanes}, "
         f"as in {access.source.name}[{', '.join(example)}]",
         given=", ".join(show(index) for index in access.indices),
-        hint=f"{access.reader.name} and {access.source.name} are members of one recurrence; "
+        hint=f"{members} of one recurrence; "
         "carry the value along with one more Func, as in P[i, j] = "
         "t2s.select(j == 0, x[i], P[i, j - 1])",
     )
@@ -336,6 +345,13 @@ def _too_early(unit: Unit, access: _MemberRead, vector: tuple[int, ...]) -> User
     )
 
 
+def _cycle_hint(func: AnyFunc, access: _MemberRead) -> str:
+    if access.source is func:
+        element = f"{func.name}[{', '.join(func.arguments)}]"
+        return f"an accumulation needs an initial value: {element} = 0 before {element} += ..."
+    return "one of these reads has to be of an earlier iteration"
+
+
 def _cyclic(unit: Unit, same: dict[str, list[_MemberRead]]) -> UserError | None:
     """A cycle among members within one iteration, if there is one."""
     done: set[str] = set()
@@ -351,7 +367,7 @@ def _cyclic(unit: Unit, same: dict[str, list[_MemberRead]]) -> UserError | None:
                     location=access.read.location or access.written.location,
                     expected="no cycle of reads within one iteration",
                     given=" reads ".join(names),
-                    hint="one of these reads has to be of an earlier iteration",
+                    hint=_cycle_hint(func, access),
                 )
             if access.source.name not in done:
                 error = visit(access.source, [*path, access])

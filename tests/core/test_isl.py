@@ -178,3 +178,14 @@ def test_two_orders_that_differ() -> None:
     assert clash is not None
     at, points = (clash["i"], clash["j"]), product(range(3), range(4))
     assert any(at < other and at[::-1] > other[::-1] for other in points)
+
+
+def test_an_image_that_leaves_a_domain() -> None:
+    square = LoopDomain([interval("i", 4), interval("j", 4)])
+    triangle = LoopDomain([interval("i", 4), interval("j", plus(i, 1))])
+    above = LoopDomain([interval("i", 4), interval("j", 4)], [apply(Op.LESS_EQUAL, j, i)])
+    assert above.leaves([i, j], triangle) is None
+    assert triangle.leaves([i, j], square) is None
+    point = square.leaves([i, plus(j, 1)], LoopDomain([interval("a", 4), interval("b", 4)]))
+    assert point is not None
+    assert point.endswith("b=4")

@@ -99,17 +99,118 @@ def test_bound_by_a_float() -> None:
         f.bound(i, 0, 4.0)
 
 
-def test_bound_that_depends_on_a_var() -> None:
+def test_bound_that_depends_on_an_inner_argument() -> None:
     f = Func("f")
     f[i, j] = A[i] + j
-    f.bound(i, 0, 4).bound(j, 0, i + 1)
+    f.bound(i, 0, j + 1).bound(j, 0, 4)
     with refused("""
-            bound(j) on f is not a constant
-              --> f.bound(i, 0, 4).bound(j, 0, i + 1)
-              expected: numbers, or expressions of integer Params
-              given:    i + 1
+            bound(i) on f uses j, which is no argument before i
+              --> f.bound(i, 0, j + 1).bound(j, 0, 4)
+              expected: numbers, integer Params
+              given:    j + 1
             """):
         t2s.lower(f)
+
+
+def test_bound_that_depends_on_another_var() -> None:
+    f, k = Func("f"), Var("k")
+    f[i, j] = A[i] + j
+    f.bound(i, 0, 4).bound(j, k, 4)
+    with refused("""
+            bound(j) on f uses k, which is no argument before j
+              --> f.bound(i, 0, 4).bound(j, k, 4)
+              expected: numbers, integer Params, and i with constant factors
+              given:    k
+            """):
+        t2s.lower(f)
+
+
+def test_bound_that_is_not_affine() -> None:
+    f = Func("f")
+    f[i, j] = A[i] + j
+    f.bound(i, 0, 4).bound(j, 0, i * i + 1)
+    with refused("""
+            bound(j) on f is not affine
+              --> f.bound(i, 0, 4).bound(j, 0, i * i + 1)
+              expected: numbers, integer Params, and i with constant factors
+              given:    i * i + 1
+            """):
+        t2s.lower(f)
+
+
+def test_bound_that_is_empty_for_all_rows() -> None:
+    f = Func("f")
+    f[i, j] = A[i] + j
+    f.bound(i, 0, 4).bound(j, 0, i - 3)
+    with refused("""
+            bound(j) on f is empty
+              --> f.bound(i, 0, 4).bound(j, 0, i - 3)
+              expected: an extent of at least 1 for some values of i
+              given:    i - 3
+            """):
+        t2s.lower(f)
+
+
+def test_read_outside_of_a_triangle() -> None:
+    f, g = t2s.funcs("f g")
+    f[i, j] = A[i] + j
+    g[i] = f[i, 0]
+    f.bound(i, 0, 4).bound(j, i, 4 - i)
+    with refused("""
+            f[i, 0] is outside of the bounds of f
+              --> g[i] = f[i, 0]
+              expected: j from i, 4 - i values
+              given:    i=3, j=0
+              hint:     widen f.bound(...), or guard the access with t2s.select
+            """):
+        t2s.lower(g.bound(i, 0, 4))
+
+
+def test_read_of_a_triangle_at_places_that_depend_on_data() -> None:
+    f, g = t2s.funcs("f g")
+    f[i, j] = i + j
+    g[i] = f[i, A[i]]
+    f.bound(i, 0, 4).bound(j, i, 4 - i)
+    with refused("""
+            f[i, A[i]] cannot be proved to stay inside of the bounds of f
+              --> g[i] = f[i, A[i]]
+              expected: j from i, 4 - i values
+              given:    the subscript A[i]
+              hint:     widen f.bound(...), or guard the access with t2s.select
+            """):
+        t2s.interpret(g.bound(i, 0, 4), {})
+
+
+def test_update_of_a_triangle_outside_of_it() -> None:
+    f = Func("f")
+    f[i, j] = 0
+    f[i, 0] = 1
+    f.bound(i, 0, 4).bound(j, i, 4 - i)
+    with refused("""
+            f[i, 0] is outside of the bounds of f
+              --> f[i, 0] = 1
+              expected: j from i, 4 - i values
+              given:    i=3, j=0
+              hint:     widen f.bound(...), or guard the access with t2s.select
+            """):
+        t2s.interpret(f, {})
+
+
+def test_update_of_a_triangle_with_rows_that_depend_on_data() -> None:
+    f = Func("f")
+    f[i, j] = 0
+    f[A[i], j] = 1
+    f.bound(i, 0, 4).bound(j, i, 4 - i)
+    with refused(
+        """
+            the range of j in this update of f depends on other subscripts
+              --> f[A[i], j] = 1
+              expected: Vars for the arguments that the bounds of j use
+              given:    f[A[i], j]
+            """,
+        UnsupportedError,
+    ):
+        t2s.interpret(f, {})
 
 
 def test_param_in_a_bound_without_a_value() -> None:

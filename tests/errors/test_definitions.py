@@ -19,7 +19,8 @@ def test_reading_an_undefined_func() -> None:
               expected: a definition such as first[i, j] = ... above this line
               note:     Func first was made here
               --> first = Func("first")
-              hint:     an accumulation also needs an initial value: C[i, j] = 0.0 before +=
+              hint:     an accumulation needs an initial value, C[i, j] = 0.0 before +=; for a
+                        recurrence declare the type: Func('first', type=...)
             """):
         second[i] = first[i] + 1
 
@@ -32,7 +33,8 @@ def test_accumulating_into_an_undefined_func() -> None:
               expected: a definition such as total[i, j] = ... above this line
               note:     Func total was made here
               --> total = Func("total")
-              hint:     an accumulation also needs an initial value: C[i, j] = 0.0 before +=
+              hint:     an accumulation needs an initial value, C[i, j] = 0.0 before +=; for a
+                        recurrence declare the type: Func('total', type=...)
             """):
         total[i] += A[i, k]
 
@@ -153,7 +155,8 @@ def test_initial_definition_that_reads_itself() -> None:
               expected: a definition such as f[i, j] = ... above this line
               note:     Func f was made here
               --> f = Func("f")
-              hint:     an accumulation also needs an initial value: C[i, j] = 0.0 before +=
+              hint:     an accumulation needs an initial value, C[i, j] = 0.0 before +=; for a
+                        recurrence declare the type: Func('f', type=...)
             """):
         f[i] = f[i]
 
@@ -210,19 +213,6 @@ def test_initial_value_that_does_not_fit() -> None:
               expected: 0 to 255
               given:    -1
               hint:     a wider type may hold it: t2s.cast(t2s.Int(32), x)
-            """):
-        t2s.lower(f)
-
-
-def test_funcs_that_need_each_other() -> None:
-    f, g = t2s.funcs("f g")
-    f[i], g[i] = 0, 0
-    f[i] += g[i]
-    g[i] += f[i]
-    with refused("""
-            Funcs f -> g -> f need each other
-              --> g[i] += f[i]
-              hint:     express the recursion inside one Func, as an update
             """):
         t2s.lower(f)
 

@@ -188,7 +188,41 @@ def test_something_that_is_no_design() -> None:
     with refused("""
             ImageParam A is not a design
               --> t2s.lower(A)  # type: ignore[arg-type]
-              expected: a Func
+              expected: a Func, or a tuple of Funcs
               given:    an object of type ImageParam
             """):
         t2s.lower(A)  # type: ignore[arg-type]
+
+
+def test_something_that_is_no_output() -> None:
+    f = Func("f")
+    f[i] = A[i]
+    with refused("""
+            3 is not a design
+              --> t2s.lower((f, 3))  # type: ignore[arg-type]
+              expected: a Func, or a tuple of Funcs
+              given:    an object of type int
+            """):
+        t2s.lower((f, 3))  # type: ignore[arg-type]
+
+
+def test_no_output() -> None:
+    with refused("""
+            a design needs at least one output
+              --> t2s.lower([])
+              expected: a Func, or a tuple of Funcs
+              given:    []
+            """):
+        t2s.lower([])
+
+
+def test_an_output_twice() -> None:
+    f, g = t2s.funcs("f g")
+    f[i], g[i] = A[i], A[i]
+    with refused("""
+            the output f is given twice
+              --> t2s.cycles((f, g, f))
+              expected: every output once
+              given:    f, g, f
+            """):
+        t2s.cycles((f, g, f))
