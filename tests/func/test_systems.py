@@ -224,6 +224,29 @@ class TestOrder:
         result = t2s.interpret(W.bound(i, 0, 3), {"A": a})
         assert np.array_equal(result, np.array(expected, np.float32))
 
+    def test_a_guard_that_depends_on_data(self) -> None:
+        y = ImageParam(Int(32), 2, name="y")
+        (run,) = recurrences("run", INT)
+        run[k, i] = t2s.select(y[k, i] > 2, t2s.select(i > 0, run[k, i - 1], 0) + 1, 0)
+        values = np.int32([[1, 3, 4, 1, 5], [3, 3, 3, 0, 9]])
+        result = t2s.interpret(run.bound(k, 0, 2).bound(i, 0, 5), {"y": values})
+        assert np.array_equal(result, [[0, 1, 2, 0, 1], [1, 2, 3, 0, 1]])
+
+    def test_reads_at_places_that_depend_on_data(self) -> None:
+        (S,) = recurrences("S", INT)
+        S[i] = t2s.select(i == 0, 0, S[i - 1]) + x[i]
+        picked, counts = t2s.funcs("picked counts")
+        picked[i] = S[x[i] % 5]
+        place = RDom(0, 5, name="place")
+        counts[j] = 0
+        counts[S[place] % 4] += 1
+        S.bound(i, 0, 5)
+        outputs = (picked.bound(i, 0, 5), counts.bound(j, 0, 4))
+        assert freeze(outputs).systems[0].members == ("S",)
+        result = t2s.interpret(outputs, {"x": np.arange(5, dtype=np.int32)})
+        assert np.array_equal(result["picked"], [0, 1, 3, 6, 10])
+        assert np.array_equal(result["counts"], [1, 1, 2, 1])
+
 
 class TestDomains:
     def test_elements_outside_of_the_rows_are_zero(self) -> None:
@@ -262,6 +285,19 @@ class TestDomains:
         result = t2s.interpret(f.bound(i, 0, 3).bound(j, i, 3 - i), {})
         sums = 1 + np.add.outer(10 * np.arange(3), np.arange(3))
         assert np.array_equal(result, np.triu(sums))
+
+    def test_an_update_that_runs_point_by_point(self) -> None:
+        f = Func("f")
+        f[i, j] = i + j
+        f[i, j] += t2s.select(j > i, f[i, j - 1], 0)
+        result = t2s.interpret(f.bound(i, 0, 3).bound(j, i, 4 - i), {})
+        assert np.array_equal(result, [[0, 1, 3, 6], [0, 2, 5, 9], [0, 0, 4, 9]])
+
+    def test_bounds_of_a_param(self) -> None:
+        n, f = Param(Int(16), name="n"), Func("f")
+        f[i, j] = 1
+        f.bound(i, 0, n).bound(j, n - i - 1, i + 1)
+        assert np.array_equal(t2s.interpret(f, {"n": 3}), [[0, 0, 1], [0, 1, 1], [1, 1, 1]])
 
     @pytest.mark.parametrize("carried", ["outer", "inner", "both"])
     def test_rows_of_carried_and_of_free_loops(self, carried: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,3 +80,8 @@ def test_emulator() -> None:
     found = t2s.emulate(outputs, inputs)
     for name, value in t2s.interpret(outputs, inputs).items():
         np.testing.assert_array_equal(found[name], value)
+
+
+def test_emitted_files_have_the_name_of_the_first_output(tmp_path: Path) -> None:
+    files = t2s.emit(both()[::-1], "opencl_fpga", tmp_path)
+    assert {path.name for path in files} >= {"reader.cl"}
