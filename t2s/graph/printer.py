@@ -31,7 +31,7 @@ _UNKNOWN = "varies"
 def print_graph(graph: Graph) -> str:
     """The whole graph as text, one line per thing; source locations are left out."""
     lines = [f"graph {graph.name}"]
-    lines += [f"  {t.role.value} {t.name}: {t.type}{list(t.shape)}" for t in graph.tensors]
+    lines += [f"  {t.role.value} {t.name}: {t.shape_text}" for t in graph.tensors]
     lines += [f"  parameter {item.name}: {item.type}" for item in graph.parameters]
     for region in graph.regions:
         inside = "" if region.parent is None else f" in {region.parent}"
