@@ -39,6 +39,13 @@ class Interval:
     minimum: Expr
     extent: Expr
 
+    @property
+    def constant(self) -> tuple[int, int] | None:
+        """(minimum, extent) if both are numbers."""
+        if isinstance(self.minimum, Const) and isinstance(self.extent, Const):
+            return int(self.minimum.value), int(self.extent.value)
+        return None
+
 
 _SPELLING = {
     Op.ADD: "+",
@@ -167,11 +174,13 @@ class LoopDomain:
         target: LoopDomain,
         target_exprs: Sequence[Expr] | None = None,
         names: Sequence[str] | None = None,
+        within: LoopDomain | None = None,
     ) -> str | None:
         """Prove that ``exprs`` map this domain one-to-one onto ``target``.
 
         With ``target_exprs`` what has to be covered is their image of ``target``, whose dimensions
-        ``names`` names.  Returns ``None`` if proved, else a sentence with a sample point.
+        ``names`` names; with ``within``, a larger domain, more of that may be covered.  Returns
+        ``None`` if proved, else a sentence with a sample point.
         """
         image_map = self._image(exprs)
         image = image_map.range()
@@ -180,12 +189,31 @@ class LoopDomain:
         missing = wanted.subtract(image)
         if not missing.is_empty():
             return f"never computed: {_describe(missing, labels)}"
-        extra = image.subtract(wanted)
+        extra = image.subtract(wanted if within is None else within._set)
         if not extra.is_empty():
             return f"outside of the domain: {_describe(extra, labels)}"
         if not image_map.is_injective():
             return "some point is computed twice"
         return None
+
+    def is_injective(self, exprs: Sequence[Expr]) -> bool:
+        """Whether no two iterations give the same values."""
+        return bool(self._image(exprs).is_injective())
+
+    def differs(
+        self, exprs: Sequence[Expr], other: LoopDomain, others: Sequence[Expr]
+    ) -> dict[int, int] | None:
+        """A tuple of values that only one of two domains gives, by position, if there is one."""
+        islpy = _islpy()
+        left, right = self._image(exprs).range(), other._image(others).range()
+        difference = left.subtract(right).union(right.subtract(left))
+        if difference.is_empty():
+            return None
+        point = difference.sample_point()
+        return {
+            position: int(point.get_coordinate_val(islpy.dim_type.set, position).to_python())
+            for position in range(len(exprs))
+        }
 
     def varies_along(self, exprs: Sequence[Expr], name: str) -> bool:
         """Whether iterations that differ in loop ``name`` only may give different values."""

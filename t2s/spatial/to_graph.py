@@ -14,7 +14,7 @@ from t2s.core.expr import Expr, Index, apply, index_names, simplify, substitute
 from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
-from t2s.func.ir import TemporalProgram
+from t2s.func.ir import Function, InputArray
 from t2s.graph.graph import (
     Channel,
     Graph,
@@ -34,6 +34,7 @@ from t2s.spatial.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.body_builder import Links, lanes_of
 from t2s.spatial.directives import DEFAULT_CAPACITY
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.padding import Origins, allocated_shape
 from t2s.spatial.passes.buffer import check_buffers
 from t2s.spatial.passes.streams import axes, check_streams
 from t2s.spatial.passes.vectorize import check_complete
@@ -98,7 +99,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         name=program.temporal.output,
         nodes=tuple(nodes),
         channels=tuple(channels),
-        tensors=_tensors(program.temporal),
+        tensors=_tensors(program, origins),
         parameters=tuple(
             ScalarParameter(name=p.name, type=p.type, location=p.location)
             for p in program.temporal.parameters
@@ -248,20 +249,26 @@ def _regions(program: SpatialProgram) -> tuple[Region, ...]:
     return tuple(regions.values())
 
 
-def _tensors(program: TemporalProgram) -> tuple[Tensor, ...]:
-    inputs = tuple(
-        Tensor(name=i.name, type=i.type, shape=i.shape, role=TensorRole.INPUT, location=i.location)
-        for i in program.inputs
-    )
-    stored = tuple(
-        Tensor(
-            name=function.name,
-            type=function.type,
-            shape=function.shape,
-            role=TensorRole.OUTPUT if function.name in program.outputs else TensorRole.INTERMEDIATE,
-            location=function.location,
+def _tensors(program: SpatialProgram, origins: Origins) -> tuple[Tensor, ...]:
+    temporal = program.temporal
+
+    def tensor(array: InputArray | Function, role: TensorRole) -> Tensor:
+        return Tensor(
+            name=array.name,
+            type=array.type,
+            shape=array.shape,
+            role=role,
+            padded=allocated_shape(program, array.name, array.shape, origins),
+            location=array.location,
         )
-        for function in program.functions
-        if function.updates or function.name in program.outputs
+
+    inputs = tuple(tensor(array, TensorRole.INPUT) for array in temporal.inputs)
+    stored = tuple(
+        tensor(
+            function,
+            TensorRole.OUTPUT if function.name in temporal.outputs else TensorRole.INTERMEDIATE,
+        )
+        for function in temporal.functions
+        if function.updates or function.name in temporal.outputs
     )
     return inputs + stored
