@@ -74,9 +74,9 @@ class TensorRole(Enum):
 class Tensor(Term):
     """A dense row-major array in the device's memory.
 
-    ``shape`` is what users give and get.  Where iterations are padded the array in memory is larger,
-    of shape ``padded``: its first elements are the user's, an input's others are zero, and those of
-    an output are dropped.
+    ``shape`` is what users give and get.  Where iterations are padded the array in memory is
+    larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,
+    and dropped from an output.
     """
 
     name: str

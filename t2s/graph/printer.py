@@ -78,7 +78,9 @@ def summarize_graph(graph: Graph) -> str:
         )
         for channel in graph.channels
     ]
-    lines = [f"{graph.name}: {_totals(graph)}", ""]
+    lines = [f"{graph.name}: {_totals(graph)}"]
+    lines += [f"{t.role.value} {t.name}: {t.shape_text}" for t in graph.tensors if t.padded]
+    lines.append("")
     lines += _table(("node", "role", "PEs", "loops", "firings per PE"), nodes, right=(2, 4))
     if channels:
         header = ("channel", "from -> to", "elements", "type", "depth")

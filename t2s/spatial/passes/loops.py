@@ -20,6 +20,7 @@ from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, subs
 from t2s.core.isl import LoopDomain
 from t2s.core.ops import Op, reorderable
 from t2s.core.printer import show
+from t2s.core.types import INT32, value_range
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, Fuse, Reorder, Split, Tile
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
@@ -108,6 +109,8 @@ def _split(
     loop = find_serial(kernel, name, directive)
     minimum, extent = constant_bounds(kernel, loop, directive)
     check_new_names(kernel, (outer, inner), (name,), directive)
+    count = -(-extent // factor)
+    _check_size(kernel, count * factor, directive)
     offset = shifted(loop.definition, -minimum)
     text = directive.text
 
@@ -124,7 +127,7 @@ def _split(
 
     by = const(factor)
     new = (
-        part(outer, -(-extent // factor), apply(Op.FLOOR_DIVIDE, offset, by), "outer"),
+        part(outer, count, apply(Op.FLOOR_DIVIDE, offset, by), "outer"),
         part(inner, factor, apply(Op.MODULO, offset, by), "inner"),
     )
     position = kernel.loops.index(loop)
@@ -132,6 +135,19 @@ def _split(
     loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
     result = _substituted(replace(kernel, loops=loops), {name: shifted(value, minimum)})
     return with_padding(result, loop, directive) if extent % factor else result
+
+
+def _check_size(kernel: Kernel, size: int, directive: Directive) -> None:
+    _, high = value_range(INT32)
+    if size <= high:
+        return
+    raise UserError(
+        f"{directive.text} on {kernel.name} pads to more iterations than an index can count",
+        location=directive.location,
+        expected=f"at most {high}",
+        given=str(size),
+        hint="choose a smaller factor",
+    )
 
 
 def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Kernel:
