@@ -20,6 +20,7 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, Read, apply, conjunction, conjuncts, const, substitute
 from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.ops import Op
+from t2s.core.printer import show
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive
 from t2s.spatial.ir import Kernel, Loop, Padding, SpatialProgram, shifted
@@ -38,6 +39,7 @@ def with_padding(kernel: Kernel, loop: Loop, directive: Directive) -> Kernel:
     Raises ``UserError`` if padded iterations would compute points of the domain a second time, or
     give a reduction without steps.
     """
+    _check_not_empty(kernel, loop, directive)
     nest = nest_of(kernel)
     if not _keeps_meaning(kernel, nest):
         raise UserError(
@@ -67,9 +69,7 @@ def with_padding(kernel: Kernel, loop: Loop, directive: Directive) -> Kernel:
                 directive=directive,
             )
         paddings.append(old)
-    kernel = replace(kernel, paddings=tuple(paddings))
-    _check_not_empty(kernel, directive)
-    return kernel
+    return replace(kernel, paddings=tuple(paddings))
 
 
 def _keeps_meaning(kernel: Kernel, nest: LoopDomain) -> bool:
@@ -94,7 +94,7 @@ def _divisors(extent: int) -> str:
     return ", ".join(str(n) for n in range(1, extent + 1) if extent % n == 0)
 
 
-def _check_not_empty(kernel: Kernel, directive: Directive) -> None:
+def _check_not_empty(kernel: Kernel, padded: Loop, directive: Directive) -> None:
     """A reduction whose length depends on a padded loop still has a step in every iteration."""
     outer: list[Loop] = []
     for loop in kernel.loops:
@@ -107,8 +107,8 @@ def _check_not_empty(kernel: Kernel, directive: Directive) -> None:
                     f"{directive.text} on {kernel.name}: the reduction over {loop.name} would be "
                     f"empty in the padded iteration {point}",
                     location=directive.location,
-                    expected="at least one step in every iteration, or a factor that divides",
-                    given=f"{padding_text(kernel)}",
+                    expected=f"a divisor of {_extent(padded)}: {_divisors(_extent(padded))}",
+                    given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
                     hint="give the reduction fixed bounds, and guard its term with t2s.select",
                 )
         outer.append(loop)

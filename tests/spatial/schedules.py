@@ -1,7 +1,8 @@
 """Random schedules of the programs in ``tests.spatial.programs``.
 
 Most schedules are legal by construction (only outermost parts are padded, unrolled loops have
-constant bounds, forwarded operands do not depend on the loop); one in eight is *wild* and ignores these rules.
+constant bounds, forwarded operands do not depend on the loop); one in eight is *wild* and ignores
+these rules.
 """
 
 from __future__ import annotations

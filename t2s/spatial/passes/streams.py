@@ -117,8 +117,7 @@ def _check_padding(producer: Kernel, consumer: Kernel, operand: Operand) -> None
         given=f"{producer.name} with {padding_text(producer)}, {consumer.name} with "
         f"{padding_text(consumer)}; only one of them has the iteration {point}",
         notes=((other.location, f"{other.name} was made here"),),
-        hint=f"split the loops of {consumer.function} before isolating from it, or those of "
-        f"{other.name} in the same way",
+        hint=f"write the split on {consumer.function} before isolating from it",
     )
 
 
