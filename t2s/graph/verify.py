@@ -140,7 +140,7 @@ def _verify_padding(subject: Subject, tensor: Tensor) -> None:
     if not same_rank or any(a < b for a, b in zip(padded, tensor.shape, strict=True)):
         raise subject.error(
             "the padded shape does not hold the shape",
-            expected=f"{len(tensor.shape)} extents, each at least that of {tensor.shape}",
+            expected=f"the same rank, and no extent below that of {tensor.shape}",
             given=str(padded),
         )
 
