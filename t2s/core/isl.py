@@ -202,18 +202,21 @@ class LoopDomain:
 
     def differs(
         self, exprs: Sequence[Expr], other: LoopDomain, others: Sequence[Expr]
-    ) -> dict[int, int] | None:
-        """A tuple of values that only one of two domains gives, by position, if there is one."""
+    ) -> tuple[int, ...] | None:
+        """Values that ``exprs`` take here and ``others`` nowhere in ``other``, or the reverse.
+
+        ``None`` if there are none.
+        """
         islpy = _islpy()
         left, right = self._image(exprs).range(), other._image(others).range()
         difference = left.subtract(right).union(right.subtract(left))
         if difference.is_empty():
             return None
         point = difference.sample_point()
-        return {
-            position: int(point.get_coordinate_val(islpy.dim_type.set, position).to_python())
+        return tuple(
+            int(point.get_coordinate_val(islpy.dim_type.set, position).to_python())
             for position in range(len(exprs))
-        }
+        )
 
     def varies_along(self, exprs: Sequence[Expr], name: str) -> bool:
         """Whether iterations that differ in loop ``name`` only may give different values."""

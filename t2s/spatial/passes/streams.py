@@ -108,7 +108,7 @@ def _check_padding(producer: Kernel, consumer: Kernel, operand: Operand) -> None
         return
     owner, directive = _ragged(producer, consumer)
     other = producer if owner is consumer else consumer
-    point = ", ".join(f"{name}={found[position]}" for position, name in enumerate(names))
+    point = ", ".join(f"{name}={value}" for name, value in zip(names, found, strict=True))
     raise UserError(
         f"{directive.text} on {owner.name}: {producer.name} and {consumer.name} are not padded "
         "in the same way",
