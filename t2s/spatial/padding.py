@@ -28,6 +28,11 @@ from t2s.spatial.ir import Kernel, Loop, Padding, SpatialProgram, shifted
 Origins = Mapping[str, tuple[int, ...]]
 
 
+def origins_of(program: SpatialProgram) -> dict[str, tuple[int, ...]]:
+    """The minima of the Funcs: where the elements of their arrays start."""
+    return {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
+
+
 def nest_of(kernel: Kernel) -> LoopDomain:
     """All iterations of a kernel, padded ones as well."""
     return LoopDomain([loop.interval for loop in kernel.loops])

@@ -8,7 +8,7 @@ from t2s.core.expr import Expr, index_names
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
-from t2s.spatial.padding import active_paddings, in_domain
+from t2s.spatial.padding import active_paddings, in_domain, load_guard, origins_of
 from t2s.spatial.reduction_form import readable_update
 
 _REASON_COLUMN = 44
@@ -83,7 +83,14 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
             guard = (
                 "" if kernel.condition is None else f" if {show(kernel.place(kernel.condition))}"
             )
-            yield f"send {value} to {consumer.name}{guard}"
+            yield f"send {value} to {consumer.name}{guard}{_not_loaded(program, kernel)}"
+
+
+def _not_loaded(program: SpatialProgram, kernel: Kernel) -> str:
+    """What a load unit sends where it must not touch memory."""
+    if kernel.role is not Role.LOAD or load_guard(kernel, origins_of(program)) == kernel.condition:
+        return ""
+    return ", but 0 in padded iterations"
 
 
 def _receive(kernel: Kernel, operand: Operand) -> str:

@@ -34,7 +34,7 @@ from t2s.spatial.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.body_builder import Links, lanes_of
 from t2s.spatial.directives import DEFAULT_CAPACITY
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
-from t2s.spatial.padding import Origins, allocated_shape
+from t2s.spatial.padding import Origins, allocated_shape, origins_of
 from t2s.spatial.passes.buffer import check_buffers
 from t2s.spatial.passes.streams import axes, check_streams
 from t2s.spatial.passes.vectorize import check_complete
@@ -72,7 +72,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         _channel(link, plans[link.producer.name], plans[link.consumer.name]) for link in links
     ]
     nodes: list[PEArray] = []
-    origins = {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
+    origins = origins_of(program)
     for kernel in program.kernels:
         ends = Links(
             incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},

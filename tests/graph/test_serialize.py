@@ -17,7 +17,7 @@ from t2s.core.types import BOOL, INT32, WEAK_INT, BFloat, Float
 from t2s.graph import body, graph, nodes, serialize
 from t2s.graph.graph import Graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
-from tests.graph.changes import at, pipeline, with_value
+from tests.graph.changes import at, pipeline, with_tensor, with_value
 from tests.hand_graphs import index, systolic_gemm
 
 
@@ -25,6 +25,7 @@ from tests.hand_graphs import index, systolic_gemm
     "design",
     [
         pipeline(),
+        with_tensor(pipeline(), "X", padded=(10,)),
         systolic_gemm(1, 1, 1),
         systolic_gemm(2, 3, 4, tile_rows=2, tile_columns=3, capacity=7),
         systolic_gemm(2, 2, 2, element=Float(32)),

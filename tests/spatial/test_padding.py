@@ -171,6 +171,9 @@ def test_reads_before_the_front_are_not_made() -> None:
         "send(y_load_x_to_y, x_element)",
     ]
     assert padded(graph) == {"y": (8,)}
+    text = t2s.print_loop_nest(shifted(lambda x: x[6 - i]))
+    assert "send x[6 - (i * 4 + ii)] to y, but 0 in padded iterations\n" in text
+    assert "but 0" not in t2s.print_loop_nest(shifted(lambda x: x[i + 2]))
 
 
 def test_reads_at_places_that_are_not_affine_are_made_inside_of_the_domain_only() -> None:
