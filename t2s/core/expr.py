@@ -96,6 +96,11 @@ class Broadcast(Expr):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaneNumbers(Expr):
+    """The number of each lane: the vector 0, 1, ... of an integer type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReduceLanes(Expr):
     """The lanes of ``value`` combined by ``operator`` as a balanced tree.
 
@@ -246,6 +251,8 @@ def evaluate(expr: Expr, environment: dict[str, Array]) -> Array:
         case Broadcast(value=value, type=type):
             scalar = np.asarray(evaluate(value, environment))
             return np.broadcast_to(np.expand_dims(scalar, -1), (*scalar.shape, type.lanes))
+        case LaneNumbers(type=type):
+            return np.arange(type.lanes, dtype=type.numpy)
         case ReduceLanes(operator=operator, value=value, type=type):
             return reduce_lanes(operator, type, evaluate(value, environment))
     raise TypeError(f"{expr.__class__.__name__} has no value here")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from t2s.core.expr import Apply, Cast, Const, Expr, Index
+from t2s.core.expr import Apply, Cast, Const, Expr, Index, apply
 from t2s.core.ops import Op
 
 
@@ -39,6 +39,20 @@ class Interval:
     name: str
     minimum: Expr
     extent: Expr
+
+    @property
+    def constant(self) -> tuple[int, int] | None:
+        """(minimum, extent) if both are numbers."""
+        if isinstance(self.minimum, Const) and isinstance(self.extent, Const):
+            return int(self.minimum.value), int(self.extent.value)
+        return None
+
+    @property
+    def conditions(self) -> tuple[Expr, Expr]:
+        """What the index has to meet: not below the minimum, not past the end."""
+        index = Index(name=self.name)
+        end = apply(Op.ADD, self.minimum, self.extent)
+        return apply(Op.GREATER_EQUAL, index, self.minimum), apply(Op.LESS, index, end)
 
 
 _SPELLING = {
@@ -177,11 +191,13 @@ class LoopDomain:
         target: LoopDomain,
         target_exprs: Sequence[Expr] | None = None,
         names: Sequence[str] | None = None,
+        within: LoopDomain | None = None,
     ) -> str | None:
         """Prove that ``exprs`` map this domain one-to-one onto ``target``.
 
         With ``target_exprs`` what has to be covered is their image of ``target``, whose dimensions
-        ``names`` names.  Returns ``None`` if proved, else a sentence with a sample point.
+        ``names`` names; with ``within``, a larger domain, more of that may be covered.  Returns
+        ``None`` if proved, else a sentence with a sample point.
         """
         image_map = self.image(exprs)
         image = image_map.range()
@@ -190,7 +206,7 @@ class LoopDomain:
         missing = wanted.subtract(image)
         if not missing.is_empty():
             return f"never computed: {_describe(missing, labels)}"
-        extra = image.subtract(wanted)
+        extra = image.subtract(wanted if within is None else within._set)
         if not extra.is_empty():
             return f"outside of the domain: {_describe(extra, labels)}"
         if not image_map.is_injective():
@@ -203,6 +219,28 @@ class LoopDomain:
         if outside.is_empty():
             return None
         return _describe(outside, [interval.name for interval in target.intervals])
+
+    def is_injective(self, exprs: Sequence[Expr]) -> bool:
+        """Whether no two iterations give the same values."""
+        return bool(self.image(exprs).is_injective())
+
+    def differs(
+        self, exprs: Sequence[Expr], other: LoopDomain, others: Sequence[Expr]
+    ) -> tuple[int, ...] | None:
+        """Values that ``exprs`` take here and ``others`` nowhere in ``other``, or the reverse.
+
+        ``None`` if there are none.
+        """
+        islpy = islpy_module()
+        left, right = self.image(exprs).range(), other.image(others).range()
+        difference = left.subtract(right).union(right.subtract(left))
+        if difference.is_empty():
+            return None
+        point = difference.sample_point()
+        return tuple(
+            int(point.get_coordinate_val(islpy.dim_type.set, position).to_python())
+            for position in range(len(exprs))
+        )
 
     def varies_along(self, exprs: Sequence[Expr], name: str) -> bool:
         """Whether iterations that differ in loop ``name`` only may give different values."""

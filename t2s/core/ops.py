@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.types import BOOL, Type
+from t2s.core.types import BOOL, Kind, Type, value_range
 
 Array = Any  # a numpy array or scalar of the operand's dtype
 
@@ -215,6 +215,25 @@ def reorderable(operator: Op, operand: Type) -> bool:
     if not (info.associative and info.commutative):
         return False
     return not operand.is_float or operator in (Op.MINIMUM, Op.MAXIMUM)
+
+
+def neutral_element(operator: Op, operand: Type) -> int | float | bool | None:
+    """The value ``n`` for which ``operator(x, n)`` is ``x``, bit for bit; ``None`` without one.
+
+    For a sum of floats it is -0.0: adding 0.0 would make 0.0 of -0.0.
+    """
+    low, high = (-math.inf, math.inf) if operand.is_float else value_range(operand)
+    ones = True if operand.is_bool else -1 if operand.kind is Kind.INT else high
+    neutral: dict[Op, int | float | bool] = {
+        Op.ADD: -0.0 if operand.is_float else 0,
+        Op.MULTIPLY: 1.0 if operand.is_float else 1,
+        Op.MINIMUM: high,
+        Op.MAXIMUM: low,
+        Op.AND: ones,
+        Op.OR: False if operand.is_bool else 0,
+        Op.XOR: False if operand.is_bool else 0,
+    }
+    return neutral.get(operator)
 
 
 def apply_operator(operator: Op, result: Type, operands: tuple[Array, ...]) -> Array:

@@ -9,6 +9,7 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
+    LaneNumbers,
     Local,
     Parameter,
     Read,
@@ -65,6 +66,8 @@ def show(expr: Expr, outer: int = 0) -> str:
             return f"{type}({show(value)})"
         case Broadcast(value=value, type=type):
             return f"broadcast({show(value)}, {type.lanes})"
+        case LaneNumbers(type=type):
+            return f"lane_numbers({type.lanes})"
         case ReduceLanes(operator=operator, value=value):
             return f"reduce_lanes({operator.value!r}, {show(value)})"
     raise TypeError(f"cannot print {expr!r}")

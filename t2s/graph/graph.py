@@ -72,13 +72,30 @@ class TensorRole(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor(Term):
-    """A dense row-major array in the device's memory."""
+    """A dense row-major array in the device's memory.
+
+    ``shape`` is what users give and get.  Where iterations are padded the array in memory is
+    larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,
+    and dropped from an output.
+    """
 
     name: str
     type: Type
     shape: tuple[int, ...]
     role: TensorRole
+    padded: tuple[int, ...] | None = None
     location: SourceLocation | None = None
+
+    @property
+    def allocated(self) -> tuple[int, ...]:
+        """The shape in memory."""
+        return self.shape if self.padded is None else self.padded
+
+    @property
+    def shape_text(self) -> str:
+        """The type and the shape, as ``float32[30, 64] padded to [32, 64]``."""
+        padded = "" if self.padded is None else f" padded to {list(self.padded)}"
+        return f"{self.type}{list(self.shape)}{padded}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ _UNKNOWN = "varies"
 def print_graph(graph: Graph) -> str:
     """The whole graph as text, one line per thing; source locations are left out."""
     lines = [f"graph {graph.name}"]
-    lines += [f"  {t.role.value} {t.name}: {t.type}{list(t.shape)}" for t in graph.tensors]
+    lines += [f"  {t.role.value} {t.name}: {t.shape_text}" for t in graph.tensors]
     lines += [f"  parameter {item.name}: {item.type}" for item in graph.parameters]
     for region in graph.regions:
         inside = "" if region.parent is None else f" in {region.parent}"
@@ -78,7 +78,9 @@ def summarize_graph(graph: Graph) -> str:
         )
         for channel in graph.channels
     ]
-    lines = [f"{graph.name}: {_totals(graph)}", ""]
+    lines = [f"{graph.name}: {_totals(graph)}"]
+    lines += [f"{t.role.value} {t.name}: {t.shape_text}" for t in graph.tensors if t.padded]
+    lines.append("")
     lines += _table(("node", "role", "PEs", "loops", "firings per PE"), nodes, right=(2, 4))
     if channels:
         header = ("channel", "from -> to", "elements", "type", "depth")

@@ -24,6 +24,7 @@ from t2s.core.expr import (
     Cast,
     Const,
     Index,
+    LaneNumbers,
     Local,
     Parameter,
     Read,
@@ -50,7 +51,8 @@ from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 FORMAT = 1
 
 _DATACLASSES: tuple[type[Any], ...] = (
-    *(Apply, Broadcast, Cast, Const, Index, Local, Parameter, Read, ReduceLanes, Select),
+    *(Apply, Broadcast, Cast, Const, Index, LaneNumbers, Local, Parameter, Read, ReduceLanes),
+    Select,
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
     *(Channel, Graph, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),
@@ -143,10 +145,11 @@ class _Decoder:
         return value
 
     def _tuple(self, items: list[object], declared: Any, path: str) -> tuple[object, ...]:
-        if typing.get_origin(declared) is not tuple:
-            wanted = " or ".join(map(_type_name, _alternatives(declared)))
-            raise _malformed(path, wanted, "a list")
-        element = typing.get_args(declared)[0]
+        alternatives = _alternatives(declared)
+        lists = [item for item in alternatives if typing.get_origin(item) is tuple]
+        if not lists:
+            raise _malformed(path, " or ".join(map(_type_name, alternatives)), "a list")
+        element = typing.get_args(lists[0])[0]
         return tuple(
             self.decode(item, element, f"{path}[{position}]") for position, item in enumerate(items)
         )

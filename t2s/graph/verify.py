@@ -48,6 +48,7 @@ def verify_graph(graph: Graph) -> None:
         subject = Subject.of("tensor", tensor)
         _verify_scalar_type(subject, tensor.type)
         _verify_extents(subject, tensor.shape)
+        _verify_padding(subject, tensor)
     for parameter in graph.parameters:
         _verify_scalar_type(Subject.of("parameter", parameter), parameter.type)
     for channel in graph.channels:
@@ -129,6 +130,19 @@ def _verify_extents(subject: Subject, shape: tuple[int, ...], what: str = "the s
     if any(extent < 1 for extent in shape):
         raise subject.error(
             f"{what} has an extent below 1", expected="extents of at least 1", given=str(shape)
+        )
+
+
+def _verify_padding(subject: Subject, tensor: Tensor) -> None:
+    padded = tensor.padded
+    if padded is None:
+        return
+    same_rank = len(padded) == len(tensor.shape)
+    if not same_rank or any(a < b for a, b in zip(padded, tensor.shape, strict=True)):
+        raise subject.error(
+            "the padded shape does not hold the shape",
+            expected=f"the same rank, and no extent below that of {tensor.shape}",
+            given=str(padded),
         )
 
 

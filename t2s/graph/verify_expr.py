@@ -17,6 +17,7 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
+    LaneNumbers,
     Local,
     Parameter,
     Read,
@@ -178,6 +179,8 @@ def _problem(term: Term, scope: Scope) -> _Problem | None:
             )
         case Apply():
             return _apply_problem(term)
+        case LaneNumbers(type=type):
+            return _lane_numbers_problem(type)
         case Select() | Cast() | Broadcast() | ReduceLanes():
             return _shape_problem(term)
     return None
@@ -207,6 +210,15 @@ def _literal_problem(value: object, type: Type) -> _Problem | None:
         expected=f"a value of {type}" + (f", {low} to {high}" if type.is_integer else ""),
         given=repr(value),
     )
+
+
+def _lane_numbers_problem(type: Type) -> _Problem | None:
+    if not type.is_integer:
+        return _Problem(
+            text="LaneNumbers are not integers", expected="an integer type", given=str(type)
+        )
+    last = type.lanes - 1
+    return _lanes_problem("LaneNumbers", type) or _literal_problem(last, type.scalar)
 
 
 def _name_problem(kind: str, name: str, type: Type, scope: Mapping[str, Type]) -> _Problem | None:

@@ -34,6 +34,7 @@ def assemble(
         ending=tally.ending,
         deadlock=explain(program, tally) if tally.ending is Ending.DEADLOCK else None,
         tokens_left=_tokens_left(program, tally) if tally.ending is Ending.FINISHED else (),
+        padded=tuple(tensor for tensor in program.graph.tensors if tensor.padded is not None),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
+from t2s.graph.graph import Tensor
 from t2s.graph.nodes import Role
 from t2s.simulator.deadlock import DeadlockReport
 from t2s.simulator.devices import Device
@@ -112,6 +113,7 @@ class SimResult:
     ending: why the run ended.
     deadlock: the report if it ended in a deadlock.
     tokens_left: channels with tokens left at the end of a finished run, the fullest first.
+    padded: tensors that are larger in memory, where iterations are padded.
     """
 
     graph: str
@@ -123,6 +125,7 @@ class SimResult:
     ending: Ending
     deadlock: DeadlockReport | None = None
     tokens_left: tuple[TokensLeft, ...] = ()
+    padded: tuple[Tensor, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -175,14 +178,16 @@ class SimResult:
     @property
     def summary(self) -> tuple[tuple[str, str], ...]:
         """The headline numbers as (label, text)."""
+        note = ", padded iterations included" if self.padded else ""
         clock = f"{self.device.clock_hz / 1e6:g} MHz"
         lines = [
             ("cycles", f"{self.cycles:,}"),
             ("time", f"{_engineering(self.seconds)}s on {self.device.name} at {clock}"),
-            ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}"),
+            ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}{note}"),
             ("compute", f"{self.compute_cycles:,} cycles from first to last compute firing"),
             ("ended", self.ending.value),
         ]
+        lines += [("padded", f"{tensor.name}: {tensor.shape_text}") for tensor in self.padded]
         return tuple(lines)
 
     @property

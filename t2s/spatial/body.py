@@ -44,6 +44,7 @@ from t2s.spatial.body_builder import (
 from t2s.spatial.body_reduction import reduce_step
 from t2s.spatial.body_system import SystemBody
 from t2s.spatial.ir import Kernel, Operand, shifted
+from t2s.spatial.padding import load_guard
 
 
 def build_body(
@@ -129,13 +130,14 @@ def _load(builder: Builder) -> None:
         raise InternalError(f"{kernel.name} loads no single element")
     type = read.type.with_lanes(lanes_of(kernel))
     condition = placed(builder, kernel.condition)
+    guard = placed(builder, load_guard(kernel, builder.origins))
     origin = builder.origins.get(read.source, (0,) * len(read.indices))
     indices = tuple(
         shifted(builder.place(index), -low) for index, low in zip(read.indices, origin, strict=True)
     )
     target = builder.locals.fresh(f"{read.source}_element")
     builder.statements.append(
-        Load(target=target, tensor=read.source, indices=indices, type=type, condition=condition)
+        Load(target=target, tensor=read.source, indices=indices, type=type, condition=guard)
     )
     send(builder, Local(name=target, type=type), condition)
 

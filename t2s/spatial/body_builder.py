@@ -12,6 +12,7 @@ from t2s.core.expr import (
     Cast,
     Expr,
     Index,
+    LaneNumbers,
     Local,
     ReduceLanes,
     Select,
@@ -24,7 +25,7 @@ from t2s.core.expr import (
 )
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
-from t2s.core.types import Type
+from t2s.core.types import INT32, Type
 from t2s.core.walk import Term, rebuild, rewrite
 from t2s.graph.body import (
     Let,
@@ -184,6 +185,20 @@ def send(builder: Builder, value: Expr, condition: Expr | None) -> None:
         lanes = builder.links.types[channel].element.lanes
         widened = value if value.type.lanes == lanes else broadcast(value, lanes)
         builder.statements.append(Send(channel=channel, value=widened, condition=condition))
+
+
+def in_all_lanes(builder: Builder, condition: Expr) -> Expr:
+    """A condition over the domain as one for each lane, or as one for all if it does not vary."""
+    vector, lanes = builder.kernel.vector_loop, lanes_of(builder.kernel)
+    if vector is None or lanes == 1:
+        return builder.place(condition)
+    numbers = LaneNumbers(type=INT32.with_lanes(lanes))
+    number = widen(simplify(apply(Op.ADD, numbers, vector.minimum)))
+
+    def rule(node: Term) -> Term | None:
+        return number if isinstance(node, Index) and node.name == vector.name else None
+
+    return widen(rewrite(builder.kernel.place(condition), rule))
 
 
 def with_operands(builder: Builder, expr: Expr) -> Expr:

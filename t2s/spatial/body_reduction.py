@@ -11,9 +11,10 @@ from t2s.core.expr import (
     Select,
     apply,
     conjunction,
+    const,
     simplify,
 )
-from t2s.core.ops import Op
+from t2s.core.ops import Op, neutral_element
 from t2s.core.types import Type
 from t2s.graph.body import (
     RegisterRead,
@@ -29,6 +30,7 @@ from t2s.spatial.body_builder import (
     at_last,
     broadcast,
     hop_channel,
+    in_all_lanes,
     lanes_of,
     placed,
     receive_from,
@@ -37,6 +39,7 @@ from t2s.spatial.body_builder import (
     with_operands,
 )
 from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.padding import in_domain
 from t2s.spatial.reduction_form import PREVIOUS, mentions_previous, reduction_term
 
 
@@ -70,18 +73,56 @@ def _carry_loops(kernel: Kernel) -> list[CarryLoop]:
 
 
 def _step(builder: Builder, previous: Expr, lanes: int, result_lanes: int) -> Expr:
-    """The new partial result; lanes that are reduced become a balanced tree."""
+    """The new partial result; lanes that are reduced become a balanced tree.
+
+    In padded steps it is the previous one.
+    """
     value = builder.kernel.value
+    inside = in_domain(builder.kernel, reductions_only=True)
     builder.operands[PREVIOUS] = previous
-    if lanes == result_lanes:
-        return broadcast(with_operands(builder, value), result_lanes)
     form = reduction_term(value)
+    if lanes == result_lanes:
+        if inside is None:
+            return broadcast(with_operands(builder, value), result_lanes)
+        return _masked_step(builder, form, builder.place(inside), previous)
     if form is None:
         raise InternalError(f"{builder.kernel.name} cannot reduce its lanes")
     operator, term = form
     wide = broadcast(with_operands(builder, term), lanes)
+    if inside is not None:
+        wide = _or_neutral(in_all_lanes(builder, inside), operator, wide)
     reduced = ReduceLanes(operator=operator, value=wide, type=wide.type.scalar)
     return apply(operator, previous, reduced)
+
+
+def _masked_step(
+    builder: Builder, form: tuple[Op, Expr] | None, inside: Expr, previous: Expr
+) -> Expr:
+    """A step that changes nothing where ``inside`` does not hold.
+
+    A neutral term does that outside of the recurrence, which the selection would lengthen.
+    """
+    value = builder.kernel.value
+    lanes = previous.type.lanes
+    if form is not None and value == apply(form[0], Local(name=PREVIOUS, type=value.type), form[1]):
+        term = broadcast(with_operands(builder, form[1]), lanes)
+        return apply(form[0], previous, _or_neutral(inside, form[0], term))
+    stepped = broadcast(with_operands(builder, value), lanes)
+    return Select(condition=inside, if_true=stepped, if_false=previous, type=stepped.type)
+
+
+def _or_neutral(inside: Expr, operator: Op, term: Expr) -> Expr:
+    neutral = neutral_element(operator, term.type.scalar)
+    if neutral is None:
+        raise InternalError(f"{operator.value} has no neutral element")
+    otherwise = broadcast(const(neutral, term.type.scalar), term.type.lanes)
+    return Select(condition=inside, if_true=term, if_false=otherwise, type=term.type)
+
+
+def _carries(kernel: Kernel) -> bool:
+    """Whether a step needs the result of the one before."""
+    padded = in_domain(kernel, reductions_only=True) is not None
+    return padded or mentions_previous(kernel.value)
 
 
 def _previous(builder: Builder, plan: CarryPlan, stepped: list[Loop], type: Type) -> Expr:
@@ -90,7 +131,7 @@ def _previous(builder: Builder, plan: CarryPlan, stepped: list[Loop], type: Type
     if kernel.initial is None:
         raise InternalError(f"{kernel.name} does not reduce")
     start = broadcast(with_operands(builder, kernel.initial), type.lanes)
-    if not mentions_previous(kernel.value):
+    if not _carries(kernel):
         return start
     value: Expr = start
     if plan.registers is not None:
@@ -161,7 +202,7 @@ def _arriving(builder: Builder, hop: Hop, otherwise: Expr, type: Type) -> Expr:
 
 def _carry_on(builder: Builder, plan: CarryPlan, result: Expr) -> None:
     """Keep the new partial result for the next step, here or in another PE."""
-    if not mentions_previous(builder.kernel.value):
+    if not _carries(builder.kernel):
         return
     for register in builder.registers:
         loops = plan.registers.loops if plan.registers is not None else ()

@@ -69,9 +69,7 @@ class Loop(Term):
     @property
     def constant(self) -> tuple[int, int] | None:
         """(minimum, extent) if both are numbers."""
-        if isinstance(self.minimum, Const) and isinstance(self.extent, Const):
-            return int(self.minimum.value), int(self.extent.value)
-        return None
+        return self.interval.constant
 
     @property
     def last(self) -> Expr:
@@ -114,6 +112,23 @@ class Operand(Term):
     removed: tuple[str, ...] = ()
     removed_by: Directive | None = None
     buffer: Buffer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Padding(Term):
+    """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
+
+    ``limit`` is the first value outside of the domain; ``directive`` pads.
+    """
+
+    variable: str
+    limit: int
+    extent: int
+    padded: int
+    directive: Directive
+
+    def __str__(self) -> str:
+        return f"{self.variable}: {self.extent} padded to {self.padded}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +193,7 @@ class Kernel(Term):
     role: compute, relay, load or store.
     function: the temporal Func it belongs to.
     domain: the dimensions its value is written over.
+    paddings: variables that the loops take past the end of the domain.
     loops: the nest, outermost first, unrolled and vector loops included.
     variables: each domain variable as an expression of the loops.
     operands: values received; ``Local``s of ``value`` and ``initial``.
@@ -202,6 +218,7 @@ class Kernel(Term):
     domain: tuple[Dimension, ...]
     loops: tuple[Loop, ...]
     variables: tuple[tuple[str, Expr], ...]
+    paddings: tuple[Padding, ...] = ()
     operands: tuple[Operand, ...] = ()
     value: Expr
     initial: Expr | None = None
@@ -230,6 +247,12 @@ class Kernel(Term):
     def kind(self, kind: LoopKind) -> tuple[Loop, ...]:
         """The loops of one kind, outermost first."""
         return tuple(loop for loop in self.loops if loop.kind is kind)
+
+    @property
+    def padded_domain(self) -> tuple[Dimension, ...]:
+        """The domain with its padding."""
+        padded = {padding.variable: const(padding.padded) for padding in self.paddings}
+        return tuple(replace(d, extent=padded.get(d.name, d.extent)) for d in self.domain)
 
     @property
     def vector_loop(self) -> Loop | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, index_names
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.padding import active_paddings, in_domain, load_guard, origins_of
 from t2s.spatial.reduction_form import readable_update
 
 _REASON_COLUMN = 44
@@ -35,12 +36,24 @@ def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
         *(("for", loop) for loop in kernel.kind(LoopKind.SERIAL)),
         *(("vector", loop) for loop in kernel.kind(LoopKind.VECTOR)),
     ]
+    notes = _padding_notes(kernel, [loop for _, loop in ordered])
     for keyword, loop in ordered:
         text = f"{'  ' * depth}{keyword} {loop.name} in {_range(loop)}:"
-        yield f"{text:<{_REASON_COLUMN}}  # {loop.reason}"
+        yield f"{text:<{_REASON_COLUMN}}  # {loop.reason}{notes.get(loop.name, '')}"
         depth += 1
     for line in _actions(program, kernel):
         yield "  " * depth + line
+
+
+def _padding_notes(kernel: Kernel, loops: Sequence[Loop]) -> dict[str, str]:
+    """What is padded, by the outermost of the loops that it is made of."""
+    variables = dict(kernel.variables)
+    notes: dict[str, str] = {}
+    for padding in active_paddings(kernel):
+        parts = index_names(variables[padding.variable])
+        outermost = next(loop.name for loop in loops if loop.name in parts)
+        notes[outermost] = f"{notes.get(outermost, '')}, {padding}"
+    return notes
 
 
 def _range(loop: Loop) -> str:
@@ -61,7 +74,9 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     target = kernel.function if kernel.role is Role.COMPUTE else ""
     if kernel.initial is not None:
         start = show(_readable(kernel, kernel.initial))
-        yield f"{target} = {value}, starting from {start}"
+        inside = in_domain(kernel, reductions_only=True)
+        where = "" if inside is None else f" where {show(kernel.place(inside))}"
+        yield f"{target} = {value}{where}, starting from {start}"
         value = f"{target} when final"
     elif target:
         yield f"{target} = {value}"
@@ -71,7 +86,14 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
             guard = (
                 "" if kernel.condition is None else f" if {show(kernel.place(kernel.condition))}"
             )
-            yield f"send {value} to {consumer.name}{guard}"
+            yield f"send {value} to {consumer.name}{guard}{_not_loaded(program, kernel)}"
+
+
+def _not_loaded(program: SpatialProgram, kernel: Kernel) -> str:
+    """What a load unit sends where it must not touch memory."""
+    if kernel.role is not Role.LOAD or load_guard(kernel, origins_of(program)) == kernel.condition:
+        return ""
+    return ", but 0 in padded iterations"
 
 
 def _equations(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:

@@ -65,7 +65,8 @@ class ScheduledFunc(TemporalFunc[Directive]):
     def split(self, loop: Loop, outer: Loop, inner: Loop, factor: int) -> Self:
         """Split ``loop`` into ``outer`` over ``inner``; ``factor`` iterations go to ``inner``.
 
-        ``outer`` may be ``loop`` itself.  The factor has to divide the extent.
+        ``outer`` may be ``loop`` itself.  A factor that does not divide the extent pads the loop,
+        and with it the arrays in memory.
         """
         names = self._loops("split", loop, outer, inner)
         self._distinct("split", names[1:])

@@ -230,20 +230,11 @@ def _projection(
     inside = [
         substitute(bound, own)
         for dimension in function.initial.domain
-        for bound in _within(dimension)
+        for bound in dimension.interval.conditions
     ]
     tests = [] if test is None else [substitute(test, own)]
     indices = tuple(own[argument] for argument in function.arguments)
     return _result(function, read.source, indices, [*places, *inside, *tests], dimensions)
-
-
-def _within(dimension: Dimension) -> tuple[Expr, Expr]:
-    index = Index(name=dimension.name)
-    end = apply(Op.ADD, dimension.minimum, dimension.extent)
-    return (
-        apply(Op.GREATER_EQUAL, index, dimension.minimum),
-        apply(Op.LESS, index, end),
-    )
 
 
 def _result(

@@ -15,7 +15,7 @@ from t2s.core.isl import LoopDomain
 from t2s.core.isl_maps import condition, project
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
-from t2s.func.ir import TemporalProgram
+from t2s.func.ir import Function, InputArray
 from t2s.graph.graph import (
     Channel,
     Graph,
@@ -35,6 +35,7 @@ from t2s.spatial.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.body_builder import Links, lanes_of
 from t2s.spatial.directives import DEFAULT_CAPACITY
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.padding import Origins, allocated_shape, origins_of
 from t2s.spatial.passes.buffer import check_buffers
 from t2s.spatial.passes.streams import axes, check_streams
 from t2s.spatial.passes.vectorize import check_complete
@@ -73,7 +74,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         _channel(link, plans[link.producer.name], plans[link.consumer.name]) for link in links
     ]
     nodes: list[PEArray] = []
-    origins = {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
+    origins = origins_of(program)
     for kernel in program.kernels:
         ends = Links(
             incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},
@@ -103,7 +104,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         name=program.temporal.output,
         nodes=tuple(nodes),
         channels=tuple(channels),
-        tensors=_tensors(program.temporal),
+        tensors=_tensors(program, origins),
         parameters=tuple(
             ScalarParameter(name=p.name, type=p.type, location=p.location)
             for p in program.temporal.parameters
@@ -279,23 +280,29 @@ def _regions(program: SpatialProgram) -> tuple[Region, ...]:
     return tuple(regions.values())
 
 
-def _tensors(program: TemporalProgram) -> tuple[Tensor, ...]:
-    inputs = tuple(
-        Tensor(name=i.name, type=i.type, shape=i.shape, role=TensorRole.INPUT, location=i.location)
-        for i in program.inputs
-    )
-    kept = {name for system in program.systems for name in stored_members(program, system)}
-    stored = tuple(
-        Tensor(
-            name=function.name,
-            type=function.type,
-            shape=function.shape,
-            role=TensorRole.OUTPUT if function.name in program.outputs else TensorRole.INTERMEDIATE,
-            location=function.location,
+def _tensors(program: SpatialProgram, origins: Origins) -> tuple[Tensor, ...]:
+    temporal = program.temporal
+
+    def tensor(array: InputArray | Function, role: TensorRole) -> Tensor:
+        return Tensor(
+            name=array.name,
+            type=array.type,
+            shape=array.shape,
+            role=role,
+            padded=allocated_shape(program, array.name, array.shape, origins),
+            location=array.location,
         )
-        for function in program.functions
-        if (function.updates and program.system_of(function.name) is None)
-        or function.name in program.outputs
+
+    inputs = tuple(tensor(array, TensorRole.INPUT) for array in temporal.inputs)
+    kept = {name for system in temporal.systems for name in stored_members(temporal, system)}
+    stored = tuple(
+        tensor(
+            function,
+            TensorRole.OUTPUT if function.name in temporal.outputs else TensorRole.INTERMEDIATE,
+        )
+        for function in temporal.functions
+        if (function.updates and temporal.system_of(function.name) is None)
+        or function.name in temporal.outputs
         or function.name in kept
     )
     return inputs + stored

@@ -6,6 +6,7 @@ from t2s.core.expr import (
     Broadcast,
     Cast,
     Expr,
+    LaneNumbers,
     Parameter,
     ReduceLanes,
     Select,
@@ -416,6 +417,8 @@ def operators(element: Type, lanes: int, count: int) -> Graph:
             if accepts(op, element):
                 name = f"reduce_{op.name.lower()}"
                 results[name] = ReduceLanes(operator=op, value=x, type=element)
+        if element.is_integer:
+            results["lane_numbers"] = apply(Op.ADD, x, LaneNumbers(type=vector))
         if not element.is_bool:
             product = apply(Op.MULTIPLY, x, y)
             results["dot"] = ReduceLanes(operator=Op.ADD, value=product, type=element)

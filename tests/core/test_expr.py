@@ -13,6 +13,7 @@ from t2s.core.expr import (
     Cast,
     Expr,
     Index,
+    LaneNumbers,
     Local,
     Parameter,
     Read,
@@ -172,6 +173,12 @@ def test_broadcast_adds_the_lanes_as_the_last_axis(shape: tuple[int, ...]) -> No
     expr = Broadcast(value=Local(name="s", type=INT32), type=INT32.with_lanes(4))
     assert evaluate(expr, {"s": scalar}).shape == (*shape, 4)
     assert (evaluate(expr, {"s": scalar}) == 7).all()
+
+
+def test_lane_numbers() -> None:
+    lanes = evaluate(LaneNumbers(type=Int(16).with_lanes(5)), {})
+    assert lanes.tolist() == [0, 1, 2, 3, 4]
+    assert lanes.dtype == np.int16
 
 
 def _select(condition_type: Type, vector: Type) -> Select:

@@ -150,6 +150,32 @@ def test_points_that_are_computed_twice() -> None:
     assert problem == "some point is computed twice"
 
 
+def test_cover_of_more_than_the_target() -> None:
+    nest = LoopDomain([interval("i", 4), interval("j", 3)])
+    exprs = [plus(times(i, 3), j)]
+    target, within = LoopDomain([interval("x", 10)]), LoopDomain([interval("x", 12)])
+    assert nest.covers_exactly(exprs, target, within=within) is None
+    narrow = LoopDomain([interval("x", 11)])
+    problem = nest.covers_exactly(exprs, target, within=narrow)
+    assert problem == "outside of the domain: x=11"
+    problem = nest.covers_exactly([i], target, within=within)
+    assert problem is not None
+    assert problem.startswith("never computed: x=")
+
+
+def test_injective_maps() -> None:
+    nest = LoopDomain([interval("i", 4), interval("j", 3)])
+    assert nest.is_injective([plus(times(i, 3), j)])
+    assert not nest.is_injective([plus(times(i, 2), j)])
+
+
+def test_values_that_one_of_two_domains_has() -> None:
+    small, large = LoopDomain([interval("i", 6)]), LoopDomain([interval("i", 7)])
+    assert small.differs([i], small, [i]) is None
+    assert small.differs([i, const(2)], large, [i, const(2)]) == (6, 2)
+    assert large.differs([i, const(2)], small, [i, const(2)]) == (6, 2)
+
+
 @pytest.mark.parametrize(
     ("exprs", "name", "varies"),
     [

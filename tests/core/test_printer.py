@@ -12,6 +12,7 @@ from t2s.core.expr import (
     Cast,
     Expr,
     Index,
+    LaneNumbers,
     Local,
     Parameter,
     Read,
@@ -61,6 +62,7 @@ def op(operator: Op, *operands: Expr) -> Expr:
         (Select(condition=P, if_true=i, if_false=j, type=INT32), "select(p, i, j)"),
         (Cast(value=i, type=Float(32)), "float32(i)"),
         (Broadcast(value=i, type=INT32.with_lanes(8)), "broadcast(i, 8)"),
+        (LaneNumbers(type=INT32.with_lanes(8)), "lane_numbers(8)"),
         (ReduceLanes(operator=Op.ADD, value=X, type=Float(32)), "reduce_lanes('+', x)"),
     ],
 )

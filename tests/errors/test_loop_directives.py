@@ -85,19 +85,6 @@ def test_split_into_one_name() -> None:
         p.C.split(p.i, ii, ii, 2)
 
 
-def test_split_factor_that_does_not_divide() -> None:
-    p = product()
-    p.C.split(p.j, p.j, jj, 4)
-    with refused("""
-            split(j, j, jj, 4) on C: the factor 4 does not divide the extent of j
-              --> p.C.split(p.j, p.j, jj, 4)
-              expected: a divisor of 6: 1, 2, 3, 6
-              given:    4
-              hint:     choose a factor that divides, or pad the arrays to a multiple of the tile
-            """):
-        t2s.lower(p.C)
-
-
 @pytest.mark.parametrize("factor", [0, -2, 2.0, True])
 def test_split_factor_that_is_no_positive_integer(factor: object) -> None:
     p = product()
@@ -141,19 +128,6 @@ def test_tile_with_mixed_arguments() -> None:
               given:    tile(j, jj, 2, i, ii, 2)
             """):
         p.C.tile(p.j, jj, 2, p.i, ii, 2)
-
-
-def test_tile_factor_that_does_not_divide() -> None:
-    p = product()
-    p.C.tile(p.j, p.i, jj, ii, 3, 3)
-    with refused("""
-            tile(j, i, jj, ii, 3, 3) on C: the factor 3 does not divide the extent of i
-              --> p.C.tile(p.j, p.i, jj, ii, 3, 3)
-              expected: a divisor of 4: 1, 2, 4
-              given:    3
-              hint:     choose a factor that divides, or pad the arrays to a multiple of the tile
-            """):
-        t2s.lower(p.C)
 
 
 def test_new_loop_that_is_there_already() -> None:

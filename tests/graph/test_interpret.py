@@ -11,7 +11,7 @@ from t2s.core.ops import Op, apply_operator
 from t2s.core.types import INT32, BFloat, Float, Int, Type
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import allocate, interpret_graph
-from tests.graph.changes import local, pipeline, with_statement, with_value
+from tests.graph.changes import local, pipeline, with_statement, with_tensor, with_value
 from tests.hand_graphs import index, plus, systolic_gemm
 
 
@@ -88,6 +88,17 @@ def test_outputs_start_at_zero() -> None:
     memory = allocate(pipeline(), {"X": np.ones(8, np.int32)})
     assert memory["Y"].tolist() == [0] * 8
     assert memory["Y"].dtype == np.int32
+
+
+def test_padding_is_zero_in_memory_and_not_part_of_outputs() -> None:
+    graph = with_tensor(with_tensor(pipeline(), "X", padded=(10,)), "Y", padded=(11,))
+    x = np.arange(8, dtype=np.int32)
+    memory = allocate(graph, {"X": x})
+    assert memory["X"].tolist() == [*range(8), 0, 0]
+    assert memory["Y"].shape == (11,)
+    scalars = {"n": np.int32(0)}
+    outputs = interpret_graph(graph, {"X": x}, scalars)
+    np.testing.assert_array_equal(outputs["Y"], interpret_graph(pipeline(), {"X": x}, scalars)["Y"])
 
 
 def test_tokens_that_never_come() -> None:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Broadcast, Cast, Const, Expr, Local, Parameter, Read, const
+from t2s.core.expr import Broadcast, Cast, Const, Expr, LaneNumbers, Local, Parameter, Read, const
 from t2s.core.location import SourceLocation
 from t2s.core.types import BOOL, INT32, WEAK_INT, BFloat, Float
 from t2s.graph import body, graph, nodes, serialize
 from t2s.graph.graph import Graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
-from tests.graph.changes import at, pipeline, with_value
+from tests.graph.changes import at, pipeline, with_tensor, with_value
 from tests.hand_graphs import index, systolic_gemm
 
 
@@ -25,6 +25,7 @@ from tests.hand_graphs import index, systolic_gemm
     "design",
     [
         pipeline(),
+        with_tensor(pipeline(), "X", padded=(10,)),
         systolic_gemm(1, 1, 1),
         systolic_gemm(2, 3, 4, tile_rows=2, tile_columns=3, capacity=7),
         systolic_gemm(2, 2, 2, element=Float(32)),
@@ -54,6 +55,7 @@ def test_round_trip(design: Graph) -> None:
         const(1, WEAK_INT),
         Cast(value=index("i"), type=Float(16)),
         Broadcast(value=Parameter(name="n", type=INT32), type=INT32.with_lanes(8)),
+        LaneNumbers(type=INT32.with_lanes(8)),
         Read(source='a "quoted" \\ name', indices=(index("i"),), type=INT32, location=at(5)),
         Local(name="größe", type=INT32),
     ],

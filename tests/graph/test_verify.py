@@ -184,6 +184,17 @@ class TestTensorsAndParameters:
             "  given:    (8, 0)",
         )
 
+    @pytest.mark.parametrize("padded", [(7,), (8, 8)])
+    def test_padding(self, padded: tuple[int, ...]) -> None:
+        verify_graph(with_tensor(pipeline(), "X", padded=(9,)))
+        refuse(
+            with_tensor(pipeline(), "X", padded=padded),
+            "tensor 'X': the padded shape does not hold the shape",
+            "  --> design.py:6",
+            "  expected: the same rank, and no extent below that of (8,)",
+            f"  given:    {padded}",
+        )
+
     def test_vector_elements(self) -> None:
         refuse(
             with_tensor(pipeline(), "X", type=V4),

@@ -16,6 +16,7 @@ from t2s.core.expr import (
     Cast,
     Const,
     Expr,
+    LaneNumbers,
     Local,
     ReduceLanes,
     Select,
@@ -214,6 +215,16 @@ def test_narrowing_casts_round_ties_and_near_ties() -> None:
             assert_same(given.ravel(), cast_value(values, target))
 
 
+@pytest.mark.parametrize("lanes", [2, 3, 16])
+@pytest.mark.parametrize("type", [Int(8), UInt(16), Int(32), UInt(64)], ids=str)
+def test_lane_numbers(type: Type, lanes: int) -> None:
+    x = Local(name="x", type=type.with_lanes(lanes))
+    graph = one_node(4, {"x": x.type}, {"z": apply(Op.ADD, x, LaneNumbers(type=x.type))})
+    values = np.arange(4 * lanes).reshape(4, lanes).astype(type.numpy)
+    given = compute_values(graph, {"x": values})["z"]
+    assert_same(given.reshape(4, lanes), values + np.arange(lanes, dtype=type.numpy))
+
+
 @pytest.mark.parametrize("lanes", [2, 3, 5, 7, 16])
 @pytest.mark.parametrize("type", [Float(32), Float(16), BFloat(), Int(8), UInt(64), BOOL], ids=str)
 def test_lanes_are_reduced_as_a_tree(type: Type, lanes: int) -> None:
@@ -273,6 +284,7 @@ def expressions(draw: st.DrawFn, type: Type, depth: int) -> Expr:
         return local(type) if type.lanes > 1 or draw(st.booleans()) else draw(literals(type))
     choices = ["apply", "select", "cast", "local"]
     choices += ["broadcast"] if type.lanes > 1 else ["reduce"]
+    choices += ["lane numbers"] if type.lanes > 1 and type.is_integer else []
     deeper = depth - 1
     match draw(st.sampled_from(choices)):
         case "apply":
@@ -288,6 +300,8 @@ def expressions(draw: st.DrawFn, type: Type, depth: int) -> Expr:
         case "cast":
             source = draw(st.sampled_from(TYPES)).with_lanes(type.lanes)
             return Cast(value=draw(expressions(source, deeper)), type=type)
+        case "lane numbers":
+            return LaneNumbers(type=type)
         case "broadcast":
             return Broadcast(value=draw(expressions(type.scalar, deeper)), type=type)
         case "reduce":

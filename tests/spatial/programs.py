@@ -8,7 +8,7 @@ and floats are exact unless a test asks for more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -218,6 +218,26 @@ def recurrence(extents: Extents, type: Type, flag: bool) -> Program:
     return Program(func=out, loops=loops, reads=reads, isolated=isolated, associative=False)
 
 
+def mirrored(extents: Extents, type: Type, flag: bool) -> Program:
+    """Reads from the end to the front: a product, or a sum over what lies before the end."""
+    rows, columns, depth = extents
+    a, b = ImageParam(type, 2, name="A"), ImageParam(type, 2, name="B")
+    i, j, k = Var("i"), Var("j"), RDom(0, depth, name="k")
+    out = Func("M")
+    out[i, j] = 1
+    if flag:
+        out[i, j] *= a[rows - 1 - i, k] + 1
+    else:
+        before = t2s.select(j + k < columns, a[rows - 1 - i, j + k], 2)
+        out[i, j] += before * b[depth - 1 - k, j]
+    out.bound(i, 0, rows).bound(j, 0, columns)
+    first = Access(operand=a, varies=("i", "k") if flag else ("i", "j", "k"), contiguous="k")
+    second = Access(operand=b, varies=("j", "k"), contiguous="j")
+    reads = (first,) if flag else (replace(first, contiguous=None), second)
+    loops = (_loop(k, depth), _loop(j, columns), _loop(i, rows))
+    return Program(func=out, loops=loops, reads=reads, isolated=reads)
+
+
 def two_stages(extents: Extents, type: Type, flag: bool) -> Program:
     """A product of a product: the first one goes through memory, behind a barrier."""
     first = gemm(extents, type, flag)
@@ -246,6 +266,7 @@ KINDS = (
     stencil,
     biased,
     recurrence,
+    mirrored,
     two_stages,
 )
 INTEGERS = (Int(32), Int(32), Int(16), t2s.UInt(8), Int(64))
@@ -253,9 +274,9 @@ INTEGERS = (Int(32), Int(32), Int(16), t2s.UInt(8), Int(64))
 
 @st.composite
 def programs(draw: Draw, types: tuple[Type, ...] = INTEGERS) -> Program:
-    """A random program with extents that have divisors."""
+    """A random program, mostly with extents that have divisors."""
     kind = draw(st.sampled_from(KINDS))
-    rows, columns, depth = (draw(st.sampled_from((2, 3, 4, 4))) for _ in range(3))
+    rows, columns, depth = (draw(st.sampled_from((2, 3, 4, 4, 5))) for _ in range(3))
     return kind((rows, columns, depth), draw(st.sampled_from(types)), draw(st.booleans()))
 
 

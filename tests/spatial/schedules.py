@@ -1,7 +1,8 @@
 """Random schedules of the programs in ``tests.spatial.programs``.
 
-Most schedules are legal by construction (factors divide, unrolled loops have constant bounds,
-forwarded operands do not depend on the loop); one in eight is *wild* and ignores these rules.
+Most schedules are legal by construction (only outermost parts are padded, unrolled loops have
+constant bounds, forwarded operands do not depend on the loop); one in eight is *wild* and ignores
+these rules.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Place:
     """One loop of the nest so far.
 
     ``origin`` names the variable it is a part of (``None`` for a fused loop), ``unit`` says that a
-    step of the loop is a step of that variable, ``inside`` which loops it has to stay inside of.
+    step of the loop is a step of that variable, ``inside`` which loops it has to stay inside of,
+    ``ragged`` that it may be padded: it is the outermost part of a variable.
     """
 
     variable: LoopVar
@@ -33,6 +35,7 @@ class Place:
     origin: str | None
     unit: bool = True
     inside: tuple[str, ...] = ()
+    ragged: bool = True
 
     @property
     def name(self) -> str:
@@ -47,6 +50,7 @@ class Scheduler:
     program: Program
     wild: bool
     loops: list[Place]
+    isolated: bool = False
     unrolled: list[Place] = field(default_factory=list)
     vector: Place | None = None
     forwards: list[tuple[Func, Place]] = field(default_factory=list)
@@ -64,14 +68,15 @@ class Scheduler:
             return
         place = self.pick(choices)
         extent = place.extent or 2
-        factors = [n for n in range(1, extent + 1) if self.wild or extent % n == 0]
+        ragged = self.wild or (place.ragged and not self.isolated and self.chance(2))
+        factors = [n for n in range(1, extent + 2) if ragged or extent % n == 0]
         factor = self.pick(factors)
         inner, outer = Var(f"in{number}"), self.pick([place.variable, Var(f"out{number}")])
         self.program.func.split(place.variable, outer, inner, factor)
         at = self.loops.index(place)
         self.loops[at : at + 1] = [
-            replace(place, variable=inner, extent=factor),
-            replace(place, variable=outer, extent=extent // factor, unit=False),
+            replace(place, variable=inner, extent=factor, ragged=False),
+            replace(place, variable=outer, extent=-(-extent // factor), unit=False),
         ]
         self.loops = [_moved(other, place.name, (outer.name, inner.name)) for other in self.loops]
 
@@ -105,7 +110,12 @@ class Scheduler:
         self.program.func.fuse(inner.variable, outer.variable, fused)
         extent = (inner.extent or 1) * (outer.extent or 1)
         place = Place(
-            variable=fused, extent=extent, reduction=inner.reduction, origin=None, unit=False
+            variable=fused,
+            extent=extent,
+            reduction=inner.reduction,
+            origin=None,
+            unit=False,
+            ragged=outer.ragged,
         )
         at = self.loops.index(inner)
         self.loops[at : at + 2] = [place]
@@ -144,6 +154,7 @@ class Scheduler:
             func.vstore(func)
 
     def isolate_all(self) -> None:
+        self.isolated = True
         for access in self.program.isolated:
             self.isolate(access)
         self.drain()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from operator import add, mul
 from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
 
 import t2s
-from t2s import BFloat, Float, UnsupportedError, UserError
+from t2s import BFloat, Float, Func, ImageParam, Int, RDom, UInt, UnsupportedError, UserError, Var
 from t2s.core.expr import ReduceLanes
 from t2s.core.walk import walk
 from t2s.graph.graph import Graph
@@ -81,3 +83,42 @@ def test_lowering_is_deterministic(scheduled: Scheduled) -> None:
     if graph is not None:
         assert t2s.lower(scheduled.func) == graph
         assert t2s.print_loop_nest(scheduled.func) == t2s.print_loop_nest(scheduled.func)
+
+
+@st.composite
+def ragged_products(draw: st.DrawFn) -> Func:
+    """A product of matrices in tiles that need not divide; often with vectors and a PE array."""
+    type = draw(st.sampled_from([Int(8), Int(32), UInt(16), Float(64)]))
+    A, B, C = ImageParam(type, 2, name="A"), ImageParam(type, 2, name="B"), Func("C")
+    (rows, columns, depth), tile = (
+        draw(st.tuples(*(st.integers(1, limit) for _ in range(3)))) for limit in (7, 5)
+    )
+    i, j, k = Var("i"), Var("j"), RDom(0, depth, name="k")
+    C[i, j] = 2
+    term = A[i, k] * B[j, k]
+    C[i, j] = draw(st.sampled_from([t2s.min, t2s.max, add, mul]))(C[i, j], term)
+    C.bound(i, 0, rows).bound(j, 0, columns)
+    ii, jj, kk = t2s.variables("ii jj kk")
+    C.tile(k, j, i, kk, jj, ii, *tile)
+    space = draw(st.sets(st.sampled_from(["i", "ii", "jj"]), max_size=2))
+    for loop in (i, ii, jj):
+        if loop.name in space:
+            C.unroll(loop)
+    if draw(st.booleans()):
+        C.vload(A, B)
+    loader, unloader = Func("loader"), Func("unloader")
+    if draw(st.booleans()):
+        C.isolate_producer(A, loader).isolate_consumer(unloader)
+        if jj.name in space:
+            C.forward(loader, jj)
+    return C
+
+
+@settings(PROFILE, max_examples=25)
+@given(ragged_products().map(Scheduled))
+def test_tiles_that_do_not_divide(scheduled: Scheduled) -> None:
+    graph = lowered(scheduled)
+    assert graph is not None  # none of these may be refused
+    inputs, expected = oracle(scheduled, graph, real=False)
+    for name, result in results(graph, inputs).items():
+        np.testing.assert_array_equal(result, expected, err_msg=name)

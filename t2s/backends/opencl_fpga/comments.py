@@ -12,7 +12,7 @@ from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
 from t2s.core.expr import Const
 from t2s.core.location import SourceLocation
 from t2s.core.printer import show
-from t2s.graph.graph import TensorRole
+from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.nodes import Loop, PEArray, Role
 
 _ROLES = {
@@ -86,7 +86,7 @@ def file_comment(design: Design, file: FileScope) -> tuple[str, ...]:
         "Memory:",
         *_indented(
             _columns(
-                (tensor.name, f"{tensor.type} {list(tensor.shape)}, {_direction(tensor.role)}")
+                (tensor.name, f"{_memory(tensor)}, {_direction(tensor.role)}")
                 for tensor in graph.tensors
             )
         ),
@@ -104,6 +104,12 @@ def file_comment(design: Design, file: FileScope) -> tuple[str, ...]:
         f"Run, on a board or on Intel's FPGA emulator: python {stem}_host.py --help",
     ]
     return tuple(lines)
+
+
+def _memory(tensor: Tensor) -> str:
+    if tensor.padded is None:
+        return f"{tensor.type} {list(tensor.shape)}"
+    return f"{tensor.type} {list(tensor.padded)}, of which {list(tensor.shape)} are used"
 
 
 def _role(node: LockstepNode) -> str:

@@ -19,6 +19,7 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
+    LaneNumbers,
     Local,
     Parameter,
     ReduceLanes,
@@ -83,6 +84,8 @@ class Expressions:
                 return self._helpers.converted(self.lower(value), value.type, type)
             case Broadcast(value=value, type=type):
                 return self._helpers.splat(type, self.lower(value))
+            case LaneNumbers(type=type):
+                return self._helpers.lane_numbers(type)
             case ReduceLanes(operator=operator, value=value):
                 return self._reduce(operator, value)
         raise TypeError(f"{expr.__class__.__name__} has no place in the body of a PE")

@@ -12,12 +12,13 @@ from t2s.graph.graph import TensorRole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTensor:
-    """A tensor in device memory."""
+    """A tensor in device memory, where it has the shape ``allocated``."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     role: str
+    allocated: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,11 @@ class HostProgram:
     token_bytes: tuple[tuple[str, int], ...]
 
     @property
+    def padded(self) -> tuple[HostTensor, ...]:
+        """The tensors that are larger in memory than for the user."""
+        return tuple(t for t in self.tensors if t.allocated != t.shape)
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         return tuple(t.name for t in self.tensors if t.role == TensorRole.INPUT.value)
 
@@ -65,7 +71,13 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
         name=graph.name,
         stem=file_stem(graph),
         tensors=tuple(
-            HostTensor(name=t.name, dtype=t.type.numpy.name, shape=t.shape, role=t.role.value)
+            HostTensor(
+                name=t.name,
+                dtype=t.type.numpy.name,
+                shape=t.shape,
+                role=t.role.value,
+                allocated=t.allocated,
+            )
             for t in graph.tensors
         ),
         scalars=tuple((p.name, p.type.numpy.name) for p in graph.parameters),

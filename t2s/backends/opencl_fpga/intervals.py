@@ -201,7 +201,7 @@ def _bound_of_parts(expr: Expr, ranges: Ranges, pick: Callable[[int, int], int])
             if isinstance(parts[0], Const) and isinstance(parts[1], Const):
                 chosen = min if operator is Op.MINIMUM else max
                 return const(chosen(int(parts[0].value), int(parts[1].value)))
-            return apply(operator, *parts)
+            return apply(operator, parts[0], parts[1])
         case Apply(operator=Op.ADD | Op.SUBTRACT as operator, operands=(left, Const() as right)):
             part = bound_over(left, ranges, pick)
             return None if part is None else simplify(apply(operator, part, right))

@@ -17,6 +17,7 @@ from t2s.backends.opencl_fpga.c_types import (
     is_struct,
     lane,
     lane_at,
+    literal,
     scalar_name,
     storage_name,
     suffix_name,
@@ -227,6 +228,21 @@ class Helpers:
             return CastTo(type=storage_name(type), values=(value,))
         verb = f"splat_x{type.lanes}"
         return self._each_lane(verb, type, (type.scalar,), (value,), lambda lane: lane)
+
+    def lane_numbers(self, type: Type) -> Expression:
+        """The number of each lane."""
+        numbers = tuple(literal(lane, type.scalar) for lane in range(type.lanes))
+        if not is_struct(type):
+            return CastTo(type=storage_name(type), values=numbers)
+        number_of_lane = CastTo(type=scalar_name(type), values=(Name(name="i"),))
+        target = lane_at(Name(name="r"), "i", type)
+        body = (
+            Declare(type=storage_name(type), name="r"),
+            _unrolled("i", type.lanes, (Assign(target=target, value=number_of_lane),)),
+            Return(value=Name(name="r")),
+        )
+        name = f"lane_numbers_{storage_name(type)}"
+        return self._call(name, storage_name(type), (), (), lambda: body)
 
     def converted(self, value: Expression, source: Type, target: Type) -> Expression:
         """``value`` in another type: floats become integers by truncation and saturation."""

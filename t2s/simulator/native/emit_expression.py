@@ -17,6 +17,7 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
+    LaneNumbers,
     Local,
     Parameter,
     ReduceLanes,
@@ -83,6 +84,10 @@ class ExpressionEmitter:
                 return convert(builder, self.emit(value), value.type, type)
             case Broadcast(value=value, type=type):
                 return splat(builder, self.emit(value), type.lanes)
+            case LaneNumbers(type=type):
+                lane = register_type(type.scalar)
+                numbers = [integer(number, lane) for number in range(type.lanes)]
+                return ir.Constant(register_type(type), numbers)
             case ReduceLanes(operator=operator, value=value):
                 return self._reduce(operator, value.type, self.emit(value))
         raise InternalError(f"{expr.__class__.__name__} in the body of a PE")

@@ -3,11 +3,12 @@
 Before -> after, for a loop ``i`` of extent 32::
 
     split(i, i, ii, 8)     for i in 32        ->  for i in 4: for ii in 8      (i = 8*i + ii)
+    split(i, i, ii, 5)     for i in 32        ->  for i in 7: for ii in 5      (3 are padding)
     fuse(j, i, f)          for i: for j in 8  ->  for f                        (i = f//8, j = f%8)
     reorder(i, j)          for i: for j       ->  for j: for i
 
-Every result is checked by isl: the loops cover the domain exactly once, and a rounding reduction
-keeps its order unless the user wrote ``reassociate()``.
+Every result is checked by isl: the loops cover the domain (with its padding) exactly once, and a
+rounding reduction keeps its order unless the user wrote ``reassociate()``.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from dataclasses import replace
 from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
 from t2s.core.isl import LoopDomain
+from t2s.core.isl_maps import condition
 from t2s.core.ops import Op, reorderable
 from t2s.core.printer import show
+from t2s.core.types import INT32, value_range
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, Fuse, Reorder, Split, Tile
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.padding import in_domain, nest_of, with_padding
 from t2s.spatial.passes.lookup import check_new_names, constant_bounds, find_serial
 from t2s.spatial.reduction_form import reduction_operator
 
 
 def split(kernel: Kernel, directive: Split) -> Kernel:
-    """Split one loop; the factor has to divide its extent."""
+    """Split one loop; a factor that does not divide its extent pads it."""
     return _checked(
         kernel,
         _split(
@@ -106,16 +110,8 @@ def _split(
     loop = find_serial(kernel, name, directive)
     minimum, extent = constant_bounds(kernel, loop, directive)
     check_new_names(kernel, (outer, inner), (name,), directive)
-    if extent % factor:
-        divisors = ", ".join(str(n) for n in range(1, extent + 1) if extent % n == 0)
-        raise UserError(
-            f"{directive.text} on {kernel.name}: the factor {factor} does not divide the extent of "
-            f"{name}",
-            location=directive.location,
-            expected=f"a divisor of {extent}: {divisors}",
-            given=str(factor),
-            hint="choose a factor that divides, or pad the arrays to a multiple of the tile",
-        )
+    count = -(-extent // factor)
+    _check_size(kernel, count * factor, directive)
     offset = shifted(loop.definition, -minimum)
     text = directive.text
 
@@ -132,13 +128,42 @@ def _split(
 
     by = const(factor)
     new = (
-        part(outer, extent // factor, apply(Op.FLOOR_DIVIDE, offset, by), "outer"),
+        part(outer, count, apply(Op.FLOOR_DIVIDE, offset, by), "outer"),
         part(inner, factor, apply(Op.MODULO, offset, by), "inner"),
     )
     position = kernel.loops.index(loop)
     value = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
     loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
-    return _substituted(replace(kernel, loops=loops), {name: shifted(value, minimum)})
+    result = _substituted(replace(kernel, loops=loops), {name: shifted(value, minimum)})
+    if not extent % factor:
+        return result
+    return _cut(result) if kernel.members else with_padding(result, loop, directive)
+
+
+def _cut(kernel: Kernel) -> Kernel:
+    """A system with a ragged nest: the iterations past the end of the domain are left out.
+
+    A recurrence cannot run on: what it computed there would be read again inside.
+    """
+    inside = [kernel.place(bound) for d in kernel.domain for bound in d.interval.conditions]
+    vector = kernel.vector_loop
+    first = {} if vector is None else {vector.name: vector.minimum}
+    nest = replace(kernel, active=None).domain_of_iterations
+    held = kernel.domain_of_iterations.restricted(*(substitute(c, first) for c in inside))
+    return replace(kernel, active=condition(nest, held.points))
+
+
+def _check_size(kernel: Kernel, size: int, directive: Directive) -> None:
+    _, high = value_range(INT32)
+    if size <= high:
+        return
+    raise UserError(
+        f"{directive.text} on {kernel.name} pads to more iterations than an index can count",
+        location=directive.location,
+        expected=f"at most {high}",
+        given=str(size),
+        hint="choose a smaller factor",
+    )
 
 
 def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Kernel:
@@ -167,6 +192,7 @@ def _substituted(kernel: Kernel, values: dict[str, Expr]) -> Kernel:
     """Replace old loop indices in the variables and in the bounds of the remaining loops."""
     return replace(
         kernel,
+        active=None if kernel.active is None else substitute(kernel.active, values),
         variables=tuple((name, substitute(expr, values)) for name, expr in kernel.variables),
         loops=tuple(
             replace(
@@ -186,23 +212,26 @@ def _checked(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
 
     An isolated Func may have lost loops; it has to cover what it covered before.
     """
-    nest = LoopDomain([loop.interval for loop in kernel.loops])
+    nest = nest_of(kernel)
     names = [name for name, _ in kernel.variables]
     computed = [expr for _, expr in kernel.variables]
-    if kernel.role is Role.COMPUTE:
+    within: LoopDomain | None = None
+    if kernel.role is Role.COMPUTE and not kernel.paddings:
         wanted = LoopDomain([dimension.interval for dimension in kernel.domain])
         target: list[Expr] = [Index(name=name) for name in names]
     else:
-        wanted = LoopDomain([loop.interval for loop in before.loops])
+        wanted = nest_of(before)
         target = [expr for _, expr in before.variables]
-    problem = nest.covers_exactly(computed, wanted, target, names)
+    if kernel.paddings != before.paddings:
+        within = LoopDomain([dimension.interval for dimension in kernel.padded_domain])
+    problem = nest.covers_exactly(computed, wanted, target, names, within)
     if problem is not None:
         raise InternalError(f"{directive.text} on {kernel.name} broke the loop nest: {problem}")
-    _check_reduction_order(kernel, nest, directive)
+    _check_reduction_order(kernel, directive)
     return replace(kernel, reshaped=directive)
 
 
-def _check_reduction_order(kernel: Kernel, nest: LoopDomain, directive: Directive) -> None:
+def _check_reduction_order(kernel: Kernel, directive: Directive) -> None:
     if kernel.initial is None:
         return
     operator = reduction_operator(kernel.value)
@@ -213,6 +242,9 @@ def _check_reduction_order(kernel: Kernel, nest: LoopDomain, directive: Directiv
     pure = [variables[d.name] for d in kernel.domain if not d.reduction]
     written = [*pure, *(variables[d.name] for d in kernel.domain if d.reduction)]
     executed = [*pure, *(Index(name=loop.name) for loop in kernel.reduction_loops)]
+    inside = in_domain(kernel)
+    conditions = [] if inside is None else [kernel.place(inside)]
+    nest = LoopDomain([loop.interval for loop in kernel.loops], conditions)
     clash = nest.reverses(written, executed)
     if clash is None:
         return

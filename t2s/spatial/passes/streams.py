@@ -10,10 +10,11 @@ otherwise isl compares the two orders.
 from __future__ import annotations
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, equals
+from t2s.core.expr import Expr, Index, equals
 from t2s.core.isl import LoopDomain
 from t2s.spatial.directives import Directive
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.padding import padding_text
 
 
 def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
@@ -57,6 +58,9 @@ def check_streams(program: SpatialProgram) -> None:
     """Raise ``UserError`` for a channel whose two ends disagree about the order of tokens."""
     for consumer in program.kernels:
         for operand in consumer.operands:
+            producer = program.kernel(operand.producer)
+            if producer.paddings or consumer.paddings:
+                _check_padding(producer, consumer, operand)
             if operand.buffer is None:
                 _check(program.kernel(operand.producer), consumer, operand)
 
@@ -76,7 +80,7 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
     send_order = [loop.definition for loop in sending if loop.kind is LoopKind.SERIAL]
     receive_order = [loop.definition for loop in receiving if loop.kind is LoopKind.SERIAL]
     domain = LoopDomain(
-        [dimension.interval for dimension in consumer.domain], _fixed(consumer, operand)
+        [dimension.interval for dimension in consumer.padded_domain], _fixed(consumer, operand)
     )
     clash = domain.reverses([*elements, *send_order], [*elements, *receive_order])
     if clash is None:
@@ -98,6 +102,52 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
         "too early",
         hint=f"order the loops before isolating, or reorder {other.name} in the same way",
     )
+
+
+def _check_padding(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
+    """Both ends have to run the same iterations, padded ones as well."""
+    names = [name for name, _ in producer.variables if name in dict(consumer.variables)]
+    sent = LoopDomain([loop.interval for loop in producer.loops], _at_first(producer, operand))
+    fixed = [consumer.place(condition) for condition in _fixed(consumer, operand)]
+    taken = LoopDomain([loop.interval for loop in consumer.loops], fixed)
+    ends = [[dict(kernel.variables)[name] for name in names] for kernel in (producer, consumer)]
+    found = sent.differs(ends[0], taken, ends[1])
+    if found is None:
+        return
+    owner, directive = _ragged(producer, consumer)
+    other = producer if owner is consumer else consumer
+    point = ", ".join(f"{name}={value}" for name, value in zip(names, found, strict=True))
+    raise UserError(
+        f"{directive.text} on {owner.name}: {producer.name} and {consumer.name} are not padded "
+        "in the same way",
+        location=directive.location,
+        expected=f"the same iterations in {other.name}",
+        given=f"{producer.name} with {padding_text(producer)}, {consumer.name} with "
+        f"{padding_text(consumer)}; only one of them has the iteration {point}",
+        notes=((other.location, f"{other.name} was made here"),),
+        hint=f"write the split on {consumer.function} before isolating from it",
+    )
+
+
+def _ragged(producer: Kernel, consumer: Kernel) -> tuple[Kernel, Directive]:
+    """The kernel that pads what the other one does not, and its directive."""
+    ends = ((consumer, producer), (producer, consumer))
+    found = [(kernel, p) for kernel, _ in ends for p in kernel.paddings]
+    for kernel, other in ends:
+        amounts = [(padding.variable, padding.padded) for padding in other.paddings]
+        for padding in kernel.paddings:
+            if (padding.variable, padding.padded) not in amounts:
+                return kernel, padding.directive
+    return found[0][0], found[0][1].directive
+
+
+def _at_first(producer: Kernel, operand: Operand) -> list[Expr]:
+    """One token for each vector, and one for each result of a reduction."""
+    return [
+        equals(Index(name=loop.name), loop.minimum)
+        for loop in producer.loops
+        if loop.kind is LoopKind.VECTOR or (loop.reduction and _drains(producer, operand))
+    ]
 
 
 def _culprit(producer: Kernel, consumer: Kernel) -> Directive | None:
