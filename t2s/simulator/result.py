@@ -112,6 +112,7 @@ class SimResult:
     ending: why the run ended.
     deadlock: the report if it ended in a deadlock.
     tokens_left: channels with tokens left at the end of a finished run, the fullest first.
+    warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     """
 
     graph: str
@@ -123,6 +124,7 @@ class SimResult:
     ending: Ending
     deadlock: DeadlockReport | None = None
     tokens_left: tuple[TokensLeft, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -183,7 +185,7 @@ class SimResult:
             ("compute", f"{self.compute_cycles:,} cycles from first to last compute firing"),
             ("ended", self.ending.value),
         ]
-        return tuple(lines)
+        return (*lines, *(("warning", text) for text in self.warnings))
 
     @property
     def node_table(self) -> Table:
