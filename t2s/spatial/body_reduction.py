@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
+    Apply,
     Expr,
     Index,
     Local,
@@ -79,9 +82,30 @@ def _step(builder: Builder, previous: Expr, lanes: int, result_lanes: int) -> Ex
     if form is None:
         raise InternalError(f"{builder.kernel.name} cannot reduce its lanes")
     operator, term = form
-    wide = broadcast(with_operands(builder, term), lanes)
-    reduced = ReduceLanes(operator=operator, value=wide, type=wide.type.scalar)
-    return apply(operator, previous, reduced)
+    return apply(operator, previous, _over_lanes(builder, operator, term, lanes))
+
+
+def _over_lanes(builder: Builder, operator: Op, term: Expr, lanes: int) -> Expr:
+    """The term combined over the lanes.
+
+    A factor that is the same in all lanes multiplies the sum: ``b * (x0 * y0 + ... + xn * yn)``.
+    """
+    factors = [with_operands(builder, factor) for factor in _factors(term)]
+    single = [factor for factor in factors if factor.type.lanes == 1]
+    if operator is not Op.ADD or len(single) in (0, len(factors)):
+        factors, single = [with_operands(builder, term)], []
+    vectors = [broadcast(factor, lanes) for factor in factors if factor not in single]
+    wide = reduce(lambda left, right: apply(Op.MULTIPLY, left, right), vectors)
+    reduced: Expr = ReduceLanes(operator=operator, value=wide, type=wide.type.scalar)
+    return reduce(lambda left, right: apply(Op.MULTIPLY, left, right), [*single, reduced])
+
+
+def _factors(term: Expr) -> list[Expr]:
+    """The factors of a product, from left to right; a single one if it is none."""
+    match term:
+        case Apply(operator=Op.MULTIPLY, operands=(left, right)):
+            return [*_factors(left), *_factors(right)]
+    return [term]
 
 
 def _previous(builder: Builder, plan: CarryPlan, stepped: list[Loop], type: Type) -> Expr:
