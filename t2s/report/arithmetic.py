@@ -2,6 +2,7 @@
 
 The rules, all of them estimates:
 
+* Operators take blocks; selections, conversions and what else moves bits are logic and wires.
 * Every operator that a body computes is built once, however often it is used; a value that no
   statement uses is not built.
 * Expressions over indices and parameters only (subscripts, conditions) are counters and logic.
@@ -22,7 +23,7 @@ from math import frexp
 from t2s.core.expr import Apply, Broadcast, Const, Expr, Local, ReduceLanes
 from t2s.core.ops import Op
 from t2s.core.walk import children, walk
-from t2s.graph.body import Let, Load, Receive, RegisterRead
+from t2s.graph.body import Let
 from t2s.graph.nodes import PEArray
 from t2s.simulator.fabric import Fabric
 
@@ -41,13 +42,11 @@ class _Counter:
         self.fabric = fabric
         self.statements = node.body
         self.lets = {item.target: item.value for item in node.body if isinstance(item, Let)}
-        self.data = {
-            item.target for item in node.body if isinstance(item, Receive | Load | RegisterRead)
-        }
+        self.counters: set[str] = set()  # locals that only indices and parameters go into
         self.uses = self._count_uses()
         for name, value in self.lets.items():
-            if any(isinstance(term, Local) and term.name in self.data for term in walk(value)):
-                self.data.add(name)
+            if self.is_static(value):
+                self.counters.add(name)
 
     def _count_uses(self) -> Counter[str]:
         """Uses of each local by what is built: statements backwards, unused values left out."""
@@ -78,8 +77,8 @@ class _Counter:
 
     def is_static(self, expr: Expr) -> bool:
         """Whether only indices, parameters and constants go in, and no float comes out."""
-        return not expr.type.is_float and not any(
-            isinstance(term, Local) and term.name in self.data for term in walk(expr)
+        return not expr.type.is_float and all(
+            term.name in self.counters for term in walk(expr) if isinstance(term, Local)
         )
 
     def cost(self, expr: Expr) -> Fraction:
