@@ -37,16 +37,12 @@ def design(s: Sizes) -> Func:
     C.split(k, k, kk, s.lanes).reorder(kk, jj, ii, jt, it, k).vload(A, B)
     A_loader, A_feeder, B_loader, B_feeder = t2s.funcs("A_loader A_feeder B_loader B_feeder")
     C_drainer, C_unloader = t2s.funcs("C_drainer C_unloader")
-    C.isolate_producer_chain(A, A_loader, A_feeder)
-    C.isolate_producer_chain(B, B_loader, B_feeder)
+    C.isolate_producer_chain(A, A_loader, A_feeder).isolate_producer_chain(B, B_loader, B_feeder)
     C.unroll(ii, jj).forward(A_feeder, jj).forward(B_feeder, ii)
-    A_feeder.unroll(ii)
-    A_loader.remove(jt)
-    A_feeder.buffer(A_loader, k)
-    B_feeder.unroll(jj)
-    B_loader.remove(it)
-    B_feeder.buffer(B_loader, k)
-    C.isolate_consumer_chain(C_drainer, C_unloader).depth(
-        s.tile[0] * s.tile[1]
-    )  # drain during the next tile
+    A_loader.remove(jt).depth(s.tile[0])
+    A_feeder.unroll(ii).buffer(A_loader, k)
+    B_loader.remove(it).depth(s.tile[1])
+    B_feeder.unroll(jj).buffer(B_loader, k)
+    # results wait in deep channels and leave during the next tile
+    C.isolate_consumer_chain(C_drainer, C_unloader).depth(s.tile[0] * s.tile[1])
     return C

@@ -69,15 +69,12 @@ def design(s: Sizes) -> Func:
     V.isolate_producer_chain(W, W_loader, W_feeder)
     V.unroll(pp, cc)
     V.forward(P_feeder, cc).forward(W_feeder, pp)
-    P_feeder.unroll(pp)
-    P_loader.remove(co, my)
-    P_feeder.buffer(P_loader, ci)
-    W_feeder.unroll(cc)
-    W_loader.remove(nt, mx, p)
-    W_feeder.buffer(W_loader, ci)
-    V.isolate_consumer_chain(V_drainer, V_unloader).depth(
-        prod(s.tile) * s.matrix**2
-    )  # drain during the next tile
+    P_loader.remove(co, my).depth(s.tile[0] * s.tile[1] * s.matrix)
+    P_feeder.unroll(pp).buffer(P_loader, ci)
+    W_loader.remove(nt, mx, p).depth(s.tile[2] * s.matrix)
+    W_feeder.unroll(cc).buffer(W_loader, ci)
+    # results wait in deep channels and leave during the next tile
+    V.isolate_consumer_chain(V_drainer, V_unloader).depth(prod(s.tile) * s.matrix**2)
     return V
 
 

@@ -77,15 +77,12 @@ def design(s: Sizes) -> Func:
     O.isolate_producer_chain(W, W_loader, W_feeder)
     O.unroll(yy, cc)
     O.forward(I_feeder, cc).forward(W_feeder, yy)
-    I_feeder.unroll(yy)
-    I_loader.remove(ct)
-    I_feeder.buffer(I_loader, ci)
-    W_feeder.unroll(cc)
-    W_loader.remove(yt, xt)
-    W_feeder.buffer(W_loader, ci)
-    O.isolate_consumer_chain(O_drainer, O_unloader).depth(
-        prod(s.tile)
-    )  # drain during the next tile
+    I_loader.remove(ct).depth(s.tile[0] * s.tile[1])
+    I_feeder.unroll(yy).buffer(I_loader, ci)
+    W_loader.remove(yt, xt).depth(s.tile[2])
+    W_feeder.unroll(cc).buffer(W_loader, ci)
+    # results wait in deep channels and leave during the next tile
+    O.isolate_consumer_chain(O_drainer, O_unloader).depth(prod(s.tile))
     return O
 
 

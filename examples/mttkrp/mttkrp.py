@@ -49,18 +49,14 @@ def design(s: Sizes) -> Func:
     D.isolate_producer_chain(A, A_loader, A_feeder).isolate_producer_chain(B, B_loader, B_feeder)
     D.isolate_producer_chain(C, C_loader, C_feeder).unroll(ii, jj)
     D.forward(A_feeder, jj).forward(B_feeder, ii).forward(C_feeder, ii)
-    A_feeder.unroll(ii)
-    A_loader.remove(jt)
-    A_feeder.buffer(A_loader, l)
-    B_feeder.unroll(jj)
-    B_loader.remove(it, l)
-    B_feeder.buffer(B_loader, k)
-    C_feeder.unroll(jj)
-    C_loader.remove(it)
-    C_feeder.buffer(C_loader, l)
-    D.isolate_consumer_chain(D_drainer, D_unloader).depth(
-        s.tile[0] * s.tile[1]
-    )  # drain during the next tile
+    A_loader.remove(jt).depth(s.tile[0])
+    A_feeder.unroll(ii).buffer(A_loader, l)
+    B_loader.remove(it, l).depth(s.tile[1])
+    B_feeder.unroll(jj).buffer(B_loader, k)
+    C_loader.remove(it).depth(s.tile[1])
+    C_feeder.unroll(jj).buffer(C_loader, l)
+    # results wait in deep channels and leave during the next tile
+    D.isolate_consumer_chain(D_drainer, D_unloader).depth(s.tile[0] * s.tile[1])
     return D
 
 

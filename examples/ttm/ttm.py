@@ -52,15 +52,12 @@ def design(s: Sizes) -> Func:
     C.isolate_producer_chain(B, B_loader, B_feeder)
     C.unroll(jj, kk)
     C.forward(A_feeder, kk).forward(B_feeder, jj)
-    A_feeder.unroll(jj)
-    A_loader.remove(kt)
-    A_feeder.buffer(A_loader, l)
-    B_feeder.unroll(kk)
-    B_loader.remove(it, jt)
-    B_feeder.buffer(B_loader, l)
-    C.isolate_consumer_chain(C_drainer, C_unloader).depth(
-        prod(s.tile)
-    )  # drain during the next tile
+    A_loader.remove(kt).depth(s.tile[0] * s.tile[1])
+    A_feeder.unroll(jj).buffer(A_loader, l)
+    B_loader.remove(it, jt).depth(s.tile[2])
+    B_feeder.unroll(kk).buffer(B_loader, l)
+    # results wait in deep channels and leave during the next tile
+    C.isolate_consumer_chain(C_drainer, C_unloader).depth(prod(s.tile))
     return C
 
 

@@ -57,17 +57,14 @@ def design(s: Sizes) -> Func:
     D.unroll(jj, kk)
     D.forward(A_feeder, jj).forward(A_feeder, kk)
     D.forward(B_feeder, kk).forward(C_feeder, jj)
-    A_loader.remove(jt, kt)
+    A_loader.remove(jt, kt).depth(s.tile[0])
     A_feeder.buffer(A_loader, m)
-    B_feeder.unroll(jj)
-    B_loader.remove(it, kt, m)
-    B_feeder.buffer(B_loader, l)
-    C_feeder.unroll(kk)
-    C_loader.remove(it, jt)
-    C_feeder.buffer(C_loader, m)
-    D.isolate_consumer_chain(D_drainer, D_unloader).depth(
-        prod(s.tile)
-    )  # drain during the next tile
+    B_loader.remove(it, kt, m).depth(s.tile[1])
+    B_feeder.unroll(jj).buffer(B_loader, l)
+    C_loader.remove(it, jt).depth(s.tile[2])
+    C_feeder.unroll(kk).buffer(C_loader, m)
+    # results wait in deep channels and leave during the next tile
+    D.isolate_consumer_chain(D_drainer, D_unloader).depth(prod(s.tile))
     return D
 
 
