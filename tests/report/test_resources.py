@@ -14,6 +14,7 @@ import t2s
 from t2s import BFloat, Float, Func, ImageParam, Int, RDom, Type, Var
 from t2s.report.resources import ResourceReport
 from t2s.simulator.devices import DEVICES
+from tests.backends.designs import operators, running_total, scaled
 from tests.examples.systolic import Sizes, dot_product, gemm
 
 i, j = Var("i"), Var("j")
@@ -211,3 +212,15 @@ def test_totals_are_sums_of_nodes() -> None:
         n.name
         for n in gemm(Float(32), Sizes(rows=3, columns=2, tile=(2, 2), steps=2)).lower().nodes
     ]
+
+
+def test_every_operator_on_four_lanes() -> None:
+    """+ - * take 4 each, / 16, sqrt 12, exp 24, a sum of the lanes 3, a dot product 4."""
+    assert t2s.resources(operators(FLOAT32, 4, 3)).dsp_blocks == 3 * 4 + 16 + 12 + 24 + 3 + 4
+    assert t2s.resources(operators(Int(32), 4, 3)).dsp_blocks == 8 + 8  # products alone
+
+
+def test_a_product_with_a_scalar_parameter() -> None:
+    assert t2s.resources(scaled(Float(32)))["scale"].dsp_blocks == 1
+    assert t2s.resources(scaled())["scale"].dsp_blocks == 2
+    assert t2s.resources(running_total()).dsp_blocks == 0
