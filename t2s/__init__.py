@@ -15,6 +15,7 @@ from t2s.driver import (
     interpret,
     lower,
     print_loop_nest,
+    resources,
     simulate,
 )
 from t2s.func.functions import absolute as abs
@@ -55,6 +56,7 @@ __all__ = [
     "max",
     "min",
     "print_loop_nest",
+    "resources",
     "select",
     "simulate",
     "sqrt",

@@ -54,7 +54,7 @@ def run(
         typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
     ] = None,
 ) -> None:
-    """Print loop nest, graph, cycles, utilisation and stalls; check against numpy; write OpenCL."""
+    """Print loop nest, graph, resources, cycles and stalls; check against numpy; write OpenCL."""
     console = Console(highlight=False)
     try:
         constants = _constants(constant or [])
@@ -84,6 +84,9 @@ def _run(
     graph = t2s.lower(design, **constants)
     _section(console, "graph")
     console.out(summarize_graph(graph).rstrip())
+    if DEVICES[device].fabric is not None:
+        _section(console, "resources")
+        console.out(str(t2s.resources(graph, device=device)).rstrip())
     inputs = random_inputs(graph, seed)
     result = t2s.simulate(graph, inputs, device=device, engine=engine)
     _section(console, "simulation")

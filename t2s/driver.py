@@ -10,6 +10,7 @@ that need them: ``import t2s`` stays fast.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +32,7 @@ from t2s.spatial.to_graph import lower_to_graph
 
 if TYPE_CHECKING:
     from t2s.backends.base import Backend
+    from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
     from t2s.simulator.result import SimResult
 
@@ -64,6 +66,10 @@ class Func(ScheduledFunc):
     ) -> SimResult:
         """Lower and simulate; see ``t2s.simulate``."""
         return simulate(self, inputs, device=device, engine=engine)
+
+    def resources(self, *, device: str | Device = "arria10") -> ResourceReport:
+        """Lower and estimate DSP and RAM blocks; see ``t2s.resources``."""
+        return resources(self, device=device)
 
     def emulate(
         self, inputs: Mapping[str, Any], *, time_limit: float = 60.0
@@ -136,12 +142,13 @@ def simulate(
     scalars by name.
     ``engine`` is ``"native"`` or ``"python"``; both give the same values and cycles.  A run that
     reaches ``max_cycles`` returns a partial result without outputs.  Raises ``UserError`` for
-    inputs that do not fit, ``DeadlockError`` if the design stops before its end.
+    inputs that do not fit, ``DeadlockError`` if the design stops before its end.  A design that is
+    too large for the device runs too; ``warnings`` of the result say so, and its text shows them.
     """
     from t2s.simulator.run import simulate as simulate_graph
 
     graph, arrays, scalars = _resolve(design, inputs)
-    return simulate_graph(
+    result = simulate_graph(
         graph,
         arrays,
         parameters=scalars,
@@ -150,6 +157,30 @@ def simulate(
         max_cycles=max_cycles,
         progress=progress,
     )
+    return replace(result, warnings=_over_budget(graph, result.device))
+
+
+def _over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
+    """One line for each kind of block of which the device has too few."""
+    if device.fabric is None:
+        return ()
+    return tuple(
+        f"does not fit on {device.name}: {overrun}"
+        for overrun in resources(graph, device=device).overruns
+    )
+
+
+def resources(design: Graph | Design, *, device: str | Device = "arria10") -> ResourceReport:
+    """An estimate of the DSP and RAM blocks that a design takes of a device, node by node.
+
+    ``report.fits`` says whether the device has enough of them, ``report.overruns`` what is missing.
+    The rules are those of ``t2s.report.arithmetic`` and ``t2s.report.memory``.  Raises
+    ``UserError`` for a device without such blocks (``ideal``).
+    """
+    from t2s.report.resources import estimate_resources
+
+    graph = design if isinstance(design, Graph) else lower(design)
+    return estimate_resources(graph, device)
 
 
 def cycles(design: Graph | Design, *, device: str | Device = "ideal") -> int:

@@ -74,6 +74,7 @@ def test_sections_come_in_order(gemm: tuple[str, Path]) -> None:
     assert re.findall(r"^(\w[\w ]*\w) ─+$", printed, re.MULTILINE) == [
         "loop nest",
         "graph",
+        "resources",
         "simulation",
     ]
 

@@ -21,6 +21,7 @@ from t2s.core.expr import Apply, Cast, Expr, ReduceLanes
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
+from t2s.simulator.fabric import M20K_FABRIC, Fabric
 
 LatencyTable = Mapping[tuple[Op, "TypeFamily"], int]
 
@@ -65,6 +66,7 @@ class Device:
     bytes_per_cycle_per_unit: what one load or store unit moves per cycle; ``None`` is unlimited.
     memory_bytes_per_second: bandwidth shared by all load and store units; ``None`` is unlimited.
     dsp_blocks, ram_blocks: resources of the chip; ``None`` where the notion does not apply.
+    fabric: what these blocks can do; ``None`` where the notion does not apply.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Device:
     memory_bytes_per_second: int | None = None
     dsp_blocks: int | None = None
     ram_blocks: int | None = None
+    fabric: Fabric | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for what, value, least in (
@@ -208,6 +211,7 @@ _ALL = (
         memory_bytes_per_second=34_100_000_000,
         dsp_blocks=1518,
         ram_blocks=2713,
+        fabric=M20K_FABRIC,
     ),
     Device(
         name="stratix10",
@@ -221,6 +225,7 @@ _ALL = (
         memory_bytes_per_second=76_800_000_000,
         dsp_blocks=5760,
         ram_blocks=11721,
+        fabric=M20K_FABRIC,
     ),
 )
 

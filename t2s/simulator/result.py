@@ -114,6 +114,7 @@ class SimResult:
     deadlock: the report if it ended in a deadlock.
     tokens_left: channels with tokens left at the end of a finished run, the fullest first.
     padded: tensors that are larger in memory, where iterations are padded.
+    warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     """
 
     graph: str
@@ -126,6 +127,7 @@ class SimResult:
     deadlock: DeadlockReport | None = None
     tokens_left: tuple[TokensLeft, ...] = ()
     padded: tuple[Tensor, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -188,7 +190,7 @@ class SimResult:
             ("ended", self.ending.value),
         ]
         lines += [("padded", f"{tensor.name}: {tensor.shape_text}") for tensor in self.padded]
-        return tuple(lines)
+        return (*lines, *(("warning", text) for text in self.warnings))
 
     @property
     def node_table(self) -> Table:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
+    Apply,
     Expr,
     Index,
     Local,
@@ -88,11 +91,36 @@ def _step(builder: Builder, previous: Expr, lanes: int, result_lanes: int) -> Ex
     if form is None:
         raise InternalError(f"{builder.kernel.name} cannot reduce its lanes")
     operator, term = form
-    wide = broadcast(with_operands(builder, term), lanes)
+    return apply(operator, previous, _over_lanes(builder, operator, term, lanes, inside))
+
+
+def _over_lanes(
+    builder: Builder, operator: Op, term: Expr, lanes: int, inside: Expr | None
+) -> Expr:
+    """The term combined over the lanes.
+
+    A factor that is the same in all lanes multiplies the sum: ``b * (x0 * y0 + ... + xn * yn)``.
+    Lanes that are not ``inside`` of the domain add nothing; then all factors stay in the lanes, so
+    that this holds for infinite ones too.
+    """
+    factors = [with_operands(builder, factor) for factor in _factors(term)]
+    single = [factor for factor in factors if factor.type.lanes == 1]
+    if inside is not None or operator is not Op.ADD or len(single) in (0, len(factors)):
+        factors, single = [with_operands(builder, term)], []
+    vectors = [broadcast(factor, lanes) for factor in factors if factor not in single]
+    wide: Expr = reduce(lambda left, right: apply(Op.MULTIPLY, left, right), vectors)
     if inside is not None:
         wide = _or_neutral(in_all_lanes(builder, inside), operator, wide)
-    reduced = ReduceLanes(operator=operator, value=wide, type=wide.type.scalar)
-    return apply(operator, previous, reduced)
+    reduced: Expr = ReduceLanes(operator=operator, value=wide, type=wide.type.scalar)
+    return reduce(lambda left, right: apply(Op.MULTIPLY, left, right), [*single, reduced])
+
+
+def _factors(term: Expr) -> list[Expr]:
+    """The factors of a product, from left to right; a single one if it is none."""
+    match term:
+        case Apply(operator=Op.MULTIPLY, operands=(left, right)):
+            return [*_factors(left), *_factors(right)]
+    return [term]
 
 
 def _masked_step(

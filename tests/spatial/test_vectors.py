@@ -57,6 +57,30 @@ def test_a_dot_product_is_summed_as_a_tree() -> None:
     np.testing.assert_allclose(expected, t2s.interpret(C, inputs), rtol=1e-5)
 
 
+def factored(type: Type, operator: str = "+") -> Func:
+    """A sum over lanes whose term has two factors that do not vary along them."""
+    A, B, C = ImageParam(type, 2, name="A"), ImageParam(type, 1, name="B"), Func("C")
+    D, E = ImageParam(type, 2, name="D"), ImageParam(type, 1, name="E")
+    k = RDom(0, 8, name="k")
+    C[i, j] = 0
+    term = B[i] * A[i, k] * E[j] * D[j, k]
+    C[i, j] = C[i, j] + term if operator == "+" else t2s.max(C[i, j], term)
+    C.bound(i, 0, 2).bound(j, 0, 4).split(k, k, kk, 4).vload(A, D)
+    return C
+
+
+@pytest.mark.parametrize("type", [Int(32), UInt(8)], ids=str)
+def test_factors_that_are_the_same_in_all_lanes_multiply_the_sum(type: Type) -> None:
+    graph = agree(factored(type))
+    assert f"C: {type} = previous + B * E * reduce_lanes('+', A * D)" in body(graph, "C")
+
+
+def test_factors_stay_inside_of_a_maximum() -> None:
+    graph = agree(factored(Int(32), "max"))
+    (step,) = (line for line in body(graph, "C") if line.startswith("C:"))
+    assert step.endswith("reduce_lanes('max', broadcast(B, 4) * A * broadcast(E, 4) * D))")
+
+
 @pytest.mark.parametrize("operator", ["max", "min"])
 def test_the_largest_and_the_smallest_of_lanes(operator: str) -> None:
     A, f, k = ImageParam(Float(32), 2, name="A"), Func("f"), RDom(0, 6, name="k")

@@ -1,0 +1,1 @@
+"""Reports about designs: what a graph takes of a device (``resources``)."""

@@ -1,0 +1,139 @@
+"""DSP blocks of one PE: what its operators take, with multiplies and adds fused.
+
+The rules, all of them estimates:
+
+* Operators take blocks; selections, conversions and what else moves bits are logic and wires.
+* Every operator that a body computes is built once, however often it is used; a value that no
+  statement uses is not built.
+* Expressions over indices and parameters only (subscripts, conditions) are counters and logic.
+* A multiplication by a constant power of two is a shift, or an addition to the exponent.
+* For the types in ``Fabric.fused`` a block has a multiplier and an adder.  A *sum of products* is
+  a tree of additions, subtractions and sums of lanes, with multiplications at its leaves that
+  nothing else uses.  With p products and a additions it takes max(p, a) blocks: each product's
+  block lends its adder, and additions beyond these take a block each.  A dot product of 16 lanes
+  with its accumulator has p = a = 16 and takes 16 blocks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import frexp
+
+from t2s.core.expr import Apply, Broadcast, Const, Expr, Local, ReduceLanes
+from t2s.core.ops import Op
+from t2s.core.walk import children, walk
+from t2s.graph.body import Let
+from t2s.graph.nodes import PEArray
+from t2s.simulator.fabric import Fabric
+
+_ADDITIVE = (Op.ADD, Op.SUBTRACT)
+
+
+def dsp_blocks(node: PEArray, fabric: Fabric) -> Fraction:
+    """DSP blocks of one PE; halves are blocks that two multipliers share."""
+    return _Counter(node, fabric).blocks()
+
+
+class _Counter:
+    """Counts over one body; a local that is used once stands for its expression."""
+
+    def __init__(self, node: PEArray, fabric: Fabric) -> None:
+        self.fabric = fabric
+        self.statements = node.body
+        self.lets = {item.target: item.value for item in node.body if isinstance(item, Let)}
+        self.counters: set[str] = set()  # locals that only indices and parameters go into
+        self.uses = self._count_uses()
+        for name, value in self.lets.items():
+            if self.is_static(value):
+                self.counters.add(name)
+
+    def _count_uses(self) -> Counter[str]:
+        """Uses of each local by what is built: statements backwards, unused values left out."""
+        uses: Counter[str] = Counter()
+        for statement in reversed(self.statements):
+            if isinstance(statement, Let) and not uses[statement.target]:
+                continue
+            uses.update(term.name for term in walk(statement) if isinstance(term, Local))
+        return uses
+
+    def blocks(self) -> Fraction:
+        total = Fraction(0)
+        for statement in self.statements:
+            if isinstance(statement, Let):
+                if self.uses[statement.target] > 1:  # once is counted where it is used
+                    total += self.cost(statement.value)
+                continue
+            total += sum(
+                (self.cost(child) for child in children(statement) if isinstance(child, Expr)),
+                Fraction(0),
+            )
+        return total
+
+    def inlined(self, expr: Expr) -> Expr:
+        while isinstance(expr, Local) and expr.name in self.lets and self.uses[expr.name] == 1:
+            expr = self.lets[expr.name]
+        return expr
+
+    def is_static(self, expr: Expr) -> bool:
+        """Whether only indices, parameters and constants go in, and no float comes out."""
+        return not expr.type.is_float and all(
+            term.name in self.counters for term in walk(expr) if isinstance(term, Local)
+        )
+
+    def cost(self, expr: Expr) -> Fraction:
+        expr = self.inlined(expr)
+        if self.is_static(expr):
+            return Fraction(0)
+        scalar = expr.type.scalar
+        if scalar in self.fabric.fused and self._is_sum(expr):
+            return self._sum_of_products(expr)
+        inner = sum(
+            (self.cost(child) for child in children(expr) if isinstance(child, Expr)), Fraction(0)
+        )
+        match expr:
+            case Apply(operator=Op.MULTIPLY) if _shifts(expr):
+                return inner
+            case Apply(operator=operator, operands=operands, type=type):
+                each = self.fabric.dsp_cost(operator, operands[0].type.scalar)
+                return inner + type.lanes * each
+            case ReduceLanes(operator=operator, value=value):
+                return inner + (value.type.lanes - 1) * self.fabric.dsp_cost(operator, scalar)
+        return inner
+
+    def _is_sum(self, expr: Expr) -> bool:
+        match expr:
+            case Apply(operator=operator) | ReduceLanes(operator=operator):
+                return operator in _ADDITIVE
+        return False
+
+    def _sum_of_products(self, root: Expr) -> Fraction:
+        scalar = root.type.scalar
+        add = self.fabric.dsp_cost(Op.ADD, scalar)
+        multiply = self.fabric.dsp_cost(Op.MULTIPLY, scalar)
+        additions = products = 0
+        rest = Fraction(0)
+        pending = [root]
+        while pending:
+            match self.inlined(pending.pop()):
+                case Apply(operator=Op.ADD | Op.SUBTRACT, operands=operands, type=type):
+                    additions += type.lanes
+                    pending += operands
+                case ReduceLanes(operator=Op.ADD, value=value):
+                    additions += value.type.lanes - 1
+                    pending.append(value)
+                case Apply(operator=Op.MULTIPLY, operands=operands, type=type) as product:
+                    products += 0 if _shifts(product) else type.lanes
+                    rest += sum((self.cost(operand) for operand in operands), Fraction(0))
+                case leaf:
+                    rest += self.cost(leaf)
+        return rest + max(additions * add, products * multiply)
+
+
+def _shifts(product: Apply) -> bool:
+    """Whether one operand is a constant power of two."""
+    for operand in product.operands:
+        value = operand.value if isinstance(operand, Broadcast) else operand
+        if isinstance(value, Const) and abs(frexp(value.value)[0]) in (0.5, 0.0):
+            return True
+    return False

@@ -1,0 +1,126 @@
+"""Tensor kernels and layers: numpy = Python engine = native engine, and II 1 in every node."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import t2s
+from benchmarks.published import specification_lines
+from tests.examples.systolic import Arrays, assert_matches, random_inputs
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """An example: numpy's version, and how many lines its specification may take.
+
+    The numbers of lines are T2S-Tensor's own where they are published.  ``extra`` DSP blocks of
+    each PE are not part of its dot product.
+    """
+
+    expected: Callable[[ModuleType, Arrays], np.ndarray[Any, Any]]
+    lines: int
+    extra: int = 0
+
+
+KERNELS: dict[str, Kernel] = {
+    "mttkrp": Kernel(
+        expected=lambda module, x: np.einsum("ikl,kj,jl->ij", x["A"], x["B"], x["C"]),
+        lines=28,
+        extra=1,
+    ),
+    "ttm": Kernel(
+        expected=lambda module, x: np.einsum("ijl,kl->ijk", x["A"], x["B"]),
+        lines=30,
+    ),
+    "ttmc": Kernel(
+        expected=lambda module, x: np.einsum("ilm,lj,km->ijk", x["A"], x["B"], x["C"]),
+        lines=37,
+        extra=1,
+    ),
+    "convolution": Kernel(expected=lambda module, x: module.expected(x), lines=30),
+    "capsule": Kernel(
+        expected=lambda module, x: module.expected(x, module.TINY.rows * module.TINY.tile[1]),
+        lines=37,
+    ),
+}
+
+
+@cache
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / name / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def tiny(name: str) -> t2s.Func:
+    module = example(name)
+    func = module.design(module.TINY)
+    assert isinstance(func, t2s.Func)
+    return func
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_numpy_and_both_engines(name: str) -> None:
+    func = tiny(name)
+    graph = func.lower()
+    inputs = random_inputs(graph)
+    expected = KERNELS[name].expected(example(name), inputs)
+    assert_matches(t2s.interpret(func, inputs), expected)
+    python = t2s.simulate(graph, inputs, device="arria10", engine="python")
+    native = t2s.simulate(graph, inputs, device="arria10")
+    assert_matches(python.outputs[func.name], expected)
+    np.testing.assert_array_equal(native.outputs[func.name], python.outputs[func.name])
+    assert native.cycles == python.cycles
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_example_runs_as_it_stands(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """``main`` compares with numpy itself."""
+    module = example(name)
+    module.main()
+    printed = capsys.readouterr().out
+    assert "ended        finished\n" in printed
+    assert "fits        yes\n" in printed
+    assert "initiation interval" in printed
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_node_fires_every_cycle(name: str) -> None:
+    """The small size too keeps the accumulators apart, and the array is hardly ever starved."""
+    module = example(name)
+    graph = module.design(module.SMALL).lower()
+    inputs = random_inputs(graph)
+    result = t2s.simulate(graph, inputs, device="arria10")
+    assert {str(node.interval) for node in result.nodes.values()} == {"II 1"}
+    compute = next(row for row in result.stalls if row.node == graph.name)
+    assert compute.share("busy") > 0.8
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_one_multiplier_for_each_lane(name: str) -> None:
+    """B of MTTKRP and TTMc multiplies the sum over the lanes: one DSP block more in each PE."""
+    module = example(name)
+    sizes = module.SMALL
+    pes = sizes.rows * sizes.columns
+    report = t2s.resources(module.design(sizes))
+    assert report.dsp_blocks == pes * (sizes.lanes + KERNELS[name].extra)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_specification_is_short(name: str) -> None:
+    assert 10 < specification_lines(example(name).design) <= KERNELS[name].lines

@@ -1,0 +1,129 @@
+"""``benchmarks/published.py``: closed forms of its cycles, and what it says about them."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import t2s
+from benchmarks.published import (
+    BAND,
+    DSP_BAND,
+    ROWS,
+    Counted,
+    Measured,
+    flagged,
+    load,
+    measure,
+    remarks,
+    table,
+)
+from tests.examples.systolic import assert_matches, random_inputs
+
+BY_NAME = {row.name: row for row in ROWS}
+
+# vector steps of one PE for one block; the Stratix 10 capsule layer loads 9 x 4 kernel places x 896
+# vectors of 128 bytes in each block, at 64 bytes per cycle
+STEPS = {
+    "T2S-Tensor TTM": (8 * 8 * 16) * 64,
+    "convolution A10": (2 * 32 * 16) * 9 * 16,
+    "capsule S10": (4 * 4 * 4 * 4 * 4) * 4 * 9,
+}
+CYCLES = STEPS | {"capsule S10": 4 * 9 * (4 * 4 * 4 * 14) * 2}
+
+
+@pytest.fixture(scope="module", params=STEPS)
+def measured(request: pytest.FixtureRequest) -> Measured:
+    return measure(BY_NAME[request.param])
+
+
+def test_every_block_costs_the_closed_form(measured: Measured) -> None:
+    name = measured.row.name
+    assert measured.counted.steps == STEPS[name]
+    assert measured.counted.affine
+    assert measured.counted.differences == (CYCLES[name], CYCLES[name])
+    overhead = measured.counted.runs[0] - CYCLES[name]
+    assert 0 < overhead < 0.1 * CYCLES[name]
+    assert measured.counted.cycles == measured.counted.blocks * CYCLES[name] + overhead
+
+
+def test_ours_is_within_the_bands(measured: Measured) -> None:
+    assert abs(measured.ratio - 1) < BAND
+    assert measured.row.dsp_blocks is not None
+    assert abs(measured.dsp_blocks / measured.row.dsp_blocks - 1) < DSP_BAND
+    if measured.row.lines is not None:
+        assert measured.lines <= measured.row.lines
+
+
+def test_the_published_work_is_done() -> None:
+    """Steps of all blocks x lanes = points of the published iteration spaces."""
+    points = {
+        "GEMM A10": 10240 * 8192 * 16384,
+        "GEMM S10": 14 * 1024 * 16 * 1024 * 16384,
+        "T2S-Tensor MTTKRP": 1024 * 576 * 256 * 512,
+        "T2S-Tensor TTM": 64 * 256 * 704 * 1024,
+        "T2S-Tensor TTMc": 128 * 128 * 160 * 128 * 128,
+        "convolution A10": 64 * 60 * 64 * 256 * 256 * 9,
+        "convolution S10": 64 * 56 * 64 * 256 * 256 * 9,
+        "capsule A10": 4096 * 32 * 50 * 16 * 32 * 9 * 4,
+        "capsule S10": 4096 * 32 * 56 * 16 * 32 * 9 * 4,
+    }
+    for name, expected in points.items():
+        row = BY_NAME[name]
+        module = load(row.module)
+        output = module.design(getattr(module, row.sizes)).lower()
+        compute = next(node for node in output.nodes if node.role.value == "compute")
+        firings = np.prod([loop.extent.value for loop in compute.loops], dtype=np.int64)
+        lanes = getattr(module, row.sizes).lanes
+        assert firings * compute.pe_count * lanes == expected, name
+
+
+def test_the_gemm_computes_a_product() -> None:
+    module = load("benchmarks/gemm.py")
+    graph = module.design(module.TINY).lower()
+    inputs = random_inputs(graph)
+    python = t2s.simulate(graph, inputs, device="arria10", engine="python")
+    native = t2s.simulate(graph, inputs, device="arria10")
+    assert_matches(python.outputs["C"], inputs["A"] @ inputs["B"].T)
+    np.testing.assert_array_equal(native.outputs["C"], python.outputs["C"])
+    assert native.cycles == python.cycles
+
+
+def counted(*runs: int) -> Measured:
+    return Measured(
+        row=BY_NAME["T2S-Tensor TTM"],
+        counted=Counted(runs=runs, blocks=10, steps=100),
+        peak=566.0,
+        dsp_blocks=1408,
+        lines=20,
+    )
+
+
+def test_growth_that_is_not_affine_is_reported_and_the_larger_cost_taken() -> None:
+    even, uneven = counted(110, 210, 310), counted(110, 210, 311)
+    assert even.counted.cycles == 110 + 9 * 100
+    assert uneven.counted.cycles == 110 + 9 * 101
+    assert not any("apart" in text for text in remarks([even]))
+    assert (
+        "~ T2S-Tensor TTM: the second block costs 100 cycles and the third 101 (1.0000% apart); "
+        "the larger one is used." in list(remarks([uneven]))
+    )
+
+
+def test_rows_outside_of_the_band_are_explained() -> None:
+    (_, text) = remarks([counted(110, 220, 330)])
+    assert text == "* T2S-Tensor TTM: -8.4% utilisation: not explained."
+    assert flagged(-0.05, BAND) == "[bold red]-5.0% *[/]"
+    assert flagged(0.015, BAND) == "+1.5%"
+
+
+def test_the_table() -> None:
+    stream = io.StringIO()
+    Console(file=stream, width=150).print(table([counted(110, 210, 310), counted(110, 210, 311)]))
+    even, uneven = (line for line in stream.getvalue().splitlines() if "TTM" in line)
+    assert "│              1,010 │ 0.990 / 0.993 │" in even
+    assert "560 / 562 GFLOPS │ 1,408 / 1,416 │ -0.6% │ 20 / 30 │" in even
+    assert "│            1,019 ~ │" in uneven
