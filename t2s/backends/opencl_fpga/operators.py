@@ -381,5 +381,9 @@ def _converted_scalar(value: Expression, source: Type, target: Type) -> Expressi
     if target.is_bool:
         return binary("!=", value, number(0))
     if source.is_float and target.is_integer:
+        if target.kind is Kind.UINT:
+            # Negative numbers and NaN become 0 first: on some processors Intel's emulator makes
+            # 4294967295 of NaN.
+            value = call("fmax", value, literal(0.0, source))
         return call(f"convert_{scalar_name(target)}_sat", value)
     return CastTo(type=scalar_name(target), values=(value,))
