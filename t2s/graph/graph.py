@@ -71,14 +71,44 @@ class TensorRole(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Layout(Term):
+    """How the host orders an array of the user for the device's memory.
+
+    The tensor in memory has one dimension for each of ``loops``, outermost first, which count from
+    0 to their ``extents``.  Its element at a point of the loops is element ``indices`` of the
+    user's ``array``.  Elements of an input may occur several times, those of an output occur once.
+    """
+
+    array: str
+    loops: tuple[str, ...]
+    extents: tuple[int, ...]
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor(Term):
-    """A dense row-major array in the device's memory."""
+    """A dense row-major array in the device's memory.
+
+    ``shape`` is that of the array users give or get; ``layout`` says how the host orders it, if it
+    is not in memory as it is.
+    """
 
     name: str
     type: Type
     shape: tuple[int, ...]
     role: TensorRole
+    layout: Layout | None = None
     location: SourceLocation | None = None
+
+    @property
+    def allocated(self) -> tuple[int, ...]:
+        """The shape in memory."""
+        return self.shape if self.layout is None else self.layout.extents
+
+    @property
+    def array(self) -> str:
+        """The name of the user's array."""
+        return self.name if self.layout is None else self.layout.array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ import numpy as np
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.layout import outputs_of, pack
 from t2s.graph.nodes import PEArray
 from t2s.graph.semantics import (
     Environment,
@@ -38,9 +39,9 @@ class _Process:
 def allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The memory at the start: copies of the inputs, zeros elsewhere."""
     return {
-        tensor.name: np.array(inputs[tensor.name])
+        tensor.name: pack(tensor, np.array(inputs[tensor.array]))
         if tensor.role is TensorRole.INPUT
-        else np.zeros(tensor.shape, tensor.type.numpy)
+        else np.zeros(tensor.allocated, tensor.type.numpy)
         for tensor in graph.tensors
     }
 
@@ -69,7 +70,7 @@ def interpret_graph(
             if pending and not progress:
                 names = ", ".join(sorted({process.node.name for process in pending}))
                 raise InternalError(f"nodes wait for tokens that never come: {names}")
-    return {t.name: memory[t.name] for t in graph.tensors if t.role is TensorRole.OUTPUT}
+    return outputs_of(graph, memory)
 
 
 def _run(

@@ -114,7 +114,7 @@ class BodyVerifier:
 
     def _access(self, what: str, name: str, indices: tuple[Expr, ...], type: Type) -> None:
         tensor = self._tensor(name, what)
-        shape = tensor.shape
+        shape = tensor.allocated
         verify_indices(indices, len(shape), self.static, what)
         self._types_equal(what, tensor.type.with_lanes(type.lanes), type)
         innermost = shape[-1] if shape else 1

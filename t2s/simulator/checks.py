@@ -39,7 +39,7 @@ def _check_access(
 ) -> None:
     tensor = graph.tensor(name)
     active = domain.condition(statement.condition)
-    for dimension, (index, extent) in enumerate(zip(indices, tensor.shape, strict=True)):
+    for dimension, (index, extent) in enumerate(zip(indices, tensor.allocated, strict=True)):
         width = lanes if dimension == len(indices) - 1 else 1
         found = _range(domain.value(index), active, extent - width)
         if found is None:
@@ -48,7 +48,7 @@ def _check_access(
         raise UserError(
             f"{node.name!r} {verb} outside of {name!r}",
             location=node.location,
-            expected=f"indices 0 to {extent - 1} in dimension {dimension} of {tensor.shape}",
+            expected=f"indices 0 to {extent - 1} in dimension {dimension} of {tensor.allocated}",
             given=f"indices {found[0]} to {found[1] + width - 1}",
             hint="guard the access with a condition, or give the tensor the shape it is used with",
             notes=[(tensor.location, f"{name!r} is declared here")],

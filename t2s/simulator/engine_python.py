@@ -15,8 +15,8 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Store
-from t2s.graph.graph import TensorRole
 from t2s.graph.interpret import allocate
+from t2s.graph.layout import outputs_of
 from t2s.graph.nodes import PEArray
 from t2s.graph.semantics import (
     Environment,
@@ -258,8 +258,7 @@ class _Run:
         """The output tensors; empty if there were no inputs."""
         if self.memory is None:
             return {}
-        tensors = self.program.graph.tensors
-        return {t.name: self.memory[t.name] for t in tensors if t.role is TensorRole.OUTPUT}
+        return outputs_of(self.program.graph, self.memory)
 
     def tally(self, ending: Ending) -> Tally:
         """The counters as arrays."""

@@ -86,7 +86,7 @@ def _loaded(
     if not scope.is_intermediate(tensor.name):
         place = Unary(operator="&", operand=element(name, position))
         return call(f"vload{type.lanes}", number(0), place)
-    if is_aligned(indices, tensor.shape, type.lanes):
+    if is_aligned(indices, tensor.allocated, type.lanes):
         return _as_vector(name, position, type)
     lanes = (element(name, binary("+", position, number(at))) for at in range(type.lanes))
     return CastTo(type=storage_name(type), values=tuple(lanes))
@@ -116,7 +116,7 @@ def _store(scope: KernelScope, statement: graph.Store) -> list[Statement]:
     elif not scope.is_intermediate(tensor.name):
         place = Unary(operator="&", operand=target)
         stored = [Do(call=call(f"vstore{type.lanes}", value, number(0), place))]
-    elif is_aligned(statement.indices, tensor.shape, type.lanes):
+    elif is_aligned(statement.indices, tensor.allocated, type.lanes):
         stored = [Assign(target=_as_vector(name, position, type), value=value)]
     else:
         stored = [
@@ -134,7 +134,7 @@ def _lanes(type: Type, body: tuple[Statement, ...]) -> For:
 
 
 def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> Expression:
-    return scope.expressions.address(indices, tensor.shape)
+    return scope.expressions.address(indices, tensor.allocated)
 
 
 def _condition(scope: KernelScope, condition: Expr | None) -> Expression | None:

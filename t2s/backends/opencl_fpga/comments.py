@@ -11,7 +11,7 @@ from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
 from t2s.core.expr import Const
 from t2s.core.location import SourceLocation
 from t2s.core.printer import show
-from t2s.graph.graph import TensorRole
+from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.nodes import Loop, PEArray, Role
 
 _ROLES = {
@@ -84,7 +84,7 @@ def file_comment(design: Design, file: FileScope) -> tuple[str, ...]:
         "Memory:",
         *_indented(
             _columns(
-                (tensor.name, f"{tensor.type} {list(tensor.shape)}, {_direction(tensor.role)}")
+                (tensor.name, f"{_memory(tensor)}, {_direction(tensor.role)}")
                 for tensor in graph.tensors
             )
         ),
@@ -102,6 +102,13 @@ def file_comment(design: Design, file: FileScope) -> tuple[str, ...]:
         f"Run, on a board or on Intel's FPGA emulator: python {stem}_host.py --help",
     ]
     return tuple(lines)
+
+
+def _memory(tensor: Tensor) -> str:
+    text = f"{tensor.type} {list(tensor.allocated)}"
+    if tensor.layout is None:
+        return text
+    return f"{text}, {tensor.array} in the order in which it is used"
 
 
 def _role(node: PEArray) -> str:

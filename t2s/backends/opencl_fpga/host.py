@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from t2s.backends.opencl_fpga.kernels import arguments_of
 from t2s.backends.opencl_fpga.links import Bundle, Separate
 from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
+from t2s.core.expr import Cast, Expr
+from t2s.core.printer import show
+from t2s.core.walk import Term, rewrite
 from t2s.graph.graph import TensorRole
 
 
@@ -18,6 +21,21 @@ class HostTensor:
     dtype: str
     shape: tuple[int, ...]
     role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLayout:
+    """How the host orders ``array``, of ``shape``, in the tensor of that name.
+
+    ``loops`` are the dimensions of the tensor, ``indices`` the subscripts of the array over them,
+    in Python.
+    """
+
+    tensor: str
+    array: str
+    shape: tuple[int, ...]
+    loops: tuple[str, ...]
+    indices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +56,7 @@ class HostProgram:
     name: str
     stem: str
     tensors: tuple[HostTensor, ...]
+    layouts: tuple[HostLayout, ...]
     scalars: tuple[tuple[str, str], ...]
     kernels: tuple[HostKernel, ...]
     kernel_count: int
@@ -45,11 +64,17 @@ class HostProgram:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        return tuple(t.name for t in self.tensors if t.role == TensorRole.INPUT.value)
+        return self._arrays(TensorRole.INPUT)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return tuple(t.name for t in self.tensors if t.role == TensorRole.OUTPUT.value)
+        return self._arrays(TensorRole.OUTPUT)
+
+    def _arrays(self, role: TensorRole) -> tuple[str, ...]:
+        """The user's names of the arrays of one role."""
+        named = {layout.tensor: layout.array for layout in self.layouts}
+        tensors = (t.name for t in self.tensors if t.role == role.value)
+        return tuple(dict.fromkeys(named.get(name, name) for name in tensors))
 
 
 def host_program(design: Design, file: FileScope) -> HostProgram:
@@ -65,8 +90,19 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
         name=graph.name,
         stem=file_stem(graph),
         tensors=tuple(
-            HostTensor(name=t.name, dtype=t.type.numpy.name, shape=t.shape, role=t.role.value)
+            HostTensor(name=t.name, dtype=t.type.numpy.name, shape=t.allocated, role=t.role.value)
             for t in graph.tensors
+        ),
+        layouts=tuple(
+            HostLayout(
+                tensor=t.name,
+                array=t.array,
+                shape=t.shape,
+                loops=t.layout.loops,
+                indices=tuple(_python(index) for index in t.layout.indices),
+            )
+            for t in graph.tensors
+            if t.layout is not None
         ),
         scalars=tuple((p.name, p.type.numpy.name) for p in graph.parameters),
         kernels=tuple(kernels),
@@ -77,6 +113,15 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
             if isinstance(link, Bundle | Separate)
         ),
     )
+
+
+def _python(index: Expr) -> str:
+    """A subscript of a layout, which is quasi-affine, as Python that numpy arrays can be put in."""
+
+    def rule(node: Term) -> Term | None:
+        return node.value if isinstance(node, Cast) else None
+
+    return show(rewrite(index, rule))
 
 
 def _token_bytes(link: Bundle | Separate) -> int:

@@ -113,7 +113,7 @@ class BodyEmitter:
         context = self._context
         tensor = context.graph.tensor(name)
         require_type(type.scalar, tensor.type.scalar, f"an element of {name}")
-        flat, valid = context.locate(indices, tensor.shape, type.lanes)
+        flat, valid = context.locate(indices, tensor.allocated, type.lanes)
         context.require(valid, f"{context.node.name} leaves the bounds of {name}")
         distance = context.scaled(flat, tensor.type.scalar.bytes)
         return offset_by(context.builder, self._tensors[name], distance)

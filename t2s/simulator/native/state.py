@@ -12,6 +12,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.inputs import check_graph_inputs
+from t2s.graph.layout import pack
 from t2s.simulator.native.layout import Layout, Section, aligned_zeros, first_depth
 
 _GROWTH = 4
@@ -103,9 +104,9 @@ class RunState:
 def _allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The tensors at the start: the inputs, which no graph stores to, and zeros elsewhere."""
     return {
-        tensor.name: np.asarray(inputs[tensor.name])
+        tensor.name: pack(tensor, np.asarray(inputs[tensor.array]))
         if tensor.role is TensorRole.INPUT
-        else np.zeros(tensor.shape, tensor.type.numpy)
+        else np.zeros(tensor.allocated, tensor.type.numpy)
         for tensor in graph.tensors
     }
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
-from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.graph import Graph
+from t2s.graph.layout import outputs_of
 from t2s.simulator.native.emit_node import FAULTED
 from t2s.simulator.native.layout import layout_of
 from t2s.simulator.native.module import compile_text, emit_program
@@ -51,8 +52,4 @@ def compute_values(
             raise InternalError(f"nodes wait for tokens that never come: {', '.join(waiting)}")
         if on_progress is not None:
             on_progress(total)
-    return {
-        tensor.name: state.memory[tensor.name]
-        for tensor in graph.tensors
-        if tensor.role is TensorRole.OUTPUT
-    }
+    return outputs_of(graph, state.memory)
