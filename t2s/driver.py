@@ -90,7 +90,7 @@ def print_loop_nest(func: ScheduledFunc, **constants: int) -> str:
 def _spatial(func: ScheduledFunc, constants: Mapping[str, int]) -> SpatialProgram:
     program = freeze(func, constants)
     funcs = (other for other in in_dependence_order(func) if isinstance(other, ScheduledFunc))
-    return build_spatial(program, {other.name: other for other in funcs})
+    return build_spatial(program, {other.name: other for other in funcs}, constants)
 
 
 def interpret(func: ScheduledFunc, inputs: Mapping[str, Any]) -> np.ndarray[Any, Any]:

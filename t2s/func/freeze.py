@@ -31,7 +31,7 @@ from t2s.core.types import Type, value_range
 from t2s.core.walk import Term, rewrite, walk
 from t2s.func.bounds import AccessRange, access_ranges, hull
 from t2s.func.collect import AnyFunc, global_symbols, in_dependence_order
-from t2s.func.expression import Expression, Symbol
+from t2s.func.expression import Expression, Symbol, retype
 from t2s.func.func import Bound, Written, index_name, typed_value
 from t2s.func.ir import (
     Definition,
@@ -245,6 +245,18 @@ def _freeze_definition(
         domain=tuple(domain),
         location=written.location,
     )
+
+
+def frozen_part(
+    node: Expr, default: Type, constants: Mapping[str, int], types: Mapping[str, Type]
+) -> Expr:
+    """A part of a definition, written once more, as it is in the frozen program.
+
+    ``default`` is the type of a part that has none of its own, ``constants`` are the values of
+    Params and ``types`` the final types of the Funcs.
+    """
+    typed = retype(node, default) if node.type.weak else node
+    return _with_final_types(_replace_parameters(typed, constants), types)
 
 
 def index_names_of(nodes: Iterable[Expr]) -> set[str]:

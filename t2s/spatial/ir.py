@@ -17,11 +17,12 @@ from t2s.core.expr import Apply, Const, Expr, apply, const, simplify, substitute
 from t2s.core.isl import Interval
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
+from t2s.core.printer import show
 from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
-from t2s.spatial.directives import Buffer, Directive
+from t2s.spatial.directives import Buffer, Directive, Place
 
 
 def shifted(expr: Expr, by: int) -> Expr:
@@ -87,7 +88,8 @@ class Operand(Term):
     ----------
     name: the local that stands for it in the kernel's value.
     access: its subscripts over the domain's variables (``None`` for a result on its way out).
-    source: the input or Func it came from.
+    source: the input or Func it came from; for an expression, the function that computes it.
+    computed: the expression that it stands for, if that is no single element.
     producer: the kernel that sends it.
     condition: static path condition over the domain's variables (``None``: always).
     at_start: needed only at the first step of the reduction (part of the initial value), so the
@@ -110,6 +112,7 @@ class Operand(Term):
     removed: tuple[str, ...] = ()
     removed_by: Directive | None = None
     buffer: Buffer | None = None
+    computed: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +143,8 @@ class Kernel(Term):
     vectorised: the directive that made the vector loop; ``reshaped``: the last one that split,
         fused or reordered loops.
     capacity: depth of the output channel if the user gave it.
+    runs_on: a kernel on the host orders an array in memory; it is a loop nest, but no node.
+    address: for a load or store unit whose tensor the host orders, the subscripts over the loops.
     """
 
     name: str
@@ -159,6 +164,8 @@ class Kernel(Term):
     reshaped: Directive | None = None
     reassociate: bool = False
     capacity: int | None = None
+    runs_on: Place = Place.DEVICE
+    address: tuple[Expr, ...] | None = None
     location: SourceLocation
 
     def loop(self, name: str) -> Loop | None:
@@ -168,6 +175,12 @@ class Kernel(Term):
     def place(self, expr: Expr) -> Expr:
         """An expression of the domain's variables as one of the loops."""
         return substitute(expr, dict(self.variables))
+
+    def text_of(self, operand: Operand) -> str:
+        """What an operand stands for, over the loops."""
+        if operand.computed is not None:
+            return show(self.place(operand.computed))
+        return f"{operand.source}[{', '.join(show(self.place(e)) for e in operand.access or ())}]"
 
     def kind(self, kind: LoopKind) -> tuple[Loop, ...]:
         """The loops of one kind, outermost first."""

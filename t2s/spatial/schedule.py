@@ -7,11 +7,14 @@ their ``ImageParam`` objects.  Lists of loops are innermost first, as in Halide.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, Union
 
 from t2s.core.errors import UserError
+from t2s.core.expr import Const, Expr
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.printer import show
 from t2s.core.types import Type
+from t2s.func.expression import Expression, Symbol
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
 from t2s.spatial.directives import (
@@ -23,6 +26,7 @@ from t2s.spatial.directives import (
     Fuse,
     IsolateConsumer,
     IsolateProducer,
+    Place,
     Reassociate,
     Remove,
     Reorder,
@@ -34,6 +38,7 @@ from t2s.spatial.directives import (
 )
 
 Loop = Var | RVar
+Isolatable = Union["ImageParam", "ScheduledFunc", Expression]
 
 
 class ScheduledFunc(TemporalFunc[Directive]):
@@ -41,11 +46,19 @@ class ScheduledFunc(TemporalFunc[Directive]):
 
     The directives of a Func that has an update speak of the update; the initial definition becomes
     the value that its reduction starts from.  A Func without a definition becomes part of a design
-    when it is isolated from another one.
+    when it is isolated from another one; at the outer end of a chain it may be on the host.
     """
 
-    def __init__(self, name: str, type: Type | None = None) -> None:
+    def __init__(self, name: str, type: Type | None = None, place: Place = Place.DEVICE) -> None:
         super().__init__(name, type)
+        if not isinstance(place, Place):
+            raise UserError(
+                f"the place of Func {name} is no place",
+                location=self.location,
+                expected="t2s.Place.DEVICE or t2s.Place.HOST",
+                given=repr(place),
+            )
+        self.place = place
         self.isolated_from: ScheduledFunc | None = None
         self.isolated: list[ScheduledFunc] = []
 
@@ -143,16 +156,18 @@ class ScheduledFunc(TemporalFunc[Directive]):
             Unroll(loops=names, location=user_location(), text=f"unroll({', '.join(names)})")
         )
 
-    def isolate_producer(
-        self, operand: ImageParam | ScheduledFunc, producer: ScheduledFunc
-    ) -> Self:
-        """Move the loading of ``operand`` into ``producer``, with a channel between."""
+    def isolate_producer(self, operand: Isolatable, producer: ScheduledFunc) -> Self:
+        """Move the loading of ``operand`` into ``producer``, with a channel between.
+
+        ``operand`` is an input or a Func, or an expression of this Func's definition.
+        """
         return self._isolate_producers("isolate_producer", operand, (producer,))
 
-    def isolate_producer_chain(
-        self, operand: ImageParam | ScheduledFunc, *producers: ScheduledFunc
-    ) -> Self:
-        """Move the loading of ``operand`` into a chain; the first one is nearest to memory."""
+    def isolate_producer_chain(self, operand: Isolatable, *producers: ScheduledFunc) -> Self:
+        """Move the loading of ``operand`` into a chain; the first one is nearest to memory.
+
+        The first one may be on the host: it then orders the input for the second one.
+        """
         return self._isolate_producers("isolate_producer_chain", operand, producers)
 
     def isolate_consumer(self, consumer: ScheduledFunc) -> Self:
@@ -160,7 +175,10 @@ class ScheduledFunc(TemporalFunc[Directive]):
         return self._isolate_consumers("isolate_consumer", (consumer,))
 
     def isolate_consumer_chain(self, *consumers: ScheduledFunc) -> Self:
-        """Move the saving of the results into a chain; the last one is nearest to memory."""
+        """Move the saving of the results into a chain; the last one is nearest to memory.
+
+        The last one may be on the host: it then puts the results of the one before in order.
+        """
         return self._isolate_consumers("isolate_consumer_chain", consumers)
 
     def forward(
@@ -274,13 +292,17 @@ class ScheduledFunc(TemporalFunc[Directive]):
         return self
 
     def _isolate_producers(
-        self, what: str, operand: ImageParam | ScheduledFunc, producers: tuple[ScheduledFunc, ...]
+        self, what: str, operand: Isolatable, producers: tuple[ScheduledFunc, ...]
     ) -> Self:
-        source = self._operand(what, operand)
+        target = self._expression(what, operand)
+        source = show(target) if target is not None else self._operand(what, operand)
         names = self._partners(what, producers)
+        self._check_on_device(what, producers[1:], "the first one")
         directive = IsolateProducer(
             operand=source,
+            target=target,
             producers=names,
+            on_host=producers[0].place is Place.HOST,
             location=user_location(),
             text=f"{what}({', '.join([source, *names])})",
         )
@@ -288,10 +310,45 @@ class ScheduledFunc(TemporalFunc[Directive]):
 
     def _isolate_consumers(self, what: str, consumers: tuple[ScheduledFunc, ...]) -> Self:
         names = self._partners(what, consumers)
+        self._check_on_device(what, consumers[:-1], "the last one")
         directive = IsolateConsumer(
-            consumers=names, location=user_location(), text=f"{what}({', '.join(names)})"
+            consumers=names,
+            on_host=consumers[-1].place is Place.HOST,
+            location=user_location(),
+            text=f"{what}({', '.join(names)})",
         )
         return self._join(directive, consumers)
+
+    def _expression(self, what: str, operand: object) -> Expr | None:
+        """What is to be isolated, if it is given as an expression."""
+        if not isinstance(operand, Expression):
+            return None
+        if isinstance(operand, Symbol) or isinstance(operand.node, Const):
+            raise UserError(
+                f"{what} on {self.name} needs something to load or compute",
+                location=user_location(),
+                expected="an input, a Func, or an expression such as alpha * A[i, k]",
+                given=repr(operand),
+            )
+        if self.name in operand.symbols:
+            raise UserError(
+                f"{what} on {self.name}: {operand!r} uses {self.name} itself",
+                location=user_location(),
+                expected="an expression of inputs and other Funcs",
+                given=repr(operand),
+            )
+        return operand.node
+
+    def _check_on_device(self, what: str, partners: tuple[ScheduledFunc, ...], outer: str) -> None:
+        for partner in partners:
+            if partner.place is Place.HOST:
+                raise UserError(
+                    f"{what} on {self.name}: {partner.name} is on the host",
+                    location=user_location(),
+                    expected=f"only {outer} of a chain on the host",
+                    notes=((partner.location, f"Func {partner.name} was made here"),),
+                    hint="the host is behind the device's memory, at the outer end of the chain",
+                )
 
     def _join(self, directive: Directive, partners: tuple[ScheduledFunc, ...]) -> Self:
         self._add(directive)

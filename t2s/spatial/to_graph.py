@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from math import prod
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Expr, Index, apply, index_names, simplify, substitute
+from t2s.core.expr import index_names, reads, substitute
 from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
-from t2s.core.ops import Op
-from t2s.func.ir import TemporalProgram
 from t2s.graph.graph import (
     Channel,
     Graph,
@@ -33,9 +31,10 @@ from t2s.spatial.body import build_body
 from t2s.spatial.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.body_builder import Links, lanes_of
 from t2s.spatial.directives import DEFAULT_CAPACITY
+from t2s.spatial.host_memory import without_host
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.buffer import check_buffers
-from t2s.spatial.passes.streams import axes, check_streams
+from t2s.spatial.passes.streams import axes, check_streams, position
 from t2s.spatial.passes.vectorize import check_complete
 
 
@@ -55,6 +54,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     check_streams(program)
     for kernel in program.kernels:
         check_complete(kernel)
+    program, ordered = without_host(program)
     names = NameSupply()
     links = [
         _Link(
@@ -98,7 +98,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         name=program.temporal.output,
         nodes=tuple(nodes),
         channels=tuple(channels),
-        tensors=_tensors(program.temporal),
+        tensors=(*_tensors(program, {t.array for t in ordered}), *ordered),
         parameters=tuple(
             ScalarParameter(name=p.name, type=p.type, location=p.location)
             for p in program.temporal.parameters
@@ -169,19 +169,11 @@ def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None
         source=producer.name,
         sink=consumer.name,
         shape=tuple(_constant(loop)[1] for loop in dimensions),
-        source_index=tuple(substitute(_position(producer, loop), own_loops) for loop in dimensions),
-        sink_index=tuple(_position(consumer, loop) for loop in dimensions),
+        source_index=tuple(substitute(position(producer, loop), own_loops) for loop in dimensions),
+        sink_index=tuple(position(consumer, loop) for loop in dimensions),
         capacity=_capacity(link, dimensions),
         location=producer.location,
     )
-
-
-def _position(kernel: Kernel, axis: Loop) -> Expr:
-    """The element along one axis of a channel array, over the loops of one of its ends."""
-    own = kernel.loop(axis.name)
-    same = own is not None and own.definition == axis.definition
-    value = Index(name=axis.name) if same else kernel.place(axis.definition)
-    return simplify(apply(Op.SUBTRACT, value, axis.minimum))
 
 
 def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
@@ -205,7 +197,7 @@ def _burst(kernel: Kernel, dimensions: tuple[Loop, ...], *, once: bool) -> int:
     The loops that choose the element are those its position depends on.  Inside of the outermost
     of them, every other loop repeats the element.  ``once``: reductions make one token only.
     """
-    chosen = frozenset[str]().union(*(index_names(_position(kernel, d)) for d in dimensions))
+    chosen = frozenset[str]().union(*(index_names(position(kernel, d)) for d in dimensions))
     serial = kernel.kind(LoopKind.SERIAL)
     outermost = next((at for at, loop in enumerate(serial) if loop.name in chosen), len(serial))
     repeating = [
@@ -248,20 +240,26 @@ def _regions(program: SpatialProgram) -> tuple[Region, ...]:
     return tuple(regions.values())
 
 
-def _tensors(program: TemporalProgram) -> tuple[Tensor, ...]:
+def _tensors(program: SpatialProgram, ordered: set[str]) -> tuple[Tensor, ...]:
+    """The arrays that are in memory as they are; those that the host ordered may not be."""
+    temporal = program.temporal
     inputs = tuple(
         Tensor(name=i.name, type=i.type, shape=i.shape, role=TensorRole.INPUT, location=i.location)
-        for i in program.inputs
+        for i in temporal.inputs
     )
     stored = tuple(
         Tensor(
             name=function.name,
             type=function.type,
             shape=function.shape,
-            role=TensorRole.OUTPUT if function.name in program.outputs else TensorRole.INTERMEDIATE,
+            role=TensorRole.OUTPUT
+            if function.name in temporal.outputs
+            else TensorRole.INTERMEDIATE,
             location=function.location,
         )
-        for function in program.functions
-        if function.updates or function.name in program.outputs
+        for function in temporal.functions
+        if function.updates or function.name in temporal.outputs
     )
-    return inputs + stored
+    used = {kernel.store.tensor for kernel in program.kernels if kernel.store is not None}
+    used |= {read.source for kernel in program.kernels for read in reads(kernel.value)}
+    return tuple(t for t in inputs + stored if t.name not in ordered or t.name in used)

@@ -13,12 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.printer import show
-from t2s.spatial.directives import Remove
+from t2s.spatial.directives import Place, Remove
 from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.forward import drop_upstream
 from t2s.spatial.passes.isolate import varies
-from t2s.spatial.passes.lookup import find_serial
+from t2s.spatial.passes.lookup import find_loop, find_serial
 
 
 def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProgram:
@@ -26,19 +25,19 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
     kernel = program.kernel(name)
     consumer, operand = _fed_by(program, kernel, directive)
     for loop in directive.loops:
-        reused = find_serial(kernel, loop, directive)
+        find = find_loop if kernel.runs_on is Place.HOST else find_serial
+        reused = find(kernel, loop, directive)
         if varies(kernel, operand.access or (), loop):
             legal = [
                 other.name
                 for other in kernel.kind(LoopKind.SERIAL)
                 if not varies(kernel, operand.access or (), other.name)
             ]
-            placed = ", ".join(show(kernel.place(index)) for index in operand.access or ())
             raise UserError(
                 f"{directive.text} on {name}: {operand.source} depends on {loop}",
                 location=directive.location,
                 expected=f"a reuse loop, along which {operand.source} is the same",
-                given=f"{operand.source}[{placed}]",
+                given=kernel.text_of(operand),
                 hint=f"reuse loops of {name}: {', '.join(legal) or 'none'}",
             )
         program = drop_upstream(program, kernel, name, reused, directive)

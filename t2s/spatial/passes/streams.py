@@ -10,8 +10,9 @@ otherwise isl compares the two orders.
 from __future__ import annotations
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, equals
+from t2s.core.expr import Expr, Index, apply, equals, simplify
 from t2s.core.isl import LoopDomain
+from t2s.core.ops import Op
 from t2s.spatial.directives import Directive
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 
@@ -40,6 +41,14 @@ def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ..
         if loop.kind is LoopKind.UNROLLED and not known:
             result.append(loop)
     return tuple(result)
+
+
+def position(kernel: Kernel, axis: Loop) -> Expr:
+    """The position along one axis, from 0, over the loops of a kernel that may have others."""
+    own = kernel.loop(axis.name)
+    same = own is not None and own.definition == axis.definition
+    value = Index(name=axis.name) if same else kernel.place(axis.definition)
+    return simplify(apply(Op.SUBTRACT, value, axis.minimum))
 
 
 def _drains(producer: Kernel, operand: Operand) -> bool:
