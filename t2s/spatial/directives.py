@@ -105,12 +105,14 @@ class IsolateProducer(Directive):
 
     ``operand`` is its name or text.  ``target`` is the expression that moves; ``None`` stands for
     the one element of the operand of that name.  ``on_host``: the first producer is on the host.
+    ``shared``: the first producer was isolated from another function before.
     """
 
     operand: str
     target: Expr | None
     producers: tuple[str, ...]
     on_host: bool
+    shared: bool
 
     @property
     def method(self) -> str:
@@ -119,7 +121,7 @@ class IsolateProducer(Directive):
 
     @property
     def new_functions(self) -> tuple[str, ...]:
-        return self.producers
+        return self.producers[1:] if self.shared else self.producers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,13 @@ class IsolateConsumer(Directive):
     @property
     def new_functions(self) -> tuple[str, ...]:
         return self.consumers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream(Directive):
+    """The results of ``function`` come through a channel instead of through memory."""
+
+    function: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

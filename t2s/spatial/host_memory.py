@@ -23,15 +23,19 @@ def without_host(program: SpatialProgram) -> tuple[SpatialProgram, tuple[Tensor,
             continue
         tensors.append(_tensor(program, kernel))
         if kernel.store is None:
-            reader = next(k for k in program.kernels if _takes_from(k, kernel))
             loaded = Read(source=kernel.name, indices=(), type=kernel.value.type)
-            changed = replace(reader, role=Role.LOAD, operands=(), value=loaded)
+            units = [
+                replace(reader, role=Role.LOAD, operands=(), value=loaded)
+                for reader in program.kernels
+                if _takes_from(reader, kernel)
+            ]
         else:
             writer = program.kernel(kernel.operands[0].producer)
             target = StoreTarget(tensor=kernel.name, indices=())
-            changed = replace(writer, role=Role.STORE, store=target)
-        address = tuple(position(changed, loop) for loop in layout_loops(kernel))
-        program = program.with_kernel(replace(changed, address=address))
+            units = [replace(writer, role=Role.STORE, store=target)]
+        for unit in units:
+            address = tuple(position(unit, loop) for loop in layout_loops(kernel))
+            program = program.with_kernel(replace(unit, address=address))
     device = tuple(k for k in program.kernels if k.runs_on is Place.DEVICE)
     return replace(program, kernels=device), tuple(tensors)
 

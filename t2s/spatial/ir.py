@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Apply, Const, Expr, apply, const, simplify, substitute
+from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify, substitute
 from t2s.core.isl import Interval
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
@@ -81,6 +81,15 @@ class Loop(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rename(Term):
+    """The variable ``sender`` of a streamed function is ``reader + offset`` where it is read."""
+
+    sender: str
+    reader: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operand(Term):
     """A value that a kernel receives, once per iteration.
 
@@ -90,6 +99,9 @@ class Operand(Term):
     access: its subscripts over the domain's variables (``None`` for a result on its way out).
     source: the input or Func it came from; for an expression, the function that computes it.
     computed: the expression that it stands for, if that is no single element.
+    taken_by: the directive that takes what the producer sends anyway; the producer's loops do not
+        follow the kernel's then.
+    renames: for a streamed function, the variables of its definition where it is read.
     producer: the kernel that sends it.
     condition: static path condition over the domain's variables (``None``: always).
     at_start: needed only at the first step of the reduction (part of the initial value), so the
@@ -113,6 +125,8 @@ class Operand(Term):
     removed_by: Directive | None = None
     buffer: Buffer | None = None
     computed: Expr | None = None
+    taken_by: Directive | None = None
+    renames: tuple[Rename, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +213,29 @@ class Kernel(Term):
         operands = tuple(new if operand is old else operand for operand in self.operands)
         return replace(self, operands=operands)
 
+    def seen_by_reader(self, renames: tuple[Rename, ...]) -> Kernel:
+        """The nest of the final values, over the variables of the kernel that reads them."""
+        final = self.without(frozenset(loop.name for loop in self.reduction_loops))
+        known = {rename.sender: rename for rename in renames}
+        names: dict[str, Expr] = {
+            name: shifted(Index(name=known[name].reader), known[name].offset)
+            if name in known
+            else Index(name=f"{self.function}.{name}")
+            for name, _ in self.variables
+        }
+        return replace(
+            final,
+            loops=tuple(
+                replace(loop, definition=substitute(loop.definition, names)) for loop in final.loops
+            ),
+            variables=tuple(
+                (known[name].reader, shifted(expr, -known[name].offset))
+                if name in known
+                else (f"{self.function}.{name}", expr)
+                for name, expr in final.variables
+            ),
+        )
+
     def without(self, names: frozenset[str]) -> Kernel:
         """The kernel with loops dropped: they stay at their first iteration."""
         dropped = {loop.name: loop.minimum for loop in self.loops if loop.name in names}
@@ -222,6 +259,11 @@ class SpatialProgram(Term):
             if kernel.name == name:
                 return kernel
         raise InternalError(f"there is no kernel {name}")
+
+    def sender(self, operand: Operand) -> Kernel:
+        """The producer of an operand, over the variables of the kernel that receives it."""
+        producer = self.kernel(operand.producer)
+        return producer.seen_by_reader(operand.renames) if operand.renames else producer
 
     def find(self, name: str) -> Kernel | None:
         """The kernel of that name, or ``None``."""

@@ -28,6 +28,7 @@ from t2s.spatial.directives import (
     Remove,
     Reorder,
     Split,
+    Stream,
     Tile,
     Unroll,
     VectorLoad,
@@ -43,12 +44,18 @@ from t2s.spatial.passes.lookup import check_names_free
 from t2s.spatial.passes.loops import fuse, reorder, split, tile
 from t2s.spatial.passes.memory import place_memory_units
 from t2s.spatial.passes.remove import remove
+from t2s.spatial.passes.stream import drop_unread_stores, stream
 from t2s.spatial.passes.unroll import unroll
 from t2s.spatial.passes.vectorize import check_contiguity, vload, vstore
 from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.verify import verify_program
 
 PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
+    Pass(
+        name="streams",
+        description="no stores of what is streamed and not read from memory",
+        run=drop_unread_stores,
+    ),
     Pass(
         name="memory units",
         description="inline pure Funcs; load and store units for what was not isolated",
@@ -147,6 +154,8 @@ def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialP
             return isolate_producer(program, name, directive)
         case IsolateConsumer():
             return isolate_consumer(program, name, directive)
+        case Stream():
+            return stream(program, name, directive)
         case Forward():
             return forward(program, name, directive)
         case Remove():

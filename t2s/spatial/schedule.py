@@ -31,6 +31,7 @@ from t2s.spatial.directives import (
     Remove,
     Reorder,
     Split,
+    Stream,
     Tile,
     Unroll,
     VectorLoad,
@@ -59,6 +60,7 @@ class ScheduledFunc(TemporalFunc[Directive]):
                 given=repr(place),
             )
         self.place = place
+        self.feeds = False
         self.isolated_from: ScheduledFunc | None = None
         self.isolated: list[ScheduledFunc] = []
 
@@ -180,6 +182,14 @@ class ScheduledFunc(TemporalFunc[Directive]):
         The last one may be on the host: it then puts the results of the one before in order.
         """
         return self._isolate_consumers("isolate_consumer_chain", consumers)
+
+    def stream(self, function: ScheduledFunc) -> Self:
+        """Take the results of ``function`` through a channel, not through memory.
+
+        This function has to take every value once, in the order in which they are sent.
+        """
+        name = self._operand("stream", function)
+        return self._add(Stream(function=name, location=user_location(), text=f"stream({name})"))
 
     def forward(
         self, operand: ImageParam | ScheduledFunc, loop: Loop, *, depth: int = DEFAULT_CAPACITY
@@ -303,6 +313,7 @@ class ScheduledFunc(TemporalFunc[Directive]):
             target=target,
             producers=names,
             on_host=producers[0].place is Place.HOST,
+            shared=producers[0].isolated_from is not None,
             location=user_location(),
             text=f"{what}({', '.join([source, *names])})",
         )
@@ -353,14 +364,17 @@ class ScheduledFunc(TemporalFunc[Directive]):
     def _join(self, directive: Directive, partners: tuple[ScheduledFunc, ...]) -> Self:
         self._add(directive)
         for partner in partners:
-            partner.isolated_from = self
-            self.isolated.append(partner)
+            if partner.isolated_from is None:
+                partner.isolated_from = self
+                partner.feeds = isinstance(directive, IsolateProducer)
+                self.isolated.append(partner)
         return self
 
     def _partners(self, what: str, partners: tuple[ScheduledFunc, ...]) -> tuple[str, ...]:
         location = user_location()
-        for partner in partners:
-            self._check_partner(what, partner, location)
+        for position, partner in enumerate(partners):
+            shared = position == 0 and what.startswith("isolate_producer")
+            self._check_partner(what, partner, location, shared)
         names = tuple(partner.name for partner in partners)
         if not names:
             raise UserError(
@@ -371,7 +385,9 @@ class ScheduledFunc(TemporalFunc[Directive]):
         self._distinct(what, names)
         return names
 
-    def _check_partner(self, what: str, partner: object, location: SourceLocation) -> None:
+    def _check_partner(
+        self, what: str, partner: object, location: SourceLocation, shared: bool
+    ) -> None:
         if not isinstance(partner, ScheduledFunc):
             raise UserError(
                 f"{what} on {self.name} needs a Func to isolate into",
@@ -386,7 +402,9 @@ class ScheduledFunc(TemporalFunc[Directive]):
                 expected="a new Func without a definition",
                 notes=((partner.written[0].location, f"{partner.name} was defined here"),),
             )
-        if partner.isolated_from is not None:
+        if partner.isolated_from is not None and not (
+            shared and partner.feeds and partner.isolated_from is not self
+        ):
             raise UserError(
                 f"{what} on {self.name}: {partner.name} was already isolated from "
                 f"{partner.isolated_from.name}",

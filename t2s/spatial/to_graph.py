@@ -34,7 +34,7 @@ from t2s.spatial.directives import DEFAULT_CAPACITY
 from t2s.spatial.host_memory import without_host
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.buffer import check_buffers
-from t2s.spatial.passes.streams import axes, check_streams, position
+from t2s.spatial.passes.streams import axes, check_streams, drains, position
 from t2s.spatial.passes.vectorize import check_complete
 
 
@@ -59,7 +59,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     links = [
         _Link(
             channel=names.fresh(f"{operand.producer}_to_{kernel.name}"),
-            producer=program.kernel(operand.producer),
+            producer=program.sender(operand),
             consumer=kernel,
             operand=operand,
         )
@@ -75,7 +75,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     for kernel in program.kernels:
         ends = Links(
             incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},
-            outgoing=tuple(k.channel for k in links if k.producer is kernel),
+            outgoing=tuple(k.channel for k in links if k.producer.name == kernel.name),
             types={k.channel: _type(k) for k in links},
             parameters=tuple(p.name for p in program.temporal.parameters),
         )
@@ -113,7 +113,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
 
 def _buffer_plan(program: SpatialProgram, kernel: Kernel) -> BufferPlan | None:
     buffered = next((o for o in kernel.operands if o.buffer is not None), None)
-    return None if buffered is None else plan_buffer(program.kernel(buffered.producer), kernel)
+    return None if buffered is None else plan_buffer(program.sender(buffered), kernel)
 
 
 def _loops(kernel: Kernel) -> tuple[GraphLoop, ...]:
@@ -135,17 +135,10 @@ def _constant(loop: Loop) -> tuple[int, int]:
 
 
 def _type(link: _Link) -> StreamType:
-    lanes = lanes_of(link.producer) if link.operand.access is None else lanes_of(link.consumer)
-    scalar = link.producer.vector_loop is None or (
-        link.operand.access is None and _drains_scalars(link.producer)
-    )
-    element = link.operand.type if scalar else link.operand.type.with_lanes(lanes)
-    return StreamType(element=element)
-
-
-def _drains_scalars(kernel: Kernel) -> bool:
-    loop = kernel.vector_loop
-    return loop is not None and loop.reduction
+    loop = link.producer.vector_loop
+    scalar = loop is None or (loop.reduction and drains(link.producer))
+    lanes = 1 if scalar else lanes_of(link.producer)
+    return StreamType(element=link.operand.type.with_lanes(lanes))
 
 
 def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None) -> Channel:
@@ -184,8 +177,7 @@ def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
     """
     if link.producer.capacity is not None:
         return link.producer.capacity
-    drained = link.operand.access is None
-    sent = _burst(link.producer, dimensions, once=drained)
+    sent = _burst(link.producer, dimensions, once=drains(link.producer))
     taken = _burst(link.consumer, dimensions, once=link.operand.at_start)
     burst = max(sent, taken)
     return max(DEFAULT_CAPACITY, burst + 1 if burst > 1 else 1)
@@ -241,7 +233,7 @@ def _regions(program: SpatialProgram) -> tuple[Region, ...]:
 
 
 def _tensors(program: SpatialProgram, ordered: set[str]) -> tuple[Tensor, ...]:
-    """The arrays that are in memory as they are; those that the host ordered may not be."""
+    """The arrays in memory as they are: not what is streamed, or only there in another order."""
     temporal = program.temporal
     inputs = tuple(
         Tensor(name=i.name, type=i.type, shape=i.shape, role=TensorRole.INPUT, location=i.location)
@@ -262,4 +254,6 @@ def _tensors(program: SpatialProgram, ordered: set[str]) -> tuple[Tensor, ...]:
     )
     used = {kernel.store.tensor for kernel in program.kernels if kernel.store is not None}
     used |= {read.source for kernel in program.kernels for read in reads(kernel.value)}
-    return tuple(t for t in inputs + stored if t.name not in ordered or t.name in used)
+    streamed = {t.name for t in stored if t.role is TensorRole.INTERMEDIATE}
+    gone = (ordered | streamed) - used
+    return tuple(tensor for tensor in inputs + stored if tensor.name not in gone)

@@ -83,7 +83,7 @@ def check_buffers(program: SpatialProgram) -> None:
     """Every removed loop has a buffer that replaces it, and every buffer restores its stream."""
     for kernel in program.kernels:
         for operand in kernel.operands:
-            producer = program.kernel(operand.producer)
+            producer = program.sender(operand)
             if operand.buffer is not None:
                 _check_still_there(kernel, operand.buffer)
             if operand.removed_by is not None and producer.runs_on is Place.DEVICE:

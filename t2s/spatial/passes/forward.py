@@ -50,6 +50,8 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
         hop_capacities=(*operand.hop_capacities, directive.capacity),
     )
     program = program.with_kernel(kernel.with_operand(operand, hops))
+    if operand.taken_by is not None:
+        return program
     return drop_upstream(program, kernel, operand.producer, loop, directive)
 
 
@@ -61,7 +63,7 @@ def drop_upstream(
     dropped = counterpart(producer, kernel, loop, directive)
     program = program.with_kernel(producer.without(frozenset({dropped.name})))
     for operand in producer.operands:
-        if dropped.name not in operand.removed:
+        if dropped.name not in operand.removed and operand.taken_by is None:
             program = drop_upstream(program, kernel, operand.producer, loop, directive)
     return program
 

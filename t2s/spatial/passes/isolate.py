@@ -27,7 +27,8 @@ from t2s.spatial.conditions import static_conjuncts
 from t2s.spatial.directives import IsolateConsumer, IsolateProducer, Place
 from t2s.spatial.ir import Kernel, Loop, Operand, SpatialProgram
 from t2s.spatial.passes.host import check_deserializer, check_serializer
-from t2s.spatial.passes.occurrences import Occurrence, find_occurrence
+from t2s.spatial.passes.occurrences import Occurrence, find_occurrence, occurrence_of
+from t2s.spatial.passes.stream import share
 
 
 def isolate_producer(
@@ -38,7 +39,14 @@ def isolate_producer(
     if directive.on_host:
         check_serializer(program, kernel, occurrence, directive)
     program = program.with_kernel(kernel)
-    return extract(program, kernel, occurrence, directive.producers, directive)
+    if not directive.shared:
+        return extract(program, kernel, occurrence, directive.producers, directive)
+    name, *feeders = directive.producers
+    if feeders:
+        program = extract(program, kernel, occurrence, tuple(feeders), directive)
+        kernel = program.kernel(feeders[0])
+        occurrence = occurrence_of(kernel, kernel.value)
+    return share(program, kernel, occurrence, directive)
 
 
 def extract(
@@ -68,7 +76,7 @@ def extract(
                 value=Local(name=source, type=value.type),
                 operands=(replace(sent, producer=previous),),
             )
-        elif directive is not None and directive.on_host:
+        elif directive is not None and directive.on_host and not directive.shared:
             producer = replace(producer, runs_on=Place.HOST)
         program = program.with_before(kernel.name, producer)
         previous = name

@@ -153,6 +153,8 @@ def _widen_upstream(
     """Producers of a varying operand send vectors; those of an invariant one lose the loop."""
     if operand.at_start and loop.reduction:
         return program  # it has lost the loop already
+    if operand.taken_by is not None:
+        return program  # its producer does not follow
     producer = program.kernel(operand.producer)
     own = counterpart(producer, kernel, loop, directive)
     for upstream in producer.operands:
