@@ -6,12 +6,12 @@ a reduction, boundary of the array) becomes the condition of a statement.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import index_names, reads, substitute
-from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
 from t2s.graph.graph import (
     Channel,
@@ -34,7 +34,8 @@ from t2s.spatial.directives import DEFAULT_CAPACITY
 from t2s.spatial.host_memory import without_host
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.buffer import check_buffers
-from t2s.spatial.passes.streams import axes, check_streams, drains, position
+from t2s.spatial.passes.depths import meeting_depths
+from t2s.spatial.passes.streams import axes, check_streams, drains, longest, position
 from t2s.spatial.passes.vectorize import check_complete
 
 
@@ -67,8 +68,10 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         for operand in kernel.operands
     ]
     plans = {kernel.name: _buffer_plan(program, kernel) for kernel in program.kernels}
+    meeting = meeting_depths(program)
     channels = [
-        _channel(link, plans[link.producer.name], plans[link.consumer.name]) for link in links
+        _channel(link, plans[link.producer.name], plans[link.consumer.name], meeting)
+        for link in links
     ]
     nodes: list[PEArray] = []
     origins = {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
@@ -141,8 +144,16 @@ def _type(link: _Link) -> StreamType:
     return StreamType(element=link.operand.type.with_lanes(lanes))
 
 
-def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None) -> Channel:
-    """The channel of a link; the plans are those of its ends that have buffers."""
+def _channel(
+    link: _Link,
+    sending: BufferPlan | None,
+    filling: BufferPlan | None,
+    meeting: Mapping[tuple[str, str], int],
+) -> Channel:
+    """The channel of a link; the plans are those of its ends that have buffers.
+
+    ``meeting`` gives the least depths by consumer and operand, where one is known.
+    """
     producer, consumer = link.producer, link.consumer
     dimensions = axes(producer, consumer, link.operand)
     for loop in dimensions if filling is not None else ():
@@ -164,12 +175,12 @@ def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None
         shape=tuple(_constant(loop)[1] for loop in dimensions),
         source_index=tuple(substitute(position(producer, loop), own_loops) for loop in dimensions),
         sink_index=tuple(position(consumer, loop) for loop in dimensions),
-        capacity=_capacity(link, dimensions),
+        capacity=_capacity(link, dimensions, meeting.get((consumer.name, link.operand.name), 1)),
         location=producer.location,
     )
 
 
-def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
+def _capacity(link: _Link, dimensions: tuple[Loop, ...], least: int) -> int:
     """Room for what one end sends or takes in a row while the other end needs all elements.
 
     An end that serves the elements of a channel array one after the other, with several tokens for
@@ -180,7 +191,7 @@ def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
     sent = _burst(link.producer, dimensions, once=drains(link.producer))
     taken = _burst(link.consumer, dimensions, once=link.operand.at_start)
     burst = max(sent, taken)
-    return max(DEFAULT_CAPACITY, burst + 1 if burst > 1 else 1)
+    return max(DEFAULT_CAPACITY, least, burst + 1 if burst > 1 else 1)
 
 
 def _burst(kernel: Kernel, dimensions: tuple[Loop, ...], *, once: bool) -> int:
@@ -197,15 +208,7 @@ def _burst(kernel: Kernel, dimensions: tuple[Loop, ...], *, once: bool) -> int:
         for loop in serial[outermost + 1 :]
         if loop.name not in chosen and not (once and loop.reduction)
     ]
-    return prod(_longest(kernel, loop) for loop in repeating)
-
-
-def _longest(kernel: Kernel, loop: Loop) -> int:
-    """The largest extent that a loop has."""
-    if loop.constant is not None:
-        return loop.constant[1]
-    found = LoopDomain([other.interval for other in kernel.loops]).range_of(loop.extent)
-    return found[1] if found is not None else 1
+    return prod(longest(kernel, loop) for loop in repeating)
 
 
 def _region(kernel: Kernel) -> str | None:
