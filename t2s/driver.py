@@ -24,6 +24,7 @@ from t2s.func.freeze import freeze
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
 from t2s.spatial.ir import SpatialProgram
+from t2s.spatial.isolation import IsolatingFunc
 from t2s.spatial.pipeline import build_spatial
 from t2s.spatial.printer import print_loop_nest as print_program
 from t2s.spatial.schedule import ScheduledFunc
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 BACKENDS: Mapping[str, str] = MappingProxyType({"opencl_fpga": "t2s.backends.opencl_fpga"})
 
 
-class Func(ScheduledFunc):
+class Func(IsolatingFunc):
     """A function: definitions by assignment, directives as methods, and the ways to run it.
 
     ``Func("C")``; the element type follows from the definitions unless ``type`` gives it.

@@ -147,7 +147,10 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
         return
     point = ", ".join(f"{name}={value}" for name, value in clash.items())
     culprit, other = _culprit(producer, consumer), consumer
-    if culprit is None:
+    if operand.taken_by is not None:
+        subject = f"{operand.taken_by.text} on {consumer.name}: "
+        location = operand.taken_by.location
+    elif culprit is None:
         subject, location = "", consumer.location
     else:
         other = producer if culprit is consumer.reshaped else consumer

@@ -1,0 +1,128 @@
+"""Producers that feed several functions."""
+
+from __future__ import annotations
+
+import t2s
+from t2s import Func, ImageParam, Int, Place, RDom, Var
+from tests.spatial.agreement import agree, body
+
+i, j, k = Var("i"), Var("j"), RDom(0, 6, name="k")
+A, B, D = (ImageParam(Int(32), 2, name=name) for name in "ABD")
+
+
+def sums() -> tuple[Func, Func, Func]:
+    """The sum and the sum of squares of every row of A, and what is made of them."""
+    F, G, H = t2s.funcs("F G H")
+    F[i] = 0
+    F[i] += A[i, k]
+    G[i] = 0
+    G[i] += A[i, k] * A[i, k]
+    H[i] = F[i] * F[i] - G[i]
+    return F, G, H.bound(i, 0, 4)
+
+
+def products() -> tuple[Func, Func, Func]:
+    """Two products with A on the left side, and their difference."""
+    F, G, H = t2s.funcs("F G H")
+    for func, right in ((F, B), (G, D)):
+        func[i, j] = 0
+        func[i, j] += A[i, k] * right[k, j]
+    H[i, j] = F[i, j] - G[i, j]
+    return F, G, H.bound(i, 0, 4).bound(j, 0, 3)
+
+
+def test_one_loader_for_two_functions() -> None:
+    F, G, H = sums()
+    P = Func("P")
+    F.isolate_producer(A, P)
+    G.isolate_producer(A, P)
+    graph = agree(H)
+    assert body(graph, "P")[1:] == ["send(P_to_F, A_element)", "send(P_to_G, A_element)"]
+    assert [node.name for node in graph.nodes if "load_A" in node.name] == []
+
+
+def test_forwarding_in_both_functions() -> None:
+    F, G, H = products()
+    P = Func("P")
+    F.unroll(i, j).isolate_producer(A, P).forward(P, j)
+    G.unroll(i, j).isolate_producer(A, P).forward(P, j)
+    graph = agree(H)
+    assert graph.node("P").pe_count == 4
+
+
+def test_a_buffer_in_each_function() -> None:
+    F, G, H = products()
+    P, F_feeder, G_feeder = t2s.funcs("P F_feeder G_feeder")
+    F.isolate_producer_chain(A, P, F_feeder)
+    P.remove(j)
+    F_feeder.buffer(P, i)
+    G.isolate_producer_chain(A, P, G_feeder)
+    G_feeder.buffer(P, i)
+    graph = agree(H)
+    assert [loop.name for loop in graph.node("P").loops] == ["i", "k"]
+
+
+def test_an_expression_for_two_functions() -> None:
+    F, G, H = products()
+    P = Func("P")
+    F.isolate_producer(A[i, k], P)
+    G.isolate_producer(A[i, k], P)
+    agree(H)
+
+
+def test_a_serializer_for_two_functions() -> None:
+    F, G, H = products()
+    S, L, M = Func("S", place=Place.HOST), Func("L"), Func("M")
+    F.isolate_producer_chain(A, S, L)
+    G.isolate_producer_chain(A, S, M)
+    S.remove(j)
+    graph = agree(H)
+    assert [tensor.name for tensor in graph.tensors if tensor.array == "A"] == ["S"]
+    assert [node.name for node in graph.nodes if "S" in str(body(graph, node.name))] == ["L", "M"]
+
+
+def test_a_value_and_what_is_computed_from_all_of_them() -> None:
+    """G needs F[i], for which F needs row i, before it takes the row itself: the row waits."""
+    F, G, P = t2s.funcs("F G P")
+    F[i] = 0
+    F[i] += A[i, k]
+    G[i] = F[i]
+    G[i] = t2s.max(G[i], A[i, k])
+    G.bound(i, 0, 4)
+    F.isolate_producer(A, P)
+    G.isolate_producer(A, P)
+    G.stream(F)
+    graph = agree(G)
+    assert graph.channel("P_to_G").capacity == 6 + 1
+    assert graph.channel("P_to_F").capacity == 2
+
+
+def test_a_value_and_what_is_kept_in_memory() -> None:
+    """G starts when F is complete, so the channel holds all of A."""
+    F, G, P = t2s.funcs("F G P")
+    F[i] = 0
+    F[i] += A[i, k]
+    G[i] = F[i]
+    G[i] = t2s.max(G[i], A[i, k])
+    G.bound(i, 0, 4)
+    F.isolate_producer(A, P)
+    G.isolate_producer(A, P)
+    graph = agree(G)
+    assert graph.channel("P_to_G").capacity == 4 * 6 + 1
+
+
+def test_a_buffer_on_one_of_the_ways() -> None:
+    """The buffer sends row i when it has taken something of row i + 1: two rows wait."""
+    F, G, P, Q, R = t2s.funcs("F G P Q R")
+    F[i] = 0
+    F[i] += A[i, k]
+    G[i] = 0
+    G[i] += (F[i] - A[i, k]) * 2
+    G.bound(i, 0, 4)
+    F.isolate_producer(A, P)
+    G.isolate_producer(A, P)
+    G.isolate_producer_chain(F, Q, R)
+    Q.remove(k).stream(F)
+    R.buffer(Q, i)
+    graph = agree(G)
+    assert graph.channel("P_to_G").capacity == 2 * 6 + 1
