@@ -159,6 +159,13 @@ class ScheduledFunc(TemporalFunc[Directive]):
         This function has to take every value once, in the order in which they are sent.
         """
         name = self._operand("stream", function)
+        if not isinstance(function, TemporalFunc):
+            raise UserError(
+                f"stream on {self.name} needs a Func",
+                location=user_location(),
+                expected="a Func with an update, whose results this one reads",
+                given=repr(function),
+            )
         return self._add(Stream(function=name, location=user_location(), text=f"stream({name})"))
 
     def forward(

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import UserError
+from t2s.core.expr import index_names
+from t2s.core.printer import show
 from t2s.spatial.directives import Place, Remove
 from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.forward import drop_upstream
@@ -40,9 +42,23 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
                 given=kernel.text_of(operand),
                 hint=f"reuse loops of {name}: {', '.join(legal) or 'none'}",
             )
+        _check_counts(kernel, loop, directive)
         program = drop_upstream(program, kernel, name, reused, directive)
     changed = replace(operand, removed=(*operand.removed, *directive.loops), removed_by=directive)
     return program.with_kernel(consumer.with_operand(operand, changed))
+
+
+def _check_counts(kernel: Kernel, name: str, directive: Remove) -> None:
+    """No loop that stays has bounds that depend on the loop."""
+    for other in kernel.loops:
+        if name in index_names(other.minimum) | index_names(other.extent):
+            raise UserError(
+                f"{directive.text} on {kernel.name}: how many values {kernel.name} sends depends "
+                f"on {name}",
+                location=directive.location,
+                expected=f"the same loops in every iteration of {name}",
+                given=f"{other.name} from {show(other.minimum)} to {show(other.last)}",
+            )
 
 
 def _fed_by(program: SpatialProgram, kernel: Kernel, directive: Remove) -> tuple[Kernel, Operand]:

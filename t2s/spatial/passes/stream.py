@@ -133,11 +133,12 @@ def _stored(program: SpatialProgram, directive: Stream, subject: str) -> tuple[F
     for kernel in program.kernels:
         if kernel.store is not None and kernel.store.tensor == directive.function:
             return program.temporal.function(directive.function), kernel
-    kept = sorted({k.store.tensor for k in program.kernels if k.store is not None})
+    own = {directive.function, *program.temporal.outputs}
+    kept = sorted({k.store.tensor for k in program.kernels if k.store is not None} - own)
     raise UserError(
         f"{subject}: {directive.function} has no loop nest of its own",
         location=directive.location,
-        expected=f"a Func with an update: {', '.join(kept)}",
+        expected=f"a Func with an update{': ' if kept else ''}{', '.join(kept)}",
         given=directive.function,
         hint="a Func without updates is computed inside of the Funcs that use it; isolate_producer "
         "gives it a place of its own",
@@ -265,6 +266,7 @@ def check_all_read(
         for loop in consumer.loops
         if loop not in repeating and not LoopDomain(nest).varies_along(places, loop.name)
     ]
+    problem = problem.replace("computed", "taken")
     hint = f"read {function.name} from memory, as without stream"
     if again:
         problem = f"{consumer.text_of(operand)} again for every {', '.join(again)}"

@@ -224,8 +224,8 @@ def _check_contiguous(
             location=directive.location,
             expected=f"{loop.name} in the last subscript only, with factor 1",
             given=f"{source}[{placed}]",
-            hint="arrays are row-major: store it transposed, put another loop innermost, or let a "
-            "function on the host order it (t2s.Place.HOST)",
+            hint="arrays are row-major: store it transposed, put another loop innermost, or let "
+            "the host order it",
         )
 
 
