@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from hypothesis import given, note
+from hypothesis import strategies as st
+
 import t2s
 from t2s import Func, ImageParam, Int, Place, RDom, Var
 from tests.spatial.agreement import agree, body
+from tests.spatial.programs import Draw
+from tests.spatial.test_random import PROFILE
 
 i, j, k = Var("i"), Var("j"), RDom(0, 6, name="k")
 A, B, D = (ImageParam(Int(32), 2, name=name) for name in "ABD")
@@ -126,3 +131,59 @@ def test_a_buffer_on_one_of_the_ways() -> None:
     R.buffer(Q, i)
     graph = agree(G)
     assert graph.channel("P_to_G").capacity == 2 * 6 + 1
+
+
+def test_a_guard_that_both_functions_have() -> None:
+    f, g, h, P = t2s.funcs("f g h P")
+    for func, factor in ((f, 2), (g, 3)):
+        func[i] = 0
+        func[i] += t2s.select(i > 0, A[i - 1, k] * factor, 1)
+    h[i] = f[i] + g[i]
+    h.bound(i, 0, 4)
+    f.isolate_producer(A, P)
+    g.isolate_producer(A, P)
+    graph = agree(h)
+    assert "send(P_to_f, A_element) if i > 0" in body(graph, "P")
+
+
+@st.composite
+def shared(draw: Draw) -> Func:
+    """Two products with one loader, which has its own schedule in each of them."""
+    F, G, H = products()
+    P, F_feeder, G_feeder = t2s.funcs("P F_feeder G_feeder")
+    alike = draw(st.integers(0, 3)) > 0
+    order, space = draw(st.permutations((i, j, k))), draw(st.sampled_from(((), (i,), (j,), (i, j))))
+    buffered = draw(st.booleans())
+    for func, feeder in ((F, F_feeder), (G, G_feeder)):
+        if not alike:
+            order = draw(st.permutations((i, j, k)))
+            space = draw(st.sampled_from(((), (i,), (j,), (i, j))))
+        func.reorder(*order)
+        if space:
+            func.unroll(*space)
+        if buffered and j not in space:
+            func.isolate_producer_chain(A, P, feeder)
+            if func is F:
+                P.remove(j)
+            feeder.buffer(P, order[-1])
+        else:
+            func.isolate_producer(A, P)
+            if j in space and draw(st.booleans()):
+                func.forward(P, j)
+        note(" ".join(directive.text for directive in func.plan))
+    if draw(st.booleans()):
+        H.stream(F).stream(G).reorder(*(variable for variable in order if variable is not k))
+    return H
+
+
+@PROFILE
+@given(shared())
+def test_a_shared_loader_is_refused_or_right(H: Func) -> None:
+    try:
+        t2s.lower(H)
+    except t2s.UserError as error:
+        refusal = error
+    else:
+        agree(H)
+        return
+    assert refusal.location is not None, str(refusal)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, const, equals
+from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, conjunction, const, equals
 from t2s.core.isl import Interval, LoopDomain
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
@@ -24,6 +24,7 @@ from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Function
 from t2s.graph.nodes import Role
+from t2s.spatial.conditions import static_conjuncts
 from t2s.spatial.directives import Directive, IsolateProducer, Stream
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, Operand, Rename, SpatialProgram
@@ -77,8 +78,9 @@ def share(
         taken_by=directive,
     )
     same = known.computed == sample.computed and known.access == sample.access
-    if not same or occurrence.condition != known.condition or kernel.condition is not None:
-        guarded = "" if occurrence.condition is None else f" if {show(occurrence.condition)}"
+    condition = conjunction(*static_conjuncts(occurrence.condition))
+    if not same or condition != known.condition or kernel.condition is not None:
+        guarded = "" if condition is None else f" if {show(condition)}"
         given = "" if known.condition is None else f" if {show(known.condition)}"
         raise UserError(
             f"{directive.text} on {kernel.name}: {name} does not send what {kernel.name} needs",
