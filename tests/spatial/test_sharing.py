@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, ImageParam, Int, Place, RDom, Var
+from t2s.func.symbols import RVar
 from tests.spatial.agreement import agree, body
 from tests.spatial.programs import Draw
 from tests.spatial.test_random import PROFILE
@@ -146,29 +147,35 @@ def test_a_guard_that_both_functions_have() -> None:
     assert "send(P_to_f, A_element) if i > 0" in body(graph, "P")
 
 
+def nests() -> st.SearchStrategy[tuple[list[Var | RVar], bool, bool]]:
+    """An order of the loops, and whether i and j are space."""
+    return st.tuples(st.permutations((i, j, k)), st.booleans(), st.booleans())
+
+
 @st.composite
 def shared(draw: Draw) -> Func:
     """Two products with one loader, which has its own schedule in each of them."""
     F, G, H = products()
     P, F_feeder, G_feeder = t2s.funcs("P F_feeder G_feeder")
     alike = draw(st.integers(0, 3)) > 0
-    order, space = draw(st.permutations((i, j, k))), draw(st.sampled_from(((), (i,), (j,), (i, j))))
+    order, rows, columns = draw(nests())
     buffered = draw(st.booleans())
     for func, feeder in ((F, F_feeder), (G, G_feeder)):
         if not alike:
-            order = draw(st.permutations((i, j, k)))
-            space = draw(st.sampled_from(((), (i,), (j,), (i, j))))
+            order, rows, columns = draw(nests())
         func.reorder(*order)
-        if space:
-            func.unroll(*space)
-        if buffered and j not in space:
+        if rows:
+            func.unroll(i)
+        if columns:
+            func.unroll(j)
+        if buffered and not columns:
             func.isolate_producer_chain(A, P, feeder)
             if func is F:
                 P.remove(j)
             feeder.buffer(P, order[-1])
         else:
             func.isolate_producer(A, P)
-            if j in space and draw(st.booleans()):
+            if columns and draw(st.booleans()):
                 func.forward(P, j)
         note(" ".join(directive.text for directive in func.plan))
     if draw(st.booleans()):
