@@ -157,14 +157,16 @@ def _channel(
     producer, consumer = link.producer, link.consumer
     dimensions = axes(producer, consumer, link.operand)
     for loop in dimensions if filling is not None else ():
-        own = consumer.loop(loop.name)
-        if own is not None and own.kind is LoopKind.SERIAL and link.operand.buffer is not None:
+        own = next((o for o in consumer.loops if o.definition == loop.definition), None)
+        space = own is not None and own.kind is LoopKind.UNROLLED
+        if link.operand.buffer is not None and not space:
+            name = loop.name if own is None else own.name
             raise UnsupportedError(
                 f"{link.operand.buffer.text} on {consumer.name}: {producer.name} is unrolled along "
                 f"{loop.name} and {consumer.name} is not",
                 location=link.operand.buffer.location,
-                expected=f"{consumer.name} unrolled along {loop.name} as well",
-                hint=f"write {consumer.name}.unroll({loop.name})",
+                expected=f"{consumer.name} unrolled along {name} as well",
+                hint=f"write {consumer.name}.unroll({name})",
             )
     own_loops = dict(sending.sending) if sending is not None else {}
     return Channel(

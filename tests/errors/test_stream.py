@@ -169,3 +169,23 @@ def test_an_input() -> None:
               given:    ImageParam D
             """):
         G.stream(D)  # type: ignore[arg-type]
+
+
+def test_a_buffer_with_less_space() -> None:
+    C, G = product()
+    feeder = Func("feeder")
+    G[i, j] = 0
+    G[i, j] += C[i, m] * D[m, j]
+    C.unroll(j)
+    G.bound(i, 0, 4).bound(j, 0, 3).isolate_producer(C, feeder)
+    feeder.stream(C).buffer(C, i)
+    with refused(
+        """
+            buffer(C, i) on feeder: C is unrolled along j and feeder is not
+              --> feeder.stream(C).buffer(C, i)
+              expected: feeder unrolled along m as well
+              hint:     write feeder.unroll(m)
+            """,
+        UnsupportedError,
+    ):
+        t2s.lower(G)
