@@ -23,6 +23,7 @@ from t2s.func.collect import in_dependence_order, structural_parameters
 from t2s.func.freeze import freeze
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
+from t2s.spatial.directives import Place
 from t2s.spatial.ir import SpatialProgram
 from t2s.spatial.isolation import IsolatingFunc
 from t2s.spatial.pipeline import build_spatial
@@ -69,9 +70,9 @@ class Func(IsolatingFunc):
         return emulate(self, inputs, time_limit=time_limit)
 
 
-def funcs(names: str) -> tuple[Func, ...]:
+def funcs(names: str, place: Place = Place.DEVICE) -> tuple[Func, ...]:
     """Several Funcs at once: ``A_loader, A_feeder = t2s.funcs("A_loader A_feeder")``."""
-    return tuple(Func(name) for name in names.split())
+    return tuple(Func(name, place=place) for name in names.split())
 
 
 def lower(func: ScheduledFunc, **constants: int) -> Graph:

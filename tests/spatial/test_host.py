@@ -42,7 +42,7 @@ def systolic() -> Func:
     C = product().split(k, k, kk, 4).split(kk, kk, kkk, 2)
     C.split(i, i, ii, 4).split(ii, ii, iii, 2).split(j, j, jj, 6).split(jj, jj, jjj, 2)
     C.reorder(kkk, jjj, iii, jj, ii, kk, k, j, i).unroll(iii, jjj)
-    A_serializer, B_serializer = on_host("A_serializer"), on_host("B_serializer")
+    A_serializer, B_serializer = t2s.funcs("A_serializer B_serializer", place=Place.HOST)
     A_loader, A_feeder, B_loader, B_feeder = t2s.funcs("A_loader A_feeder B_loader B_feeder")
     C.isolate_producer_chain(A, A_serializer, A_loader, A_feeder)
     C.isolate_producer_chain(B, B_serializer, B_loader, B_feeder)

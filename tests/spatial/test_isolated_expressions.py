@@ -193,3 +193,14 @@ def test_literals_that_take_a_type_later() -> None:
     f[i] = (v[i] + 1) * 2.5
     f.bound(i, 0, 5).isolate_producer(v[i] + 1, P)
     agree(f, real=True)
+
+
+def test_an_expression_of_an_isolated_expression_as_vectors() -> None:
+    D, outer, inner = t2s.funcs("D outer inner")
+    D[i, j] = 0
+    D[i, j] += alpha * A[i, k] * x[k] * B[j, k]
+    D.bound(i, 0, 4).bound(j, 0, 6).split(k, k, kk, 4)
+    D.isolate_producer(alpha * A[i, k] * x[k], outer).vload(outer, B)
+    outer.isolate_producer(alpha * A[i, k], inner)
+    graph = agree(D)
+    assert str(graph.channel("inner_to_outer").stream.element) == "int32x4"

@@ -88,8 +88,11 @@ def extract(
     def rule(node: Term) -> Term | None:
         return local if node == value else None
 
+    placed = _computing(kernel) if kernel.value != value else kernel
+    if placed.role is Role.COMPUTE and placed.name != placed.function:
+        placed = replace(placed, vector_operands=(*placed.vector_operands, source))
     placed = replace(
-        _computing(kernel) if kernel.value != value else kernel,
+        placed,
         operands=(*kernel.operands, operand),
         value=rewrite(kernel.value, rule),
         initial=None if kernel.initial is None else rewrite(kernel.initial, rule),
