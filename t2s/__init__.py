@@ -24,6 +24,7 @@ from t2s.func.functions import maximum as max
 from t2s.func.functions import minimum as min
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
+from t2s.spatial.directives import Place
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ __all__ = [
     "Int",
     "InternalError",
     "Param",
+    "Place",
     "RDom",
     "T2SError",
     "Type",

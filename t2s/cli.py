@@ -200,7 +200,7 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Any]:
     """Random inputs for a graph: floats in [0, 1), small integers, random bools."""
     generator = np.random.default_rng(seed)
     tensors = [tensor for tensor in graph.tensors if tensor.role is TensorRole.INPUT]
-    inputs = {t.name: _random(generator, t.type, t.shape) for t in tensors}
+    inputs = {t.array: _random(generator, t.type, t.shape) for t in tensors}
     scalars = {p.name: _random(generator, p.type, ())[()] for p in graph.parameters}
     return {**inputs, **scalars}
 

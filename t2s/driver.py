@@ -24,7 +24,9 @@ from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
 from t2s.func.freeze import freeze
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
+from t2s.spatial.directives import Place
 from t2s.spatial.ir import SpatialProgram
+from t2s.spatial.isolation import IsolatingFunc
 from t2s.spatial.pipeline import build_spatial
 from t2s.spatial.printer import print_loop_nest as print_program
 from t2s.spatial.schedule import ScheduledFunc
@@ -43,7 +45,7 @@ Array = np.ndarray[Any, Any]
 Design = ScheduledFunc | Sequence[ScheduledFunc]
 
 
-class Func(ScheduledFunc):
+class Func(IsolatingFunc):
     """A function: definitions by assignment, directives as methods, and the ways to run it.
 
     ``Func("C")``; the element type follows from the definitions unless ``type`` gives it.
@@ -78,9 +80,9 @@ class Func(ScheduledFunc):
         return emulate(self, inputs, time_limit=time_limit)
 
 
-def funcs(names: str) -> tuple[Func, ...]:
+def funcs(names: str, place: Place = Place.DEVICE) -> tuple[Func, ...]:
     """Several Funcs at once: ``A_loader, A_feeder = t2s.funcs("A_loader A_feeder")``."""
-    return tuple(Func(name) for name in names.split())
+    return tuple(Func(name, place=place) for name in names.split())
 
 
 def lower(design: Design, **constants: int) -> Graph:
@@ -101,7 +103,7 @@ def _spatial(design: Design, constants: Mapping[str, int]) -> SpatialProgram:
     program = freeze(design, constants)
     needed = needed_funcs(output_funcs(design))
     funcs = (other for other in needed if isinstance(other, ScheduledFunc))
-    return build_spatial(program, {other.name: other for other in funcs})
+    return build_spatial(program, {other.name: other for other in funcs}, constants)
 
 
 @overload

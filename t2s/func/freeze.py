@@ -30,7 +30,7 @@ from t2s.func.domains import (
     replace_parameters,
     unit_domain,
 )
-from t2s.func.expression import Symbol
+from t2s.func.expression import Symbol, retype
 from t2s.func.func import Written, index_name, typed_value
 from t2s.func.ir import (
     Definition,
@@ -242,6 +242,18 @@ def _pure_dimensions(
             )
         pure[name] = Dimension(name=name, minimum=low, extent=extent, reduction=False)
     return pure
+
+
+def frozen_part(
+    node: Expr, default: Type, constants: Mapping[str, int], types: Mapping[str, Type]
+) -> Expr:
+    """A part of a definition, written once more, as it is in the frozen program.
+
+    ``default`` is the type of a part that has none of its own, ``constants`` are the values of
+    Params and ``types`` the final types of the Funcs.
+    """
+    typed = retype(node, default) if node.type.weak else node
+    return _with_final_types(replace_parameters(typed, constants), types)
 
 
 def index_names_of(nodes: Iterable[Expr]) -> set[str]:

@@ -71,12 +71,28 @@ class TensorRole(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Layout(Term):
+    """How the host orders an array of the user for the device's memory.
+
+    The tensor in memory has one dimension for each of ``loops``, outermost first, which count from
+    0 to their ``extents``.  Its element at a point of the loops is element ``indices`` of the
+    user's ``array``.  Elements of an input may occur several times, those of an output occur once.
+    """
+
+    array: str
+    loops: tuple[str, ...]
+    extents: tuple[int, ...]
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor(Term):
     """A dense row-major array in the device's memory.
 
     ``shape`` is what users give and get.  Where iterations are padded the array in memory is
     larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,
     and dropped from an output.
+    ``layout`` says how the host orders the (padded) array, if it is not in memory as it is.
     """
 
     name: str
@@ -84,12 +100,20 @@ class Tensor(Term):
     shape: tuple[int, ...]
     role: TensorRole
     padded: tuple[int, ...] | None = None
+    layout: Layout | None = None
     location: SourceLocation | None = None
 
     @property
     def allocated(self) -> tuple[int, ...]:
         """The shape in memory."""
+        if self.layout is not None:
+            return self.layout.extents
         return self.shape if self.padded is None else self.padded
+
+    @property
+    def array(self) -> str:
+        """The name of the user's array."""
+        return self.name if self.layout is None else self.layout.array
 
     @property
     def shape_text(self) -> str:

@@ -13,8 +13,9 @@ from t2s.graph.graph import Graph, Tensor, TensorRole
 
 
 def input_specs(graph: Graph) -> tuple[ArraySpec, ...]:
-    """What each input tensor has to be."""
-    return tuple(_spec(t) for t in graph.tensors if t.role is TensorRole.INPUT)
+    """What each input has to be; the host may put one into several tensors."""
+    inputs = {t.array: _spec(t) for t in graph.tensors if t.role is TensorRole.INPUT}
+    return tuple(inputs.values())
 
 
 def parameter_specs(graph: Graph) -> tuple[ArraySpec, ...]:
@@ -27,7 +28,7 @@ def parameter_specs(graph: Graph) -> tuple[ArraySpec, ...]:
 def check_graph_inputs(
     graph: Graph, inputs: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The input tensors and the parameters of a graph, complete, of their shapes and types.
+    """The inputs and the parameters of a graph, complete, of the user's shapes and types.
 
     Names are those of one scope, so errors list both kinds together.  Raises ``UserError``.
     """
@@ -62,7 +63,7 @@ def _computed(graph: Graph) -> tuple[ArraySpec, ...]:
 
 def _spec(tensor: Tensor) -> ArraySpec:
     return ArraySpec(
-        name=tensor.name,
+        name=tensor.array,
         type=tensor.type.scalar,
         shape=tensor.shape,
         location=tensor.location,

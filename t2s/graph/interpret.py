@@ -14,7 +14,8 @@ import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
-from t2s.graph.graph import Graph, Tensor, TensorRole
+from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.layout import outputs_of, pack
 from t2s.graph.nodes import PEArray
 from t2s.graph.semantics import (
     Environment,
@@ -38,33 +39,11 @@ class _Process:
 def allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The memory at the start: copies of the inputs, zeros elsewhere."""
     return {
-        tensor.name: padded_input(tensor, inputs[tensor.name])
+        tensor.name: pack(tensor, np.array(inputs[tensor.array]))
         if tensor.role is TensorRole.INPUT
         else np.zeros(tensor.allocated, tensor.type.numpy)
         for tensor in graph.tensors
     }
-
-
-def padded_input(tensor: Tensor, array: Array) -> Array:
-    """A copy of an input in the shape it has in memory, with zeros behind it."""
-    if tensor.padded is None:
-        return np.array(array)
-    padded = np.zeros(tensor.padded, tensor.type.numpy)
-    padded[_used(tensor)] = array
-    return padded
-
-
-def outputs_of(graph: Graph, memory: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs in a memory, without their padding."""
-    return {
-        tensor.name: np.ascontiguousarray(memory[tensor.name][_used(tensor)])
-        for tensor in graph.tensors
-        if tensor.role is TensorRole.OUTPUT
-    }
-
-
-def _used(tensor: Tensor) -> tuple[slice, ...]:
-    return tuple(slice(extent) for extent in tensor.shape)
 
 
 def interpret_graph(

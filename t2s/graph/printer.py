@@ -21,7 +21,7 @@ from t2s.graph.body import (
     Statement,
     Store,
 )
-from t2s.graph.graph import Channel, Graph, StreamKind, StreamType
+from t2s.graph.graph import Channel, Graph, StreamKind, StreamType, Tensor
 from t2s.graph.nodes import Loop, PEArray, Role
 from t2s.graph.trips import firings_per_pe
 
@@ -31,7 +31,7 @@ _UNKNOWN = "varies"
 def print_graph(graph: Graph) -> str:
     """The whole graph as text, one line per thing; source locations are left out."""
     lines = [f"graph {graph.name}"]
-    lines += [f"  {t.role.value} {t.name}: {t.shape_text}" for t in graph.tensors]
+    lines += [f"  {_tensor_line(tensor)}" for tensor in graph.tensors]
     lines += [f"  parameter {item.name}: {item.type}" for item in graph.parameters]
     for region in graph.regions:
         inside = "" if region.parent is None else f" in {region.parent}"
@@ -107,6 +107,16 @@ def show_space(node: PEArray) -> str:
         f"{d.name}: {d.extent}" + (f" from {d.minimum}" if d.minimum else "") for d in node.space
     ]
     return f"[{', '.join(dimensions)}]"
+
+
+def _tensor_line(tensor: Tensor) -> str:
+    if tensor.layout is None:
+        return f"{tensor.role.value} {tensor.name}: {tensor.shape_text}"
+    line = f"{tensor.role.value} {tensor.name}: {tensor.type}{list(tensor.allocated)}"
+    loops = zip(tensor.layout.loops, tensor.layout.extents, strict=True)
+    nest = ", ".join(f"{name}: {extent}" for name, extent in loops)
+    element = f"{tensor.array}{_brackets(tensor.layout.indices)}"
+    return f"{line}, by the host {element} for {nest}, of {tensor.array}{list(tensor.shape)}"
 
 
 def _node_lines(node: PEArray) -> Iterator[str]:

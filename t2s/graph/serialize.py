@@ -38,6 +38,7 @@ from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import (
     Channel,
     Graph,
+    Layout,
     Region,
     RegionKind,
     ScalarParameter,
@@ -54,7 +55,7 @@ _DATACLASSES: tuple[type[Any], ...] = (
     *(Apply, Broadcast, Cast, Const, Index, LaneNumbers, Local, Parameter, Read, ReduceLanes),
     Select,
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
-    *(Channel, Graph, Region, ScalarParameter, StreamType, Tensor),
+    *(Channel, Graph, Layout, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),
     *(SourceLocation, Type),
 )

@@ -5,7 +5,8 @@ is raised as a ``GraphError`` that names the node, channel or tensor, shows the 
 made it, and says what was expected and what was given.
 
 The rules, in the order they are checked: names are unique; regions form a tree; tensors,
-parameters, channels and registers have proper types and extents; loop bounds depend on what lies
+parameters, channels and registers have proper types and extents; layouts stay inside of the user's
+arrays, and those of outputs fill them; loop bounds depend on what lies
 outside them; bodies are well typed, bind locals before their use and keep control static; load
 and store units have exactly one access; every channel has one ``Send`` in its source and one
 ``Receive`` in its sink, and index maps of its rank.
@@ -33,6 +34,7 @@ from t2s.graph.verify_expr import (
     verify_index,
     verify_indices,
 )
+from t2s.graph.verify_layout import verify_arrays, verify_layout
 
 __all__ = ["GraphError", "verify_graph"]
 
@@ -49,6 +51,8 @@ def verify_graph(graph: Graph) -> None:
         _verify_scalar_type(subject, tensor.type)
         _verify_extents(subject, tensor.shape)
         _verify_padding(subject, tensor)
+        verify_layout(subject, tensor)
+    verify_arrays(graph)
     for parameter in graph.parameters:
         _verify_scalar_type(Subject.of("parameter", parameter), parameter.type)
     for channel in graph.channels:

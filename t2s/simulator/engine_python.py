@@ -15,7 +15,8 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Store
-from t2s.graph.interpret import allocate, outputs_of
+from t2s.graph.interpret import allocate
+from t2s.graph.layout import outputs_of
 from t2s.graph.nodes import PEArray
 from t2s.graph.semantics import (
     Environment,

@@ -132,7 +132,7 @@ def _load(builder: Builder) -> None:
     condition = placed(builder, kernel.condition)
     guard = placed(builder, load_guard(kernel, builder.origins))
     origin = builder.origins.get(read.source, (0,) * len(read.indices))
-    indices = tuple(
+    indices = _address(builder) or tuple(
         shifted(builder.place(index), -low) for index, low in zip(read.indices, origin, strict=True)
     )
     target = builder.locals.fresh(f"{read.source}_element")
@@ -149,7 +149,8 @@ def _store(builder: Builder) -> None:
     builder.statements.append(
         Store(
             tensor=kernel.store.tensor,
-            indices=tuple(builder.place(index) for index in kernel.store.indices),
+            indices=_address(builder)
+            or tuple(builder.place(index) for index in kernel.store.indices),
             value=with_operands(builder, kernel.value),
             condition=placed(builder, kernel.condition),
         )
@@ -168,3 +169,8 @@ def _where_active(active: Expr | None, statements: Sequence[Statement]) -> Itera
                 yield replace(statement, condition=both)
             case _:
                 yield statement
+
+
+def _address(builder: Builder) -> tuple[Expr, ...]:
+    """The subscripts of a tensor that the host orders; none for any other tensor."""
+    return tuple(builder.first_lane(index) for index in builder.kernel.address or ())

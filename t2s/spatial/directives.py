@@ -8,11 +8,22 @@ named by the user's names.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 
 DEFAULT_CAPACITY = 2  # tokens: enough for one every cycle over a channel of latency 1
+
+
+class Place(Enum):
+    """Where a function runs.
+
+    One on the host is the outer end of a chain: it orders an array for the device's memory.
+    """
+
+    DEVICE = "device"
+    HOST = "host"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,25 +118,49 @@ class SpaceTimeTransform(Directive):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolateProducer(Directive):
-    """The loading of ``operand`` moves into ``producers`` (farthest from the function first)."""
+    """A value moves into ``producers`` (farthest from the function first).
+
+    ``operand`` is its name or text.  ``target`` is the expression that moves; ``None`` stands for
+    the one element of the operand of that name.  ``on_host``: the first producer is on the host.
+    ``shared``: the first producer was isolated from another function before.
+    """
 
     operand: str
+    target: Expr | None
     producers: tuple[str, ...]
+    on_host: bool
+    shared: bool
+
+    @property
+    def method(self) -> str:
+        """The name of the method that was called."""
+        return self.text.partition("(")[0]
 
     @property
     def new_functions(self) -> tuple[str, ...]:
-        return self.producers
+        return self.producers[1:] if self.shared else self.producers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolateConsumer(Directive):
-    """The saving of results moves into ``consumers`` (nearest to the function first)."""
+    """The saving of results moves into ``consumers`` (nearest to the function first).
+
+    ``on_host``: the last consumer is on the host.
+    """
 
     consumers: tuple[str, ...]
+    on_host: bool
 
     @property
     def new_functions(self) -> tuple[str, ...]:
         return self.consumers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream(Directive):
+    """The results of ``function`` come through a channel instead of through memory."""
+
+    function: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

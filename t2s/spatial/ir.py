@@ -15,15 +15,16 @@ from enum import Enum
 
 from t2s.core.affine import tidy
 from t2s.core.errors import InternalError
-from t2s.core.expr import Apply, Const, Expr, apply, conjunction, const, simplify, substitute
+from t2s.core.expr import Apply, Const, Expr, Index, apply, conjunction, const, simplify, substitute
 from t2s.core.isl import Interval, LoopDomain
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
+from t2s.core.printer import show
 from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
-from t2s.spatial.directives import Buffer, Directive
+from t2s.spatial.directives import Buffer, Directive, Place
 
 
 def shifted(expr: Expr, by: int) -> Expr:
@@ -80,6 +81,15 @@ class Loop(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rename(Term):
+    """The variable ``sender`` of a streamed function is ``reader + offset`` where it is read."""
+
+    sender: str
+    reader: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operand(Term):
     """A value that a kernel receives, once per iteration.
 
@@ -87,7 +97,11 @@ class Operand(Term):
     ----------
     name: the local that stands for it in the kernel's value.
     access: its subscripts over the domain's variables (``None`` for a result on its way out).
-    source: the input or Func it came from.
+    source: the input or Func it came from; for an expression, the function that computes it.
+    computed: the expression that it stands for, if that is no single element.
+    taken_by: the directive that takes what the producer sends anyway; the producer's loops do not
+        follow the kernel's then.
+    renames: for a streamed function, the variables of its definition where it is read.
     producer: the kernel that sends it.
     condition: static path condition over the domain's variables (``None``: always).
     at_start: needed only at the first step of the reduction (part of the initial value), so the
@@ -112,6 +126,9 @@ class Operand(Term):
     removed: tuple[str, ...] = ()
     removed_by: Directive | None = None
     buffer: Buffer | None = None
+    computed: Expr | None = None
+    taken_by: Directive | None = None
+    renames: tuple[Rename, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +227,8 @@ class Kernel(Term):
     vectorised: the directive that made the vector loop; ``reshaped``: the last one that split,
         fused or reordered loops.
     capacity: depth of the output channel if the user gave it.
+    runs_on: a kernel on the host orders an array in memory; it is a loop nest, but no node.
+    address: for a load or store unit whose tensor the host orders, the subscripts over the loops.
     """
 
     name: str
@@ -234,6 +253,8 @@ class Kernel(Term):
     reshaped: Directive | None = None
     reassociate: bool = False
     capacity: int | None = None
+    runs_on: Place = Place.DEVICE
+    address: tuple[Expr, ...] | None = None
     location: SourceLocation
 
     def loop(self, name: str) -> Loop | None:
@@ -243,6 +264,12 @@ class Kernel(Term):
     def place(self, expr: Expr) -> Expr:
         """An expression of the domain's variables as one of the loops."""
         return tidy(substitute(expr, dict(self.variables)))
+
+    def text_of(self, operand: Operand) -> str:
+        """What an operand stands for, over the loops."""
+        if operand.computed is not None:
+            return show(self.place(operand.computed))
+        return f"{operand.source}[{', '.join(show(self.place(e)) for e in operand.access or ())}]"
 
     def kind(self, kind: LoopKind) -> tuple[Loop, ...]:
         """The loops of one kind, outermost first."""
@@ -272,6 +299,29 @@ class Kernel(Term):
         changed = replace(result, consumer=consumer)
         results = tuple(changed if old is result else old for old in self.results)
         return replace(self, results=results)
+
+    def seen_by_reader(self, renames: tuple[Rename, ...]) -> Kernel:
+        """The nest of the final values, over the variables of the kernel that reads them."""
+        final = self.without(frozenset(loop.name for loop in self.reduction_loops))
+        known = {rename.sender: rename for rename in renames}
+        names: dict[str, Expr] = {
+            name: shifted(Index(name=known[name].reader), known[name].offset)
+            if name in known
+            else Index(name=f"{self.function}.{name}")
+            for name, _ in self.variables
+        }
+        return replace(
+            final,
+            loops=tuple(
+                replace(loop, definition=substitute(loop.definition, names)) for loop in final.loops
+            ),
+            variables=tuple(
+                (known[name].reader, shifted(expr, -known[name].offset))
+                if name in known
+                else (f"{self.function}.{name}", expr)
+                for name, expr in final.variables
+            ),
+        )
 
     def without(self, names: frozenset[str]) -> Kernel:
         """The kernel with loops dropped: they stay at their first iteration."""
@@ -340,6 +390,11 @@ class SpatialProgram(Term):
             if kernel.name == name:
                 return kernel
         raise InternalError(f"there is no kernel {name}")
+
+    def sender(self, operand: Operand) -> Kernel:
+        """The producer of an operand, over the variables of the kernel that receives it."""
+        producer = self.kernel(operand.producer)
+        return producer.seen_by_reader(operand.renames) if operand.renames else producer
 
     def find(self, name: str) -> Kernel | None:
         """The kernel of that name, or ``None``."""

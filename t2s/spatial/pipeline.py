@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
-from t2s.core.errors import InternalError, UserError
+from t2s.core.errors import InternalError, UnsupportedError, UserError
 from t2s.core.passes import Pass, run_pipeline
+from t2s.func.freeze import frozen_part
 from t2s.func.ir import System, TemporalProgram
 from t2s.spatial.directives import (
     Buffer,
@@ -21,11 +23,13 @@ from t2s.spatial.directives import (
     Fuse,
     IsolateConsumer,
     IsolateProducer,
+    Place,
     Reassociate,
     Remove,
     Reorder,
     SpaceTimeTransform,
     Split,
+    Stream,
     Tile,
     Unroll,
     VectorLoad,
@@ -35,35 +39,56 @@ from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.buffer import buffer
 from t2s.spatial.passes.forward import forward
+from t2s.spatial.passes.host import check_directive_on_host
 from t2s.spatial.passes.isolate import isolate_consumer, isolate_producer, isolate_result
 from t2s.spatial.passes.lookup import check_names_free
 from t2s.spatial.passes.loops import fuse, reorder, split, tile
 from t2s.spatial.passes.memory import place_memory_units
 from t2s.spatial.passes.remove import remove
 from t2s.spatial.passes.space_time import space_time_transform
+from t2s.spatial.passes.stream import drop_unread_stores, stream
 from t2s.spatial.passes.unroll import unroll
-from t2s.spatial.passes.vectorize import vload, vstore
+from t2s.spatial.passes.vectorize import check_contiguity, vload, vstore
 from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.systems import projected_system, system_kernel
 from t2s.spatial.verify import verify_program
 
 PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
     Pass(
+        name="streams",
+        description="no stores of what is streamed and not read from memory",
+        run=drop_unread_stores,
+    ),
+    Pass(
         name="memory units",
         description="inline pure Funcs; load and store units for what was not isolated",
         run=place_memory_units,
     ),
+    Pass(
+        name="contiguous vectors",
+        description="proof that vectors in memory are contiguous",
+        run=check_contiguity,
+    ),
 )
 
 
-def build_spatial(program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]) -> SpatialProgram:
-    """Apply all plans and complete the design.  ``funcs`` are the user's Funcs by name."""
+def build_spatial(
+    program: TemporalProgram,
+    funcs: Mapping[str, ScheduledFunc],
+    constants: Mapping[str, int] = MappingProxyType({}),
+) -> SpatialProgram:
+    """Apply all plans and complete the design.
+
+    ``funcs`` are the user's Funcs by name, ``constants`` the values of the Params that were given.
+    """
+    for func in funcs.values():
+        _check_on_device(func)
     spatial = SpatialProgram(temporal=program, kernels=_first_kernels(program, funcs))
     owners = {name: kernel.name for kernel in spatial.kernels for name in _covered(kernel)}
     for function in program.functions:
         if function.name in owners:
             owner = owners[function.name]
-            spatial = _apply_plan(spatial, funcs[function.name], owner)
+            spatial = _apply_plan(spatial, funcs[function.name], owner, constants)
     for function in program.functions:
         placed = function.name in owners or spatial.find(function.name) is not None
         if not placed and funcs[function.name].plan:
@@ -81,6 +106,16 @@ def build_spatial(program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]) 
 
 def _reassociates(func: ScheduledFunc) -> bool:
     return any(isinstance(directive, Reassociate) for directive in func.plan)
+
+
+def _check_on_device(func: ScheduledFunc) -> None:
+    if func.place is Place.HOST:
+        raise UnsupportedError(
+            f"Func {func.name} has a definition and is on the host",
+            location=func.location,
+            expected="a Func without a definition, at the outer end of a chain",
+            hint="the host only orders arrays; compute in a Func on the device",
+        )
 
 
 def _first_kernels(
@@ -130,7 +165,9 @@ def _covered(kernel: Kernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys([kernel.function, *members, *results]))
 
 
-def _apply_plan(program: SpatialProgram, func: ScheduledFunc, owner: str) -> SpatialProgram:
+def _apply_plan(
+    program: SpatialProgram, func: ScheduledFunc, owner: str, constants: Mapping[str, int]
+) -> SpatialProgram:
     """Apply the directives of a Func to the kernel that it is computed by, then those isolated."""
     for directive in func.plan:
         if isinstance(directive, IsolateConsumer) and program.kernel(owner).members:
@@ -139,9 +176,14 @@ def _apply_plan(program: SpatialProgram, func: ScheduledFunc, owner: str) -> Spa
             continue
         if program.temporal.system_of(func.name) is None:
             _check_no_projection(program.kernel(owner), func.name, directive)
+        if isinstance(directive, IsolateProducer) and directive.target is not None:
+            types = {function.name: function.type for function in program.temporal.functions}
+            value = program.kernel(owner).value
+            target = frozen_part(directive.target, value.type, constants, types)
+            directive = replace(directive, target=target)
         program = _apply(program, owner, directive)
     for isolated in func.isolated:
-        program = _apply_plan(program, isolated, isolated.name)
+        program = _apply_plan(program, isolated, isolated.name, constants)
     return program
 
 
@@ -159,6 +201,7 @@ def _check_no_projection(kernel: Kernel, name: str, directive: Directive) -> Non
 def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialProgram:
     kernel = program.kernel(name)
     check_names_free(program, name, directive)
+    check_directive_on_host(kernel, directive)
     match directive:
         case Split():
             return program.with_kernel(split(kernel, directive))
@@ -176,6 +219,8 @@ def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialP
             return isolate_producer(program, name, directive)
         case IsolateConsumer():
             return isolate_consumer(program, name, directive)
+        case Stream():
+            return stream(program, name, directive)
         case Forward():
             return forward(program, name, directive)
         case Remove():

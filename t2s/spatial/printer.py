@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from t2s.core.expr import Expr, index_names
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
+from t2s.spatial.directives import Place
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.padding import active_paddings, in_domain, load_guard, origins_of
 from t2s.spatial.reduction_form import readable_update
@@ -24,16 +25,21 @@ def print_loop_nest(program: SpatialProgram) -> str:
 
 
 def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
+    on_host = kernel.runs_on is Place.HOST
     space = kernel.kind(LoopKind.UNROLLED)
     count = 1
     for loop in space:
         count *= loop.constant[1] if loop.constant is not None else 1
     pes = f"{count} PE{'s' if count != 1 else ''}"
-    yield f"{kernel.name}: {kernel.role.value}, {pes}"
+    if on_host:
+        yield f"{kernel.name}: on the host"
+    else:
+        yield f"{kernel.name}: {_role(program, kernel).value}, {pes}"
     depth = 1
     ordered = [
-        *(("parallel", loop) for loop in space),
+        *(("parallel", loop) for loop in space if not on_host),
         *(("for", loop) for loop in kernel.kind(LoopKind.SERIAL)),
+        *(("for", loop) for loop in space if on_host),
         *(("vector", loop) for loop in kernel.kind(LoopKind.VECTOR)),
     ]
     notes = _padding_notes(kernel, [loop for _, loop in ordered])
@@ -56,13 +62,30 @@ def _padding_notes(kernel: Kernel, loops: Sequence[Loop]) -> dict[str, str]:
     return notes
 
 
+def _role(program: SpatialProgram, kernel: Kernel) -> Role:
+    """Relays at the end of the device load and store what the host orders."""
+    if any(_on_host(program, operand.producer) for operand in kernel.operands):
+        return Role.LOAD
+    if any(
+        consumer.runs_on is Place.HOST and operand.producer == kernel.name
+        for consumer in program.kernels
+        for operand in consumer.operands
+    ):
+        return Role.STORE
+    return kernel.role
+
+
+def _on_host(program: SpatialProgram, name: str) -> bool:
+    return program.kernel(name).runs_on is Place.HOST
+
+
 def _range(loop: Loop) -> str:
     return f"{show(loop.minimum)}..{show(loop.last)}"
 
 
 def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     for operand in kernel.operands:
-        yield _receive(kernel, operand)
+        yield _receive(program, kernel, operand)
     if kernel.members:
         yield from _equations(program, kernel)
         return
@@ -71,7 +94,7 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
         indices = ", ".join(show(kernel.place(index)) for index in kernel.store.indices)
         yield f"{kernel.store.tensor}[{indices}] = {value}"
         return
-    target = kernel.function if kernel.role is Role.COMPUTE else ""
+    target = "" if kernel.role is not Role.COMPUTE else kernel.name
     if kernel.initial is not None:
         start = show(_readable(kernel, kernel.initial))
         inside = in_domain(kernel, reductions_only=True)
@@ -86,7 +109,10 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
             guard = (
                 "" if kernel.condition is None else f" if {show(kernel.place(kernel.condition))}"
             )
-            yield f"send {value} to {consumer.name}{guard}{_not_loaded(program, kernel)}"
+            if Place.HOST in (kernel.runs_on, consumer.runs_on):
+                yield f"put {value} into memory for {consumer.name}"
+            else:
+                yield f"send {value} to {consumer.name}{guard}{_not_loaded(program, kernel)}"
 
 
 def _not_loaded(program: SpatialProgram, kernel: Kernel) -> str:
@@ -114,7 +140,9 @@ def _equations(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
                 yield f"send {result.member} to {consumer.name}{guard}"
 
 
-def _receive(kernel: Kernel, operand: Operand) -> str:
+def _receive(program: SpatialProgram, kernel: Kernel, operand: Operand) -> str:
+    if kernel.runs_on is Place.HOST or _on_host(program, operand.producer):
+        return f"{operand.name} = next from memory, by {operand.producer}"
     text = f"{operand.name} = receive from {operand.producer}"
     if operand.forwards:
         text += ", passed on along " + ", then ".join(operand.forwards)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from t2s.core.errors import UserError
-from t2s.core.location import SourceLocation, user_location
+from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
@@ -21,12 +21,12 @@ from t2s.spatial.directives import (
     Directive,
     Forward,
     Fuse,
-    IsolateConsumer,
-    IsolateProducer,
+    Place,
     Reassociate,
     Remove,
     Reorder,
     Split,
+    Stream,
     Tile,
     Unroll,
     VectorLoad,
@@ -42,11 +42,21 @@ class ScheduledFunc(TemporalFunc[Directive]):
 
     The directives of a Func that has an update speak of the update; the initial definition becomes
     the value that its reduction starts from.  A Func without a definition becomes part of a design
-    when it is isolated from another one.
+    when it is isolated from another one (``isolation.py``).  At the outer end of a chain it may be
+    on the host.
     """
 
-    def __init__(self, name: str, type: Type | None = None) -> None:
+    def __init__(self, name: str, type: Type | None = None, place: Place = Place.DEVICE) -> None:
         super().__init__(name, type)
+        if not isinstance(place, Place):
+            raise UserError(
+                f"the place of Func {name} is no place",
+                location=self.location,
+                expected="t2s.Place.DEVICE or t2s.Place.HOST",
+                given=repr(place),
+            )
+        self.place = place
+        self.feeds = False
         self.isolated_from: ScheduledFunc | None = None
         self.isolated: list[ScheduledFunc] = []
 
@@ -154,25 +164,20 @@ class ScheduledFunc(TemporalFunc[Directive]):
         """
         return self._add(space_time_directive(self.name, arguments, self._loops))
 
-    def isolate_producer(
-        self, operand: ImageParam | ScheduledFunc, producer: ScheduledFunc
-    ) -> Self:
-        """Move the loading of ``operand`` into ``producer``, with a channel between."""
-        return self._isolate_producers("isolate_producer", operand, (producer,))
+    def stream(self, function: ScheduledFunc) -> Self:
+        """Take the results of ``function`` through a channel, not through memory.
 
-    def isolate_producer_chain(
-        self, operand: ImageParam | ScheduledFunc, *producers: ScheduledFunc
-    ) -> Self:
-        """Move the loading of ``operand`` into a chain; the first one is nearest to memory."""
-        return self._isolate_producers("isolate_producer_chain", operand, producers)
-
-    def isolate_consumer(self, consumer: ScheduledFunc) -> Self:
-        """Move the saving of the results into ``consumer``, with a channel between."""
-        return self._isolate_consumers("isolate_consumer", (consumer,))
-
-    def isolate_consumer_chain(self, *consumers: ScheduledFunc) -> Self:
-        """Move the saving of the results into a chain; the last one is nearest to memory."""
-        return self._isolate_consumers("isolate_consumer_chain", consumers)
+        This function has to take every value once, in the order in which they are sent.
+        """
+        name = self._operand("stream", function)
+        if not isinstance(function, TemporalFunc):
+            raise UserError(
+                f"stream on {self.name} needs a Func",
+                location=user_location(),
+                expected="a Func with an update, whose results this one reads",
+                given=repr(function),
+            )
+        return self._add(Stream(function=name, location=user_location(), text=f"stream({name})"))
 
     def forward(
         self, operand: ImageParam | ScheduledFunc, loop: Loop, *, depth: int = DEFAULT_CAPACITY
@@ -283,70 +288,6 @@ class ScheduledFunc(TemporalFunc[Directive]):
             )
         self.plan.append(directive)
         return self
-
-    def _isolate_producers(
-        self, what: str, operand: ImageParam | ScheduledFunc, producers: tuple[ScheduledFunc, ...]
-    ) -> Self:
-        source = self._operand(what, operand)
-        names = self._partners(what, producers)
-        directive = IsolateProducer(
-            operand=source,
-            producers=names,
-            location=user_location(),
-            text=f"{what}({', '.join([source, *names])})",
-        )
-        return self._join(directive, producers)
-
-    def _isolate_consumers(self, what: str, consumers: tuple[ScheduledFunc, ...]) -> Self:
-        names = self._partners(what, consumers)
-        directive = IsolateConsumer(
-            consumers=names, location=user_location(), text=f"{what}({', '.join(names)})"
-        )
-        return self._join(directive, consumers)
-
-    def _join(self, directive: Directive, partners: tuple[ScheduledFunc, ...]) -> Self:
-        self._add(directive)
-        for partner in partners:
-            partner.isolated_from = self
-            self.isolated.append(partner)
-        return self
-
-    def _partners(self, what: str, partners: tuple[ScheduledFunc, ...]) -> tuple[str, ...]:
-        location = user_location()
-        for partner in partners:
-            self._check_partner(what, partner, location)
-        names = tuple(partner.name for partner in partners)
-        if not names:
-            raise UserError(
-                f"{what} on {self.name} needs a Func to isolate into",
-                location=location,
-                expected='a new Func, for example Func("A_loader")',
-            )
-        self._distinct(what, names)
-        return names
-
-    def _check_partner(self, what: str, partner: object, location: SourceLocation) -> None:
-        if not isinstance(partner, ScheduledFunc):
-            raise UserError(
-                f"{what} on {self.name} needs a Func to isolate into",
-                location=location,
-                expected='a new Func, for example Func("A_loader")',
-                given=repr(partner),
-            )
-        if partner.written:
-            raise UserError(
-                f"{what} on {self.name}: {partner.name} already has a definition",
-                location=location,
-                expected="a new Func without a definition",
-                notes=((partner.written[0].location, f"{partner.name} was defined here"),),
-            )
-        if partner.isolated_from is not None:
-            raise UserError(
-                f"{what} on {self.name}: {partner.name} was already isolated from "
-                f"{partner.isolated_from.name}",
-                location=location,
-                expected="a new Func for each isolated piece",
-            )
 
     def _operand(self, what: str, operand: object) -> str:
         if isinstance(operand, ImageParam | TemporalFunc):

@@ -6,15 +6,15 @@ a reduction, boundary of the array) becomes the condition of a statement.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Expr, Index, apply, index_names, simplify, substitute
+from t2s.core.expr import Expr, index_names, reads, substitute
 from t2s.core.isl import LoopDomain
 from t2s.core.isl_maps import condition, project
 from t2s.core.names import NameSupply
-from t2s.core.ops import Op
 from t2s.func.ir import Function, InputArray
 from t2s.graph.graph import (
     Channel,
@@ -34,10 +34,12 @@ from t2s.spatial.body import build_body
 from t2s.spatial.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.body_builder import Links, lanes_of
 from t2s.spatial.directives import DEFAULT_CAPACITY
+from t2s.spatial.host_memory import without_host
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.padding import Origins, allocated_shape, origins_of
 from t2s.spatial.passes.buffer import check_buffers
-from t2s.spatial.passes.streams import axes, check_streams
+from t2s.spatial.passes.depths import meeting_depths
+from t2s.spatial.passes.streams import axes, check_streams, drains, longest, position
 from t2s.spatial.passes.vectorize import check_complete
 from t2s.spatial.systems import stored_members
 
@@ -58,11 +60,12 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     check_streams(program)
     for kernel in program.kernels:
         check_complete(kernel)
+    program, ordered = without_host(program)
     names = NameSupply()
     links = [
         _Link(
             channel=names.fresh(f"{operand.producer}_to_{kernel.name}"),
-            producer=program.kernel(operand.producer),
+            producer=program.sender(operand),
             consumer=kernel,
             operand=operand,
         )
@@ -70,16 +73,18 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         for operand in kernel.operands
     ]
     plans = {kernel.name: _buffer_plan(program, kernel) for kernel in program.kernels}
+    meeting = meeting_depths(program)
     channels = [
-        _channel(link, plans[link.producer.name], plans[link.consumer.name]) for link in links
+        _channel(link, plans[link.producer.name], plans[link.consumer.name], meeting)
+        for link in links
     ]
     nodes: list[PEArray] = []
     origins = origins_of(program)
     for kernel in program.kernels:
         ends = Links(
             incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},
-            outgoing=tuple(k.channel for k in links if k.producer is kernel),
-            results={k.channel: k.operand.source for k in links if k.producer is kernel},
+            outgoing=tuple(k.channel for k in links if k.producer.name == kernel.name),
+            results={k.channel: k.operand.source for k in links if k.producer.name == kernel.name},
             types={k.channel: _type(k) for k in links},
             parameters=tuple(p.name for p in program.temporal.parameters),
         )
@@ -104,7 +109,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         name=program.temporal.output,
         nodes=tuple(nodes),
         channels=tuple(channels),
-        tensors=_tensors(program, origins),
+        tensors=(*_tensors(program, origins, {t.array for t in ordered}), *ordered),
         parameters=tuple(
             ScalarParameter(name=p.name, type=p.type, location=p.location)
             for p in program.temporal.parameters
@@ -135,7 +140,7 @@ def presence(kernel: Kernel) -> tuple[Expr | None, Expr | None]:
 
 def _buffer_plan(program: SpatialProgram, kernel: Kernel) -> BufferPlan | None:
     buffered = next((o for o in kernel.operands if o.buffer is not None), None)
-    return None if buffered is None else plan_buffer(program.kernel(buffered.producer), kernel)
+    return None if buffered is None else plan_buffer(program.sender(buffered), kernel)
 
 
 def _loops(kernel: Kernel) -> tuple[GraphLoop, ...]:
@@ -163,32 +168,35 @@ def _type(link: _Link) -> StreamType:
         wide = member is not None and member.lanes
         lanes = lanes_of(link.producer) if wide else 1
         return StreamType(element=link.operand.type.with_lanes(lanes))
-    lanes = lanes_of(link.producer) if link.operand.access is None else lanes_of(link.consumer)
-    scalar = link.producer.vector_loop is None or (
-        link.operand.access is None and _drains_scalars(link.producer)
-    )
-    element = link.operand.type if scalar else link.operand.type.with_lanes(lanes)
-    return StreamType(element=element)
+    loop = link.producer.vector_loop
+    scalar = loop is None or (loop.reduction and drains(link.producer))
+    lanes = 1 if scalar else lanes_of(link.producer)
+    return StreamType(element=link.operand.type.with_lanes(lanes))
 
 
-def _drains_scalars(kernel: Kernel) -> bool:
-    loop = kernel.vector_loop
-    return loop is not None and loop.reduction
+def _channel(
+    link: _Link,
+    sending: BufferPlan | None,
+    filling: BufferPlan | None,
+    meeting: Mapping[tuple[str, str], int],
+) -> Channel:
+    """The channel of a link; the plans are those of its ends that have buffers.
 
-
-def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None) -> Channel:
-    """The channel of a link; the plans are those of its ends that have buffers."""
+    ``meeting`` gives the least depths by consumer and operand, where one is known.
+    """
     producer, consumer = link.producer, link.consumer
     dimensions = axes(producer, consumer, link.operand)
     for loop in dimensions if filling is not None else ():
-        own = consumer.loop(loop.name)
-        if own is not None and own.kind is LoopKind.SERIAL and link.operand.buffer is not None:
+        own = next((o for o in consumer.loops if o.definition == loop.definition), None)
+        space = own is not None and own.kind is LoopKind.UNROLLED
+        if link.operand.buffer is not None and not space:
+            name = loop.name if own is None else own.name
             raise UnsupportedError(
                 f"{link.operand.buffer.text} on {consumer.name}: {producer.name} is unrolled along "
                 f"{loop.name} and {consumer.name} is not",
                 location=link.operand.buffer.location,
-                expected=f"{consumer.name} unrolled along {loop.name} as well",
-                hint=f"write {consumer.name}.unroll({loop.name})",
+                expected=f"{consumer.name} unrolled along {name} as well",
+                hint=f"write {consumer.name}.unroll({name})",
             )
     own_loops = dict(sending.sending) if sending is not None else {}
     return Channel(
@@ -197,22 +205,14 @@ def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None
         source=producer.name,
         sink=consumer.name,
         shape=tuple(_constant(loop)[1] for loop in dimensions),
-        source_index=tuple(substitute(_position(producer, loop), own_loops) for loop in dimensions),
-        sink_index=tuple(_position(consumer, loop) for loop in dimensions),
-        capacity=_capacity(link, dimensions),
+        source_index=tuple(substitute(position(producer, loop), own_loops) for loop in dimensions),
+        sink_index=tuple(position(consumer, loop) for loop in dimensions),
+        capacity=_capacity(link, dimensions, meeting.get((consumer.name, link.operand.name), 1)),
         location=producer.location,
     )
 
 
-def _position(kernel: Kernel, axis: Loop) -> Expr:
-    """The element along one axis of a channel array, over the loops of one of its ends."""
-    own = kernel.loop(axis.name)
-    same = own is not None and own.definition == axis.definition
-    value = Index(name=axis.name) if same else kernel.place(axis.definition)
-    return simplify(apply(Op.SUBTRACT, value, axis.minimum))
-
-
-def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
+def _capacity(link: _Link, dimensions: tuple[Loop, ...], least: int) -> int:
     """Room for what one end sends or takes in a row while the other end needs all elements.
 
     An end that serves the elements of a channel array one after the other, with several tokens for
@@ -220,12 +220,11 @@ def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
     """
     if link.producer.capacity is not None:
         return link.producer.capacity
-    drained = link.operand.access is None
     pinned = frozenset(link.operand.pinned)
-    sent = _burst(link.producer, dimensions, pinned, once=drained)
+    sent = _burst(link.producer, dimensions, pinned, once=drains(link.producer))
     taken = _burst(link.consumer, dimensions, pinned, once=link.operand.at_start)
     burst = max(sent, taken)
-    return max(DEFAULT_CAPACITY, burst + 1 if burst > 1 else 1)
+    return max(DEFAULT_CAPACITY, least, burst + 1 if burst > 1 else 1)
 
 
 def _burst(
@@ -237,7 +236,7 @@ def _burst(
     of them, every other loop repeats the element.  ``once``: reductions make one token only, as
     ``pinned`` loops do.
     """
-    chosen = frozenset[str]().union(*(index_names(_position(kernel, d)) for d in dimensions))
+    chosen = frozenset[str]().union(*(index_names(position(kernel, d)) for d in dimensions))
     serial = kernel.kind(LoopKind.SERIAL)
     outermost = next((at for at, loop in enumerate(serial) if loop.name in chosen), len(serial))
     repeating = [
@@ -245,15 +244,7 @@ def _burst(
         for loop in serial[outermost + 1 :]
         if loop.name not in chosen and loop.name not in pinned and not (once and loop.reduction)
     ]
-    return prod(_longest(kernel, loop) for loop in repeating)
-
-
-def _longest(kernel: Kernel, loop: Loop) -> int:
-    """The largest extent that a loop has."""
-    if loop.constant is not None:
-        return loop.constant[1]
-    found = LoopDomain([other.interval for other in kernel.loops]).range_of(loop.extent)
-    return found[1] if found is not None else 1
+    return prod(longest(kernel, loop) for loop in repeating)
 
 
 def _region(kernel: Kernel) -> str | None:
@@ -280,7 +271,8 @@ def _regions(program: SpatialProgram) -> tuple[Region, ...]:
     return tuple(regions.values())
 
 
-def _tensors(program: SpatialProgram, origins: Origins) -> tuple[Tensor, ...]:
+def _tensors(program: SpatialProgram, origins: Origins, ordered: set[str]) -> tuple[Tensor, ...]:
+    """The arrays in memory as they are: not what is streamed, or only there in another order."""
     temporal = program.temporal
 
     def tensor(array: InputArray | Function, role: TensorRole) -> Tensor:
@@ -305,4 +297,8 @@ def _tensors(program: SpatialProgram, origins: Origins) -> tuple[Tensor, ...]:
         or function.name in temporal.outputs
         or function.name in kept
     )
-    return inputs + stored
+    used = {kernel.store.tensor for kernel in program.kernels if kernel.store is not None}
+    used |= {read.source for kernel in program.kernels for read in reads(kernel.value)}
+    streamed = {t.name for t in stored if t.role is TensorRole.INTERMEDIATE}
+    gone = (ordered | streamed) - used
+    return tuple(tensor for tensor in inputs + stored if tensor.name not in gone)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import t2s
 from t2s import Func
-from tests.errors.designs import product
+from tests.errors.designs import product, triangle
 from tests.errors.refusal import refused
 
 
@@ -140,3 +140,16 @@ def test_a_producer_that_iterates_differently() -> None:
               --> p.C.isolate_producer_chain(p.A, loader, feeder)
             """):
         t2s.lower(p.C)
+
+
+def test_removing_a_loop_that_other_loops_depend_on() -> None:
+    t, first, second = triangle(), Func("first"), Func("second")
+    t.T.isolate_producer_chain(t.A, first, second)
+    first.remove(t.i)
+    with refused("""
+            remove(i) on first: how many values first sends depends on i
+              --> first.remove(t.i)
+              expected: the same loops in every iteration of i
+              given:    k from 0 to i
+            """):
+        t2s.lower(t.T)

@@ -22,15 +22,15 @@ def test_operand_that_occurs_twice() -> None:
     f, A = squares()
     f.isolate_producer(A, Func("loader"))
     with refused("""
-            isolate_producer(A, loader) on f: A occurs 2 times
+            isolate_producer(A, loader) on f: A occurs 2 times, with different subscripts
               --> f.isolate_producer(A, Func("loader"))
-              expected: one occurrence, so that it is clear which one moves
+              expected: one element, so that it is clear which one moves
               given:    A[i], A[i + 1]
               note:     A[i] is read here
               --> f[i] = A[i] * A[i + 1]
               note:     A[i + 1] is read here
               --> f[i] = A[i] * A[i + 1]
-              hint:     give one of them a name of its own: copy[i] = A[i], and isolate copy
+              hint:     say which one: isolate_producer(A[i], loader)
             """):
         t2s.lower(f)
 
@@ -71,15 +71,17 @@ def test_operand_by_name() -> None:
         p.C.isolate_producer("A", Func("loader"))  # type: ignore[arg-type]
 
 
-def test_operand_that_is_an_element() -> None:
+def test_operand_that_is_an_element_of_something_else() -> None:
     p = product()
+    p.C.isolate_producer(p.A[p.k, p.i], Func("loader"))
     with refused("""
-            isolate_producer on C needs an input or a Func
-              --> p.C.isolate_producer(p.A[p.i, p.k], Func("loader"))  # type: ignore[arg-type]
-              expected: an ImageParam or a Func object
-              given:    A[i, k]
+            isolate_producer(A[k, i], loader) on C: A[k, i] does not occur in C
+              --> p.C.isolate_producer(p.A[p.k, p.i], Func("loader"))
+              expected: a part of C + A[i, k] * B[k, j]
+              given:    A[k, i]
+              hint:     it is found as it is written: the same operands in the same order
             """):
-        p.C.isolate_producer(p.A[p.i, p.k], Func("loader"))  # type: ignore[arg-type]
+        t2s.lower(p.C)
 
 
 def test_isolating_into_a_defined_func() -> None:

@@ -26,9 +26,25 @@ def test_operand_that_is_not_contiguous() -> None:
               --> p.C.vload(p.A, p.B)
               expected: k in the last subscript only, with factor 1
               given:    B[k, j]
-              hint:     arrays are row-major: store it transposed, or put another loop innermost
+              hint:     arrays are row-major: store it transposed, put another loop innermost, or
+                        let the host order it
             """):
         t2s.lower(p.C)
+
+
+def test_results_that_are_not_contiguous() -> None:
+    f, j = Func("f"), Var("j")
+    f[i, j] = A[i]
+    f.bound(i, 0, 4).bound(j, 0, 8).reorder(i, j).vload(A).vstore(f)
+    with refused("""
+            vload(A) on f: f is not contiguous along i
+              --> f.bound(i, 0, 4).bound(j, 0, 8).reorder(i, j).vload(A).vstore(f)
+              expected: i in the last subscript only, with factor 1
+              given:    f[i, j]
+              hint:     arrays are row-major: store it transposed, put another loop innermost, or
+                        let the host order it
+            """):
+        t2s.lower(f)
 
 
 def test_operand_with_a_stride() -> None:
@@ -40,7 +56,8 @@ def test_operand_with_a_stride() -> None:
               --> f.bound(i, 0, 8).vload(A).vstore(f)
               expected: i in the last subscript only, with factor 1
               given:    A[2 * i]
-              hint:     arrays are row-major: store it transposed, or put another loop innermost
+              hint:     arrays are row-major: store it transposed, put another loop innermost, or
+                        let the host order it
             """):
         t2s.lower(f)
 

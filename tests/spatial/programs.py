@@ -289,7 +289,7 @@ def random_inputs(graph: Graph, seed: int, *, real: bool = False) -> dict[str, A
         return np.asarray(drawn).astype(type.numpy)
 
     inputs: dict[str, Any] = {
-        tensor.name: numbers(tensor.shape, tensor.type)
+        tensor.array: numbers(tensor.shape, tensor.type)
         for tensor in graph.tensors
         if tensor.role is TensorRole.INPUT
     }

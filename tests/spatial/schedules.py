@@ -13,6 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+import t2s
 from t2s import Func, Var
 from t2s.core.types import Type
 from t2s.spatial.directives import Reassociate
@@ -164,7 +165,12 @@ class Scheduler:
         chain = [Func(f"{name}_{n}") for n in range(self.draw(st.integers(0, 2)))]
         if not chain:
             return
+        on_host = self.chance(3)
+        if on_host:
+            chain.insert(0, Func(f"{name}_serializer", place=t2s.Place.HOST))
         func.isolate_producer_chain(access.operand, *chain)
+        if on_host:
+            self.serialize(access, chain.pop(0))
         self.keep(access, chain)
         free = [
             p
@@ -176,6 +182,19 @@ class Scheduler:
             self.forwards += [(chain[-1], place) for place in chosen]
             return
         self.unroll_some(chain)
+
+    def serialize(self, access: Access, serializer: Func) -> None:
+        """Sometimes the host puts each value into memory less often."""
+        reuse = [
+            p
+            for p in self.loops
+            if self.wild or (p.origin is not None and p.origin not in access.varies)
+        ]
+        forwarded = [place for _, place in self.forwards]
+        chosen = self.draw(st.lists(st.sampled_from(reuse), unique_by=_name)) if reuse else []
+        chosen = [p for p in chosen if p is not self.vector and p not in forwarded]
+        if chosen:
+            serializer.remove(*(p.variable for p in chosen))
 
     def keep(self, access: Access, chain: list[Func]) -> None:
         """Sometimes a feeder with a buffer, behind a loader that sends each value less often."""
@@ -216,7 +235,8 @@ class Scheduler:
         chain = [Func(f"out_{n}") for n in range(self.draw(st.integers(0, 2)))]
         if not chain:
             return
-        self.program.func.isolate_consumer_chain(*chain)
+        ends = [Func("deserializer", place=t2s.Place.HOST)] if self.chance(3) else []
+        self.program.func.isolate_consumer_chain(*chain, *ends)
         choices = [
             p
             for p in self.loops

@@ -107,6 +107,9 @@ def file_comment(design: Design, file: FileScope) -> tuple[str, ...]:
 
 
 def _memory(tensor: Tensor) -> str:
+    if tensor.layout is not None:
+        text = f"{tensor.type} {list(tensor.allocated)}"
+        return f"{text}, {tensor.array} in the order in which it is used"
     if tensor.padded is None:
         return f"{tensor.type} {list(tensor.shape)}"
     return f"{tensor.type} {list(tensor.padded)}, of which {list(tensor.shape)} are used"

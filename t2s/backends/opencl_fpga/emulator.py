@@ -79,7 +79,7 @@ def emulate(
         for number, (name, value) in enumerate({**arrays, **scalars}.items()):
             np.save(folder / f"input_{number}.npy", value)
             command.append(f"{name}=input_{number}.npy")
-        outputs = [tensor.name for tensor in graph.tensors if tensor.role is TensorRole.OUTPUT]
+        outputs = [tensor.array for tensor in graph.tensors if tensor.role is TensorRole.OUTPUT]
         command += [f"{name}=output_{number}.npy" for number, name in enumerate(outputs)]
         _run(graph, command, folder, _environment(folder, libraries), time_limit)
         return {

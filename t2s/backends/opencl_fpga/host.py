@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from t2s.backends.opencl_fpga.kernels import arguments_of
 from t2s.backends.opencl_fpga.links import Bundle, Separate
 from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
+from t2s.core.expr import Cast, Expr
+from t2s.core.printer import show
+from t2s.core.walk import Term, rewrite
 from t2s.graph.graph import TensorRole
 
 
@@ -19,6 +22,22 @@ class HostTensor:
     shape: tuple[int, ...]
     role: str
     allocated: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLayout:
+    """How the host orders ``array``, of ``shape`` and then ``padded``, in the tensor of that name.
+
+    ``loops`` are the dimensions of the tensor, ``indices`` the subscripts of the array over them,
+    in Python.
+    """
+
+    tensor: str
+    array: str
+    shape: tuple[int, ...]
+    padded: tuple[int, ...]
+    loops: tuple[str, ...]
+    indices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +58,7 @@ class HostProgram:
     name: str
     stem: str
     tensors: tuple[HostTensor, ...]
+    layouts: tuple[HostLayout, ...]
     scalars: tuple[tuple[str, str], ...]
     kernels: tuple[HostKernel, ...]
     kernel_count: int
@@ -51,11 +71,17 @@ class HostProgram:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        return tuple(t.name for t in self.tensors if t.role == TensorRole.INPUT.value)
+        return self._arrays(TensorRole.INPUT)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return tuple(t.name for t in self.tensors if t.role == TensorRole.OUTPUT.value)
+        return self._arrays(TensorRole.OUTPUT)
+
+    def _arrays(self, role: TensorRole) -> tuple[str, ...]:
+        """The user's names of the arrays of one role."""
+        named = {layout.tensor: layout.array for layout in self.layouts}
+        tensors = (t.name for t in self.tensors if t.role == role.value)
+        return tuple(dict.fromkeys(named.get(name, name) for name in tensors))
 
 
 def host_program(design: Design, file: FileScope) -> HostProgram:
@@ -74,11 +100,23 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
             HostTensor(
                 name=t.name,
                 dtype=t.type.numpy.name,
-                shape=t.shape,
+                shape=t.shape if t.layout is None else t.allocated,
                 role=t.role.value,
                 allocated=t.allocated,
             )
             for t in graph.tensors
+        ),
+        layouts=tuple(
+            HostLayout(
+                tensor=t.name,
+                array=t.array,
+                shape=t.shape,
+                padded=t.padded or t.shape,
+                loops=t.layout.loops,
+                indices=tuple(_python(index) for index in t.layout.indices),
+            )
+            for t in graph.tensors
+            if t.layout is not None
         ),
         scalars=tuple((p.name, p.type.numpy.name) for p in graph.parameters),
         kernels=tuple(kernels),
@@ -89,6 +127,15 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
             if isinstance(link, Bundle | Separate)
         ),
     )
+
+
+def _python(index: Expr) -> str:
+    """A subscript of a layout, which is quasi-affine, as Python that numpy arrays can be put in."""
+
+    def rule(node: Term) -> Term | None:
+        return node.value if isinstance(node, Cast) else None
+
+    return show(rewrite(index, rule))
 
 
 def _token_bytes(link: Bundle | Separate) -> int:

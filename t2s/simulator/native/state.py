@@ -12,7 +12,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.inputs import check_graph_inputs
-from t2s.graph.interpret import padded_input
+from t2s.graph.layout import pack
 from t2s.graph.semantics import space_points
 from t2s.simulator.native.layout import FINISHED, Layout, Section, aligned_zeros, first_depth
 
@@ -107,16 +107,13 @@ class RunState:
 
 
 def _allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The tensors at the start.  Inputs without padding are not copied: no graph stores to them."""
-    memory: dict[str, Array] = {}
-    for tensor in graph.tensors:
-        if tensor.role is not TensorRole.INPUT:
-            memory[tensor.name] = np.zeros(tensor.allocated, tensor.type.numpy)
-        elif tensor.padded is None:
-            memory[tensor.name] = np.asarray(inputs[tensor.name])
-        else:
-            memory[tensor.name] = padded_input(tensor, inputs[tensor.name])
-    return memory
+    """The tensors at the start: the inputs, which no graph stores to, and zeros elsewhere."""
+    return {
+        tensor.name: pack(tensor, np.asarray(inputs[tensor.array]))
+        if tensor.role is TensorRole.INPUT
+        else np.zeros(tensor.allocated, tensor.type.numpy)
+        for tensor in graph.tensors
+    }
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
-from t2s.graph.interpret import outputs_of
+from t2s.graph.layout import outputs_of
 from t2s.simulator.native.emit_node import FAULTED
 from t2s.simulator.native.layout import layout_of
 from t2s.simulator.native.module import compile_text, emit_program

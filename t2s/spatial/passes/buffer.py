@@ -20,8 +20,9 @@ from math import prod
 
 from t2s.core.errors import UserError
 from t2s.graph.nodes import Role
-from t2s.spatial.directives import Buffer, Directive
+from t2s.spatial.directives import Buffer, Directive, Place
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.passes.host import check_operand_on_device
 from t2s.spatial.passes.lookup import constant_bounds, find_serial
 
 
@@ -44,6 +45,7 @@ def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProg
             expected=f"buffer({operand.producer}, ...)",
             given=directive.operand,
         )
+    check_operand_on_device(program, kernel, operand, directive)
     if operand.condition is not None:
         raise UserError(
             f"{directive.text} on {name}: {operand.source} is not needed in every iteration",
@@ -81,10 +83,10 @@ def check_buffers(program: SpatialProgram) -> None:
     """Every removed loop has a buffer that replaces it, and every buffer restores its stream."""
     for kernel in program.kernels:
         for operand in kernel.operands:
-            producer = program.kernel(operand.producer)
+            producer = program.sender(operand)
             if operand.buffer is not None:
                 _check_still_there(kernel, operand.buffer)
-            if operand.removed_by is not None:
+            if operand.removed_by is not None and producer.runs_on is Place.DEVICE:
                 _check_removed(producer, kernel, operand, operand.removed_by)
             if operand.buffer is not None:
                 _check_restored(producer, kernel, operand.buffer)

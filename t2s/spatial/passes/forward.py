@@ -18,6 +18,7 @@ from t2s.core.printer import show
 from t2s.spatial.directives import Directive, Forward
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.forward_timed import forward_timed
+from t2s.spatial.passes.host import check_operand_on_device
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import counterpart, find_loop
 
@@ -26,6 +27,7 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
     """Record the hop on the operand and drop the loop from its producers."""
     kernel = program.kernel(name)
     operand = _find(kernel, directive)
+    check_operand_on_device(program, kernel, operand, directive)
     loop = find_loop(kernel, directive.loop, directive)
     if loop.kind is not LoopKind.UNROLLED:
         raise UserError(
@@ -51,6 +53,8 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
         hop_capacities=(*operand.hop_capacities, directive.capacity),
     )
     program = program.with_kernel(kernel.with_operand(operand, hops))
+    if operand.taken_by is not None:
+        return program
     return drop_upstream(program, kernel, operand.producer, loop, directive)
 
 
@@ -62,7 +66,8 @@ def drop_upstream(
     dropped = counterpart(producer, kernel, loop, directive)
     program = program.with_kernel(producer.without(frozenset({dropped.name})))
     for operand in producer.operands:
-        program = drop_upstream(program, kernel, operand.producer, loop, directive)
+        if dropped.name not in operand.removed and operand.taken_by is None:
+            program = drop_upstream(program, kernel, operand.producer, loop, directive)
     return program
 
 
@@ -113,7 +118,6 @@ def _check_counts(kernel: Kernel, operand: Operand, directive: Forward) -> None:
 
 def _check_invariant(kernel: Kernel, operand: Operand, directive: Forward) -> None:
     loop = directive.loop
-    text = f"{operand.source}[{', '.join(show(kernel.place(e)) for e in operand.access or ())}]"
     condition = None if operand.condition is None else kernel.place(operand.condition)
     if condition is not None and loop in index_names(condition):
         raise UserError(
@@ -134,7 +138,7 @@ def _check_invariant(kernel: Kernel, operand: Operand, directive: Forward) -> No
         f"{directive.text} on {kernel.name}: {operand.source} depends on {loop}",
         location=directive.location,
         expected=f"a loop along which {operand.source} is the same for all PEs",
-        given=text,
+        given=kernel.text_of(operand),
         hint=f"it can be passed along {', '.join(legal)}"
         if legal
         else "no unrolled loop leaves it unchanged",

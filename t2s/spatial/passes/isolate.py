@@ -18,79 +18,100 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Expr, Local, Read, conjunction
+from t2s.core.expr import Expr, Local, Read, conjunction, reads
 from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
-from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
-from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.graph.nodes import Role
 from t2s.spatial.conditions import static_conjuncts
-from t2s.spatial.directives import Directive, IsolateConsumer, IsolateProducer
-from t2s.spatial.inline import inline_functions
+from t2s.spatial.directives import IsolateConsumer, IsolateProducer, Place
 from t2s.spatial.ir import Kernel, Loop, Operand, Result, SpatialProgram, StoreTarget
-from t2s.spatial.passes.safety import check_loadable
+from t2s.spatial.passes.host import check_deserializer, check_serializer
+from t2s.spatial.passes.occurrences import Occurrence, find_occurrence, occurrence_of
+from t2s.spatial.passes.stream import share
 from t2s.spatial.pins import Pinned, pin
 
 
 def isolate_producer(
     program: SpatialProgram, name: str, directive: IsolateProducer
 ) -> SpatialProgram:
-    """Move the one occurrence of an operand into a chain of new kernels."""
-    kernel = program.kernel(name)
-    kernel, guarded, at_start = _find_operand(program, kernel, directive)
-    check_loadable(program.temporal, kernel, guarded)
+    """Move an operand or an expression into a chain of new kernels."""
+    kernel, occurrence = find_occurrence(program.temporal, program.kernel(name), directive)
+    if directive.on_host:
+        check_serializer(program, kernel, occurrence, directive)
     program = program.with_kernel(kernel)
-    return extract(program, kernel, guarded, at_start, directive.producers, directive)
+    if not directive.shared:
+        return extract(program, kernel, occurrence, directive.producers, directive)
+    name, *feeders = directive.producers
+    if feeders:
+        program = extract(program, kernel, occurrence, tuple(feeders), directive)
+        kernel = program.kernel(feeders[0])
+        occurrence = occurrence_of(kernel, kernel.value)
+    return share(program, kernel, occurrence, directive)
 
 
 def extract(
     program: SpatialProgram,
     kernel: Kernel,
-    guarded: GuardedRead,
-    at_start: bool,
+    occurrence: Occurrence,
     chain: tuple[str, ...],
-    directive: Directive | None,
+    directive: IsolateProducer | None,
 ) -> SpatialProgram:
-    """Replace a read in a kernel by an operand that a chain of new kernels sends."""
-    read, location = guarded.read, guarded.read.location or kernel.location
-    base, condition, pinned = _producer(
-        kernel, read, conjunction(kernel.condition, guarded.condition), at_start
-    )
+    """Replace a value in a kernel by an operand that a chain of new kernels sends."""
+    value = occurrence.value
+    source = value.source if isinstance(value, Read) else chain[0]
+    base, condition, pinned = _producer(kernel, occurrence)
+    sent = _operand(source, source, occurrence, base.condition)
     previous: str | None = None
     for name in chain:
         producer = replace(
             base,
             name=name,
-            location=directive.location if directive is not None else location,
+            location=directive.location if directive is not None else occurrence.location,
             loops=inherited(kernel.name, base.loops),
         )
         if previous is not None:
             producer = replace(
                 producer,
                 role=Role.RELAY,
-                value=Local(name=read.source, type=read.type),
-                operands=(_operand(read.source, read, previous, base.condition, at_start=False),),
+                value=Local(name=source, type=value.type),
+                operands=(replace(sent, producer=previous),),
             )
+        elif directive is not None and directive.on_host and not directive.shared:
+            producer = replace(producer, runs_on=Place.HOST)
         program = program.with_before(kernel.name, producer)
         previous = name
-    local = NameSupply(operand.name for operand in kernel.operands).fresh(read.source)
-    operand = _operand(local, read, chain[-1], condition, at_start=at_start)
-    operand = replace(operand, pinned=pinned)
+    local = Local(
+        name=NameSupply(operand.name for operand in kernel.operands).fresh(source), type=value.type
+    )
+    operand = replace(
+        sent,
+        name=local.name,
+        producer=chain[-1],
+        condition=condition,
+        at_start=occurrence.at_start,
+        pinned=pinned,
+    )
 
     def rule(node: Term) -> Term | None:
-        return Local(name=local, type=read.type) if node == read else None
+        return local if node == value else None
 
-    placed = replace(kernel, operands=(*kernel.operands, operand))
-    if kernel.role is Role.LOAD and kernel.value == read:
+    placed = _computing(kernel) if kernel.value != value else kernel
+    if placed.role is Role.COMPUTE and placed.name != placed.function:
+        placed = replace(placed, vector_operands=(*placed.vector_operands, source))
+    placed = replace(placed, operands=(*kernel.operands, operand))
+    placed = placed.rewritten(lambda expr: rewrite(expr, rule))
+    if kernel.role is Role.LOAD and kernel.value == value:
         placed = replace(placed, role=Role.RELAY)
-    if kernel.members:
-        placed = placed.rewritten(lambda expr: rewrite(expr, rule))
-    elif at_start and kernel.initial is not None:
-        placed = replace(placed, initial=rewrite(kernel.initial, rule))
-    else:
-        placed = replace(placed, value=rewrite(kernel.value, rule))
     return program.with_kernel(placed)
+
+
+def _computing(kernel: Kernel) -> Kernel:
+    """A producer whose value is no single element computes, and loads all that it reads."""
+    if kernel.role is not Role.LOAD:
+        return kernel
+    sources = tuple(read.source for read in reads(kernel.value))
+    return replace(kernel, role=Role.COMPUTE, vector_operands=sources)
 
 
 def inherited(owner: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
@@ -98,31 +119,34 @@ def inherited(owner: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
     return tuple(replace(loop, reason=f"as in {owner}: {loop.reason}") for loop in loops)
 
 
-def _operand(
-    name: str, read: Read, producer: str, condition: Expr | None, *, at_start: bool
-) -> Operand:
+def _operand(name: str, source: str, occurrence: Occurrence, condition: Expr | None) -> Operand:
+    """What a chain passes on; its producer is filled in for each kernel of the chain."""
+    value = occurrence.value
     return Operand(
         name=name,
-        source=read.source,
-        producer=producer,
-        type=read.type,
-        access=read.indices,
+        source=source,
+        producer="",
+        type=value.type,
+        access=occurrence.subscripts,
         condition=condition,
-        at_start=at_start,
+        at_start=False,
+        computed=None if isinstance(value, Read) else value,
     )
 
 
 def _producer(
-    kernel: Kernel, read: Read, condition: Expr | None, at_start: bool
+    kernel: Kernel, occurrence: Occurrence
 ) -> tuple[Kernel, Expr | None, tuple[str, ...]]:
-    """The kernel that evaluates ``read`` for every iteration of ``kernel`` that needs it.
+    """The kernel that evaluates a value for every iteration of ``kernel`` that needs it.
 
     Also the condition under which ``kernel`` needs it, and the loops that this pins.
     """
-    condition = conjunction(*static_conjuncts(condition))
+    value, at_start = occurrence.value, occurrence.at_start
+    needed = conjunction(kernel.condition, occurrence.condition)
+    condition = conjunction(*static_conjuncts(needed))
     dropped = {loop.name for loop in kernel.loops if at_start and loop.reduction}
     vector = kernel.vector_loop
-    if vector is not None and not varies(kernel, read.indices, vector.name):
+    if vector is not None and not varies(kernel, occurrence.subscripts, vector.name):
         dropped.add(vector.name)
     domain = tuple(d for d in kernel.domain if not (at_start and d.reduction))
     narrowed = kernel.without(frozenset(dropped))
@@ -133,18 +157,18 @@ def _producer(
     names = {dimension.name for dimension in domain}
     producer = replace(
         narrowed,
-        role=Role.LOAD,
+        role=Role.LOAD if isinstance(value, Read) else Role.COMPUTE,
         domain=domain,
         variables=tuple((name, expr) for name, expr in narrowed.variables if name in names),
         operands=(),
-        value=read,
+        value=value,
         initial=None,
         condition=None if pinned.complete else condition,
         store=None,
         members=(),
         results=(),
         timed=None,
-        vector_operands=(read.source,),
+        vector_operands=tuple(read.source for read in reads(value)),
         vector_store=False,
         vectorised=kernel.vectorised,
         capacity=None,
@@ -158,69 +182,6 @@ def varies(kernel: Kernel, indices: tuple[Expr, ...], loop: str) -> bool:
     return nest.varies_along([kernel.place(index) for index in indices], loop)
 
 
-def _find_operand(
-    program: SpatialProgram, kernel: Kernel, directive: IsolateProducer
-) -> tuple[Kernel, GuardedRead, bool]:
-    """The single read of the operand, the kernel it was found in, and whether it starts a sum."""
-    name = directive.operand
-    found = _reads_of(kernel, name)
-    if not found:
-        kernel = inline_functions(program.temporal, kernel, keep=frozenset({name}))
-        found = _reads_of(kernel, name)
-    if len(found) == 1:
-        guarded, at_start = found[0]
-        return kernel, guarded, at_start
-    if found:
-        raise UserError(
-            f"{directive.text} on {kernel.name}: {name} occurs {len(found)} times",
-            location=directive.location,
-            expected="one occurrence, so that it is clear which one moves",
-            given=", ".join(show(guarded.read) for guarded, _ in found),
-            notes=tuple(
-                (guarded.read.location, f"{show(guarded.read)} is read here")
-                for guarded, _ in found
-            ),
-            hint=f"give one of them a name of its own: copy[i] = {name}[i], and isolate copy",
-        )
-    isolated = next((o for o in kernel.operands if o.source == name), None)
-    if isolated is not None:
-        raise UserError(
-            f"{directive.text} on {kernel.name}: {name} is already loaded by {isolated.producer}",
-            location=directive.location,
-            expected=f"an operand that {kernel.name} still loads itself",
-            hint=f"isolate before forward, or isolate further from {isolated.producer}",
-        )
-    others = sorted({guarded.read.source for guarded, _ in all_reads(kernel)})
-    raise UserError(
-        f"{directive.text} on {kernel.name}: {name} is not used in {kernel.name}",
-        location=directive.location,
-        expected=f"one of {', '.join(others)}" if others else "an operand that is still there",
-        given=name,
-    )
-
-
-def all_reads(kernel: Kernel) -> list[tuple[GuardedRead, bool]]:
-    """The reads that have no producer yet, and whether only the start of a reduction needs them."""
-    start = [] if kernel.initial is None else list(guarded_reads(kernel.initial))
-    return [
-        *((guarded, True) for guarded in start),
-        *((guarded, False) for guarded in guarded_reads(kernel.value)),
-        *((guarded, False) for guarded in reads_of_members(kernel)),
-    ]
-
-
-def reads_of_members(kernel: Kernel) -> list[GuardedRead]:
-    """What the members of a kernel read that are not members themselves."""
-    names = {member.name for member in kernel.members}
-    exprs = [e for m in kernel.members for e in (m.value, m.initial) if e is not None]
-    found = [guarded for expr in exprs for guarded in guarded_reads(expr)]
-    return [guarded for guarded in found if guarded.read.source not in names]
-
-
-def _reads_of(kernel: Kernel, name: str) -> list[tuple[GuardedRead, bool]]:
-    return [found for found in all_reads(kernel) if found[0].read.source == name]
-
-
 def isolate_consumer(
     program: SpatialProgram, name: str, directive: IsolateConsumer
 ) -> SpatialProgram:
@@ -232,6 +193,8 @@ def isolate_consumer(
             location=directive.location,
             expected="the function that computes the output, or the last consumer of its chain",
         )
+    if directive.on_host:
+        check_deserializer(program, kernel, directive)
     target = kernel.store
     program = program.with_kernel(
         replace(
@@ -277,7 +240,8 @@ def _consumer_chain(
         consumer = replace(consumer, location=directive.location)
         program = program.with_after(previous.name, consumer)
         previous = consumer
-    return program.with_kernel(replace(previous, role=Role.STORE, store=target))
+    place = Place.HOST if directive.on_host else Place.DEVICE
+    return program.with_kernel(replace(previous, role=Role.STORE, store=target, runs_on=place))
 
 
 def consumer_of(kernel: Kernel, name: str) -> Kernel:

@@ -8,24 +8,16 @@ store kernels store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import Read, reads
 from t2s.core.names import NameSupply
-from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.graph.nodes import Role
-from t2s.spatial.conditions import any_of
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, SpatialProgram, StoreTarget
-from t2s.spatial.passes.isolate import (
-    all_reads,
-    consumer_of,
-    consumer_of_result,
-    extract,
-    reads_of_members,
-)
+from t2s.spatial.passes.isolate import consumer_of, consumer_of_result, extract
+from t2s.spatial.passes.occurrences import all_reads, occurrence_of
 from t2s.spatial.passes.safety import check_loadable
 
 
@@ -55,27 +47,11 @@ def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> Spati
         check_loadable(program.temporal, kernel, guarded)
     while True:
         kernel = program.kernel(name)
-        at_start = kernel.initial is not None
-        found = _merged(guarded_reads(kernel.initial)) if kernel.initial is not None else []
-        if not found:
-            rest = [*guarded_reads(kernel.value), *reads_of_members(kernel)]
-            found, at_start = _merged(rest), False
-        if not found:
+        found = next((guarded.read for guarded, _ in all_reads(kernel)), None)
+        if found is None:
             return program
-        unit = names.fresh(f"{name}_load_{found[0].read.source}")
-        program = extract(program, kernel, found[0], at_start, (unit,), None)
-
-
-def _merged(found: Iterable[GuardedRead]) -> list[GuardedRead]:
-    """The distinct reads; one that occurs several times happens where any of them does."""
-    merged: dict[Read, GuardedRead] = {}
-    for guarded in found:
-        known = merged.get(guarded.read)
-        if known is not None and known.condition != guarded.condition:
-            condition = any_of(known.condition, guarded.condition)
-            guarded = GuardedRead(read=guarded.read, condition=condition)
-        merged[guarded.read] = guarded
-    return list(merged.values())
+        unit = names.fresh(f"{name}_load_{found.source}")
+        program = extract(program, kernel, occurrence_of(kernel, found), (unit,), None)
 
 
 def _place_result_store(

@@ -13,12 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import UserError
+from t2s.core.expr import index_names
 from t2s.core.printer import show
-from t2s.spatial.directives import Remove
+from t2s.spatial.directives import Place, Remove
 from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.forward import drop_upstream
 from t2s.spatial.passes.isolate import varies
-from t2s.spatial.passes.lookup import find_serial
+from t2s.spatial.passes.lookup import find_loop, find_serial
 
 
 def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProgram:
@@ -26,24 +27,38 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
     kernel = program.kernel(name)
     consumer, operand = _fed_by(program, kernel, directive)
     for loop in directive.loops:
-        reused = find_serial(kernel, loop, directive)
+        find = find_loop if kernel.runs_on is Place.HOST else find_serial
+        reused = find(kernel, loop, directive)
         if varies(kernel, operand.access or (), loop):
             legal = [
                 other.name
                 for other in kernel.kind(LoopKind.SERIAL)
                 if not varies(kernel, operand.access or (), other.name)
             ]
-            placed = ", ".join(show(kernel.place(index)) for index in operand.access or ())
             raise UserError(
                 f"{directive.text} on {name}: {operand.source} depends on {loop}",
                 location=directive.location,
                 expected=f"a reuse loop, along which {operand.source} is the same",
-                given=f"{operand.source}[{placed}]",
+                given=kernel.text_of(operand),
                 hint=f"reuse loops of {name}: {', '.join(legal) or 'none'}",
             )
+        _check_counts(kernel, loop, directive)
         program = drop_upstream(program, kernel, name, reused, directive)
     changed = replace(operand, removed=(*operand.removed, *directive.loops), removed_by=directive)
     return program.with_kernel(consumer.with_operand(operand, changed))
+
+
+def _check_counts(kernel: Kernel, name: str, directive: Remove) -> None:
+    """No loop that stays has bounds that depend on the loop."""
+    for other in kernel.loops:
+        if name in index_names(other.minimum) | index_names(other.extent):
+            raise UserError(
+                f"{directive.text} on {kernel.name}: how many values {kernel.name} sends depends "
+                f"on {name}",
+                location=directive.location,
+                expected=f"the same loops in every iteration of {name}",
+                given=f"{other.name} from {show(other.minimum)} to {show(other.last)}",
+            )
 
 
 def _fed_by(program: SpatialProgram, kernel: Kernel, directive: Remove) -> tuple[Kernel, Operand]:

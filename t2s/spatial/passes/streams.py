@@ -9,12 +9,18 @@ otherwise isl compares the two orders.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, equals
+from t2s.core.expr import Expr, Index, apply, equals, simplify
 from t2s.core.isl import LoopDomain
-from t2s.spatial.directives import Directive
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.spatial.directives import Directive, Stream
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.padding import padding_text
+from t2s.spatial.passes.stream import check_all_read
 
 
 def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
@@ -38,8 +44,7 @@ def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ..
         *(
             loop
             for loop in producer.loops
-            if loop.name not in operand.pinned
-            and not (loop.reduction and _drains(producer, operand))
+            if loop.name not in operand.pinned and not (loop.reduction and drains(producer))
         ),
     ]
     for loop in candidates:
@@ -49,20 +54,85 @@ def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ..
     return tuple(result)
 
 
-def _drains(producer: Kernel, operand: Operand) -> bool:
-    """Whether the operand is the final value of a reducing producer."""
-    return producer.initial is not None and operand.access is None
+def position(kernel: Kernel, axis: Loop) -> Expr:
+    """The position along one axis, from 0, over the loops of a kernel that may have others."""
+    own = kernel.loop(axis.name)
+    same = own is not None and own.definition == axis.definition
+    value = Index(name=axis.name) if same else kernel.place(axis.definition)
+    return simplify(apply(Op.SUBTRACT, value, axis.minimum))
+
+
+def drains(producer: Kernel) -> bool:
+    """Whether a kernel sends one value for all steps of a reduction."""
+    return producer.initial is not None
+
+
+def longest(kernel: Kernel, loop: Loop) -> int:
+    """The largest extent that a loop has."""
+    if loop.constant is not None:
+        return loop.constant[1]
+    found = LoopDomain([other.interval for other in kernel.loops]).range_of(loop.extent)
+    return found[1] if found is not None else 1
 
 
 def check_streams(program: SpatialProgram) -> None:
     """Raise ``UserError`` for a channel whose two ends disagree about the order of tokens."""
     for consumer in program.kernels:
         for operand in consumer.operands:
-            producer = program.kernel(operand.producer)
+            producer = program.sender(operand)
             if producer.paddings or consumer.paddings:
                 _check_padding(producer, consumer, operand)
+            if isinstance(operand.taken_by, Stream):
+                check_all_read(program, consumer, operand, _repeating(consumer, operand))
+            if operand.taken_by is not None:
+                _check_same_loops(producer, consumer, operand, operand.taken_by)
             if operand.buffer is None:
-                _check(program.kernel(operand.producer), consumer, operand)
+                _check(producer, consumer, operand)
+
+
+def _check_same_loops(
+    producer: Kernel, consumer: Kernel, operand: Operand, directive: Directive
+) -> None:
+    """A sender that did not follow the loops of its consumer has the same ones nevertheless."""
+    streamed = isinstance(directive, Stream)
+    vectors = [loop for loop in consumer.kind(LoopKind.VECTOR) if _varies(consumer, operand, loop)]
+    sent = [_range_of(loop) for loop in producer.loops]
+    if operand.buffer is None:
+        wanted = stream_loops(producer, consumer, operand)
+        taken = Counter(_range_of(loop) for loop in (*wanted, *vectors))
+        same = streamed or Counter(sent) == taken
+    else:
+        wanted = consumer.loops
+        same = set(sent) <= {_range_of(loop) for loop in wanted}
+    lanes = [_range_of(loop) for loop in producer.kind(LoopKind.VECTOR)]
+    if same and lanes == [_range_of(loop) for loop in vectors]:
+        return
+    raise UserError(
+        f"{directive.text} on {consumer.name}: {producer.name} does not send what {consumer.name} "
+        "takes",
+        location=directive.location,
+        expected=f"the values of {consumer.name}: {_nest(consumer, (*wanted, *vectors))}",
+        given=f"those of {producer.name}: {_nest(producer, producer.loops)}",
+        hint="give both functions the same ranges, loops and lanes",
+    )
+
+
+def _varies(kernel: Kernel, operand: Operand, loop: Loop) -> bool:
+    nest = LoopDomain([other.interval for other in kernel.loops])
+    return nest.varies_along([kernel.place(index) for index in operand.access or ()], loop.name)
+
+
+def _range_of(loop: Loop) -> tuple[Expr, Expr, Expr]:
+    return loop.definition, loop.minimum, loop.extent
+
+
+def _nest(kernel: Kernel, loops: Sequence[Loop]) -> str:
+    parts = (
+        f"{show(loop.definition)} in {show(loop.minimum)}..{show(loop.last)}"
+        + (" as lanes" if loop.kind is LoopKind.VECTOR else "")
+        for loop in dict.fromkeys(loops)
+    )
+    return ", ".join(parts) or "one value"
 
 
 def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
@@ -72,7 +142,7 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
         for loop in producer.loops
         if loop.kind is not LoopKind.VECTOR
         and loop.name not in operand.pinned
-        and not (loop.reduction and _drains(producer, operand))
+        and not (loop.reduction and drains(producer))
     )
     if [loop.definition for loop in receiving] == [loop.definition for loop in sending]:
         return
@@ -87,7 +157,10 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
         return
     point = ", ".join(f"{name}={value}" for name, value in clash.items())
     culprit, other = _culprit(producer, consumer), consumer
-    if culprit is None:
+    if operand.taken_by is not None:
+        subject = f"{operand.taken_by.text} on {consumer.name}: "
+        location = operand.taken_by.location
+    elif culprit is None:
         subject, location = "", consumer.location
     else:
         other = producer if culprit is consumer.reshaped else consumer
@@ -146,7 +219,7 @@ def _at_first(producer: Kernel, operand: Operand) -> list[Expr]:
     return [
         equals(Index(name=loop.name), loop.minimum)
         for loop in producer.loops
-        if loop.kind is LoopKind.VECTOR or (loop.reduction and _drains(producer, operand))
+        if loop.kind is LoopKind.VECTOR or (loop.reduction and drains(producer))
     ]
 
 
@@ -160,15 +233,21 @@ def _order(loops: tuple[Loop, ...]) -> str:
     return ", ".join(loop.name for loop in loops if loop.kind is LoopKind.SERIAL) or "one value"
 
 
-def _fixed(consumer: Kernel, operand: Operand) -> list[Expr]:
-    """One representative iteration for everything the tokens are not indexed by."""
-    dropped = [
+def _repeating(consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
+    """The loops in which the consumer does not take the tokens again."""
+    return tuple(
         loop
         for loop in consumer.loops
-        if loop.kind is LoopKind.VECTOR
-        or loop.name in operand.forwards
+        if loop.name in operand.forwards
         or loop.name in operand.removed
         or (operand.at_start and loop.reduction)
-    ]
+        or (operand.buffer is not None and not _varies(consumer, operand, loop))
+    )
+
+
+def _fixed(consumer: Kernel, operand: Operand) -> list[Expr]:
+    """One representative iteration for everything the tokens are not indexed by."""
+    lanes = consumer.kind(LoopKind.VECTOR)
+    dropped = dict.fromkeys((*_repeating(consumer, operand), *lanes))
     conditions = [] if operand.condition is None or not operand.pinned else [operand.condition]
     return [*(equals(loop.definition, loop.minimum) for loop in dropped), *conditions]

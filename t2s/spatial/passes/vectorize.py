@@ -22,11 +22,12 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, children
 from t2s.graph.nodes import Role
-from t2s.spatial.directives import Directive, VectorLoad, VectorStore
+from t2s.spatial.directives import Directive, Place, VectorLoad, VectorStore
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
-from t2s.spatial.passes.isolate import all_reads, varies
+from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import constant_bounds, counterpart
+from t2s.spatial.passes.occurrences import all_reads
 from t2s.spatial.reduction_form import mentions_previous, readable_update, reduction_term
 
 
@@ -152,19 +153,19 @@ def _widen_upstream(
     """Producers of a varying operand send vectors; those of an invariant one lose the loop."""
     if operand.at_start and loop.reduction:
         return program  # it has lost the loop already
+    if operand.taken_by is not None:
+        return program  # its producer does not follow
+    producer = program.kernel(operand.producer)
+    own = counterpart(producer, kernel, loop, directive)
+    for upstream in producer.operands:
+        program = _widen_upstream(program, producer, upstream, own, directive)
     varying = operand.access is not None and varies(kernel, operand.access, loop.name)
-    pending = [operand.producer]
-    while pending:
-        producer = program.kernel(pending.pop())
-        pending += [upstream.producer for upstream in producer.operands]
-        own = counterpart(producer, kernel, loop, directive)
-        narrowed = (
-            _with_vector(producer, own.name, directive)
-            if varying
-            else producer.without(frozenset({own.name}))
-        )
-        program = program.with_kernel(narrowed)
-    return program
+    narrowed = (
+        _with_vector(producer, own.name, directive)
+        if varying
+        else producer.without(frozenset({own.name}))
+    )
+    return program.with_kernel(narrowed)
 
 
 def _consumers(program: SpatialProgram, name: str) -> Iterator[Kernel]:
@@ -175,17 +176,10 @@ def _consumers(program: SpatialProgram, name: str) -> Iterator[Kernel]:
 
 
 def check_lanes(kernel: Kernel, directive: Directive) -> None:
-    """Every operand that varies along the lanes is contiguous, and no condition varies."""
+    """No condition varies along the lanes, and only elements depend on them."""
     loop = kernel.vector_loop
     if loop is None:
         return
-    for guarded, _ in all_reads(kernel):
-        read = guarded.read
-        if varies(kernel, read.indices, loop.name):
-            check_contiguous(kernel, read.source, read.indices, loop, directive)
-    for operand in kernel.operands:
-        if operand.access is not None and varies(kernel, operand.access, loop.name):
-            check_contiguous(kernel, operand.source, operand.access, loop, directive)
     for part in _free_parts(kernel):
         if loop.name in index_names(kernel.place(part)):
             raise UserError(
@@ -198,7 +192,25 @@ def check_lanes(kernel: Kernel, directive: Directive) -> None:
             )
 
 
-def check_contiguous(
+def check_contiguity(program: SpatialProgram) -> SpatialProgram:
+    """The program, if all vectors that the device loads and stores are contiguous in memory.
+
+    What the host orders is.
+    """
+    hosts = {kernel.name for kernel in program.kernels if kernel.runs_on is Place.HOST}
+    for kernel in program.kernels:
+        loop, directive = kernel.vector_loop, kernel.vectorised
+        if loop is None or directive is None or kernel.name in hosts:
+            continue
+        value = kernel.value
+        if kernel.role is Role.LOAD and isinstance(value, Read):
+            _check_contiguous(kernel, value.source, value.indices, loop, directive)
+        if kernel.role is Role.STORE and kernel.store is not None:
+            _check_contiguous(kernel, kernel.store.tensor, kernel.store.indices, loop, directive)
+    return program
+
+
+def _check_contiguous(
     kernel: Kernel, source: str, access: tuple[Expr, ...], loop: Loop, directive: Directive
 ) -> None:
     """The last subscript has to advance by one with the loop, the others not at all."""
@@ -208,11 +220,12 @@ def check_contiguous(
     if varies(probe, (*(kernel.place(e) for e in others), relative), loop.name):
         placed = ", ".join(show(kernel.place(index)) for index in access)
         raise UserError(
-            f"{directive.text} on {kernel.name}: {source} is not contiguous along {loop.name}",
+            f"{directive.text} on {kernel.function}: {source} is not contiguous along {loop.name}",
             location=directive.location,
             expected=f"{loop.name} in the last subscript only, with factor 1",
             given=f"{source}[{placed}]",
-            hint="arrays are row-major: store it transposed, or put another loop innermost",
+            hint="arrays are row-major: store it transposed, put another loop innermost, or let "
+            "the host order it",
         )
 
 
