@@ -115,7 +115,10 @@ def _period(expr: Expr, loop: str, node: LockstepNode) -> int | None:
             return None if name == loop else 1
     found = digit_of(expr, node.ranges)
     if found is not None and found[0].base == Index(name=loop):
-        return found[0].end
+        digit = found[0]
+        while digit.of is not None:
+            digit = digit.of
+        return digit.end
     period = 1
     for child in children(expr):
         below = _period(child, loop, node) if isinstance(child, Expr) else None

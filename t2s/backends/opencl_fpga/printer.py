@@ -12,6 +12,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,
     ChannelArray,
     Declare,
+    DeclareAll,
     Do,
     Expression,
     For,
@@ -138,6 +139,9 @@ def _lines(statement: Statement, level: int) -> list[str]:
             value = "" if initial is None else f" = {show(initial)}"
             remark = "" if comment is None else f"  // {comment}"
             return [*_attributes(statement, pad), f"{pad}{declarator(statement)}{value};{remark}"]
+        case DeclareAll(type=type, variables=variables):
+            named = ", ".join(f"{name} = {show(initial)}" for name, initial in variables)
+            return [f"{pad}{type} {named};"]
         case Assign(target=target, value=value):
             return [f"{pad}{show(target)} = {show(value)};"]
         case Increment(target=target):

@@ -18,10 +18,11 @@ from t2s.backends.opencl_fpga.counters import (
     cycle_of,
     first_value,
     moved_on,
+    with_parts,
 )
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Declare,
+    DeclareAll,
     Expression,
     For,
     Forever,
@@ -61,12 +62,14 @@ def time_loops(
         before: list[Statement] = []
         after: list[Statement] = []
         for chain in scope.expressions.counters.chains(loop.name):
+            chains = with_parts(chain)
             if steady is not None and nested and _closes(chain, steady):
                 start, extent = steady.start, steady.extent
-                outside += [_declared(scope, counter, loop) for counter in chain]
-                after += moved_on(chain, partial(closed_cycle, start=start, extent=extent))
+                outside += [_declared(scope, each, loop) for each in chains]
+                closed = partial(closed_cycle, start=start, extent=extent)
+                after += moved_on(chain, closed)
             else:
-                before += [_declared(scope, counter, loop) for counter in chain]
+                before += [_declared(scope, each, loop) for each in chains]
                 after += moved_on(chain, cycle_of)
         coalesced, flat = 1, depth == len(scope.node.loops) - 1
         match nest:
@@ -97,10 +100,13 @@ def _closes(chain: Chain, steady: _Steady) -> bool:
     return all(closed_cycle(c.digit, steady.start, steady.extent) is not None for c in chain)
 
 
-def _declared(scope: KernelScope, counter: Counter, loop: TimeLoop) -> Declare:
-    match loop.start:
-        case Const(value=int() as start):
-            value: Expression = number(first_value(counter.digit, start))
-        case start:
-            value = scope.lower(counter.digit.at(start))
-    return Declare(type="int", name=counter.name, initial=value)
+def _declared(scope: KernelScope, chain: Chain, loop: TimeLoop) -> DeclareAll:
+    def first(counter: Counter) -> Expression:
+        match loop.start:
+            case Const(value=int() as start):
+                return number(first_value(counter.digit, start))
+        return scope.lower(counter.digit.at(loop.start))
+
+    return DeclareAll(
+        type="int", variables=tuple((counter.name, first(counter)) for counter in chain)
+    )
