@@ -119,8 +119,10 @@ class KernelScope:
         self, target: str, type: Type, condition: Expr | None, fill: Fill
     ) -> list[Statement]:
         """The same for a value that takes statements to get."""
-        start = ZeroInitializer() if is_struct(type) else zero(type)
         test = self.condition(condition)
+        start: Expression | None = ZeroInitializer() if is_struct(type) else zero(type)
+        if test is None and is_struct(type):
+            start = None
         name = self._variable(target)
         filled = fill(Name(name=name))
         declaration = Declare(type=value_name(type), name=name, initial=start)
