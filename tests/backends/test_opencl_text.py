@@ -153,7 +153,8 @@ def test_long_register_files_are_arrays() -> None:
     assert (
         "    __attribute__((memory, numbanks(2), bankwidth(4), singlepump, numwriteports(1), "
         "numreadports(1)))\n    int accumulator[64][32][2];\n"
-        "    #pragma ivdep array(accumulator) safelen(2048)\n    #pragma loop_coalesce 3\n"
+        "    for (int k = 0; k < 4; k++) {\n"
+        "        #pragma ivdep array(accumulator)\n        #pragma loop_coalesce 2\n"
     ) in text
     assert "accumulator[ti][tj][jj] = total;" in text
 

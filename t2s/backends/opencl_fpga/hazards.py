@@ -46,16 +46,21 @@ def accesses(
     return reads, writes
 
 
+def carrying_loops(node: LockstepNode, register: Register) -> frozenset[str]:
+    """The loops of which one iteration may use what another has written."""
+    reads, writes = accesses(node, register)
+    indices = {read.indices for _, read in reads} | {write.indices for _, write in writes}
+    fixed = {index.name for index in indices.pop() if isinstance(index, Index)}
+    names = frozenset(loop.name for loop in node.loops)
+    return names if indices else names - fixed
+
+
 def firings_apart(node: LockstepNode, register: Register) -> int | None:
     """The smallest number of firings between a write of an element and another use of it.
 
     ``None`` if no element is used again; 1 where it is not known.
     """
     reads, writes = accesses(node, register)
-    match reads, writes:
-        case [(_, read)], [(_, RegisterWrite(condition=None, indices=indices))]:
-            if read.indices == indices:
-                return register.distance
     uses: list[Use] = [
         (True, write.indices, static_factors(write.condition)) for _, write in writes
     ]

@@ -219,13 +219,14 @@ def _iteration(scope: KernelScope) -> list[Statement]:
         Declare(type="bool", name=name, initial=scope.lower(conjunction(*factors) or TRUE))
         for factors, name in scope.conditions.items()
     ]
+    wires: list[Statement] = []
     after: list[Statement] = []
     for name, port in node.receives.items():
         match scope.design.link(name):
             case Bundle():
                 before += _take_bundle(scope, name, port)
             case Wire(channel=channel):
-                before.append(
+                wires.append(
                     Declare(
                         type=storage_name(channel.stream.element),
                         name=scope.file.channels[name],
@@ -248,7 +249,7 @@ def _iteration(scope: KernelScope) -> list[Statement]:
             case Delay(uniform=True, depth=depth) if depth > 1:
                 move = advance(Name(name=scope.positions[name].write), depth)
                 after += where(scope.condition(conjunction(*port.time_factors)), [move])
-    return [*before, *_space_loops(scope, lower_body(scope)), *after]
+    return [*before, *wires, *_space_loops(scope, lower_body(scope)), *after]
 
 
 def _passed_on(scope: KernelScope) -> list[Statement] | None:

@@ -87,6 +87,8 @@ def send(scope: KernelScope, statement: Send) -> list[Statement]:
             factors = conjuncts(statement.condition)
             if not any(scope.depends_on_time(index) for index in port.index):
                 factors = tuple(f for f in factors if scope.depends_on_space(f))
+            if isinstance(link, Wire):
+                value = call("__fpga_reg", value)  # no long way through many PEs in one cycle
             store = Assign(target=_element(scope, link, port), value=value)
             return where(scope.condition(conjunction(*factors)), [store])
         case Delay():

@@ -166,14 +166,24 @@ def _lines(statement: Statement, level: int) -> list[str]:
                 pragmas.append(f"{pad}#pragma ivdep array({array}){within}")
             if statement.coalesced > 1:
                 pragmas.append(f"{pad}#pragma loop_coalesce {statement.coalesced}")
-            if isinstance(body[0], Assign | Increment | Do) and len(body) == 1:
+            if _is_short(body):
                 return [*pragmas, pad + head, *lines(body, level + 1)]
             return pragmas + _block(head, body, level)
         case Forever(body=body):
-            if len(body) == 1 and isinstance(body[0], Assign | Increment | Do):
+            if _is_short(body):
                 return [f"{pad}while (1)", *lines(body, level + 1)]
             return _block("while (1)", body, level)
     raise TypeError(f"cannot print {statement!r}")
+
+
+def _is_short(body: tuple[Statement, ...]) -> bool:
+    """Whether a loop around the body needs no braces: one statement without pragmas."""
+    match body:
+        case (Assign() | Increment() | Do(),):
+            return True
+        case (For(unroll=False, coalesced=1, independent=()),):
+            return True
+    return False
 
 
 def _attributes(statement: Declare, pad: str) -> list[str]:

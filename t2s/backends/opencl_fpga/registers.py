@@ -8,8 +8,9 @@ An array of more than ``LARGEST_REGISTERS`` bytes per PE belongs into block RAM,
 each PE.  Banks are told apart by the lowest bits of an address, so the PE comes last there, and its
 dimensions are rounded up to powers of two; of banks that no PE uses nothing is built.  A file that
 is read once and written once per firing gets one port for each, and both halves of a double buffer
-are in the same bank.  ``#pragma ivdep`` says how many firings apart two uses of an element are at
-least (``hazards.py``).
+are in the same bank.  Where all time is one loop, ``#pragma ivdep`` says how many firings apart two
+uses of an element are at least (``hazards.py``).  In a nest, loops that carry a value from one
+iteration to another are not flattened into those inside, and those are said to be independent.
 
 The elements start at zero.  Where every value read before the first write is thrown away (the
 usual ``0 if k == 0 else accumulator``), nothing has to be cleared; this is found by enumeration.
@@ -32,7 +33,7 @@ from t2s.backends.opencl_fpga.domains import (
     loops_used,
     select_loops,
 )
-from t2s.backends.opencl_fpga.hazards import accesses, firings_apart
+from t2s.backends.opencl_fpga.hazards import accesses, carrying_loops, firings_apart
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.uses import uses_of
 from t2s.core.expr import Expr, Index, conjuncts
@@ -57,7 +58,8 @@ class RegisterPlan:
     """How one register file is kept: ``rotating`` as a shift register, ``cleared`` at the start.
 
     ``memory`` is for a file in block RAM; ``apart`` is the smallest number of firings between two
-    uses of one of its elements of which one is a write, ``None`` if that never happens.
+    uses of one of its elements of which one is a write, ``None`` if that never happens, and
+    ``carried_by`` names the loops of which one iteration may use what another has written.
     """
 
     register: Register
@@ -65,6 +67,7 @@ class RegisterPlan:
     cleared: bool
     memory: Memory | None = None
     apart: int | None = 1
+    carried_by: frozenset[str] = frozenset()
 
     @property
     def length(self) -> int:
@@ -91,7 +94,8 @@ def _plan(node: LockstepNode, register: Register) -> RegisterPlan:
         rotating=False,
         cleared=cleared,
         memory=_memory(node, register, cleared=cleared),
-        apart=firings_apart(node, register),
+        apart=firings_apart(node, register) if len(node.loops) == 1 else 1,
+        carried_by=carrying_loops(node, register),
     )
 
 

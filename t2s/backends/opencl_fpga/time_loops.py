@@ -49,11 +49,6 @@ def time_loops(
     the ``forever`` outermost ones."""
     outside: list[Statement] = []
     nest = list(body)
-    independent = tuple(
-        (scope.registers[name], plan.apart)
-        for name, plan in scope.plans.items()
-        if plan.apart != 1 and plan.memory is not None
-    )
     for depth, loop in reversed(list(enumerate(scope.node.loops))):
         if depth < (forever or 0):
             break
@@ -71,12 +66,13 @@ def time_loops(
             else:
                 before += [_declared(scope, each, loop) for each in chains]
                 after += moved_on(chain, cycle_of)
-        coalesced, flat = 1, depth == len(scope.node.loops) - 1
+        coalesced = 1
+        independent = _independent(scope, loop) if depth == len(scope.node.loops) - 1 else ()
         match nest:
             case [For(unroll=False, coalesced=inner) as only] if not after and steady is not None:
-                if _steady(scope, scope.node.loops[depth + 1]) is not None:
+                if _steady(scope, scope.node.loops[depth + 1]) and not _carries(scope, loop):
                     nest = [replace(only, coalesced=1, independent=())]
-                    coalesced, flat = inner + 1, bool(only.independent)
+                    coalesced, independent = inner + 1, only.independent
         nest = [
             *before,
             For(
@@ -85,10 +81,24 @@ def time_loops(
                 stop=scope.lower(loop.stop),
                 body=(*nest, *after),
                 coalesced=coalesced,
-                independent=independent if flat else (),
+                independent=independent,
             ),
         ]
     return outside, nest if forever is None else [Forever(body=tuple(nest))]
+
+
+def _carries(scope: KernelScope, loop: TimeLoop) -> bool:
+    return any(loop.name in plan.carried_by for plan in scope.plans.values())
+
+
+def _independent(scope: KernelScope, loop: TimeLoop) -> tuple[tuple[str, int | None], ...]:
+    """Arrays in block RAM, with how many iterations of the loop their uses are apart."""
+    result: list[tuple[str, int | None]] = []
+    for name, plan in scope.plans.items():
+        if plan.memory is not None:
+            apart = plan.apart if loop.name in plan.carried_by else None
+            result += [] if apart == 1 else [(scope.registers[name], apart)]
+    return tuple(result)
 
 
 def _steady(scope: KernelScope, loop: TimeLoop) -> _Steady | None:

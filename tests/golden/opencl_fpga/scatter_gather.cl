@@ -30,10 +30,9 @@ channel int y_out __attribute__((depth(1)));
 __attribute__((max_global_work_dim(0)))
 __kernel void x_load(__global const int *restrict x) {
     #pragma loop_coalesce 2
-    for (int r = 0; r < 2; r++) {
+    for (int r = 0; r < 2; r++)
         for (int n = 0; n < 8; n++)
             write_channel_intel(x_in, x[r * 8 + n]);
-    }
 }
 
 // scatter passes data on.
@@ -43,7 +42,7 @@ __kernel void x_load(__global const int *restrict x) {
 __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void scatter(void) {
-    while (1) {
+    while (1)
         for (int n = 0; n < 8; n++) {
             int down[5];  // wires from PE to PE
             #pragma unroll
@@ -54,12 +53,11 @@ __kernel void scatter(void) {
                 int passed = (0 < p && (n >> 1) >= p) ? down[p] : 0;
                 int value = p == 0 ? head : passed;
                 if (p < (n >> 1))
-                    down[p + 1] = value;
+                    down[p + 1] = __fpga_reg(value);
                 if ((n >> 1) == p)
                     write_channel_intel(mine[p], value);
             }
         }
-    }
 }
 
 // gather computes.
@@ -70,7 +68,7 @@ __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void gather(void) {
     int back[4];  // 1 token per element, from PE to PE across iterations
-    while (1) {
+    while (1)
         for (int n = 0; n < 4; n++) {
             #pragma unroll
             for (int p = 0; p < 4; p++) {
@@ -85,7 +83,6 @@ __kernel void gather(void) {
                     write_channel_intel(y_out, result);
             }
         }
-    }
 }
 
 // y_store stores to memory.
@@ -93,10 +90,8 @@ __kernel void gather(void) {
 __attribute__((max_global_work_dim(0)))
 __kernel void y_store(__global int *restrict y) {
     #pragma loop_coalesce 3
-    for (int r = 0; r < 2; r++) {
-        for (int b = 0; b < 2; b++) {
+    for (int r = 0; r < 2; r++)
+        for (int b = 0; b < 2; b++)
             for (int n = 0; n < 4; n++)
                 y[(r * 2 + b) * 4 + n] = read_channel_intel(y_out);
-        }
-    }
 }
