@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from t2s.core.expr import (
     Broadcast,
     Cast,
@@ -569,4 +571,122 @@ def circulating(pes: int = 3, lag: int = 2, length: int = 6) -> Graph:
             channel("out", "array", "y_store", (pes,), (p,)),
         ),
         (tensor("x", pes, length), tensor("y", pes, length, role="output")),
+    )
+
+
+def triangular_array(size: int = 4, length: int = 3) -> Graph:
+    """PEs on and below the diagonal only: x enters on the diagonal and moves down its column.
+
+    PE (i, j) gives ``(i + 1) * sum(x[:, j])``.
+    """
+    t, i, j = index("t"), index("i"), index("j")
+    loops, pes = (loop("t", length),), (space("i", size), space("j", size))
+    diagonal = equals(i, j)
+    own, above = local("own"), local("above")
+    body = (
+        Receive(target="own", channel="x_in", type=INT32, condition=diagonal),
+        Receive(target="above", channel="down", type=INT32, condition=less(j, i)),
+        Let(
+            target="value",
+            value=Select(condition=diagonal, if_true=own, if_false=above, type=INT32),
+        ),
+        Send(channel="down", value=local("value"), condition=less(i, const(size - 1))),
+        RegisterRead(target="before", register="sums", indices=(), type=INT32),
+        Let(
+            target="sum",
+            value=plus(
+                Select(
+                    condition=equals(t, const(0)),
+                    if_true=const(0),
+                    if_false=local("before"),
+                    type=INT32,
+                ),
+                times(local("value"), plus(i, const(1))),
+            ),
+        ),
+        RegisterWrite(register="sums", indices=(), value=local("sum")),
+        Send(channel="out", value=local("sum"), condition=equals(t, const(length - 1))),
+    )
+    sums = Register(name="sums", type=INT32, shape=(), distance=1)
+    array = node("array", Role.COMPUTE, loops, body, pes=pes, registers=(sums,))
+    exists = at_least(i, j)
+    return graph(
+        "triangular_array",
+        (
+            load("x_load", "x", "x_in", loops, (t, j), pes=(space("j", size),)),
+            replace(array, exists=exists),
+            replace(store("y_store", "y", "out", (), (i, j), pes=pes), exists=exists),
+        ),
+        (
+            channel("x_in", "x_load", "array", (size,), (j,)),
+            channel("down", "array", "array", (size, size), (plus(i, const(1)), j), (i, j)),
+            channel("out", "array", "y_store", (size, size), (i, j)),
+        ),
+        (tensor("x", length, size), tensor("y", size, size, role="output")),
+    )
+
+
+def double_buffer(
+    writes: int = 3, repeats: int = 4, periods: int = 3, *, pes: int = 3, lanes: int = 8
+) -> Graph:
+    """Every PE keeps ``writes`` vectors and sends each of them ``repeats`` times in a row.
+
+    One counter: banks take turns, and one is filled at the end of the period that reads the other.
+    """
+    length = writes * repeats
+    step, p = index("step"), index("p")
+    period = apply(Op.FLOOR_DIVIDE, step, const(length))
+    place = apply(Op.MODULO, step, const(length))
+    filling = conjunction(less(period, const(periods)), at_least(place, const(length - writes)))
+    first = length - writes
+    loops = (loop("step", periods * length + writes, first),)
+    type, other = INT32.with_lanes(lanes), plus(period, const(1))
+    read_at = apply(Op.FLOOR_DIVIDE, place, const(repeats))
+    write_at = apply(Op.MODULO, plus(place, const(writes)), const(length))
+    body = (
+        Receive(target="new", channel="x_in", type=type, condition=filling),
+        RegisterWrite(
+            register="kept",
+            indices=(apply(Op.MODULO, period, const(2)), write_at),
+            value=local("new", type),
+            condition=filling,
+        ),
+        RegisterRead(
+            target="value",
+            register="kept",
+            indices=(apply(Op.MODULO, other, const(2)), read_at),
+            type=type,
+        ),
+        Send(channel="out", value=local("value", type), condition=at_least(period, const(1))),
+    )
+    kept = Register(name="kept", type=type, shape=(2, writes), distance=1)
+    feeder = node("feeder", Role.RELAY, loops, body, pes=(space("p", pes),), registers=(kept,))
+    n, w, r = index("n"), index("w"), index("r")
+    filled, sent = (loop("n", periods), loop("w", writes)), (loop("r", repeats),)
+    unit, at = (space("p", pes),), times(w, const(lanes))
+    loader = node(
+        "x_load",
+        Role.LOAD,
+        filled,
+        (
+            Load(target="value", tensor="x", indices=(p, n, at), type=type),
+            Send(channel="x_in", value=local("value", type)),
+        ),
+        pes=unit,
+    )
+    return graph(
+        "double_buffer",
+        (
+            loader,
+            feeder,
+            store("y_store", "y", "out", (*filled, *sent), (p, n, r, at), pes=unit, element=type),
+        ),
+        (
+            channel("x_in", "x_load", "feeder", (pes,), (p,), element=type),
+            channel("out", "feeder", "y_store", (pes,), (p,), element=type),
+        ),
+        (
+            tensor("x", pes, periods, writes * lanes),
+            tensor("y", pes, periods, repeats, writes * lanes, role="output"),
+        ),
     )

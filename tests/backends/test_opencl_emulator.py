@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(not emulator_available(), reason="the emulator is not installed"),
 ]
 Array = Any
-TIME_LIMIT = 30.0
+TIME_LIMIT = 120.0
 
 
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
@@ -65,6 +65,7 @@ def check(
         ((3, 3, 2), (1, 5), 16, Float(32)),
         ((1, 2, 3), (2, 2), 10, Float(64)),
         ((1, 1, 2), (40, 26), 1, Float(32)),
+        ((1, 1, 2), (1, 1), 128, Float(32)),
     ],
 )
 def test_gemm(
@@ -96,11 +97,20 @@ def test_gemm(
         designs.feedback_loop(),
         designs.reconvergent(),
         designs.circulating(),
+        designs.double_buffer(periods=2),
+        designs.double_buffer(writes=2, repeats=2, pes=2, lanes=10),
     ],
     ids=lambda graph: graph.name,
 )
 def test_design(graph: Graph) -> None:
     check(graph)
+
+
+def test_pes_that_do_not_exist() -> None:
+    x = np.arange(12, dtype=np.int32).reshape(3, 4)
+    outputs = emulate(designs.triangular_array(4, 3), {"x": x}, time_limit=TIME_LIMIT)
+    expected = np.tril(np.arange(1, 5)[:, None] * x.sum(axis=0))
+    np.testing.assert_array_equal(outputs["y"], expected)
 
 
 def test_scalars() -> None:

@@ -34,6 +34,8 @@ ALL = [
     designs.reconvergent(),
     designs.scaled(),
     designs.circulating(),
+    designs.triangular_array(),
+    designs.double_buffer(),
 ]
 
 
@@ -49,7 +51,14 @@ def test_designs_are_proper_graphs(graph: Graph) -> None:
 
 @pytest.mark.parametrize(
     "graph",
-    [GEMM, designs.scatter_gather(), designs.serial_feeder(), designs.through_memory()],
+    [
+        GEMM,
+        designs.scatter_gather(),
+        designs.serial_feeder(),
+        designs.through_memory(),
+        designs.triangular_array(),
+        designs.double_buffer(),
+    ],
     ids=lambda graph: graph.name,
 )
 def test_golden(graph: Graph, golden: Golden) -> None:
@@ -157,6 +166,56 @@ def test_long_register_files_are_arrays() -> None:
         "        #pragma ivdep array(accumulator)\n        #pragma loop_coalesce 2\n"
     ) in text
     assert "accumulator[ti][tj][jj] = total;" in text
+
+
+def test_buffers_are_block_ram_with_a_bank_for_each_pe() -> None:
+    text = kernels_of(designs.double_buffer(writes=3, repeats=4, pes=3, lanes=8))
+    assert (
+        "    __attribute__((memory, numbanks(4), bankwidth(32), singlepump, numwriteports(1), "
+        "numreadports(1)))\n    int8 kept[2][3][4];\n"
+    ) in text
+    assert "kept[step_div_12_mod_2][step_plus_3_mod_12][p] = from_x_load.s[p];" in text
+    assert "= kept[1 - step_div_12_mod_2][step_div_4_mod_3][p];" in text
+    assert "bool arrives = step < 36 && step_mod_12 >= 9;" in text
+
+
+def test_buffers_of_few_bytes_are_registers() -> None:
+    text = kernels_of(designs.double_buffer(writes=2, repeats=4, pes=3, lanes=1))
+    assert "    int kept[3][2][2];\n" in text
+
+
+def test_elements_that_straddle_banks_leave_them_to_the_compiler() -> None:
+    text = kernels_of(designs.double_buffer(lanes=10))
+    assert "    __attribute__((memory))\n    int_x10 kept[2][3][3];\n" in text
+
+
+@pytest.mark.parametrize("periods", [3, 1 << 20])
+@pytest.mark.parametrize(("writes", "repeats", "apart"), [(3, 4, 3), (4, 5, 4), (2, 2, 2)])
+def test_the_uses_of_a_buffer_are_apart(
+    periods: int, writes: int, repeats: int, apart: int
+) -> None:
+    """What is written last is first read after all else of its bank, but one period later."""
+    text = kernels_of(designs.double_buffer(writes, repeats, periods, lanes=16))
+    assert f"#pragma ivdep array(kept) safelen({apart})\n" in text
+
+
+def test_powers_of_two_are_bits_of_the_counter() -> None:
+    text = kernels_of(designs.double_buffer(writes=4, repeats=2))
+    assert "bool arrives = step < 24 && (step & 7) >= 4;" in text
+    assert "kept[(step >> 3) & 1][(step + 4) & 7][p] = from_x_load.s[p];" in text
+    assert "= kept[((step >> 3) + 1) & 1][(step >> 1) & 3][p];" in text
+
+
+def test_only_pes_that_exist_do_anything() -> None:
+    text = kernels_of(designs.triangular_array(size=4))
+    assert text.count("if (i >= j) {") == 1
+    assert (
+        "            if (i >= j)\n                y[i * 4 + j] = from_array.s[i][j];\n"
+        in text
+    )
+    assert "// array -> y_store, 10 elements together" in text
+    assert "//   array    computes, 10 PEs" in text
+    assert "//   space: 4 x 4 PEs (i, j) where i >= j" in text
 
 
 def test_depths_of_channels_that_the_feeder_serves_in_turn() -> None:

@@ -65,7 +65,7 @@ def channel_comment(design: Design, name: str) -> str:
     link = design.link(name)
     text = f"{link.channel.source} -> {link.channel.sink}"
     match link:
-        case Bundle(used=used):
+        case Bundle(used=used) if used > 1:
             return f"{text}, {used} elements together"
         case Separate(reason=reason):
             return f"{text}: {reason}" if reason else text

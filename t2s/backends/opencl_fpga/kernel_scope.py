@@ -19,6 +19,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     ZeroInitializer,
     binary,
 )
+from t2s.backends.opencl_fpga.links import Link
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.names import Identifiers
 from t2s.backends.opencl_fpga.registers import RegisterPlan
@@ -64,6 +65,10 @@ class KernelScope:
     def space(self) -> frozenset[str]:
         """Names of the space dimensions."""
         return frozenset(dimension.name for dimension in self.node.space)
+
+    def link(self, channel: str) -> Link:
+        """The link of a channel as this kernel sees it."""
+        return self.design.link_at(channel, self.node)
 
     def depends_on_space(self, expr: Expr) -> bool:
         """Whether PEs may disagree on the value."""

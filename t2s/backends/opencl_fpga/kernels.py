@@ -111,7 +111,7 @@ def _tokens(
     for ports, verb in ((node.receives, "from"), (node.sends, "to")):
         for name, port in ports.items():
             other = port.channel.source if verb == "from" else port.channel.sink
-            if isinstance(design.link(name), Bundle):
+            if isinstance(design.link_at(name, node), Bundle):
                 wanted[name] = f"{verb}_{file.kernels[other]}"
     names = list(wanted.values())
     return {
@@ -222,7 +222,7 @@ def _iteration(scope: KernelScope) -> list[Statement]:
     wires: list[Statement] = []
     after: list[Statement] = []
     for name, port in node.receives.items():
-        match scope.design.link(name):
+        match scope.link(name):
             case Bundle():
                 before += _take_bundle(scope, name, port)
             case Wire(channel=channel):
@@ -238,7 +238,7 @@ def _iteration(scope: KernelScope) -> list[Statement]:
                 move = advance(Name(name=scope.positions[name].read), depth)
                 after += where(scope.condition(conjunction(*port.time_factors)), [move])
     for name, port in node.sends.items():
-        match scope.design.link(name):
+        match scope.link(name):
             case Bundle(channel=channel):
                 token = scope.tokens[name]
                 before.append(Declare(type=scope.file.structs[name], name=token))

@@ -41,6 +41,7 @@ class Bundle:
     """The elements of a channel array travel together, as one struct on one channel.
 
     ``used`` counts those that are used at all: where not every PE exists, the others stay empty.
+    The one element of a channel that one of several PEs uses travels by itself.
     """
 
     channel: Channel
@@ -102,13 +103,15 @@ def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> Links | list[
     if isinstance(peaks, Unsupported):
         return [peaks]
     for item in traffic:
-        links[item.channel.name] = _link(item, peaks.get(item.channel.name))
+        ends = (nodes[item.channel.source], nodes[item.channel.sink])
+        crowded = any(node.space for node in ends)
+        links[item.channel.name] = _link(item, peaks.get(item.channel.name), crowded=crowded)
     return Links(by_channel=links, descending=descending)
 
 
-def _link(traffic: Traffic, peak: int | None) -> Link:
+def _link(traffic: Traffic, peak: int | None, *, crowded: bool) -> Link:
     channel = traffic.channel
-    if traffic.together and channel.element_count > 1 and traffic.used * 2 >= channel.element_count:
+    if traffic.together and crowded and traffic.used * 2 >= channel.element_count:
         return Bundle(channel=channel, depth=max(channel.capacity, peak or 1), used=traffic.used)
     reason = None
     if not traffic.together:

@@ -67,6 +67,8 @@ def _bundles(design: Design, scope: FileScope) -> list[Struct]:
     structs: dict[str, Struct] = {}
     for name, struct in scope.structs.items():
         channel = design.link(name).channel
+        if not dimensions_of(channel):
+            continue
         field = Variable(
             type=storage_name(channel.stream.element), name="s", dimensions=dimensions_of(channel)
         )

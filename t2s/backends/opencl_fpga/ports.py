@@ -60,7 +60,7 @@ def is_control(channel: Channel) -> bool:
 def receive(scope: KernelScope, statement: Receive) -> list[Statement]:
     """Bind the target of a receive."""
     port = scope.node.receives[statement.channel]
-    link = scope.design.link(statement.channel)
+    link = scope.link(statement.channel)
     match link:
         case Wire() | Bundle():
             source = _element(scope, link, port)
@@ -79,7 +79,7 @@ def receive(scope: KernelScope, statement: Receive) -> list[Statement]:
 def send(scope: KernelScope, statement: Send) -> list[Statement]:
     """Send a value, or leave it where the kernel sends it from."""
     port = scope.node.sends[statement.channel]
-    link = scope.design.link(statement.channel)
+    link = scope.link(statement.channel)
     value = scope.lower(statement.value)
     match link:
         case Wire() | Bundle():
@@ -111,7 +111,10 @@ def _element(scope: KernelScope, link: Wire | Bundle, port: Port) -> Expression:
     name, indices = link.channel.name, indices_of(scope, port)
     if isinstance(link, Wire):
         return element(scope.file.channels[name], *indices)
-    return Subscript(base=Member(base=Name(name=scope.tokens[name]), field="s"), indices=indices)
+    token = Name(name=scope.tokens[name])
+    if not indices:
+        return token
+    return Subscript(base=Member(base=token, field="s"), indices=indices)
 
 
 def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
@@ -210,7 +213,7 @@ def _passed_on(node: LockstepNode, statement: Receive) -> bool:
 
 def is_selected(scope: KernelScope, port: Port) -> bool:
     """Whether an unrolled loop over channels finds the one to use, and repeats what it does."""
-    return isinstance(scope.design.link(port.channel.name), Separate) and bool(_moving(scope, port))
+    return isinstance(scope.link(port.channel.name), Separate) and bool(_moving(scope, port))
 
 
 def _moving(scope: KernelScope, port: Port) -> list[int]:

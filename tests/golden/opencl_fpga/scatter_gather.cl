@@ -44,14 +44,12 @@ __attribute__((autorun))
 __kernel void scatter(void) {
     while (1)
         for (int n = 0; n < 8; n++) {
+            int from_x_load = read_channel_intel(x_in);
             int down[5];  // wires from PE to PE
             #pragma unroll
             for (int p = 0; p < 4; p++) {
-                int head = 0;
-                if (p == 0)
-                    head = read_channel_intel(x_in);
                 int passed = (0 < p && (n >> 1) >= p) ? down[p] : 0;
-                int value = p == 0 ? head : passed;
+                int value = p == 0 ? from_x_load : passed;
                 if (p < (n >> 1))
                     down[p + 1] = __fpga_reg(value);
                 if ((n >> 1) == p)
@@ -70,6 +68,7 @@ __kernel void gather(void) {
     int back[4];  // 1 token per element, from PE to PE across iterations
     while (1)
         for (int n = 0; n < 4; n++) {
+            int to_y_store;
             #pragma unroll
             for (int p = 0; p < 4; p++) {
                 int own = 0;
@@ -80,8 +79,9 @@ __kernel void gather(void) {
                 if (0 < p && n < 4 - p)
                     back[p - 1] = result;
                 if (p == 0)
-                    write_channel_intel(y_out, result);
+                    to_y_store = result;
             }
+            write_channel_intel(y_out, to_y_store);
         }
 }
 
