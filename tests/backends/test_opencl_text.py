@@ -66,6 +66,31 @@ def test_golden(graph: Graph, golden: Golden) -> None:
         golden(f"opencl_fpga/{path}", text)
 
 
+def lines_of_code(text: str) -> int:
+    """Lines that are neither empty nor a comment."""
+    lines = (line.strip() for line in text.splitlines())
+    return sum(bool(line) and not line.startswith("//") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("graph", "by_hand"),
+    [
+        # Header and channels, then the kernels in their order; all with braces, pragmas and
+        # attributes as in the emitted text, and with the shortest form of each that is as fast.
+        (GEMM, 7 + 12 + 12 + 28 + 13),
+        (designs.scatter_gather(), 4 + 7 + 17 + 21 + 8),
+        (designs.serial_feeder(), 4 + 11 + 11 + 11),
+        (designs.through_memory(), 4 + 7 + 12 + 13 + 7),
+        (designs.triangular_array(), 5 + 10 + 24 + 10),
+        # By hand: a nest over periods, vectors and repeats, so that no counter is needed.
+        (designs.double_buffer(), 4 + 12 + 23 + 12),
+    ],
+    ids=lambda value: value.name if isinstance(value, Graph) else "",
+)
+def test_not_much_longer_than_by_hand(graph: Graph, by_hand: int) -> None:
+    assert lines_of_code(kernels_of(graph)) <= 1.5 * by_hand
+
+
 @pytest.mark.parametrize("graph", ALL, ids=lambda graph: graph.name)
 def test_text_is_the_same_every_time_and_tidy(graph: Graph) -> None:
     files = BACKEND.emit(graph)
@@ -209,13 +234,27 @@ def test_powers_of_two_are_bits_of_the_counter() -> None:
 def test_only_pes_that_exist_do_anything() -> None:
     text = kernels_of(designs.triangular_array(size=4))
     assert text.count("if (i >= j) {") == 1
-    assert (
-        "            if (i >= j)\n                y[i * 4 + j] = from_array.s[i][j];\n"
-        in text
-    )
+    assert "            if (i >= j)\n                y[i * 4 + j] = from_array.s[i][j];\n" in text
     assert "// array -> y_store, 10 elements together" in text
     assert "//   array    computes, 10 PEs" in text
     assert "//   space: 4 x 4 PEs (i, j) where i >= j" in text
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        designs.scatter_gather(),
+        designs.scatter_gather(pes=3, share=5),
+        designs.serial_feeder(extra=3),
+        designs.double_buffer(),
+        designs.double_buffer(writes=5, repeats=3, lanes=1),
+    ],
+    ids=lambda graph: graph.name,
+)
+def test_no_kernel_divides(graph: Graph) -> None:
+    """Except for addresses of PEs, which are constants once the loops over PEs are unrolled."""
+    code = [line.split("//")[0] for line in kernels_of(graph).splitlines()]
+    assert not [line for line in code if " / " in line or " % " in line]
 
 
 def test_depths_of_channels_that_the_feeder_serves_in_turn() -> None:

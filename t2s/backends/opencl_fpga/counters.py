@@ -13,8 +13,8 @@ Where ``step`` runs and ``step % 3`` and ``step / 3 % 5`` are wanted, the kernel
     }
 
 Digits of one loop whose scales divide one another share such a chain.  Digits that are bits of the
-loop need no counter.  What stays a division: by another number than a power of two, of several
-loops together, of a loop together with the PE's position, or of data.
+loop need no counter.  What stays a division, by another number than a power of two: of a multiple
+of a loop, of several loops together, of a loop together with the PE's position, and of data.
 """
 
 from __future__ import annotations
