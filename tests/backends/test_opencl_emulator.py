@@ -21,6 +21,8 @@ from t2s.core.types import Bool, Float, Int, Type, UInt
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.interpret import interpret_graph
 from tests.backends import designs
+from tests.backends.buffers import double_buffer
+from tests.backends.triangles import triangular_array
 from tests.hand_graphs import systolic_gemm
 
 pytestmark = [
@@ -97,8 +99,8 @@ def test_gemm(
         designs.feedback_loop(),
         designs.reconvergent(),
         designs.circulating(),
-        designs.double_buffer(periods=2),
-        designs.double_buffer(writes=2, repeats=2, pes=2, lanes=10),
+        double_buffer(periods=2),
+        double_buffer(writes=2, repeats=2, pes=2, lanes=10),
     ],
     ids=lambda graph: graph.name,
 )
@@ -108,7 +110,7 @@ def test_design(graph: Graph) -> None:
 
 def test_pes_that_do_not_exist() -> None:
     x = np.arange(12, dtype=np.int32).reshape(3, 4)
-    outputs = emulate(designs.triangular_array(4, 3), {"x": x}, time_limit=TIME_LIMIT)
+    outputs = emulate(triangular_array(4, 3), {"x": x}, time_limit=TIME_LIMIT)
     expected = np.tril(np.arange(1, 5)[:, None] * x.sum(axis=0))
     np.testing.assert_array_equal(outputs["y"], expected)
 

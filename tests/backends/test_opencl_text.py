@@ -15,6 +15,8 @@ from t2s.core.types import Float
 from t2s.graph.graph import Graph
 from t2s.graph.verify import verify_graph
 from tests.backends import designs
+from tests.backends.buffers import double_buffer
+from tests.backends.triangles import triangular_array
 from tests.conftest import Golden
 from tests.hand_graphs import systolic_gemm
 
@@ -34,8 +36,8 @@ ALL = [
     designs.reconvergent(),
     designs.scaled(),
     designs.circulating(),
-    designs.triangular_array(),
-    designs.double_buffer(),
+    triangular_array(),
+    double_buffer(),
 ]
 
 
@@ -56,8 +58,8 @@ def test_designs_are_proper_graphs(graph: Graph) -> None:
         designs.scatter_gather(),
         designs.serial_feeder(),
         designs.through_memory(),
-        designs.triangular_array(),
-        designs.double_buffer(),
+        triangular_array(),
+        double_buffer(),
     ],
     ids=lambda graph: graph.name,
 )
@@ -81,9 +83,9 @@ def lines_of_code(text: str) -> int:
         (designs.scatter_gather(), 4 + 7 + 17 + 21 + 8),
         (designs.serial_feeder(), 4 + 11 + 11 + 11),
         (designs.through_memory(), 4 + 7 + 12 + 13 + 7),
-        (designs.triangular_array(), 5 + 10 + 24 + 10),
+        (triangular_array(), 5 + 10 + 24 + 10),
         # By hand: a nest over periods, vectors and repeats, so that no counter is needed.
-        (designs.double_buffer(), 4 + 12 + 23 + 12),
+        (double_buffer(), 4 + 12 + 23 + 12),
     ],
     ids=lambda value: value.name if isinstance(value, Graph) else "",
 )
@@ -194,7 +196,7 @@ def test_long_register_files_are_arrays() -> None:
 
 
 def test_buffers_are_block_ram_with_a_bank_for_each_pe() -> None:
-    text = kernels_of(designs.double_buffer(writes=3, repeats=4, pes=3, lanes=8))
+    text = kernels_of(double_buffer(writes=3, repeats=4, pes=3, lanes=8))
     assert (
         "    __attribute__((memory, numbanks(4), bankwidth(32), singlepump, numwriteports(1), "
         "numreadports(1)))\n    int8 kept[2][3][4];\n"
@@ -205,12 +207,12 @@ def test_buffers_are_block_ram_with_a_bank_for_each_pe() -> None:
 
 
 def test_buffers_of_few_bytes_are_registers() -> None:
-    text = kernels_of(designs.double_buffer(writes=2, repeats=4, pes=3, lanes=1))
+    text = kernels_of(double_buffer(writes=2, repeats=4, pes=3, lanes=1))
     assert "    int kept[3][2][2];\n" in text
 
 
 def test_elements_that_straddle_banks_leave_them_to_the_compiler() -> None:
-    text = kernels_of(designs.double_buffer(lanes=10))
+    text = kernels_of(double_buffer(lanes=10))
     assert "    __attribute__((memory))\n    int_x10 kept[2][3][3];\n" in text
 
 
@@ -220,19 +222,19 @@ def test_the_uses_of_a_buffer_are_apart(
     periods: int, writes: int, repeats: int, apart: int
 ) -> None:
     """What is written last is first read after all else of its bank, but one period later."""
-    text = kernels_of(designs.double_buffer(writes, repeats, periods, lanes=16))
+    text = kernels_of(double_buffer(writes, repeats, periods, lanes=16))
     assert f"#pragma ivdep array(kept) safelen({apart})\n" in text
 
 
 def test_powers_of_two_are_bits_of_the_counter() -> None:
-    text = kernels_of(designs.double_buffer(writes=4, repeats=2))
+    text = kernels_of(double_buffer(writes=4, repeats=2))
     assert "bool arrives = step < 24 && (step & 7) >= 4;" in text
     assert "kept[(step >> 3) & 1][(step + 4) & 7][p] = from_x_load.s[p];" in text
     assert "= kept[((step >> 3) + 1) & 1][(step >> 1) & 3][p];" in text
 
 
 def test_only_pes_that_exist_do_anything() -> None:
-    text = kernels_of(designs.triangular_array(size=4))
+    text = kernels_of(triangular_array(size=4))
     assert text.count("if (i >= j) {") == 1
     assert "            if (i >= j)\n                y[i * 4 + j] = from_array.s[i][j];\n" in text
     assert "// array -> y_store, 10 elements together" in text
@@ -246,8 +248,8 @@ def test_only_pes_that_exist_do_anything() -> None:
         designs.scatter_gather(),
         designs.scatter_gather(pes=3, share=5),
         designs.serial_feeder(extra=3),
-        designs.double_buffer(),
-        designs.double_buffer(writes=5, repeats=3, lanes=1),
+        double_buffer(),
+        double_buffer(writes=5, repeats=3, lanes=1),
     ],
     ids=lambda graph: graph.name,
 )
