@@ -17,6 +17,7 @@ from t2s.backends.opencl_fpga.domains import (
     enumerate_domain,
     extent_of,
     is_static,
+    one_for_all,
 )
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, TimeLoop
 from t2s.backends.opencl_fpga.uses import uses_of
@@ -68,6 +69,7 @@ def firings_apart(node: LockstepNode, register: Register) -> int | None:
         uses += [(False, read.indices, needed) for needed in uses_of(read.target, node.body)]
     if not all(is_static(index) for _, indices, _ in uses for index in indices):
         return 1
+    node = one_for_all(node, (expr for _, indices, when in uses for expr in (*indices, *when)))
     domain = enumerate_domain(node, node.loops)
     if domain is None:
         uses = [(written, indices, _periodic(factors)) for written, indices, factors in uses]

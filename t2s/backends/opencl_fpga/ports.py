@@ -123,8 +123,10 @@ def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
     if len(uses) != 1:
         return False
     needed, (known,) = conjuncts(statement.condition), uses
+    if set(needed) <= set(known):
+        return True
     if not all(is_static(expr) for expr in (*needed, *known)):
-        return set(needed) <= set(known)
+        return False
     domain = enumerate_domain(node, select_loops(node, loops_used(node, (*needed, *known))))
     return domain is not None and not bool((domain.all_of(known) & ~domain.all_of(needed)).any())
 

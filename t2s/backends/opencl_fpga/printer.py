@@ -33,6 +33,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 )
 
 INDENT = "    "
+_WIDTH = 96
 _TERNARY = 1
 _UNARY = 20
 _POSTFIX = 30
@@ -141,8 +142,8 @@ def _lines(statement: Statement, level: int) -> list[str]:
             remark = "" if comment is None else f"  // {comment}"
             return [*_attributes(statement, pad), f"{pad}{declarator(statement)}{value};{remark}"]
         case DeclareAll(type=type, variables=variables):
-            named = ", ".join(f"{name} = {show(initial)}" for name, initial in variables)
-            return [f"{pad}{type} {named};"]
+            named = [f"{name} = {show(initial)}" for name, initial in variables]
+            return _wrapped(f"{pad}{type} ", named, pad + INDENT)
         case Assign(target=target, value=value):
             return [f"{pad}{show(target)} = {show(value)};"]
         case Increment(target=target):
@@ -174,6 +175,18 @@ def _lines(statement: Statement, level: int) -> list[str]:
                 return [f"{pad}while (1)", *lines(body, level + 1)]
             return _block("while (1)", body, level)
     raise TypeError(f"cannot print {statement!r}")
+
+
+def _wrapped(start: str, items: list[str], pad: str) -> list[str]:
+    """``start item, item;`` in lines that are not too long."""
+    done = [start + items[0]]
+    for item in items[1:]:
+        if len(done[-1]) + len(item) < _WIDTH:
+            done[-1] += f", {item}"
+        else:
+            done[-1] += ","
+            done.append(pad + item)
+    return [*done[:-1], f"{done[-1]};"]
 
 
 def _is_short(body: tuple[Statement, ...]) -> bool:

@@ -27,10 +27,11 @@ import numpy as np
 from t2s.backends.opencl_fpga.digits import is_power_of_two
 from t2s.backends.opencl_fpga.domains import (
     Domain,
-    enumerate_domain,
+    enumerate_start,
     extent_of,
     is_static,
     loops_used,
+    one_for_all,
     select_loops,
 )
 from t2s.backends.opencl_fpga.hazards import accesses, carrying_loops, firings_apart
@@ -169,9 +170,10 @@ def _reads_unwritten(
     deciding += [expr for _, indices, factors in known for expr in (*indices, *factors)]
     names = loops_used(node, deciding)
     names |= {loop.name for loop in node.loops if extent_of(loop, node) is None}
-    domain = enumerate_domain(node, select_loops(node, names))
-    if domain is None:
+    found = enumerate_start(one_for_all(node, deciding), select_loops(node, names))
+    if found is None:
         return bool(uses)
+    domain, complete = found
     size = prod(register.shape)
     columns = np.arange(domain.pe_count) * size
     written = np.full(domain.pe_count * size, np.iinfo(np.int64).max)
@@ -181,6 +183,9 @@ def _reads_unwritten(
         elements = domain.elements(indices, register.shape) + columns
         visible = np.broadcast_to(times + (at > place), done.shape)
         np.minimum.at(written, elements[done], visible[done])
+    fires = np.repeat(domain.all_of(guard).any(axis=0), size)
+    if not complete and np.any(written[fires] > domain.iterations):
+        return bool(uses)
     needed = _needed(domain, uses, guard)
     elements = (domain.elements(statement.indices, register.shape) + columns)[needed]
     return bool(np.any(written[elements] > np.broadcast_to(times, needed.shape)[needed]))

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from t2s.backends.opencl_fpga.counters import (
-    Chain,
     Counter,
+    all_of,
     closed_cycle,
     cycle_of,
     first_value,
     moved_on,
-    with_parts,
 )
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.kernel_ast import (
@@ -56,16 +55,14 @@ def time_loops(
         nested = depth > (forever or 0) and depth == len(scope.node.loops) - 1
         before: list[Statement] = []
         after: list[Statement] = []
-        for chain in scope.expressions.counters.chains(loop.name):
-            chains = with_parts(chain)
-            if steady is not None and nested and _closes(chain, steady):
+        for counter in scope.expressions.counters.lowest(loop.name):
+            if steady is not None and nested and _closes(counter, steady):
                 start, extent = steady.start, steady.extent
-                outside += [_declared(scope, each, loop) for each in chains]
-                closed = partial(closed_cycle, start=start, extent=extent)
-                after += moved_on(chain, closed)
+                outside.append(_declared(scope, counter, loop))
+                after += moved_on(counter, partial(closed_cycle, start=start, extent=extent))
             else:
-                before += [_declared(scope, each, loop) for each in chains]
-                after += moved_on(chain, cycle_of)
+                before.append(_declared(scope, counter, loop))
+                after += moved_on(counter, cycle_of)
         coalesced = 1
         independent = _independent(scope, loop) if depth == len(scope.node.loops) - 1 else ()
         match nest:
@@ -106,17 +103,18 @@ def _steady(scope: KernelScope, loop: TimeLoop) -> _Steady | None:
     return None if extent is None else _Steady(start=scope.node.ranges[loop.name][0], extent=extent)
 
 
-def _closes(chain: Chain, steady: _Steady) -> bool:
-    return all(closed_cycle(c.digit, steady.start, steady.extent) is not None for c in chain)
+def _closes(counter: Counter, steady: _Steady) -> bool:
+    """Whether a counter, and all above it, are back at their first values after the loop."""
+    cycle = closed_cycle(counter.digit, steady.start, steady.extent)
+    return cycle is not None and all(_closes(above, steady) for above in counter.above)
 
 
-def _declared(scope: KernelScope, chain: Chain, loop: TimeLoop) -> DeclareAll:
+def _declared(scope: KernelScope, lowest: Counter, loop: TimeLoop) -> DeclareAll:
     def first(counter: Counter) -> Expression:
         match loop.start:
             case Const(value=int() as start):
                 return number(first_value(counter.digit, start))
         return scope.lower(counter.digit.at(loop.start))
 
-    return DeclareAll(
-        type="int", variables=tuple((counter.name, first(counter)) for counter in chain)
-    )
+    variables = tuple((counter.name, first(counter)) for counter in all_of(lowest))
+    return DeclareAll(type="int", variables=variables)
