@@ -10,15 +10,20 @@ import pytest
 
 from t2s.backends.opencl_fpga import BACKEND
 from t2s.backends.opencl_fpga.names import identifier
+from t2s.core.expr import Select, const, equals
 from t2s.core.location import SourceLocation
-from t2s.core.types import Float
+from t2s.core.types import INT32, Float
+from t2s.graph.body import Store
 from t2s.graph.graph import Graph
+from t2s.graph.nodes import Role
 from t2s.graph.verify import verify_graph
 from tests.backends import designs
 from tests.backends.buffers import double_buffer
+from tests.backends.builders import graph as hand_graph
+from tests.backends.builders import less, node, tensor
 from tests.backends.triangles import triangular_array
 from tests.conftest import Golden
-from tests.hand_graphs import systolic_gemm
+from tests.hand_graphs import index, loop, systolic_gemm
 
 GEMM = systolic_gemm(2, 3, 8, tile_rows=2, tile_columns=2, lanes=4, element=Float(32))
 ALL = [
@@ -224,6 +229,8 @@ def test_the_uses_of_a_buffer_are_apart(
     """What is written last is first read after all else of its bank, but one period later."""
     text = kernels_of(double_buffer(writes, repeats, periods, lanes=16))
     assert f"#pragma ivdep array(kept) safelen({apart})\n" in text
+    assert "numreadports(1)" in text
+    assert "= {0}" not in text
 
 
 def test_powers_of_two_are_bits_of_the_counter() -> None:
@@ -231,6 +238,26 @@ def test_powers_of_two_are_bits_of_the_counter() -> None:
     assert "bool arrives = step < 24 && (step & 7) >= 4;" in text
     assert "kept[(step >> 3) & 1][(step + 4) & 7][p] = from_x_load.s[p];" in text
     assert "= kept[((step >> 3) + 1) & 1][(step >> 1) & 3][p];" in text
+
+
+def test_selects_whose_choice_is_known_are_settled() -> None:
+    i = index("i")
+    later = Select(condition=less(const(0), i), if_true=i, if_false=const(7), type=INT32)
+    value = Select(condition=equals(i, const(0)), if_true=const(5), if_false=later, type=INT32)
+    graph = hand_graph(
+        "selects",
+        (
+            node(
+                "selects",
+                Role.STORE,
+                (loop("i", 4),),
+                (Store(tensor="y", indices=(i,), value=value),),
+            ),
+        ),
+        (),
+        (tensor("y", 4, role="output"),),
+    )
+    assert "y[i] = i == 0 ? 5 : i;" in kernels_of(graph)
 
 
 def test_only_pes_that_exist_do_anything() -> None:
