@@ -570,3 +570,17 @@ def circulating(pes: int = 3, lag: int = 2, length: int = 6) -> Graph:
         ),
         (tensor("x", pes, length), tensor("y", pes, length, role="output")),
     )
+
+
+def divided(element: Type, divisors: tuple[int, ...], count: int) -> Graph:
+    """Data by constants: quotients and rests, each in a tensor of its own."""
+    t, x = index("t"), local("x", element)
+    body: list[Statement] = [Load(target="x", tensor="x_in", indices=(t,), type=element)]
+    tensors = [tensor("x_in", count, element=element)]
+    for operator in (Op.FLOOR_DIVIDE, Op.MODULO):
+        for divisor in divisors:
+            name = f"{operator.name.lower()}_{divisor}"
+            value = apply(operator, x, const(divisor, element))
+            body.append(Store(tensor=name, indices=(t,), value=value))
+            tensors.append(tensor(name, count, element=element, role="output"))
+    return graph("divided", [node("all", Role.STORE, [loop("t", count)], body)], (), tensors)

@@ -41,7 +41,7 @@ def chained(steps: list[tuple[Op, int]], start: Expr) -> Expr:
     return reduce(lambda value, step: apply(step[0], value, const(step[1])), steps, start)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(STEPS)
 def test_digits_of_digits(steps: list[tuple[Op, int]]) -> None:
     expr = chained(steps, index("n"))
@@ -100,7 +100,7 @@ def nest(bounds: list[Bounds]) -> list[Loop]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(LOOPS, st.lists(st.tuples(st.integers(0, 2), STEPS), min_size=1, max_size=4))
 def test_any_digit_of_any_loop(
     bounds: list[Bounds], wanted: list[tuple[int, list[tuple[Op, int]]]]

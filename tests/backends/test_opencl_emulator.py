@@ -156,6 +156,16 @@ def special_values(element: Type) -> Array:
     return np.array([*values, np.inf, -np.inf, np.nan], element.numpy)
 
 
+@pytest.mark.parametrize("element", [Int(8), Int(32), UInt(16), Int(64)], ids=str)
+def test_division_by_constants(element: Type) -> None:
+    """Rounded towards minus infinity, by bits too."""
+    x = special_values(element)
+    graph = designs.divided(element, (1, 2, 3, 8, 64), len(x))
+    outputs = emulate(graph, {"x_in": x}, time_limit=TIME_LIMIT)
+    for name, value in interpret_graph(graph, {"x_in": x}).items():
+        np.testing.assert_array_equal(outputs[name], value, err_msg=name)
+
+
 @pytest.mark.parametrize(
     ("element", "lanes"),
     [

@@ -244,19 +244,9 @@ def test_selects_whose_choice_is_known_are_settled() -> None:
     i = index("i")
     later = Select(condition=less(const(0), i), if_true=i, if_false=const(7), type=INT32)
     value = Select(condition=equals(i, const(0)), if_true=const(5), if_false=later, type=INT32)
-    graph = hand_graph(
-        "selects",
-        (
-            node(
-                "selects",
-                Role.STORE,
-                (loop("i", 4),),
-                (Store(tensor="y", indices=(i,), value=value),),
-            ),
-        ),
-        (),
-        (tensor("y", 4, role="output"),),
-    )
+    store = Store(tensor="y", indices=(i,), value=value)
+    only = node("selects", Role.STORE, (loop("i", 4),), (store,))
+    graph = hand_graph("selects", (only,), (), (tensor("y", 4, role="output"),))
     assert "y[i] = i == 0 ? 5 : i;" in kernels_of(graph)
 
 
