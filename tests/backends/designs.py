@@ -543,11 +543,17 @@ def scaled(element: Type = INT32, length: int = 4) -> Graph:
     )
 
 
-def circulating(pes: int = 3, lag: int = 2, length: int = 6) -> Graph:
-    """Every PE gets back what it sent ``lag`` firings ago: FIFOs with positions in the kernel."""
+def circulating(pes: int = 3, lag: int = 2, length: int = 6, *, uneven: bool = False) -> Graph:
+    """Every PE gets what its neighbour sent ``lag`` firings ago: shift registers in the kernel.
+
+    With ``uneven``, what was sent in the first half comes back in every other firing: FIFOs.
+    """
     t, p = index("t"), index("p")
     loops = (loop("t", length),)
     returning, going = at_least(t, const(lag)), less(t, const(length - lag))
+    if uneven:
+        returning = equals(apply(Op.MODULO, t, const(2)), const(1))
+        going = less(t, const(length // 2))
     around = apply(Op.MODULO, plus(p, const(1)), const(pes))
     body = (
         Receive(target="new", channel="x_in", type=INT32),

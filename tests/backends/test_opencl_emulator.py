@@ -99,6 +99,7 @@ def test_gemm(
         designs.feedback_loop(),
         designs.reconvergent(),
         designs.circulating(),
+        designs.circulating(uneven=True),
         double_buffer(periods=2),
         double_buffer(writes=2, repeats=2, pes=2, lanes=10),
     ],

@@ -41,6 +41,7 @@ ALL = [
     designs.reconvergent(),
     designs.scaled(),
     designs.circulating(),
+    designs.circulating(uneven=True),
     triangular_array(),
     double_buffer(),
 ]
@@ -238,6 +239,21 @@ def test_powers_of_two_are_bits_of_the_counter() -> None:
     assert "bool arrives = step < 24 && (step & 7) >= 4;" in text
     assert "kept[(step >> 3) & 1][(step + 4) & 7][p] = from_x_load.s[p];" in text
     assert "= kept[((step >> 3) + 1) & 1][(step >> 1) & 3][p];" in text
+
+
+def test_tokens_that_all_wait_equally_long_are_in_shift_registers() -> None:
+    text = kernels_of(designs.circulating(pes=3, lag=2))
+    assert "int ring[3][3];  // moves on in every iteration; the last was sent 2 ago" in text
+    assert "int old = t >= 2 ? ring[p][2] : 0;" in text
+    assert "ring[(p + 1) % 3][0] = value;" in text
+    assert "ring[place][age] = ring[place][age - 1];" in text
+
+
+def test_tokens_that_wait_for_different_times_are_in_fifos() -> None:
+    text = kernels_of(designs.circulating(uneven=True))
+    assert "int ring[3][3];  // up to 3 tokens per element, from PE to PE across iterations" in text
+    assert "ring[(p + 1) % 3][ring_write] = value;" in text
+    assert "if ((t & 1) == 1)\n            ring_read = ring_read == 2 ? 0 : ring_read + 1;" in text
 
 
 def test_selects_whose_choice_is_known_are_settled() -> None:

@@ -122,6 +122,8 @@ def _direction(role: TensorRole) -> str:
 def _inside(link: Wire | Delay) -> str:
     if isinstance(link, Wire):
         return f"wires between the PEs of {link.channel.source}"
+    if link.lag is not None:
+        return f"shift registers between the PEs of {link.channel.source}"
     return f"FIFOs of {link.depth} between the PEs of {link.channel.source}"
 
 

@@ -28,12 +28,14 @@ class Delay:
     """From a node to itself across iterations: a FIFO of ``depth`` inside the kernel.
 
     ``uniform`` says that all elements are used in the same iterations, so that one pair of
-    positions serves them all.
+    positions serves them all.  Where every token is received ``lag`` iterations after it was sent,
+    the FIFO is a shift register that moves on in every iteration, and needs no positions.
     """
 
     channel: Channel
     depth: int
     uniform: bool
+    lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,10 @@ def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> Links | list[
                     links[channel.name] = Wire(channel=channel)
                 for delay in found.delays:
                     links[delay.channel.name] = Delay(
-                        channel=delay.channel, depth=delay.depth, uniform=delay.uniform
+                        channel=delay.channel,
+                        depth=delay.depth,
+                        uniform=delay.uniform,
+                        lag=delay.lag,
                     )
             case refused:
                 problems += refused

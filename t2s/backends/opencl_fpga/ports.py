@@ -30,6 +30,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
+from t2s.backends.opencl_fpga.scope import dimensions_of
 from t2s.backends.opencl_fpga.uses import is_used, only_use, uses_of
 from t2s.core.expr import Index, Local, conjunction, conjuncts
 from t2s.graph.body import Receive, Send, Store
@@ -159,11 +160,34 @@ def _fifo(
     name, indices = scope.file.channels[link.channel.name], indices_of(scope, port)
     if link.depth == 1:
         return element(name, *indices), []
+    if link.lag is not None:
+        return element(name, *indices, number(link.lag if end == "read" else 0)), []
     positions = scope.positions[link.channel.name]
     variable = positions.read if end == "read" else positions.write
     position = element(variable) if link.uniform else element(variable, *indices)
     at = element(name, *indices, position)
     return at, [] if link.uniform else [advance(position, link.depth)]
+
+
+def moved_along(scope: KernelScope, link: Delay, lag: int) -> list[Statement]:
+    """The shift registers of a FIFO move on by one iteration."""
+    name = scope.file.channels[link.channel.name]
+    sizes = dimensions_of(link.channel)
+    places = [scope.identifiers.fresh("place") for _ in sizes]
+    age, at = scope.identifiers.fresh("age"), [Name(name=place) for place in places]
+    older = element(name, *at, Name(name=age))
+    younger = element(name, *at, binary("-", Name(name=age), number(1)))
+    shift: Statement = For(
+        name=age,
+        start=number(lag),
+        stop=number(1),
+        body=(Assign(target=older, value=younger),),
+        down=True,
+        unroll=True,
+    )
+    for place, size in zip(reversed(places), reversed(sizes), strict=True):
+        shift = For(name=place, start=number(0), stop=number(size), body=(shift,), unroll=True)
+    return [shift]
 
 
 def advance(position: Expression, depth: int) -> Assign:

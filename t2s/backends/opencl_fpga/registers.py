@@ -36,13 +36,13 @@ from t2s.backends.opencl_fpga.domains import (
 )
 from t2s.backends.opencl_fpga.hazards import accesses, carrying_loops, firings_apart
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
+from t2s.backends.opencl_fpga.self_links import LONGEST_SHIFT
 from t2s.backends.opencl_fpga.uses import uses_of
 from t2s.core.expr import Expr, Index, conjuncts
 from t2s.core.ops import Array
 from t2s.graph.body import RegisterRead, RegisterWrite
 from t2s.graph.nodes import Register
 
-LONGEST_SHIFT = 1024
 LARGEST_REGISTERS = 64
 
 
