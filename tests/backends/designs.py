@@ -546,11 +546,17 @@ def scaled(element: Type = INT32, length: int = 4) -> Graph:
     )
 
 
-def circulating(pes: int = 3, lag: int = 2, length: int = 6) -> Graph:
-    """Every PE gets back what it sent ``lag`` firings ago: FIFOs with positions in the kernel."""
+def circulating(pes: int = 3, lag: int = 2, length: int = 6, *, uneven: bool = False) -> Graph:
+    """Every PE gets what its neighbour sent ``lag`` firings ago: shift registers in the kernel.
+
+    With ``uneven``, what was sent in the first half comes back in every other firing: FIFOs.
+    """
     t, p = index("t"), index("p")
     loops = (loop("t", length),)
     returning, going = at_least(t, const(lag)), less(t, const(length - lag))
+    if uneven:
+        returning = equals(apply(Op.MODULO, t, const(2)), const(1))
+        going = less(t, const(length // 2))
     around = apply(Op.MODULO, plus(p, const(1)), const(pes))
     body = (
         Receive(target="new", channel="x_in", type=INT32),
@@ -573,3 +579,17 @@ def circulating(pes: int = 3, lag: int = 2, length: int = 6) -> Graph:
         ),
         (tensor("x", pes, length), tensor("y", pes, length, role="output")),
     )
+
+
+def divided(element: Type, divisors: tuple[int, ...], count: int) -> Graph:
+    """Data by constants: quotients and rests, each in a tensor of its own."""
+    t, x = index("t"), local("x", element)
+    body: list[Statement] = [Load(target="x", tensor="x_in", indices=(t,), type=element)]
+    tensors = [tensor("x_in", count, element=element)]
+    for operator in (Op.FLOOR_DIVIDE, Op.MODULO):
+        for divisor in divisors:
+            name = f"{operator.name.lower()}_{divisor}"
+            value = apply(operator, x, const(divisor, element))
+            body.append(Store(tensor=name, indices=(t,), value=value))
+            tensors.append(tensor(name, count, element=element, role="output"))
+    return graph("divided", [node("all", Role.STORE, [loop("t", count)], body)], (), tensors)

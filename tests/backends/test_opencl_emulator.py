@@ -21,6 +21,8 @@ from t2s.core.types import Bool, Float, Int, Type, UInt
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.interpret import interpret_graph
 from tests.backends import designs
+from tests.backends.buffers import double_buffer
+from tests.backends.triangles import triangular_array
 from tests.hand_graphs import systolic_gemm
 
 pytestmark = [
@@ -28,7 +30,7 @@ pytestmark = [
     pytest.mark.skipif(not emulator_available(), reason="the emulator is not installed"),
 ]
 Array = Any
-TIME_LIMIT = 30.0
+TIME_LIMIT = 120.0
 
 
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
@@ -65,6 +67,7 @@ def check(
         ((3, 3, 2), (1, 5), 16, Float(32)),
         ((1, 2, 3), (2, 2), 10, Float(64)),
         ((1, 1, 2), (40, 26), 1, Float(32)),
+        ((1, 1, 2), (1, 1), 128, Float(32)),
     ],
 )
 def test_gemm(
@@ -96,11 +99,21 @@ def test_gemm(
         designs.feedback_loop(),
         designs.reconvergent(),
         designs.circulating(),
+        designs.circulating(uneven=True),
+        double_buffer(periods=2),
+        double_buffer(writes=2, repeats=2, pes=2, lanes=10),
     ],
     ids=lambda graph: graph.name,
 )
 def test_design(graph: Graph) -> None:
     check(graph)
+
+
+def test_pes_that_do_not_exist() -> None:
+    x = np.arange(12, dtype=np.int32).reshape(3, 4)
+    outputs = emulate(triangular_array(4, 3), {"x": x}, time_limit=TIME_LIMIT)
+    expected = np.tril(np.arange(1, 5)[:, None] * x.sum(axis=0))
+    np.testing.assert_array_equal(outputs["y"], expected)
 
 
 def test_scalars() -> None:
@@ -142,6 +155,16 @@ def special_values(element: Type) -> Array:
         return np.array(values, element.numpy)
     values = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.1, 1e10, -1e10, 3e38, 300.7, -129.5, 255.5]
     return np.array([*values, np.inf, -np.inf, np.nan], element.numpy)
+
+
+@pytest.mark.parametrize("element", [Int(8), Int(32), UInt(16), Int(64)], ids=str)
+def test_division_by_constants(element: Type) -> None:
+    """Rounded towards minus infinity, by bits too."""
+    x = special_values(element)
+    graph = designs.divided(element, (1, 2, 3, 8, 64), len(x))
+    outputs = emulate(graph, {"x_in": x}, time_limit=TIME_LIMIT)
+    for name, value in interpret_graph(graph, {"x_in": x}).items():
+        np.testing.assert_array_equal(outputs[name], value, err_msg=name)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,20 @@ import pytest
 
 from t2s.backends.opencl_fpga import BACKEND
 from t2s.backends.opencl_fpga.names import identifier
+from t2s.core.expr import Select, const, equals
 from t2s.core.location import SourceLocation
-from t2s.core.types import Float
+from t2s.core.types import INT32, Float
+from t2s.graph.body import Store
 from t2s.graph.graph import Graph
+from t2s.graph.nodes import Role
 from t2s.graph.verify import verify_graph
 from tests.backends import designs
+from tests.backends.buffers import double_buffer
+from tests.backends.builders import graph as hand_graph
+from tests.backends.builders import less, node, tensor
+from tests.backends.triangles import triangular_array
 from tests.conftest import Golden
-from tests.hand_graphs import systolic_gemm
+from tests.hand_graphs import index, loop, systolic_gemm
 
 GEMM = systolic_gemm(2, 3, 8, tile_rows=2, tile_columns=2, lanes=4, element=Float(32))
 ALL = [
@@ -34,6 +41,9 @@ ALL = [
     designs.reconvergent(),
     designs.scaled(),
     designs.circulating(),
+    designs.circulating(uneven=True),
+    triangular_array(),
+    double_buffer(),
 ]
 
 
@@ -49,12 +59,44 @@ def test_designs_are_proper_graphs(graph: Graph) -> None:
 
 @pytest.mark.parametrize(
     "graph",
-    [GEMM, designs.scatter_gather(), designs.serial_feeder(), designs.through_memory()],
+    [
+        GEMM,
+        designs.scatter_gather(),
+        designs.serial_feeder(),
+        designs.through_memory(),
+        triangular_array(),
+        double_buffer(),
+    ],
     ids=lambda graph: graph.name,
 )
 def test_golden(graph: Graph, golden: Golden) -> None:
     for path, text in BACKEND.emit(graph).items():
         golden(f"opencl_fpga/{path}", text)
+
+
+def lines_of_code(text: str) -> int:
+    """Lines that are neither empty nor a comment."""
+    lines = (line.strip() for line in text.splitlines())
+    return sum(bool(line) and not line.startswith("//") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("graph", "by_hand"),
+    [
+        # Header and channels, then the kernels in their order; all with braces, pragmas and
+        # attributes as in the emitted text, and with the shortest form of each that is as fast.
+        (GEMM, 7 + 12 + 12 + 28 + 13),
+        (designs.scatter_gather(), 4 + 7 + 17 + 21 + 8),
+        (designs.serial_feeder(), 4 + 11 + 11 + 11),
+        (designs.through_memory(), 4 + 7 + 12 + 13 + 7),
+        (triangular_array(), 5 + 10 + 24 + 10),
+        # By hand: a nest over periods, vectors and repeats, so that no counter is needed.
+        (double_buffer(), 4 + 12 + 23 + 12),
+    ],
+    ids=lambda value: value.name if isinstance(value, Graph) else "",
+)
+def test_not_much_longer_than_by_hand(graph: Graph, by_hand: int) -> None:
+    assert lines_of_code(kernels_of(graph)) <= 1.5 * by_hand
 
 
 @pytest.mark.parametrize("graph", ALL, ids=lambda graph: graph.name)
@@ -153,9 +195,101 @@ def test_long_register_files_are_arrays() -> None:
     assert (
         "    __attribute__((memory, numbanks(2), bankwidth(4), singlepump, numwriteports(1), "
         "numreadports(1)))\n    int accumulator[64][32][2];\n"
-        "    #pragma ivdep array(accumulator) safelen(2048)\n    #pragma loop_coalesce 3\n"
+        "    for (int k = 0; k < 4; k++) {\n"
+        "        #pragma ivdep array(accumulator)\n        #pragma loop_coalesce 2\n"
     ) in text
     assert "accumulator[ti][tj][jj] = total;" in text
+
+
+def test_buffers_are_block_ram_with_a_bank_for_each_pe() -> None:
+    text = kernels_of(double_buffer(writes=3, repeats=4, pes=3, lanes=8))
+    assert (
+        "    __attribute__((memory, numbanks(4), bankwidth(32), singlepump, numwriteports(1), "
+        "numreadports(1)))\n    int8 kept[2][3][4];\n"
+    ) in text
+    assert "kept[step_div_12_mod_2][step_plus_3_mod_12][p] = from_x_load.s[p];" in text
+    assert "= kept[1 - step_div_12_mod_2][step_div_4_mod_3][p];" in text
+    assert "bool arrives = step < 36 && step_mod_12 >= 9;" in text
+
+
+def test_buffers_of_few_bytes_are_registers() -> None:
+    text = kernels_of(double_buffer(writes=2, repeats=4, pes=3, lanes=1))
+    assert "    int kept[3][2][2];\n" in text
+
+
+def test_elements_that_straddle_banks_leave_them_to_the_compiler() -> None:
+    text = kernels_of(double_buffer(lanes=10))
+    assert "    __attribute__((memory))\n    int_x10 kept[2][3][3];\n" in text
+
+
+@pytest.mark.parametrize("periods", [3, 1 << 20])
+@pytest.mark.parametrize(("writes", "repeats", "apart"), [(3, 4, 3), (4, 5, 4), (2, 2, 2)])
+def test_the_uses_of_a_buffer_are_apart(
+    periods: int, writes: int, repeats: int, apart: int
+) -> None:
+    """What is written last is first read after all else of its bank, but one period later."""
+    text = kernels_of(double_buffer(writes, repeats, periods, lanes=16))
+    assert f"#pragma ivdep array(kept) safelen({apart})\n" in text
+    assert "numreadports(1)" in text
+    assert "= {0}" not in text
+
+
+def test_powers_of_two_are_bits_of_the_counter() -> None:
+    text = kernels_of(double_buffer(writes=4, repeats=2))
+    assert "bool arrives = step < 24 && (step & 7) >= 4;" in text
+    assert "kept[(step >> 3) & 1][(step + 4) & 7][p] = from_x_load.s[p];" in text
+    assert "= kept[((step >> 3) + 1) & 1][(step >> 1) & 3][p];" in text
+
+
+def test_tokens_that_all_wait_equally_long_are_in_shift_registers() -> None:
+    text = kernels_of(designs.circulating(pes=3, lag=2))
+    assert "int ring[3][3];  // moves on in every iteration; the last was sent 2 ago" in text
+    assert "int old = t >= 2 ? ring[p][2] : 0;" in text
+    assert "ring[(p + 1) % 3][0] = value;" in text
+    assert "ring[place][age] = ring[place][age - 1];" in text
+
+
+def test_tokens_that_wait_for_different_times_are_in_fifos() -> None:
+    text = kernels_of(designs.circulating(uneven=True))
+    assert "int ring[3][3];  // up to 3 tokens per element, from PE to PE across iterations" in text
+    assert "ring[(p + 1) % 3][ring_write] = value;" in text
+    assert "if ((t & 1) == 1)\n            ring_read = ring_read == 2 ? 0 : ring_read + 1;" in text
+
+
+def test_selects_whose_choice_is_known_are_settled() -> None:
+    i = index("i")
+    later = Select(condition=less(const(0), i), if_true=i, if_false=const(7), type=INT32)
+    value = Select(condition=equals(i, const(0)), if_true=const(5), if_false=later, type=INT32)
+    store = Store(tensor="y", indices=(i,), value=value)
+    only = node("selects", Role.STORE, (loop("i", 4),), (store,))
+    graph = hand_graph("selects", (only,), (), (tensor("y", 4, role="output"),))
+    assert "y[i] = i == 0 ? 5 : i;" in kernels_of(graph)
+
+
+def test_only_pes_that_exist_do_anything() -> None:
+    text = kernels_of(triangular_array(size=4))
+    assert text.count("if (i >= j) {") == 1
+    assert "            if (i >= j)\n                y[i * 4 + j] = from_array.s[i][j];\n" in text
+    assert "// array -> y_store, 10 elements together" in text
+    assert "//   array    computes, 10 PEs" in text
+    assert "//   space: 4 x 4 PEs (i, j) where i >= j" in text
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        designs.scatter_gather(),
+        designs.scatter_gather(pes=3, share=5),
+        designs.serial_feeder(extra=3),
+        double_buffer(),
+        double_buffer(writes=5, repeats=3, lanes=1),
+    ],
+    ids=lambda graph: graph.name,
+)
+def test_no_kernel_divides(graph: Graph) -> None:
+    """Except for addresses of PEs, which are constants once the loops over PEs are unrolled."""
+    code = [line.split("//")[0] for line in kernels_of(graph).splitlines()]
+    assert not [line for line in code if " / " in line or " % " in line]
 
 
 def test_depths_of_channels_that_the_feeder_serves_in_turn() -> None:

@@ -114,3 +114,15 @@ def test_steps_of_the_ladder_change_only_what_they_name(ladder: ModuleType) -> N
     assert nodes[:3] == [unit] * 3
     assert nodes[3:6] == [fed | {"C_store"}] * 3
     assert nodes[6:] == [fed | {"C_drainer", "C_unloader"}] * 3
+
+
+def test_the_opencl_of_the_ladder_is_not_much_longer_than_by_hand(
+    ladder: ModuleType, tmp_path: Path
+) -> None:
+    """By hand: 10 lines of types and channels, then the seven kernels in their order."""
+    by_hand = 10 + 13 + 6 + 12 + 20 + 28 + 6 + 14
+    kernels, _ = t2s.emit(ladder.design(8), "opencl_fpga", tmp_path)
+    text = kernels.read_text()
+    lines = (line.strip() for line in text.splitlines())
+    code = [line for line in lines if line and not line.startswith("//")]
+    assert len(code) <= 1.2 * by_hand

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from t2s import Float, Func, Int, Type
+import t2s
+from t2s import Float, Func, ImageParam, Int, RDom, Type, Var
 from t2s.backends.opencl_fpga.emulator import emulator_available
 from t2s.cli import app
 from tests.examples.systolic import Sizes, assert_matches, dot_product, gemm, random_inputs
@@ -49,6 +50,29 @@ def test_four_ways_to_one_product(
     emulated = func.emulate(inputs, time_limit=120.0)
     assert emulated.keys() == {"C"}
     assert_matches(emulated["C"], expected)
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_buffered_operands(double: bool) -> None:
+    """B is loaded once for 3 rows of a tile, A once for 2 column tiles; no size is a power of 2."""
+    A, B = ImageParam(Int(32), 2, name="A"), ImageParam(Int(32), 2, name="B")
+    i, j, k = Var("i"), Var("j"), RDom(0, 3, name="k")
+    C = Func("C")
+    C[i, j] = 0
+    C[i, j] += A[i, k] * B[k, j]
+    C.bound(i, 0, 6).bound(j, 0, 10)
+    ii, it, jt = t2s.variables("ii it jt")
+    A_loader, A_feeder, B_loader, B_feeder = t2s.funcs("A_loader A_feeder B_loader B_feeder")
+    C.tile(j, i, jt, it, 5, 3).reorder(jt, it, k, j, i).split(i, i, ii, 2).unroll(ii)
+    C.isolate_producer_chain(A, A_loader, A_feeder).isolate_producer_chain(B, B_loader, B_feeder)
+    C.forward(B_feeder, ii)
+    A_loader.remove(jt, j)
+    A_feeder.buffer(A_loader, i, double=double)
+    B_loader.remove(it)
+    B_feeder.buffer(B_loader, k, double=double)
+    inputs = random_inputs(C.lower())
+    emulated = C.emulate(inputs, time_limit=120.0)
+    np.testing.assert_array_equal(emulated["C"], t2s.interpret(C, inputs))
 
 
 def test_the_command_emulates_too(tmp_path: Path) -> None:

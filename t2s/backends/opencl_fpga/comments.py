@@ -65,7 +65,7 @@ def channel_comment(design: Design, name: str) -> str:
     link = design.link(name)
     text = f"{link.channel.source} -> {link.channel.sink}"
     match link:
-        case Bundle(used=used):
+        case Bundle(used=used) if used > 1:
             return f"{text}, {used} elements together"
         case Separate(reason=reason):
             return f"{text}: {reason}" if reason else text
@@ -131,6 +131,8 @@ def _direction(role: TensorRole) -> str:
 def _inside(link: Wire | Delay) -> str:
     if isinstance(link, Wire):
         return f"wires between the PEs of {link.channel.source}"
+    if link.lag is not None:
+        return f"shift registers between the PEs of {link.channel.source}"
     return f"FIFOs of {link.depth} between the PEs of {link.channel.source}"
 
 

@@ -2,8 +2,7 @@
 
 Where ``step`` runs and ``step % 3`` and ``step / 3 % 5`` are wanted, the kernel has::
 
-    int step_mod_3 = 0;
-    int step_div_3_mod_5 = 0;
+    int step_mod_3 = 0, step_div_3_mod_5 = 0;
     for (int step = 0; step < 60; step++) {
         ...
         if (++step_mod_3 == 3) {
@@ -13,9 +12,10 @@ Where ``step`` runs and ``step % 3`` and ``step / 3 % 5`` are wanted, the kernel
         }
     }
 
-Digits of one loop whose scales divide one another share such a chain.  Digits that are bits of the
-loop need no counter.  What stays a division: by another number than a power of two, of several
-loops together, of a loop together with the PE's position, or of data.
+Digits of one loop whose scales divide one another carry to one another like that.  Digits that are
+bits of the loop need no counter.  What stays a division, by another number than a power of two: of
+a multiple of a loop, of several loops together, of a loop together with the PE's position, and of
+data.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ from t2s.core.expr import Index
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
-    """The variable of a digit."""
+    """The variable of a digit.
+
+    ``above`` are the counters that move on where this one starts again; ``parts`` those of the
+    digits that this digit has itself, which move on with it.
+    """
 
     digit: Digit
     name: str
-
-
-Chain = tuple[Counter, ...]
-"""Counters of one loop, the lowest digit first, without gaps: from scale 1 on."""
+    above: tuple[Counter, ...] = ()
+    parts: tuple[Counter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,55 +71,82 @@ class Counters:
 
     def variable(self, digit: Digit) -> str:
         """The counter of a digit of a loop."""
+        if digit.of is not None:
+            self.variable(digit.of)
         if digit not in self._names:
             self._names[digit] = self._identifiers.fresh(_describe(digit))
         return self._names[digit]
 
-    def chains(self, loop: str) -> list[Chain]:
-        """The counters of a loop: the digits that are wanted, and those that carry to them."""
-        wanted = [digit for digit in self._names if digit.base == Index(name=loop)]
-        wanted.sort(key=lambda digit: (digit.shift, digit.scale, digit.count or 0))
-        chains: list[Chain] = []
-        for digit in wanted:
-            counter = Counter(digit=digit, name=self._names[digit])
-            for at, chain in enumerate(chains):
-                if _follows(chain[-1].digit, digit):
-                    chains[at] = (*chain, *self._gap(chain[-1].digit.end or 1, digit), counter)
-                    break
-            else:
-                chains.append((*self._gap(1, digit), counter))
-        return chains
+    def lowest(self, loop: str, of: Digit | None = None) -> tuple[Counter, ...]:
+        """The counters of a loop, or of one of its digits, that move on with it: with all others
+        above them.
 
-    def _gap(self, scale: int, digit: Digit) -> Chain:
-        """A counter from a scale up to that of ``digit``: it carries, and nothing else reads it."""
-        if digit.scale == scale:
-            return ()
-        gap = Digit(
-            base=digit.base,
-            shift=digit.shift % digit.scale,
-            scale=scale,
-            count=digit.scale // scale,
-        )
-        return (Counter(digit=gap, name=self._identifiers.fresh(_describe(gap))),)
+        Those are the digits that are wanted, and what else is needed to carry to them.  To be
+        called once, when all are known.
+        """
+        base = Index(name=loop)
+        names = {d: name for d, name in self._names.items() if d.base == base and d.of == of}
+        below: dict[Digit, Digit | None] = {}
+        for digit in sorted(names, key=lambda d: (d.shift, d.scale, d.count or 0)):
+            carrying = [lower for lower in below if _carries(lower, digit)]
+            lower = max(carrying, key=lambda d: d.end or 1) if carrying else None
+            reached = 1 if lower is None else lower.end or 1
+            if reached < digit.scale:
+                gap = Digit(
+                    base=base,
+                    shift=digit.shift % digit.scale,
+                    scale=reached,
+                    count=digit.scale // reached,
+                    of=of,
+                )
+                if gap not in names:
+                    names[gap] = self._identifiers.fresh(_describe(gap))
+                below[gap] = lower
+                lower = gap
+            below[digit] = lower
+
+        def counters(lower: Digit | None) -> tuple[Counter, ...]:
+            return tuple(
+                Counter(
+                    digit=digit,
+                    name=names[digit],
+                    above=counters(digit),
+                    parts=self.lowest(loop, digit),
+                )
+                for digit, carried in below.items()
+                if carried == lower
+            )
+
+        return counters(None)
+
+
+def all_of(counter: Counter) -> list[Counter]:
+    """The counter and everything that it moves on."""
+    moved = (*counter.above, *counter.parts)
+    return [counter, *(each for other in moved for each in all_of(other))]
 
 
 def _describe(digit: Digit) -> str:
     text = digit.base.name if isinstance(digit.base, Index) else "number"
+    text += "" if digit.of is None else "_part"
     text += f"_plus_{digit.shift}" if digit.shift else ""
     text += f"_div_{digit.scale}" if digit.scale > 1 else ""
     return text + ("" if digit.count is None else f"_mod_{digit.count}")
 
 
-def _follows(last: Digit, digit: Digit) -> bool:
-    """Whether a digit can stand above another in a chain."""
-    if last.end is None or digit.scale % last.end:
+def _carries(lower: Digit, digit: Digit) -> bool:
+    """Whether a digit moves on only where a lower one starts again."""
+    if lower.end is None or digit.scale % lower.end:
         return False
-    return last.shift % last.end == digit.shift % last.end
+    return lower.shift % lower.end == digit.shift % lower.end
 
 
-def first_value(digit: Digit, start: int) -> int:
-    """The value of a digit where its loop starts."""
-    value = (start + digit.shift) // digit.scale
+def first_value(digit: Digit, start: int, zero: Digit | None = None) -> int:
+    """The value of a digit where its loop starts, or where another digit, ``zero``, is 0."""
+    if zero is not None and digit == zero:
+        return 0
+    value = start if digit.of is None else first_value(digit.of, start, zero)
+    value = (value + digit.shift) // digit.scale
     return value if digit.count is None else value % digit.count
 
 
@@ -136,16 +165,24 @@ def closed_cycle(digit: Digit, start: int, extent: int) -> Cycle | None:
     return Cycle(first=first // digit.scale, limit=(first + extent) // digit.scale)
 
 
-def moved_on(chain: Chain, cycle: Callable[[Digit], Cycle | None]) -> list[Statement]:
-    """What moves the counters of a chain on at the end of an iteration."""
-    statements: list[Statement] = []
-    for counter in reversed(chain):
-        variable: Expression = Name(name=counter.name)
-        values = cycle(counter.digit)
-        if values is None:
-            statements = [Increment(target=variable)]
-            continue
-        wraps = binary("==", Unary(operator="++", operand=variable), number(values.limit))
-        restart = Assign(target=variable, value=number(values.first))
-        statements = [If(condition=wraps, then=(restart, *statements))]
-    return statements
+def moved_on(counter: Counter, cycle: Callable[[Digit], Cycle | None]) -> list[Statement]:
+    """What moves a counter on, and those that it carries to, at the end of an iteration."""
+    variable: Expression = Name(name=counter.name)
+    values = cycle(counter.digit)
+    if values is None:
+        return [Increment(target=variable)]
+    parts = [statement for part in counter.parts for statement in moved_on(part, cycle_of)]
+    carried = [statement for above in counter.above for statement in moved_on(above, cycle)]
+    if values == Cycle(first=0, limit=2) and not carried and not parts:
+        return [Assign(target=variable, value=binary("-", number(1), variable))]
+    wraps = binary("==", Unary(operator="++", operand=variable), number(values.limit))
+    restarts = [Assign(target=variable, value=number(values.first))]
+    restarts += [
+        Assign(
+            target=Name(name=each.name),
+            value=number(first_value(each.digit, 0, zero=counter.digit)),
+        )
+        for part in counter.parts
+        for each in all_of(part)
+    ]
+    return [*parts, If(condition=wraps, then=(*restarts, *carried))]

@@ -19,13 +19,15 @@ from t2s.core.types import INT32
 class Digit:
     """``(base + shift) // scale % count``; where ``count`` is ``None``, without the remainder.
 
-    ``base`` is linear in the indices and has no constant.
+    ``base`` is linear in the indices and has no constant.  A digit ``of`` another one, with a
+    ``count`` of its own that this one's scale does not divide, takes that in place of ``base``.
     """
 
     base: Expr
     shift: int
     scale: int
     count: int | None
+    of: Digit | None = None
 
     @property
     def end(self) -> int | None:
@@ -39,7 +41,8 @@ class Digit:
 
     def at(self, base: Expr) -> Expr:
         """The digit of another number, as an expression."""
-        value = apply(Op.FLOOR_DIVIDE, apply(Op.ADD, base, const(self.shift)), const(self.scale))
+        value = base if self.of is None else self.of.at(base)
+        value = apply(Op.FLOOR_DIVIDE, apply(Op.ADD, value, const(self.shift)), const(self.scale))
         if self.count is not None:
             value = apply(Op.MODULO, value, const(self.count))
         return simplify(value)
@@ -70,9 +73,9 @@ def digit_of(expr: Expr, ranges: Ranges) -> tuple[Digit, int] | None:
             digit, offset = found
             match operator:
                 case Op.FLOOR_DIVIDE if number > 0:
-                    return _divided(digit, offset, number)
+                    return _divided(digit, offset, number), 0
                 case Op.MODULO if number > 0:
-                    return _remainder(digit, offset, number)
+                    return _remainder(digit, offset, number), 0
                 case Op.ADD:
                     return digit, offset + number
                 case Op.SUBTRACT:
@@ -80,16 +83,23 @@ def digit_of(expr: Expr, ranges: Ranges) -> tuple[Digit, int] | None:
     return None
 
 
-def _divided(digit: Digit, offset: int, by: int) -> tuple[Digit, int] | None:
+def _divided(digit: Digit, offset: int, by: int) -> Digit:
     if digit.count is None:
         shift = digit.shift + offset * digit.scale
-        return replace(digit, shift=shift, scale=digit.scale * by), 0
+        return replace(digit, shift=shift, scale=digit.scale * by)
     if offset or digit.count % by:
-        return None
-    return replace(digit, scale=digit.scale * by, count=digit.count // by), 0
+        return _part(digit, shift=offset, scale=by, count=None)
+    return replace(digit, scale=digit.scale * by, count=digit.count // by)
 
 
-def _remainder(digit: Digit, offset: int, by: int) -> tuple[Digit, int] | None:
+def _remainder(digit: Digit, offset: int, by: int) -> Digit:
     if digit.count is None or digit.count % by == 0:
-        return replace(digit, shift=digit.shift + offset * digit.scale, count=by), 0
-    return (digit, 0) if not offset and digit.count <= by else None
+        return replace(digit, shift=digit.shift + offset * digit.scale, count=by)
+    if not offset and digit.count <= by:
+        return digit
+    return _part(digit, shift=offset, scale=1, count=by)
+
+
+def _part(digit: Digit, *, shift: int, scale: int, count: int | None) -> Digit:
+    whole = replace(digit, shift=digit.shift % (digit.end or 1))
+    return Digit(base=digit.base, shift=shift, scale=scale, count=count, of=whole)

@@ -6,12 +6,24 @@ Arrays have one row per iteration (in time order) and one column per PE (in row-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, TimeLoop
-from t2s.core.expr import Expr, Local, Parameter, conjuncts, evaluate, index_names
-from t2s.core.ops import Array
+from t2s.core.expr import (
+    Expr,
+    Local,
+    Parameter,
+    apply,
+    conjuncts,
+    const,
+    evaluate,
+    index_names,
+    simplify,
+)
+from t2s.core.ops import Array, Op
 from t2s.core.walk import walk
 
 BUDGET = 1 << 22
@@ -68,6 +80,35 @@ def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Domain | 
         first = np.repeat(np.cumsum(extents) - extents, extents)
         times[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(np.int32)
     return Domain(node, times, count)
+
+
+def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode:
+    """The node with a single PE, if the expressions do not depend on the PE."""
+    space = {dimension.name for dimension in node.space}
+    depends = any(index_names(expr) & space for expr in expressions)
+    return node if depends else replace(node, space=())
+
+
+def enumerate_start(node: LockstepNode, loops: Sequence[TimeLoop]) -> tuple[Domain, bool] | None:
+    """The domain, or as much of its start as is within the budget; whether that is all of it."""
+    whole = enumerate_domain(node, loops)
+    if whole is not None:
+        return whole, True
+    extents = [extent for loop in loops if (extent := extent_of(loop, node)) is not None]
+    if len(extents) < len(loops):
+        return None
+    pes = sum(1 for _ in node.points())
+    for at, loop in enumerate(loops):
+        count = BUDGET // (prod(extents[at + 1 :]) * pes)
+        if count > 0:
+            first = [_shortened(outer, 1) for outer in loops[:at]]
+            start = enumerate_domain(node, (*first, _shortened(loop, count), *loops[at + 1 :]))
+            return None if start is None else (start, False)
+    return None
+
+
+def _shortened(loop: TimeLoop, extent: int) -> TimeLoop:
+    return replace(loop, stop=simplify(apply(Op.ADD, loop.start, const(extent))))
 
 
 def pe_count(node: LockstepNode) -> int:

@@ -143,7 +143,11 @@ class Expressions:
 
     def _bits(self, digit: Digit) -> Expression:
         ahead, shift = divmod(digit.shift, digit.scale)
-        value = self.lower(simplify(_plus(digit.base, const(shift))))
+        if digit.of is None:
+            value = self.lower(simplify(_plus(digit.base, const(shift))))
+        else:
+            whole = self._bits(digit.of) if digit.of.is_bits else self._counter(digit.of)
+            value = _plus_constant(whole, shift)
         ahead = ahead if digit.count is None else ahead % digit.count
         value = _plus_constant(_shifted(value, digit.scale), ahead)
         return value if digit.count is None else binary("&", value, number(digit.count - 1))

@@ -17,6 +17,7 @@ from t2s.backends.opencl_fpga.domains import (
     enumerate_domain,
     extent_of,
     is_static,
+    one_for_all,
 )
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, TimeLoop
 from t2s.backends.opencl_fpga.uses import uses_of
@@ -46,16 +47,21 @@ def accesses(
     return reads, writes
 
 
+def carrying_loops(node: LockstepNode, register: Register) -> frozenset[str]:
+    """The loops of which one iteration may use what another has written."""
+    reads, writes = accesses(node, register)
+    indices = {read.indices for _, read in reads} | {write.indices for _, write in writes}
+    fixed = {index.name for index in indices.pop() if isinstance(index, Index)}
+    names = frozenset(loop.name for loop in node.loops)
+    return names if indices else names - fixed
+
+
 def firings_apart(node: LockstepNode, register: Register) -> int | None:
     """The smallest number of firings between a write of an element and another use of it.
 
     ``None`` if no element is used again; 1 where it is not known.
     """
     reads, writes = accesses(node, register)
-    match reads, writes:
-        case [(_, read)], [(_, RegisterWrite(condition=None, indices=indices))]:
-            if read.indices == indices:
-                return register.distance
     uses: list[Use] = [
         (True, write.indices, static_factors(write.condition)) for _, write in writes
     ]
@@ -63,6 +69,7 @@ def firings_apart(node: LockstepNode, register: Register) -> int | None:
         uses += [(False, read.indices, needed) for needed in uses_of(read.target, node.body)]
     if not all(is_static(index) for _, indices, _ in uses for index in indices):
         return 1
+    node = one_for_all(node, (expr for _, indices, when in uses for expr in (*indices, *when)))
     domain = enumerate_domain(node, node.loops)
     if domain is None:
         uses = [(written, indices, _periodic(factors)) for written, indices, factors in uses]
@@ -115,7 +122,10 @@ def _period(expr: Expr, loop: str, node: LockstepNode) -> int | None:
             return None if name == loop else 1
     found = digit_of(expr, node.ranges)
     if found is not None and found[0].base == Index(name=loop):
-        return found[0].end
+        digit = found[0]
+        while digit.of is not None:
+            digit = digit.of
+        return digit.end
     period = 1
     for child in children(expr):
         below = _period(child, loop, node) if isinstance(child, Expr) else None

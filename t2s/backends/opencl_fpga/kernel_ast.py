@@ -114,6 +114,14 @@ class Declare(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeclareAll(Statement):
+    """``type name = initial, name = initial;``."""
+
+    type: str
+    variables: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Assign(Statement):
     """``target = value;``."""
 

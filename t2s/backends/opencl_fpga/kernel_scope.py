@@ -19,6 +19,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     ZeroInitializer,
     binary,
 )
+from t2s.backends.opencl_fpga.links import Link
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.names import Identifiers
 from t2s.backends.opencl_fpga.registers import RegisterPlan
@@ -65,6 +66,10 @@ class KernelScope:
     def space(self) -> frozenset[str]:
         """Names of the space dimensions."""
         return frozenset(dimension.name for dimension in self.node.space)
+
+    def link(self, channel: str) -> Link:
+        """The link of a channel as this kernel sees it."""
+        return self.design.link_at(channel, self.node)
 
     def depends_on_space(self, expr: Expr) -> bool:
         """Whether PEs may disagree on the value."""
@@ -124,8 +129,10 @@ class KernelScope:
         self, target: str, type: Type, condition: Expr | None, fill: Fill
     ) -> list[Statement]:
         """The same for a value that takes statements to get."""
-        start = ZeroInitializer() if is_struct(type) else zero(type)
         test = self.condition(condition)
+        start: Expression | None = ZeroInitializer() if is_struct(type) else zero(type)
+        if test is None and is_struct(type):
+            start = None
         name = self._variable(target)
         filled = fill(Name(name=name))
         declaration = Declare(type=value_name(type), name=name, initial=start)

@@ -30,6 +30,7 @@ from t2s.backends.opencl_fpga.ports import (
     advance,
     control_fence,
     is_control,
+    moved_along,
     read_channel,
     write_channel,
 )
@@ -111,7 +112,7 @@ def _tokens(
     for ports, verb in ((node.receives, "from"), (node.sends, "to")):
         for name, port in ports.items():
             other = port.channel.source if verb == "from" else port.channel.sink
-            if isinstance(design.link(name), Bundle):
+            if isinstance(design.link_at(name, node), Bundle):
                 wanted[name] = f"{verb}_{file.kernels[other]}"
     names = list(wanted.values())
     return {
@@ -126,7 +127,7 @@ def _positions(
     result: dict[str, Positions] = {}
     for name in ports:
         link = design.link(name)
-        if isinstance(link, Delay) and link.depth > 1:
+        if isinstance(link, Delay) and link.depth > 1 and link.lag is None:
             stem = file.channels[name]
             result[name] = Positions(
                 read=identifiers.fresh(f"{stem}_read"), write=identifiers.fresh(f"{stem}_write")
@@ -181,6 +182,15 @@ def _register_file(scope: KernelScope, plan: RegisterPlan) -> Declare:
 
 def _fifo_state(scope: KernelScope, link: Delay) -> list[Statement]:
     name, shape = link.channel.name, dimensions_of(link.channel)
+    if link.lag is not None:
+        return [
+            Declare(
+                type=storage_name(link.channel.stream.element),
+                name=scope.file.channels[name],
+                dimensions=(*shape, link.lag + 1),
+                comment=f"moves on in every iteration; the last was sent {link.lag} ago",
+            )
+        ]
     long = (link.depth,) if link.depth > 1 else ()
     tokens = "1 token" if link.depth == 1 else f"up to {link.depth} tokens"
     statements: list[Statement] = [
@@ -219,13 +229,14 @@ def _iteration(scope: KernelScope) -> list[Statement]:
         Declare(type="bool", name=name, initial=scope.lower(conjunction(*factors) or TRUE))
         for factors, name in scope.conditions.items()
     ]
+    wires: list[Statement] = []
     after: list[Statement] = []
     for name, port in node.receives.items():
-        match scope.design.link(name):
+        match scope.link(name):
             case Bundle():
                 before += _take_bundle(scope, name, port)
             case Wire(channel=channel):
-                before.append(
+                wires.append(
                     Declare(
                         type=storage_name(channel.stream.element),
                         name=scope.file.channels[name],
@@ -233,11 +244,11 @@ def _iteration(scope: KernelScope) -> list[Statement]:
                         comment="wires from PE to PE",
                     )
                 )
-            case Delay(uniform=True, depth=depth) if depth > 1:
+            case Delay(uniform=True, depth=depth, lag=None) if depth > 1:
                 move = advance(Name(name=scope.positions[name].read), depth)
                 after += where(scope.condition(conjunction(*port.time_factors)), [move])
     for name, port in node.sends.items():
-        match scope.design.link(name):
+        match scope.link(name):
             case Bundle(channel=channel):
                 token = scope.tokens[name]
                 before.append(Declare(type=scope.file.structs[name], name=token))
@@ -245,10 +256,12 @@ def _iteration(scope: KernelScope) -> list[Statement]:
                 target = element(scope.file.channels[name])
                 sent = [*fence, write_channel(target, Name(name=token))]
                 after += where(scope.condition(conjunction(*port.time_factors)), sent)
+            case Delay(lag=int() as lag) as link:
+                after += moved_along(scope, link, lag)
             case Delay(uniform=True, depth=depth) if depth > 1:
                 move = advance(Name(name=scope.positions[name].write), depth)
                 after += where(scope.condition(conjunction(*port.time_factors)), [move])
-    return [*before, *_space_loops(scope, lower_body(scope)), *after]
+    return [*before, *wires, *_space_loops(scope, lower_body(scope)), *after]
 
 
 def _passed_on(scope: KernelScope) -> list[Statement] | None:

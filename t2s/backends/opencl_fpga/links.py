@@ -28,12 +28,14 @@ class Delay:
     """From a node to itself across iterations: a FIFO of ``depth`` inside the kernel.
 
     ``uniform`` says that all elements are used in the same iterations, so that one pair of
-    positions serves them all.
+    positions serves them all.  Where every token is received ``lag`` iterations after it was sent,
+    the FIFO is a shift register that moves on in every iteration, and needs no positions.
     """
 
     channel: Channel
     depth: int
     uniform: bool
+    lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class Bundle:
     """The elements of a channel array travel together, as one struct on one channel.
 
     ``used`` counts those that are used at all: where not every PE exists, the others stay empty.
+    The one element of a channel that one of several PEs uses travels by itself.
     """
 
     channel: Channel
@@ -84,7 +87,10 @@ def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> Links | list[
                     links[channel.name] = Wire(channel=channel)
                 for delay in found.delays:
                     links[delay.channel.name] = Delay(
-                        channel=delay.channel, depth=delay.depth, uniform=delay.uniform
+                        channel=delay.channel,
+                        depth=delay.depth,
+                        uniform=delay.uniform,
+                        lag=delay.lag,
                     )
             case refused:
                 problems += refused
@@ -102,13 +108,15 @@ def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> Links | list[
     if isinstance(peaks, Unsupported):
         return [peaks]
     for item in traffic:
-        links[item.channel.name] = _link(item, peaks.get(item.channel.name))
+        ends = (nodes[item.channel.source], nodes[item.channel.sink])
+        crowded = any(node.space for node in ends)
+        links[item.channel.name] = _link(item, peaks.get(item.channel.name), crowded=crowded)
     return Links(by_channel=links, descending=descending)
 
 
-def _link(traffic: Traffic, peak: int | None) -> Link:
+def _link(traffic: Traffic, peak: int | None, *, crowded: bool) -> Link:
     channel = traffic.channel
-    if traffic.together and channel.element_count > 1 and traffic.used * 2 >= channel.element_count:
+    if traffic.together and crowded and traffic.used * 2 >= channel.element_count:
         return Bundle(channel=channel, depth=max(channel.capacity, peak or 1), used=traffic.used)
     reason = None
     if not traffic.together:

@@ -155,7 +155,7 @@ def _with_body(
 
     space = tuple(dimension for dimension in node.space if dimension.extent > 1)
     names = frozenset(dimension.name for dimension in space)
-    body = _without_unused(
+    body = without_unused(
         [kept for s in node.body if (kept := _fold_statement(s, folded)) is not None]
     )
     receives: dict[str, Port] = {}
@@ -287,7 +287,7 @@ def _fold_statement(statement: Statement, folded: Callable[[Expr], Expr]) -> Sta
     return result
 
 
-def _without_unused(body: Sequence[Statement]) -> tuple[Statement, ...]:
+def without_unused(body: Sequence[Statement]) -> tuple[Statement, ...]:
     """The body without values that nothing uses; tokens are received all the same."""
     kept: list[Statement] = []
     used: set[str] = set()

@@ -11,6 +11,7 @@ from t2s.backends.opencl_fpga.links import Bundle, Links, Separate, plan_links
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, lockstep
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
+from t2s.backends.opencl_fpga.selects import settled
 from t2s.backends.opencl_fpga.vocabulary import check_vocabulary
 from t2s.core.expr import Expr
 from t2s.core.types import Kind, Type
@@ -27,7 +28,7 @@ def analyse(graph: Graph) -> Design | list[Unsupported]:
     for node in graph.nodes:
         match lockstep(graph, node):
             case LockstepNode() as found:
-                nodes[node.name] = found
+                nodes[node.name] = settled(found)
             case Unsupported() as problem:
                 problems.append(problem)
     if problems:
@@ -67,6 +68,8 @@ def _bundles(design: Design, scope: FileScope) -> list[Struct]:
     structs: dict[str, Struct] = {}
     for name, struct in scope.structs.items():
         channel = design.link(name).channel
+        if not dimensions_of(channel):
+            continue
         field = Variable(
             type=storage_name(channel.stream.element), name="s", dimensions=dimensions_of(channel)
         )

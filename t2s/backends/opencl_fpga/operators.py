@@ -36,6 +36,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     Expression,
     For,
     Function,
+    If,
     Member,
     Name,
     Return,
@@ -249,7 +250,7 @@ class Helpers:
         if source == target:
             return value
         if target.lanes == 1:
-            return _converted_scalar(value, source, target)
+            return self._converted_scalar(value, source, target)
         saturates = source.is_float and target.is_integer
         # Not ``convert_uint4_sat``: Intel's emulator makes 2147483648 of a negative float there.
         if not is_struct(target) and not target.is_bool and not saturates:
@@ -259,7 +260,29 @@ class Helpers:
             target,
             (source,),
             (value,),
-            lambda lane: _converted_scalar(lane, source.scalar, target.scalar),
+            lambda lane: self._converted_scalar(lane, source.scalar, target.scalar),
+        )
+
+    def _converted_scalar(self, value: Expression, source: Type, target: Type) -> Expression:
+        """Not a number becomes 0; ``convert_uint_sat`` makes what it likes of that and of -1."""
+        if source == target:
+            return value
+        if target.is_bool:
+            return binary("!=", value, number(0))
+        if not (source.is_float and target.is_integer):
+            return CastTo(type=scalar_name(target), values=(value,))
+        name = scalar_name(target)
+        if target.kind is Kind.INT:
+            return call(f"convert_{name}_sat", value)
+        positive = binary(">", Name(name="a"), number(0))
+        converted = call(f"convert_{name}_sat", Name(name="a"))
+        choice = Ternary(condition=positive, if_true=converted, if_false=number(0))
+        return self._call(
+            f"saturated_{name}_from_{scalar_name(source)}",
+            name,
+            ((scalar_name(source), "a"),),
+            (value,),
+            lambda: (Return(value=choice),),
         )
 
     # ---------------------------------------------------------------------------- reduction
@@ -312,29 +335,26 @@ class Helpers:
         return (*statements, Return(value=self.operation(operator, type.scalar, last)))
 
     def _struct_tree(self, operator: Op, type: Type) -> tuple[Statement, ...]:
-        statements: list[Statement] = []
-        value: Expression = Member(base=Name(name="v"), field="s")
-        lanes = type.lanes
-        while lanes > 1:
-            half = lanes // 2
-            twice = binary("*", number(2), Name(name="i"))
-            pair = (
-                Subscript(base=value, indices=(twice,)),
-                Subscript(base=value, indices=(binary("+", twice, number(1)),)),
-            )
-            level = f"v{lanes - half}"
-            target = Subscript(base=Name(name=level), indices=(Name(name="i"),))
-            combined = Assign(target=target, value=self.operation(operator, type.scalar, pair))
-            statements.append(
-                Declare(type=scalar_name(type), name=level, dimensions=(lanes - half,))
-            )
-            statements.append(_unrolled("i", half, (combined,)))
-            if lanes % 2:
-                odd = Subscript(base=value, indices=(number(lanes - 1),))
-                left = Subscript(base=Name(name=level), indices=(number(half),))
-                statements.append(Assign(target=left, value=odd))
-            value, lanes = Name(name=level), lanes - half
-        return (*statements, Return(value=Subscript(base=value, indices=(number(0),))))
+        """In place: level ``l`` adds lane ``i + (1 << l)`` to lane ``i``, a multiple of ``2 << l``.
+
+        A lane without a partner stays for the next level.  All trip counts are constant, so that
+        the compiler can unroll everything.
+        """
+        level, lane_number = Name(name="level"), Name(name="i")
+        partner = binary("+", lane_number, binary("<<", number(1), level))
+        below = binary("-", binary("<<", number(2), level), number(1))
+        first = binary("&", lane_number, below)
+        here = lane_at(Name(name="v"), "i", type)
+        there = Subscript(base=Member(base=Name(name="v"), field="s"), indices=(partner,))
+        combined = Assign(target=here, value=self.operation(operator, type.scalar, (here, there)))
+        exists = binary("<", partner, number(type.lanes))
+        pair = If(condition=binary("&&", binary("==", first, number(0)), exists), then=(combined,))
+        levels = (type.lanes - 1).bit_length()
+        lanes = _unrolled("i", type.lanes, (pair,))
+        return (
+            _unrolled("level", levels, (lanes,)),
+            Return(value=lane(Name(name="v"), 0, type)),
+        )
 
 
 def _unrolled(name: str, extent: int, body: tuple[Statement, ...]) -> For:
@@ -373,17 +393,3 @@ def _vector(operator: Op, type: Type, operands: Operands) -> Expression:
         case Op.SQUARE_ROOT | Op.EXPONENTIAL:
             return call(_FUNCTIONS[operator], first)
     return binary(_INFIX[operator], first, last)
-
-
-def _converted_scalar(value: Expression, source: Type, target: Type) -> Expression:
-    if source == target:
-        return value
-    if target.is_bool:
-        return binary("!=", value, number(0))
-    if source.is_float and target.is_integer:
-        if target.kind is Kind.UINT:
-            # Negative numbers and NaN become 0 first: on some processors Intel's emulator makes
-            # 4294967295 of NaN.
-            value = call("fmax", value, literal(0.0, source))
-        return call(f"convert_{scalar_name(target)}_sat", value)
-    return CastTo(type=scalar_name(target), values=(value,))

@@ -30,6 +30,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
+from t2s.backends.opencl_fpga.scope import dimensions_of
 from t2s.backends.opencl_fpga.uses import is_used, only_use, uses_of
 from t2s.core.expr import Index, Local, conjunction, conjuncts
 from t2s.graph.body import Receive, Send, Store
@@ -60,7 +61,7 @@ def is_control(channel: Channel) -> bool:
 def receive(scope: KernelScope, statement: Receive) -> list[Statement]:
     """Bind the target of a receive."""
     port = scope.node.receives[statement.channel]
-    link = scope.design.link(statement.channel)
+    link = scope.link(statement.channel)
     match link:
         case Wire() | Bundle():
             source = _element(scope, link, port)
@@ -79,7 +80,7 @@ def receive(scope: KernelScope, statement: Receive) -> list[Statement]:
 def send(scope: KernelScope, statement: Send) -> list[Statement]:
     """Send a value, or leave it where the kernel sends it from."""
     port = scope.node.sends[statement.channel]
-    link = scope.design.link(statement.channel)
+    link = scope.link(statement.channel)
     value = scope.lower(statement.value)
     match link:
         case Wire() | Bundle():
@@ -87,6 +88,8 @@ def send(scope: KernelScope, statement: Send) -> list[Statement]:
             factors = conjuncts(statement.condition)
             if not any(scope.depends_on_time(index) for index in port.index):
                 factors = tuple(f for f in factors if scope.depends_on_space(f))
+            if isinstance(link, Wire):
+                value = call("__fpga_reg", value)  # no long way through many PEs in one cycle
             store = Assign(target=_element(scope, link, port), value=value)
             return where(scope.condition(conjunction(*factors)), [store])
         case Delay():
@@ -109,7 +112,10 @@ def _element(scope: KernelScope, link: Wire | Bundle, port: Port) -> Expression:
     name, indices = link.channel.name, indices_of(scope, port)
     if isinstance(link, Wire):
         return element(scope.file.channels[name], *indices)
-    return Subscript(base=Member(base=Name(name=scope.tokens[name]), field="s"), indices=indices)
+    token = Name(name=scope.tokens[name])
+    if not indices:
+        return token
+    return Subscript(base=Member(base=token, field="s"), indices=indices)
 
 
 def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
@@ -118,8 +124,10 @@ def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
     if len(uses) != 1:
         return False
     needed, (known,) = conjuncts(statement.condition), uses
+    if set(needed) <= set(known):
+        return True
     if not all(is_static(expr) for expr in (*needed, *known)):
-        return set(needed) <= set(known)
+        return False
     domain = enumerate_domain(node, select_loops(node, loops_used(node, (*needed, *known))))
     return domain is not None and not bool((domain.all_of(known) & ~domain.all_of(needed)).any())
 
@@ -152,11 +160,34 @@ def _fifo(
     name, indices = scope.file.channels[link.channel.name], indices_of(scope, port)
     if link.depth == 1:
         return element(name, *indices), []
+    if link.lag is not None:
+        return element(name, *indices, number(link.lag if end == "read" else 0)), []
     positions = scope.positions[link.channel.name]
     variable = positions.read if end == "read" else positions.write
     position = element(variable) if link.uniform else element(variable, *indices)
     at = element(name, *indices, position)
     return at, [] if link.uniform else [advance(position, link.depth)]
+
+
+def moved_along(scope: KernelScope, link: Delay, lag: int) -> list[Statement]:
+    """The shift registers of a FIFO move on by one iteration."""
+    name = scope.file.channels[link.channel.name]
+    sizes = dimensions_of(link.channel)
+    places = [scope.identifiers.fresh("place") for _ in sizes]
+    age, at = scope.identifiers.fresh("age"), [Name(name=place) for place in places]
+    older = element(name, *at, Name(name=age))
+    younger = element(name, *at, binary("-", Name(name=age), number(1)))
+    shift: Statement = For(
+        name=age,
+        start=number(lag),
+        stop=number(1),
+        body=(Assign(target=older, value=younger),),
+        down=True,
+        unroll=True,
+    )
+    for place, size in zip(reversed(places), reversed(sizes), strict=True):
+        shift = For(name=place, start=number(0), stop=number(size), body=(shift,), unroll=True)
+    return [shift]
 
 
 def advance(position: Expression, depth: int) -> Assign:
@@ -208,7 +239,7 @@ def _passed_on(node: LockstepNode, statement: Receive) -> bool:
 
 def is_selected(scope: KernelScope, port: Port) -> bool:
     """Whether an unrolled loop over channels finds the one to use, and repeats what it does."""
-    return isinstance(scope.design.link(port.channel.name), Separate) and bool(_moving(scope, port))
+    return isinstance(scope.link(port.channel.name), Separate) and bool(_moving(scope, port))
 
 
 def _moving(scope: KernelScope, port: Port) -> list[int]:

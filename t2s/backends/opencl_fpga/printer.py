@@ -12,6 +12,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,
     ChannelArray,
     Declare,
+    DeclareAll,
     Do,
     Expression,
     For,
@@ -32,6 +33,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 )
 
 INDENT = "    "
+_WIDTH = 96
 _TERNARY = 1
 _UNARY = 20
 _POSTFIX = 30
@@ -48,6 +50,7 @@ _PRECEDENCE = {
     ">": 8,
     ">=": 8,
     ">>": 9,
+    "<<": 9,
     "+": 10,
     "-": 10,
     "*": 11,
@@ -55,7 +58,7 @@ _PRECEDENCE = {
     "%": 11,
 }
 _LOGIC = {"&&", "||", "|", "^", "&"}
-_BITS = {">>", "&", "|", "^"}
+_BITS = {">>", "<<", "&", "|", "^"}
 
 
 def show(expression: Expression, outer: int = 0) -> str:
@@ -138,6 +141,9 @@ def _lines(statement: Statement, level: int) -> list[str]:
             value = "" if initial is None else f" = {show(initial)}"
             remark = "" if comment is None else f"  // {comment}"
             return [*_attributes(statement, pad), f"{pad}{declarator(statement)}{value};{remark}"]
+        case DeclareAll(type=type, variables=variables):
+            named = [f"{name} = {show(initial)}" for name, initial in variables]
+            return _wrapped(f"{pad}{type} ", named, pad + INDENT)
         case Assign(target=target, value=value):
             return [f"{pad}{show(target)} = {show(value)};"]
         case Increment(target=target):
@@ -161,14 +167,36 @@ def _lines(statement: Statement, level: int) -> list[str]:
                 pragmas.append(f"{pad}#pragma ivdep array({array}){within}")
             if statement.coalesced > 1:
                 pragmas.append(f"{pad}#pragma loop_coalesce {statement.coalesced}")
-            if isinstance(body[0], Assign | Increment | Do) and len(body) == 1:
+            if _is_short(body):
                 return [*pragmas, pad + head, *lines(body, level + 1)]
             return pragmas + _block(head, body, level)
         case Forever(body=body):
-            if len(body) == 1 and isinstance(body[0], Assign | Increment | Do):
+            if _is_short(body):
                 return [f"{pad}while (1)", *lines(body, level + 1)]
             return _block("while (1)", body, level)
     raise TypeError(f"cannot print {statement!r}")
+
+
+def _wrapped(start: str, items: list[str], pad: str) -> list[str]:
+    """``start item, item;`` in lines that are not too long."""
+    done = [start + items[0]]
+    for item in items[1:]:
+        if len(done[-1]) + len(item) < _WIDTH:
+            done[-1] += f", {item}"
+        else:
+            done[-1] += ","
+            done.append(pad + item)
+    return [*done[:-1], f"{done[-1]};"]
+
+
+def _is_short(body: tuple[Statement, ...]) -> bool:
+    """Whether a loop around the body needs no braces: one statement without pragmas."""
+    match body:
+        case (Assign() | Increment() | Do(),):
+            return True
+        case (For(unroll=False, coalesced=1, independent=()),):
+            return True
+    return False
 
 
 def _attributes(statement: Declare, pad: str) -> list[str]:

@@ -8,8 +8,9 @@ An array of more than ``LARGEST_REGISTERS`` bytes per PE belongs into block RAM,
 each PE.  Banks are told apart by the lowest bits of an address, so the PE comes last there, and its
 dimensions are rounded up to powers of two; of banks that no PE uses nothing is built.  A file that
 is read once and written once per firing gets one port for each, and both halves of a double buffer
-are in the same bank.  ``#pragma ivdep`` says how many firings apart two uses of an element are at
-least (``hazards.py``).
+are in the same bank.  Where all time is one loop, ``#pragma ivdep`` says how many firings apart two
+uses of an element are at least (``hazards.py``).  In a nest, loops that carry a value from one
+iteration to another are not flattened into those inside, and those are said to be independent.
 
 The elements start at zero.  Where every value read before the first write is thrown away (the
 usual ``0 if k == 0 else accumulator``), nothing has to be cleared; this is found by enumeration.
@@ -26,21 +27,22 @@ import numpy as np
 from t2s.backends.opencl_fpga.digits import is_power_of_two
 from t2s.backends.opencl_fpga.domains import (
     Domain,
-    enumerate_domain,
+    enumerate_start,
     extent_of,
     is_static,
     loops_used,
+    one_for_all,
     select_loops,
 )
-from t2s.backends.opencl_fpga.hazards import accesses, firings_apart
+from t2s.backends.opencl_fpga.hazards import accesses, carrying_loops, firings_apart
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
+from t2s.backends.opencl_fpga.self_links import LONGEST_SHIFT
 from t2s.backends.opencl_fpga.uses import uses_of
 from t2s.core.expr import Expr, Index, conjuncts
 from t2s.core.ops import Array
 from t2s.graph.body import RegisterRead, RegisterWrite
 from t2s.graph.nodes import Register
 
-LONGEST_SHIFT = 1024
 LARGEST_REGISTERS = 64
 
 
@@ -57,7 +59,8 @@ class RegisterPlan:
     """How one register file is kept: ``rotating`` as a shift register, ``cleared`` at the start.
 
     ``memory`` is for a file in block RAM; ``apart`` is the smallest number of firings between two
-    uses of one of its elements of which one is a write, ``None`` if that never happens.
+    uses of one of its elements of which one is a write, ``None`` if that never happens, and
+    ``carried_by`` names the loops of which one iteration may use what another has written.
     """
 
     register: Register
@@ -65,6 +68,7 @@ class RegisterPlan:
     cleared: bool
     memory: Memory | None = None
     apart: int | None = 1
+    carried_by: frozenset[str] = frozenset()
 
     @property
     def length(self) -> int:
@@ -91,7 +95,8 @@ def _plan(node: LockstepNode, register: Register) -> RegisterPlan:
         rotating=False,
         cleared=cleared,
         memory=_memory(node, register, cleared=cleared),
-        apart=firings_apart(node, register),
+        apart=firings_apart(node, register) if len(node.loops) == 1 else 1,
+        carried_by=carrying_loops(node, register),
     )
 
 
@@ -163,11 +168,12 @@ def _reads_unwritten(
         return bool(uses)
     deciding = [*statement.indices, *guard, *(factor for use in uses for factor in use)]
     deciding += [expr for _, indices, factors in known for expr in (*indices, *factors)]
-    ragged = [Index(name=loop.name) for loop in node.loops if extent_of(loop, node) is None]
-    names = loops_used(node, [*deciding, *ragged])
-    domain = enumerate_domain(node, select_loops(node, names))
-    if domain is None:
+    names = loops_used(node, deciding)
+    names |= {loop.name for loop in node.loops if extent_of(loop, node) is None}
+    found = enumerate_start(one_for_all(node, deciding), select_loops(node, names))
+    if found is None:
         return bool(uses)
+    domain, complete = found
     size = prod(register.shape)
     columns = np.arange(domain.pe_count) * size
     written = np.full(domain.pe_count * size, np.iinfo(np.int64).max)
@@ -177,6 +183,9 @@ def _reads_unwritten(
         elements = domain.elements(indices, register.shape) + columns
         visible = np.broadcast_to(times + (at > place), done.shape)
         np.minimum.at(written, elements[done], visible[done])
+    fires = np.repeat(domain.all_of(guard).any(axis=0), size)
+    if not complete and np.any(written[fires] > domain.iterations):
+        return bool(uses)
     needed = _needed(domain, uses, guard)
     elements = (domain.elements(statement.indices, register.shape) + columns)[needed]
     return bool(np.any(written[elements] > np.broadcast_to(times, needed.shape)[needed]))

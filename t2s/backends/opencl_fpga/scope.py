@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from t2s.backends.opencl_fpga.c_types import storage_name
-from t2s.backends.opencl_fpga.links import Bundle, Link, Links
+from t2s.backends.opencl_fpga.links import Bundle, Link, Links, Separate
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.names import Identifiers, identifier
 from t2s.core.types import Type
@@ -24,13 +24,22 @@ class Design:
     def link(self, channel: str) -> Link:
         return self.links.by_channel[channel]
 
+    def link_at(self, channel: str, node: LockstepNode) -> Link:
+        """The link as one of its ends sees it: a single PE needs no bundle of one element."""
+        match self.link(channel):
+            case Bundle(channel=shared, depth=depth) if not (dimensions_of(shared) or node.space):
+                return Separate(channel=shared, depth=depth)
+            case link:
+                return link
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileScope:
     """Identifiers at file level, by the names of the graph.
 
     ``channels`` names a channel, or the array that a wire or FIFO inside a kernel becomes;
-    ``structs`` names the struct type of a bundle: one for all bundles of the same elements.
+    ``structs`` names the type of a bundle: one struct for all bundles of the same elements, or the
+    type of a single element.
     """
 
     kernels: Mapping[str, str]
@@ -53,7 +62,9 @@ def file_scope(design: Design) -> FileScope:
     for name, link in design.links.by_channel.items():
         if isinstance(link, Bundle):
             type, shape = link.channel.stream.element, dimensions_of(link.channel)
-            if (type, shape) not in types:
+            if not shape:
+                types[type, shape] = storage_name(type)
+            elif (type, shape) not in types:
                 sizes = "x".join(str(size) for size in shape)
                 types[type, shape] = identifiers.fresh(f"{storage_name(type)}_{sizes}_t")
             structs[name] = types[type, shape]

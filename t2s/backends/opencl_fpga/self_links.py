@@ -28,6 +28,9 @@ from t2s.core.expr import Expr, index_names
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel
 
+LONGEST_SHIFT = 1024
+"""Most iterations that a token stays in a shift register."""
+
 Pair = tuple[int, int]  # sending and receiving PE, numbered in row-major order
 
 
@@ -38,6 +41,7 @@ class DelayPlan:
     channel: Channel
     depth: int
     uniform: bool
+    lag: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,7 @@ class _Exchange:
     overlapping: frozenset[Pair] = frozenset()
     depth: int | None = None
     uniform: bool = False
+    lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +128,12 @@ def _ordered(node: LockstepNode, exchanges: list[_Exchange]) -> SelfLinks | list
     return SelfLinks(
         wires=tuple(exchange.channel for exchange in exchanges if exchange.depth is None),
         delays=tuple(
-            DelayPlan(channel=e.channel, depth=e.depth + crowded(e, signs), uniform=e.uniform)
+            DelayPlan(
+                channel=e.channel,
+                depth=e.depth + crowded(e, signs),
+                uniform=e.uniform,
+                lag=e.lag if e.depth > 1 else None,
+            )
             for e in exchanges
             if e.depth is not None
         ),
@@ -223,7 +233,16 @@ def _delay(node: LockstepNode, send: Port, receive: Port) -> _Exchange | Unsuppo
         overlapping=_overlapping(sent, received),
         depth=_occupancy(sent, received) * inner,
         uniform=uniform,
+        lag=_lag(sent, received, inner),
     )
+
+
+def _lag(sent: _Tokens, received: _Tokens, inner: int) -> int | None:
+    """After how many iterations every token is received, if that is always the same number."""
+    lags = np.unique(received.times - sent.times)
+    if len(lags) != 1 or not 0 < lags[0] * inner <= LONGEST_SHIFT:
+        return None
+    return int(lags[0]) * inner
 
 
 def _split_nest(

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from t2s.backends.opencl_fpga.counters import (
-    Chain,
     Counter,
+    all_of,
     closed_cycle,
     cycle_of,
     first_value,
@@ -21,7 +21,7 @@ from t2s.backends.opencl_fpga.counters import (
 )
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Declare,
+    DeclareAll,
     Expression,
     For,
     Forever,
@@ -48,11 +48,6 @@ def time_loops(
     the ``forever`` outermost ones."""
     outside: list[Statement] = []
     nest = list(body)
-    independent = tuple(
-        (scope.registers[name], plan.apart)
-        for name, plan in scope.plans.items()
-        if plan.apart != 1 and plan.memory is not None
-    )
     for depth, loop in reversed(list(enumerate(scope.node.loops))):
         if depth < (forever or 0):
             break
@@ -60,20 +55,21 @@ def time_loops(
         nested = depth > (forever or 0) and depth == len(scope.node.loops) - 1
         before: list[Statement] = []
         after: list[Statement] = []
-        for chain in scope.expressions.counters.chains(loop.name):
-            if steady is not None and nested and _closes(chain, steady):
+        for counter in scope.expressions.counters.lowest(loop.name):
+            if steady is not None and nested and _closes(counter, steady):
                 start, extent = steady.start, steady.extent
-                outside += [_declared(scope, counter, loop) for counter in chain]
-                after += moved_on(chain, partial(closed_cycle, start=start, extent=extent))
+                outside.append(_declared(scope, counter, loop))
+                after += moved_on(counter, partial(closed_cycle, start=start, extent=extent))
             else:
-                before += [_declared(scope, counter, loop) for counter in chain]
-                after += moved_on(chain, cycle_of)
-        coalesced, flat = 1, depth == len(scope.node.loops) - 1
+                before.append(_declared(scope, counter, loop))
+                after += moved_on(counter, cycle_of)
+        coalesced = 1
+        independent = _independent(scope, loop) if depth == len(scope.node.loops) - 1 else ()
         match nest:
             case [For(unroll=False, coalesced=inner) as only] if not after and steady is not None:
-                if _steady(scope, scope.node.loops[depth + 1]) is not None:
+                if _steady(scope, scope.node.loops[depth + 1]) and not _carries(scope, loop):
                     nest = [replace(only, coalesced=1, independent=())]
-                    coalesced, flat = inner + 1, bool(only.independent)
+                    coalesced, independent = inner + 1, only.independent
         nest = [
             *before,
             For(
@@ -82,10 +78,24 @@ def time_loops(
                 stop=scope.lower(loop.stop),
                 body=(*nest, *after),
                 coalesced=coalesced,
-                independent=independent if flat else (),
+                independent=independent,
             ),
         ]
     return outside, nest if forever is None else [Forever(body=tuple(nest))]
+
+
+def _carries(scope: KernelScope, loop: TimeLoop) -> bool:
+    return any(loop.name in plan.carried_by for plan in scope.plans.values())
+
+
+def _independent(scope: KernelScope, loop: TimeLoop) -> tuple[tuple[str, int | None], ...]:
+    """Arrays in block RAM, with how many iterations of the loop their uses are apart."""
+    result: list[tuple[str, int | None]] = []
+    for name, plan in scope.plans.items():
+        if plan.memory is not None:
+            apart = plan.apart if loop.name in plan.carried_by else None
+            result += [] if apart == 1 else [(scope.registers[name], apart)]
+    return tuple(result)
 
 
 def _steady(scope: KernelScope, loop: TimeLoop) -> _Steady | None:
@@ -93,14 +103,18 @@ def _steady(scope: KernelScope, loop: TimeLoop) -> _Steady | None:
     return None if extent is None else _Steady(start=scope.node.ranges[loop.name][0], extent=extent)
 
 
-def _closes(chain: Chain, steady: _Steady) -> bool:
-    return all(closed_cycle(c.digit, steady.start, steady.extent) is not None for c in chain)
+def _closes(counter: Counter, steady: _Steady) -> bool:
+    """Whether a counter, and all above it, are back at their first values after the loop."""
+    cycle = closed_cycle(counter.digit, steady.start, steady.extent)
+    return cycle is not None and all(_closes(above, steady) for above in counter.above)
 
 
-def _declared(scope: KernelScope, counter: Counter, loop: TimeLoop) -> Declare:
-    match loop.start:
-        case Const(value=int() as start):
-            value: Expression = number(first_value(counter.digit, start))
-        case start:
-            value = scope.lower(counter.digit.at(start))
-    return Declare(type="int", name=counter.name, initial=value)
+def _declared(scope: KernelScope, lowest: Counter, loop: TimeLoop) -> DeclareAll:
+    def first(counter: Counter) -> Expression:
+        match loop.start:
+            case Const(value=int() as start):
+                return number(first_value(counter.digit, start))
+        return scope.lower(counter.digit.at(loop.start))
+
+    variables = tuple((counter.name, first(counter)) for counter in all_of(lowest))
+    return DeclareAll(type="int", variables=variables)

@@ -46,8 +46,8 @@ float dot_float4(float4 a, float4 b) {
 __attribute__((max_global_work_dim(0)))
 __kernel void A_load(__global const float *restrict A) {
     #pragma loop_coalesce 3
-    for (int k = 0; k < 8; k++) {
-        for (int ti = 0; ti < 2; ti++) {
+    for (int k = 0; k < 8; k++)
+        for (int ti = 0; ti < 2; ti++)
             for (int tj = 0; tj < 2; tj++) {
                 float4_2_t to_C;
                 #pragma unroll
@@ -55,8 +55,6 @@ __kernel void A_load(__global const float *restrict A) {
                     to_C.s[ii] = vload4(0, &A[(ii * 2 + ti) * 32 + k * 4]);
                 write_channel_intel(A_in, to_C);
             }
-        }
-    }
 }
 
 // B_load loads from memory.
@@ -65,8 +63,8 @@ __kernel void A_load(__global const float *restrict A) {
 __attribute__((max_global_work_dim(0)))
 __kernel void B_load(__global const float *restrict B) {
     #pragma loop_coalesce 3
-    for (int k = 0; k < 8; k++) {
-        for (int ti = 0; ti < 2; ti++) {
+    for (int k = 0; k < 8; k++)
+        for (int ti = 0; ti < 2; ti++)
             for (int tj = 0; tj < 2; tj++) {
                 float4_3_t to_C;
                 #pragma unroll
@@ -74,8 +72,6 @@ __kernel void B_load(__global const float *restrict B) {
                     to_C.s[jj] = vload4(0, &B[(jj * 2 + tj) * 32 + k * 4]);
                 write_channel_intel(B_in, to_C);
             }
-        }
-    }
 }
 
 // C computes.
@@ -86,14 +82,14 @@ __attribute__((autorun))
 __kernel void C(void) {
     float accumulator[2][3][4];  // rotates every 4 firings; the last is the oldest
     #pragma loop_coalesce 3
-    for (int k = 0; k < 8; k++) {
-        for (int ti = 0; ti < 2; ti++) {
+    for (int k = 0; k < 8; k++)
+        for (int ti = 0; ti < 2; ti++)
             for (int tj = 0; tj < 2; tj++) {
                 float4_2_t from_A_load = read_channel_intel(A_in);
-                float4 A_pass[2][3];  // wires from PE to PE
                 float4_3_t from_B_load = read_channel_intel(B_in);
-                float4 B_pass[2][3];  // wires from PE to PE
                 float_2x3_t to_C_store;
+                float4 A_pass[2][3];  // wires from PE to PE
+                float4 B_pass[2][3];  // wires from PE to PE
                 #pragma unroll
                 for (int ii = 0; ii < 2; ii++) {
                     #pragma unroll
@@ -101,9 +97,9 @@ __kernel void C(void) {
                         float4 a = jj == 0 ? from_A_load.s[ii] : A_pass[ii][jj];
                         float4 b = ii == 0 ? from_B_load.s[jj] : B_pass[ii][jj];
                         if (jj < 2)
-                            A_pass[ii][jj + 1] = a;
+                            A_pass[ii][jj + 1] = __fpga_reg(a);
                         if (ii < 1)
-                            B_pass[ii + 1][jj] = b;
+                            B_pass[ii + 1][jj] = __fpga_reg(b);
                         float total = (k == 0 ? 0.0f : accumulator[ii][jj][3]) + dot_float4(a, b);
                         #pragma unroll
                         for (int age = 3; age >= 1; age--)
@@ -115,8 +111,6 @@ __kernel void C(void) {
                 if (k == 7)
                     write_channel_intel(C_out, to_C_store);
             }
-        }
-    }
 }
 
 // C_store stores to memory.
@@ -125,7 +119,7 @@ __kernel void C(void) {
 __attribute__((max_global_work_dim(0)))
 __kernel void C_store(__global float *restrict C) {
     #pragma loop_coalesce 2
-    for (int ti = 0; ti < 2; ti++) {
+    for (int ti = 0; ti < 2; ti++)
         for (int tj = 0; tj < 2; tj++) {
             float_2x3_t from_C = read_channel_intel(C_out);
             #pragma unroll
@@ -135,5 +129,4 @@ __kernel void C_store(__global float *restrict C) {
                     C[(ii * 2 + ti) * 6 + jj * 2 + tj] = from_C.s[ii][jj];
             }
         }
-    }
 }

@@ -30,10 +30,9 @@ channel int y_out __attribute__((depth(1)));
 __attribute__((max_global_work_dim(0)))
 __kernel void x_load(__global const int *restrict x) {
     #pragma loop_coalesce 2
-    for (int r = 0; r < 2; r++) {
+    for (int r = 0; r < 2; r++)
         for (int n = 0; n < 8; n++)
             write_channel_intel(x_in, x[r * 8 + n]);
-    }
 }
 
 // scatter passes data on.
@@ -43,23 +42,20 @@ __kernel void x_load(__global const int *restrict x) {
 __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void scatter(void) {
-    while (1) {
+    while (1)
         for (int n = 0; n < 8; n++) {
+            int from_x_load = read_channel_intel(x_in);
             int down[5];  // wires from PE to PE
             #pragma unroll
             for (int p = 0; p < 4; p++) {
-                int head = 0;
-                if (p == 0)
-                    head = read_channel_intel(x_in);
                 int passed = (0 < p && (n >> 1) >= p) ? down[p] : 0;
-                int value = p == 0 ? head : passed;
+                int value = p == 0 ? from_x_load : passed;
                 if (p < (n >> 1))
-                    down[p + 1] = value;
+                    down[p + 1] = __fpga_reg(value);
                 if ((n >> 1) == p)
                     write_channel_intel(mine[p], value);
             }
         }
-    }
 }
 
 // gather computes.
@@ -70,8 +66,9 @@ __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void gather(void) {
     int back[4];  // 1 token per element, from PE to PE across iterations
-    while (1) {
+    while (1)
         for (int n = 0; n < 4; n++) {
+            int to_y_store;
             #pragma unroll
             for (int p = 0; p < 4; p++) {
                 int own = 0;
@@ -82,10 +79,10 @@ __kernel void gather(void) {
                 if (0 < p && n < 4 - p)
                     back[p - 1] = result;
                 if (p == 0)
-                    write_channel_intel(y_out, result);
+                    to_y_store = result;
             }
+            write_channel_intel(y_out, to_y_store);
         }
-    }
 }
 
 // y_store stores to memory.
@@ -93,10 +90,8 @@ __kernel void gather(void) {
 __attribute__((max_global_work_dim(0)))
 __kernel void y_store(__global int *restrict y) {
     #pragma loop_coalesce 3
-    for (int r = 0; r < 2; r++) {
-        for (int b = 0; b < 2; b++) {
+    for (int r = 0; r < 2; r++)
+        for (int b = 0; b < 2; b++)
             for (int n = 0; n < 4; n++)
                 y[(r * 2 + b) * 4 + n] = read_channel_intel(y_out);
-        }
-    }
 }

@@ -26,8 +26,8 @@ channel int_4_t out __attribute__((depth(1)));
 __attribute__((max_global_work_dim(0)))
 __kernel void feeder(__global const int *restrict x) {
     #pragma loop_coalesce 3
-    for (int r = 0; r < 2; r++) {
-        for (int p = 0; p < 4; p++) {
+    for (int r = 0; r < 2; r++)
+        for (int p = 0; p < 4; p++)
             for (int b = 0; b < 3; b++) {
                 int value = x[(r * 4 + p) * 3 + b];
                 #pragma unroll
@@ -36,8 +36,6 @@ __kernel void feeder(__global const int *restrict x) {
                         write_channel_intel(feed[lane], value);
                 }
             }
-        }
-    }
 }
 
 // array computes.
@@ -64,12 +62,11 @@ __kernel void array(void) {
 __attribute__((max_global_work_dim(0)))
 __kernel void y_store(__global int *restrict y) {
     #pragma loop_coalesce 2
-    for (int r = 0; r < 2; r++) {
+    for (int r = 0; r < 2; r++)
         for (int b = 0; b < 3; b++) {
             int_4_t from_array = read_channel_intel(out);
             #pragma unroll
             for (int p = 0; p < 4; p++)
                 y[(r * 4 + p) * 3 + b] = from_array.s[p];
         }
-    }
 }

@@ -28,10 +28,9 @@ channel int back __attribute__((depth(1)));
 __attribute__((max_global_work_dim(0)))
 __kernel void x_load(__global const int *restrict x) {
     #pragma loop_coalesce 2
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         for (int j = 0; j < 4; j++)
             write_channel_intel(x_in, x[i * 4 + j]);
-    }
 }
 
 // write stores to memory.
@@ -39,7 +38,7 @@ __kernel void x_load(__global const int *restrict x) {
 __attribute__((max_global_work_dim(0)))
 __kernel void write(__global volatile int *kept) {
     #pragma loop_coalesce 2
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         for (int j = 0; j < 4; j++) {
             kept[i * 4 + j] = read_channel_intel(x_in);
             if (i == 2 && j == 3) {
@@ -47,7 +46,6 @@ __kernel void write(__global volatile int *kept) {
                 write_channel_intel(written, true);
             }
         }
-    }
 }
 
 // read loads from memory.
@@ -55,7 +53,7 @@ __kernel void write(__global volatile int *kept) {
 __attribute__((max_global_work_dim(0)))
 __kernel void read(__global volatile int *kept) {
     #pragma loop_coalesce 2
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < 4; j++)
         for (int i = 0; i < 3; i++) {
             if (i == 0 && j == 0) {
                 read_channel_intel(written);
@@ -64,7 +62,6 @@ __kernel void read(__global volatile int *kept) {
             int value = kept[i * 4 + j];
             write_channel_intel(back, value);
         }
-    }
 }
 
 // y_store stores to memory.
@@ -72,8 +69,7 @@ __kernel void read(__global volatile int *kept) {
 __attribute__((max_global_work_dim(0)))
 __kernel void y_store(__global int *restrict y) {
     #pragma loop_coalesce 2
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < 4; j++)
         for (int i = 0; i < 3; i++)
             y[j * 3 + i] = read_channel_intel(back);
-    }
 }
