@@ -24,6 +24,7 @@ from t2s.core.expr import (
     Cast,
     Const,
     Index,
+    Insert,
     Local,
     Parameter,
     Read,
@@ -50,7 +51,7 @@ from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 FORMAT = 1
 
 _DATACLASSES: tuple[type[Any], ...] = (
-    *(Apply, Broadcast, Cast, Const, Index, Local, Parameter, Read, ReduceLanes, Select),
+    *(Apply, Broadcast, Cast, Const, Index, Insert, Local, Parameter, Read, ReduceLanes, Select),
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
     *(Channel, Graph, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),

@@ -4,6 +4,9 @@ The loops of the feeder are flattened into one counter ``step``.  It counts peri
 iteration of the loops down to the buffer's, and the position in the period.  A double buffer reads
 in the period after the one that filled it, from the other bank, so filling is placed at the end of
 its period: the first values leave after W cycles, not after a whole period.
+
+Where the values are scattered, all PEs count alike.  A PE receives in the positions of its own
+values and of those for the PEs behind it, keeps the former and passes the latter on.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ from t2s.graph.body import Receive, RegisterRead, RegisterWrite
 from t2s.graph.nodes import Loop as GraphLoop
 from t2s.graph.nodes import Register
 from t2s.spatial.body_builder import Builder, send
+from t2s.spatial.body_streams import receive_scattered
 from t2s.spatial.ir import Kernel, Loop
-from t2s.spatial.passes.buffer import fill_loops, split_at, trips
+from t2s.spatial.passes.buffer import fill_loops, scattered, split_at, trips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +32,8 @@ class BufferPlan:
     """The counter of a buffered feeder, and what happens when.
 
     ``filling`` and ``reading`` are conditions over the counter ``loop``; the addresses and banks
-    are zero-based.  ``sending`` gives the feeder's own loops, by name, while it reads.
+    are zero-based.  ``sending`` gives the feeder's own loops, by name, while it reads, and
+    ``digit`` the PE for which the value that arrives is, if values are scattered.
     """
 
     loop: GraphLoop
@@ -38,6 +43,7 @@ class BufferPlan:
     reading: Expr
     read_address: tuple[Expr, ...]
     sending: Mapping[str, Expr]
+    digit: Expr | None
 
 
 def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
@@ -47,6 +53,8 @@ def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
         raise InternalError(f"{kernel.name} has no buffer")
     outer, inner = split_at(kernel, directive.loop)
     fill = fill_loops(producer, kernel, outer)
+    stream = scattered(kernel)
+    kept = [loop for loop in fill if stream is None or loop.definition != stream.definition]
     periods, writes, reads = trips(outer), trips(fill), trips(inner)
     name = NameSupply([loop.name for loop in kernel.loops]).fresh("step")
     count = Index(name=name)
@@ -71,17 +79,23 @@ def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
     places = [*_digits(served, outer), *_digits(read_at, inner)]
     own = dict(zip((loop.name for loop in (*outer, *inner)), places, strict=True))
     read_digits = {loop.definition: own[loop.name] for loop in inner}
+    write_digits = dict(
+        zip((loop.definition for loop in fill), _digits(write_at, fill), strict=True)
+    )
     return BufferPlan(
         loop=GraphLoop(name=name, minimum=const(first), extent=const(last - first)),
-        shape=(*banks, *(_extent(loop) for loop in fill)),
+        shape=(*banks, *(_extent(loop) for loop in kept)),
         filling=filling,
-        write_address=(*write_bank, *_digits(write_at, fill)),
+        write_address=(*write_bank, *(write_digits[loop.definition] for loop in kept)),
         reading=reading,
-        read_address=(*read_bank, *(read_digits[loop.definition] for loop in fill)),
+        read_address=(*read_bank, *(read_digits[loop.definition] for loop in kept)),
         sending={
             loop.name: simplify(apply(Op.ADD, own[loop.name], loop.minimum))
             for loop in (*outer, *inner)
         },
+        digit=None
+        if stream is None
+        else simplify(apply(Op.ADD, write_digits[stream.definition], stream.minimum)),
     )
 
 
@@ -92,7 +106,6 @@ def buffered_body(builder: Builder, plan: BufferPlan) -> None:
     channel = builder.links.incoming[operand.name]
     element = builder.links.types[channel].element
     builder.locals.fresh(plan.loop.name)
-    target = builder.locals.fresh(f"{operand.source}_arriving")
     register = builder.locals.fresh(f"{operand.source}_buffer")
     kept = builder.locals.fresh(operand.source)
     builder.registers.append(
@@ -100,13 +113,17 @@ def buffered_body(builder: Builder, plan: BufferPlan) -> None:
             name=register, type=element, shape=plan.shape, distance=1, location=kernel.location
         )
     )
+    if operand.scatter is not None and plan.digit is not None:
+        arriving, own = receive_scattered(builder, operand, plan.digit, plan.filling)
+    else:
+        target = builder.locals.fresh(f"{operand.source}_arriving")
+        arriving, own = Local(name=target, type=element), plan.filling
+        builder.statements.append(
+            Receive(target=target, channel=channel, type=element, condition=plan.filling)
+        )
     builder.statements += [
-        Receive(target=target, channel=channel, type=element, condition=plan.filling),
         RegisterWrite(
-            register=register,
-            indices=plan.write_address,
-            value=Local(name=target, type=element),
-            condition=plan.filling,
+            register=register, indices=plan.write_address, value=arriving, condition=own
         ),
         RegisterRead(target=kept, register=register, indices=plan.read_address, type=element),
     ]

@@ -1,8 +1,7 @@
 """From a temporal program and the plans of its Funcs to a complete spatial program.
 
 First the directives are applied in the order in which they were written (the reactive part of the
-compiler, T2S-Tensor §IV.A): those of a function, then those of the functions isolated from it.
-Then the passes of ``PROACTIVE`` complete the design.
+compiler, T2S-Tensor §IV.A), those of a function and of the functions isolated from it alike.  Then the passes of ``PROACTIVE`` complete the design.
 """
 
 from __future__ import annotations
@@ -19,11 +18,13 @@ from t2s.spatial.directives import (
     Directive,
     Forward,
     Fuse,
+    Gather,
     IsolateConsumer,
     IsolateProducer,
     Reassociate,
     Remove,
     Reorder,
+    Scatter,
     Split,
     Tile,
     Unroll,
@@ -33,14 +34,18 @@ from t2s.spatial.directives import (
 from t2s.spatial.ir import SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.buffer import buffer
+from t2s.spatial.passes.follow import follow_streams
 from t2s.spatial.passes.forward import forward
+from t2s.spatial.passes.gather import gather
 from t2s.spatial.passes.isolate import isolate_consumer, isolate_producer
+from t2s.spatial.passes.lanes import store_vectors
 from t2s.spatial.passes.lookup import check_names_free
 from t2s.spatial.passes.loops import fuse, reorder, split, tile
 from t2s.spatial.passes.memory import place_memory_units
 from t2s.spatial.passes.remove import remove
+from t2s.spatial.passes.scatter import scatter
 from t2s.spatial.passes.unroll import unroll
-from t2s.spatial.passes.vectorize import vload, vstore
+from t2s.spatial.passes.vectorize import vload
 from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.verify import verify_program
 
@@ -49,6 +54,11 @@ PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
         name="memory units",
         description="inline pure Funcs; load and store units for what was not isolated",
         run=place_memory_units,
+    ),
+    Pass(
+        name="streams",
+        description="what scatters or gathers iterates like the stream it passes on",
+        run=follow_streams,
     ),
 )
 
@@ -65,7 +75,8 @@ def build_spatial(program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]) 
         ),
     )
     for function in realised:
-        spatial = _apply_plan(spatial, funcs[function.name])
+        for name, directive in funcs[function.name].journal:
+            spatial = _apply(spatial, name, directive)
     for function in program.functions:
         placed = function.name in names or spatial.find(function.name) is not None
         if not placed and funcs[function.name].plan:
@@ -83,14 +94,6 @@ def build_spatial(program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]) 
 
 def _reassociates(func: ScheduledFunc) -> bool:
     return any(isinstance(directive, Reassociate) for directive in func.plan)
-
-
-def _apply_plan(program: SpatialProgram, func: ScheduledFunc) -> SpatialProgram:
-    for directive in func.plan:
-        program = _apply(program, func.name, directive)
-    for isolated in func.isolated:
-        program = _apply_plan(program, isolated)
-    return program
 
 
 def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialProgram:
@@ -117,10 +120,14 @@ def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialP
             return remove(program, name, directive)
         case Buffer():
             return buffer(program, name, directive)
+        case Scatter():
+            return scatter(program, name, directive)
+        case Gather():
+            return gather(program, name, directive)
         case VectorLoad():
             return vload(program, name, directive)
         case VectorStore():
-            return vstore(program, name, directive)
+            return store_vectors(program, name, directive)
         case Depth(capacity=capacity):
             return program.with_kernel(replace(kernel, capacity=capacity))
         case Reassociate():

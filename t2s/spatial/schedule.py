@@ -21,11 +21,13 @@ from t2s.spatial.directives import (
     Directive,
     Forward,
     Fuse,
+    Gather,
     IsolateConsumer,
     IsolateProducer,
     Reassociate,
     Remove,
     Reorder,
+    Scatter,
     Split,
     Tile,
     Unroll,
@@ -48,6 +50,7 @@ class ScheduledFunc(TemporalFunc[Directive]):
         super().__init__(name, type)
         self.isolated_from: ScheduledFunc | None = None
         self.isolated: list[ScheduledFunc] = []
+        self.journal: list[tuple[str, Directive]] = []  # with those of Funcs isolated from it
 
     def update(self, index: int = 0) -> Self:
         """The update definition, to schedule it.  Raises if there is no such update."""
@@ -225,6 +228,57 @@ class ScheduledFunc(TemporalFunc[Directive]):
             )
         )
 
+    def scatter(
+        self, operand: ImageParam | ScheduledFunc, loop: Loop, *, reverse: bool = False
+    ) -> Self:
+        """Take ``operand`` as one stream that the PEs along ``loop`` pass on from PE to PE.
+
+        Each PE keeps its own values.  The stream enters at the first PE; with ``reverse`` at the
+        last one.  ``loop`` has to be unrolled; it runs in time, innermost, in what feeds this Func.
+        """
+        source, name, text = self._stream("scatter", operand, loop, reverse)
+        return self._add(
+            Scatter(
+                operand=source, loop=name, reverse=reverse, location=user_location(), text=text
+            )
+        )
+
+    def gather(self, function: ScheduledFunc, loop: Loop, *, reverse: bool = False) -> Self:
+        """Send the results of ``function`` as one stream, collected from PE to PE along ``loop``.
+
+        The stream leaves at the first PE; with ``reverse`` at the last one.  ``loop`` has to be
+        unrolled; it runs in time, innermost, in what takes the results of this Func.
+        """
+        source, name, text = self._stream("gather", function, loop, reverse)
+        return self._add(
+            Gather(
+                function=source, loop=name, reverse=reverse, location=user_location(), text=text
+            )
+        )
+
+    def _stream(
+        self, what: str, operand: ImageParam | ScheduledFunc, loop: Loop, reverse: object
+    ) -> tuple[str, str, str]:
+        """The operand, the one loop, and the text of a scatter or gather."""
+        source, names = self._operand(what, operand), self._loops(what, loop)
+        text = f"{what}({source}, {', '.join(names)}{', reverse=True' if reverse else ''})"
+        if len(names) > 1:
+            raise UserError(
+                f"{what} on {self.name} takes one loop",
+                location=user_location(),
+                expected=f"for example {what}({source}, {names[0]})",
+                given=f"{len(names)} loops: {', '.join(names)}",
+                hint=f"isolate a chain of Funcs and {what} along one loop in each",
+            )
+        if not isinstance(reverse, bool):
+            raise UserError(
+                f"reverse of {what} on {self.name} has to be True or False",
+                location=user_location(),
+                expected="True or False",
+                given=repr(reverse),
+            )
+        return source, names[0], text
+
     def vload(self, *operands: ImageParam | ScheduledFunc) -> Self:
         """Make the innermost loop the lanes of vectors and load ``operands`` as vectors along it.
 
@@ -271,7 +325,12 @@ class ScheduledFunc(TemporalFunc[Directive]):
                 hint=f"isolate it first, as in C.isolate_producer(A, {self.name})",
             )
         self.plan.append(directive)
+        self._root().journal.append((self.name, directive))
         return self
+
+    def _root(self) -> ScheduledFunc:
+        """The defined Func that this one was isolated from, directly or not; else itself."""
+        return self if self.isolated_from is None else self.isolated_from._root()
 
     def _isolate_producers(
         self, what: str, operand: ImageParam | ScheduledFunc, producers: tuple[ScheduledFunc, ...]

@@ -135,17 +135,10 @@ def _constant(loop: Loop) -> tuple[int, int]:
 
 
 def _type(link: _Link) -> StreamType:
-    lanes = lanes_of(link.producer) if link.operand.access is None else lanes_of(link.consumer)
-    scalar = link.producer.vector_loop is None or (
-        link.operand.access is None and _drains_scalars(link.producer)
-    )
-    element = link.operand.type if scalar else link.operand.type.with_lanes(lanes)
-    return StreamType(element=element)
-
-
-def _drains_scalars(kernel: Kernel) -> bool:
-    loop = kernel.vector_loop
-    return loop is not None and loop.reduction
+    """Vectors if the consumer takes vectors, and the producer of an operand sends them."""
+    single = link.operand.access is not None and link.producer.vector_loop is None
+    lanes = 1 if single else lanes_of(link.consumer)
+    return StreamType(element=link.operand.type.with_lanes(lanes))
 
 
 def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None) -> Channel:
@@ -188,14 +181,16 @@ def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
     """Room for what one end sends or takes in a row while the other end needs all elements.
 
     An end that serves the elements of a channel array one after the other, with several tokens for
-    each, would otherwise wait for PEs that wait for each other.
+    each, would otherwise wait for PEs that wait for each other.  What is gathered needs room for
+    the results that come in a row while the others have their turn.
     """
     if link.producer.capacity is not None:
         return link.producer.capacity
     drained = link.operand.access is None
     sent = _burst(link.producer, dimensions, once=drained)
     taken = _burst(link.consumer, dimensions, once=link.operand.at_start)
-    burst = max(sent, taken)
+    waiting = 1 if link.operand.gather is None else _backlog(link.producer, link.consumer)
+    burst = max(sent, taken, waiting)
     return max(DEFAULT_CAPACITY, burst + 1 if burst > 1 else 1)
 
 
@@ -206,6 +201,7 @@ def _burst(kernel: Kernel, dimensions: tuple[Loop, ...], *, once: bool) -> int:
     of them, every other loop repeats the element.  ``once``: reductions make one token only.
     """
     chosen = frozenset[str]().union(*(index_names(_position(kernel, d)) for d in dimensions))
+    chosen |= frozenset({kernel.digit} - {None})
     serial = kernel.kind(LoopKind.SERIAL)
     outermost = next((at for at, loop in enumerate(serial) if loop.name in chosen), len(serial))
     repeating = [
@@ -214,6 +210,28 @@ def _burst(kernel: Kernel, dimensions: tuple[Loop, ...], *, once: bool) -> int:
         if loop.name not in chosen and not (once and loop.reduction)
     ]
     return prod(_longest(kernel, loop) for loop in repeating)
+
+
+def _backlog(producer: Kernel, consumer: Kernel) -> int:
+    """Most results that a reduction sends before those sent in a row have been gathered.
+
+    Of ``count`` PEs that are gathered each sends one token in ``count`` firings.  Loops that make
+    results faster than that let all of them wait.
+    """
+    stream = None if consumer.gathering is None else consumer.loop(consumer.gathering.loop)
+    serial = producer.kind(LoopKind.SERIAL)
+    reductions = [at for at, loop in enumerate(serial) if loop.reduction]
+    if producer.initial is None or stream is None or not reductions:
+        return 1
+    count = 1 if consumer.digit is None else _longest(consumer, stream)
+    firings, results, waiting = 1, 1, 1
+    for loop in reversed(serial[reductions[0] :]):
+        extent = _longest(producer, loop)
+        if not loop.reduction:
+            waiting *= extent if results * count > firings else 1
+            results *= extent
+        firings *= extent
+    return waiting
 
 
 def _longest(kernel: Kernel, loop: Loop) -> int:

@@ -1,6 +1,7 @@
 """Proof that every channel delivers tokens in the order in which they are consumed.
 
-Buffers may reorder: those are checked in ``passes/buffer.py``.
+Buffers may reorder: those are checked in ``passes/buffer.py``.  Streams that are scattered or
+gathered have one order by construction (``passes/follow.py``).
 
 A producer and a consumer may iterate differently, as long as every element of the channel array
 carries its tokens in one order on both sides.  Where their nests are the same that is evident;
@@ -31,9 +32,19 @@ def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[
 def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
     """The dimensions of the channel array: loops that are space on either side."""
     result: list[Loop] = []
+    gathered, scattered = producer.gathering, operand.scatter
     candidates = [
-        *stream_loops(producer, consumer, operand),
-        *(loop for loop in producer.loops if not loop.reduction or not _drains(producer, operand)),
+        *(
+            loop
+            for loop in stream_loops(producer, consumer, operand)
+            if scattered is None or loop.name != scattered.loop
+        ),
+        *(
+            loop
+            for loop in producer.loops
+            if not (loop.reduction and _drains(producer, operand))
+            and (gathered is None or loop.name != gathered.loop)
+        ),
     ]
     for loop in candidates:
         known = any(other.definition == loop.definition for other in result)
@@ -51,8 +62,10 @@ def check_streams(program: SpatialProgram) -> None:
     """Raise ``UserError`` for a channel whose two ends disagree about the order of tokens."""
     for consumer in program.kernels:
         for operand in consumer.operands:
-            if operand.buffer is None:
-                _check(program.kernel(operand.producer), consumer, operand)
+            producer = program.kernel(operand.producer)
+            followed = operand.scatter is not None or producer.gathering is not None
+            if operand.buffer is None and not followed:
+                _check(producer, consumer, operand)
 
 
 def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
