@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from t2s.core.errors import InternalError
+from t2s.core.errors import InternalError, UnsupportedError
 from t2s.core.expr import Expr, Index, Local, apply, conjunction, const, digits, simplify
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
@@ -23,8 +23,12 @@ from t2s.graph.nodes import Loop as GraphLoop
 from t2s.graph.nodes import Register
 from t2s.spatial.body_builder import Builder, send
 from t2s.spatial.body_streams import receive_scattered
+from t2s.spatial.directives import Buffer
 from t2s.spatial.ir import Kernel, Loop
 from t2s.spatial.passes.buffer import fill_loops, scattered, split_at, trips
+
+
+_COUNTER_LIMIT = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,7 @@ def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
     stream = scattered(kernel)
     kept = [loop for loop in fill if stream is None or loop.definition != stream.definition]
     periods, writes, reads = trips(outer), trips(fill), trips(inner)
+    _check_counter(kernel, directive, (periods + 1) * (writes + reads))
     name = NameSupply([loop.name for loop in kernel.loops]).fresh("step")
     count = Index(name=name)
     length = max(writes, reads) if directive.double else writes + reads
@@ -130,6 +135,17 @@ def buffered_body(builder: Builder, plan: BufferPlan) -> None:
     send(builder, Local(name=kept, type=element), plan.reading)
 
 
+def _check_counter(kernel: Kernel, directive: Buffer, steps: int) -> None:
+    if steps < _COUNTER_LIMIT:
+        return
+    raise UnsupportedError(
+        f"{directive.text} on {kernel.name}: {kernel.name} would count to {steps}",
+        location=directive.location,
+        expected=f"fewer than {_COUNTER_LIMIT} steps, so that an int can count them",
+        hint="use smaller arrays; the numbers of a steady state do not change",
+    )
+
+
 def _extent(loop: Loop) -> int:
     if loop.constant is None:
         raise InternalError(f"{loop.name} has no constant bounds")
@@ -143,6 +159,8 @@ def _digits(flat: Expr, loops: Sequence[Loop]) -> tuple[Expr, ...]:
 
 def _ahead(position: Expr, number: int, length: int) -> Expr:
     """The position ``number`` steps later, around the period: never negative."""
+    if number == length:
+        return position
     return simplify(apply(Op.MODULO, apply(Op.ADD, position, const(number)), const(length)))
 
 

@@ -68,13 +68,29 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
             guard = (
                 "" if kernel.condition is None else f" if {show(kernel.place(kernel.condition))}"
             )
+            if kernel.digit is not None and kernel.gathering is None:
+                guard = f" if {kernel.digit} is {_stream_loop(kernel)}, else pass it on"
             yield f"send {value} to {consumer.name}{guard}"
+
+
+def _stream_loop(kernel: Kernel) -> str:
+    return next(o.scatter.loop for o in kernel.operands if o.scatter is not None)
 
 
 def _receive(kernel: Kernel, operand: Operand) -> str:
     text = f"{operand.name} = receive from {operand.producer}"
     if operand.forwards:
         text += ", passed on along " + ", then ".join(operand.forwards)
+    if operand.scatter is not None:
+        text += f", scattered along {operand.scatter.loop}"
+        text += " from the last PE" if operand.scatter.reverse else ""
+    if operand.gather is not None and kernel.digit is not None:
+        text += f" if {kernel.digit} is {operand.gather.loop}, else from the next PE"
+    elif operand.gather is not None:
+        text += f", into lane {operand.gather.loop} of a vector"
+    if operand.gather is not None:
+        text += f"; gathered along {operand.gather.loop}"
+        text += " to the last PE" if operand.gather.reverse else ""
     if operand.buffer is not None:
         kind = "double" if operand.buffer.double else "single"
         text += f", into a {kind} buffer once for each {operand.buffer.loop}"

@@ -7,11 +7,9 @@ a reduction, boundary of the array) becomes the condition of a statement.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Expr, Index, apply, index_names, simplify, substitute
-from t2s.core.isl import LoopDomain
+from t2s.core.expr import Expr, Index, apply, simplify, substitute
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.func.ir import TemporalProgram
@@ -32,7 +30,7 @@ from t2s.spatial.barrier import add_barriers
 from t2s.spatial.body import build_body
 from t2s.spatial.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.body_builder import Links, lanes_of
-from t2s.spatial.directives import DEFAULT_CAPACITY
+from t2s.spatial.capacity import channel_capacity
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.buffer import check_buffers
 from t2s.spatial.passes.streams import axes, check_streams
@@ -68,7 +66,8 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     ]
     plans = {kernel.name: _buffer_plan(program, kernel) for kernel in program.kernels}
     channels = [
-        _channel(link, plans[link.producer.name], plans[link.consumer.name]) for link in links
+        _channel(program, link, plans[link.producer.name], plans[link.consumer.name])
+        for link in links
     ]
     nodes: list[PEArray] = []
     origins = {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
@@ -141,7 +140,12 @@ def _type(link: _Link) -> StreamType:
     return StreamType(element=link.operand.type.with_lanes(lanes))
 
 
-def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None) -> Channel:
+def _channel(
+    program: SpatialProgram,
+    link: _Link,
+    sending: BufferPlan | None,
+    filling: BufferPlan | None,
+) -> Channel:
     """The channel of a link; the plans are those of its ends that have buffers."""
     producer, consumer = link.producer, link.consumer
     dimensions = axes(producer, consumer, link.operand)
@@ -156,15 +160,18 @@ def _channel(link: _Link, sending: BufferPlan | None, filling: BufferPlan | None
                 hint=f"write {consumer.name}.unroll({loop.name})",
             )
     own_loops = dict(sending.sending) if sending is not None else {}
+    positions = tuple(
+        tuple(_position(kernel, loop) for loop in dimensions) for kernel in (producer, consumer)
+    )
     return Channel(
         name=link.channel,
         stream=_type(link),
         source=producer.name,
         sink=consumer.name,
         shape=tuple(_constant(loop)[1] for loop in dimensions),
-        source_index=tuple(substitute(_position(producer, loop), own_loops) for loop in dimensions),
-        sink_index=tuple(_position(consumer, loop) for loop in dimensions),
-        capacity=_capacity(link, dimensions),
+        source_index=tuple(substitute(position, own_loops) for position in positions[0]),
+        sink_index=positions[1],
+        capacity=channel_capacity(program, producer, consumer, link.operand, *positions),
         location=producer.location,
     )
 
@@ -175,71 +182,6 @@ def _position(kernel: Kernel, axis: Loop) -> Expr:
     same = own is not None and own.definition == axis.definition
     value = Index(name=axis.name) if same else kernel.place(axis.definition)
     return simplify(apply(Op.SUBTRACT, value, axis.minimum))
-
-
-def _capacity(link: _Link, dimensions: tuple[Loop, ...]) -> int:
-    """Room for what one end sends or takes in a row while the other end needs all elements.
-
-    An end that serves the elements of a channel array one after the other, with several tokens for
-    each, would otherwise wait for PEs that wait for each other.  What is gathered needs room for
-    the results that come in a row while the others have their turn.
-    """
-    if link.producer.capacity is not None:
-        return link.producer.capacity
-    drained = link.operand.access is None
-    sent = _burst(link.producer, dimensions, once=drained)
-    taken = _burst(link.consumer, dimensions, once=link.operand.at_start)
-    waiting = 1 if link.operand.gather is None else _backlog(link.producer, link.consumer)
-    burst = max(sent, taken, waiting)
-    return max(DEFAULT_CAPACITY, burst + 1 if burst > 1 else 1)
-
-
-def _burst(kernel: Kernel, dimensions: tuple[Loop, ...], *, once: bool) -> int:
-    """Most tokens for one element until a kernel, serving all in turn, has come round to it again.
-
-    The loops that choose the element are those its position depends on.  Inside of the outermost
-    of them, every other loop repeats the element.  ``once``: reductions make one token only.
-    """
-    chosen = frozenset[str]().union(*(index_names(_position(kernel, d)) for d in dimensions))
-    chosen |= frozenset({kernel.digit} - {None})
-    serial = kernel.kind(LoopKind.SERIAL)
-    outermost = next((at for at, loop in enumerate(serial) if loop.name in chosen), len(serial))
-    repeating = [
-        loop
-        for loop in serial[outermost + 1 :]
-        if loop.name not in chosen and not (once and loop.reduction)
-    ]
-    return prod(_longest(kernel, loop) for loop in repeating)
-
-
-def _backlog(producer: Kernel, consumer: Kernel) -> int:
-    """Most results that a reduction sends before those sent in a row have been gathered.
-
-    Of ``count`` PEs that are gathered each sends one token in ``count`` firings.  Loops that make
-    results faster than that let all of them wait.
-    """
-    stream = None if consumer.gathering is None else consumer.loop(consumer.gathering.loop)
-    serial = producer.kind(LoopKind.SERIAL)
-    reductions = [at for at, loop in enumerate(serial) if loop.reduction]
-    if producer.initial is None or stream is None or not reductions:
-        return 1
-    count = 1 if consumer.digit is None else _longest(consumer, stream)
-    firings, results, waiting = 1, 1, 1
-    for loop in reversed(serial[reductions[0] :]):
-        extent = _longest(producer, loop)
-        if not loop.reduction:
-            waiting *= extent if results * count > firings else 1
-            results *= extent
-        firings *= extent
-    return waiting
-
-
-def _longest(kernel: Kernel, loop: Loop) -> int:
-    """The largest extent that a loop has."""
-    if loop.constant is not None:
-        return loop.constant[1]
-    found = LoopDomain([other.interval for other in kernel.loops]).range_of(loop.extent)
-    return found[1] if found is not None else 1
 
 
 def _region(kernel: Kernel) -> str | None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UserError, warn
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Buffer, Directive
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
@@ -92,7 +92,28 @@ def check_buffers(program: SpatialProgram) -> None:
     """Every removed loop has a buffer that replaces it, and every buffer restores its stream."""
     for kernel in program.kernels:
         for operand in kernel.operands:
-            check_buffer(program.kernel(operand.producer), kernel, operand)
+            producer = program.kernel(operand.producer)
+            check_buffer(producer, kernel, operand)
+            if operand.buffer is not None and operand.buffer.double:
+                _warn_if_slow(producer, kernel, operand.buffer)
+
+
+def _warn_if_slow(producer: Kernel, kernel: Kernel, directive: Buffer) -> None:
+    """Filling takes longer than sending: possible only for what is scattered."""
+    outer, inner = split_at(kernel, directive.loop)
+    writes, reads = trips(fill_loops(producer, kernel, outer)), trips(inner)
+    if writes <= reads:
+        return
+    warn(
+        f"{directive.text} on {kernel.name}: filling the buffer takes longer than sending from it",
+        location=directive.location,
+        expected=f"at most {reads} values for all PEs in each iteration of {directive.loop}, since "
+        f"each PE sends {reads}",
+        given=f"{writes} values from {producer.name}: {kernel.name} stalls for "
+        f"{writes - reads} of {writes} cycles",
+        hint=f"remove more loops from {producer.name}, buffer at a loop further out, or reuse each "
+        "value more often",
+    )
 
 
 def check_buffer(producer: Kernel, kernel: Kernel, operand: Operand) -> None:
