@@ -87,6 +87,7 @@ def _following(kernel: Kernel, partner: Kernel, directive: Scatter | Gather) -> 
         ),
         variables=tuple((name, substitute(expr, values)) for name, expr in partner.variables),
         digit=digit,
+        reshaped=partner.reshaped,
     )
 
 

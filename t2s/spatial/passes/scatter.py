@@ -34,15 +34,16 @@ def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialPr
     loop = unrolled_loop(kernel, directive)
     if operand.scatter is not None:
         raise one_stream(kernel, operand.scatter, directive)
-    if not varies(kernel, operand.access or (), loop.name):
+    _, extent = constant_bounds(kernel, loop, directive)
+    if extent > 1 and not varies(kernel, operand.access or (), loop.name):
         placed = ", ".join(show(kernel.place(index)) for index in operand.access or ())
         raise UserError(
             f"{directive.text} on {name}: {operand.source} does not depend on {loop.name}",
             location=directive.location,
             expected=f"a loop along which every PE needs values of its own of {operand.source}",
             given=f"{operand.source}[{placed}]",
-            hint=f"pass the same values to all PEs: forward({operand.producer}, {loop.name}) on "
-            "the function that computes",
+            hint=f"pass the same values to all PEs: forward({name}, {loop.name}) on the "
+            "function that computes",
         )
     if operand.condition is not None:
         raise UserError(
@@ -105,7 +106,6 @@ def unrolled_loop(kernel: Kernel, directive: Scatter | Gather) -> Loop:
             given=f"{loop.name} in {kernel.name}: {loop.reason}",
             hint=f"write unroll({loop.name}) first",
         )
-    constant_bounds(kernel, loop, directive)
     return loop
 
 

@@ -92,8 +92,10 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
         subject, location = "", consumer.location
     else:
         other = producer if culprit is consumer.reshaped else consumer
-        name = consumer.name if other is producer else producer.name
-        subject, location = f"{culprit.text} on {name}: ", culprit.location
+        reshaped = consumer if other is producer else producer
+        own = reshaped.digit is None  # else it has the loops of what it takes from or sends to
+        subject = f"{culprit.text} on {reshaped.name}: " if own else f"{culprit.text}: "
+        location = culprit.location
     raise UserError(
         f"{subject}{producer.name} sends its values in another order than {consumer.name} takes "
         "them",
