@@ -27,7 +27,6 @@ from t2s.spatial.directives import Buffer
 from t2s.spatial.ir import Kernel, Loop
 from t2s.spatial.passes.buffer import fill_loops, scattered, split_at, trips
 
-
 _COUNTER_LIMIT = 2**31
 
 
@@ -127,9 +126,7 @@ def buffered_body(builder: Builder, plan: BufferPlan) -> None:
             Receive(target=target, channel=channel, type=element, condition=plan.filling)
         )
     builder.statements += [
-        RegisterWrite(
-            register=register, indices=plan.write_address, value=arriving, condition=own
-        ),
+        RegisterWrite(register=register, indices=plan.write_address, value=arriving, condition=own),
         RegisterRead(target=kept, register=register, indices=plan.read_address, type=element),
     ]
     send(builder, Local(name=kept, type=element), plan.reading)

@@ -17,7 +17,6 @@ from t2s.core.expr import (
     Select,
     apply,
     conjunction,
-    const,
     equals,
     simplify,
     substitute,

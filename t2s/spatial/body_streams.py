@@ -7,12 +7,23 @@ behind it, seen from the end of the array that the stream enters or leaves at.
 from __future__ import annotations
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, Index, Insert, Local, Select, apply, conjunction, const, equals, simplify
+from t2s.core.expr import (
+    Expr,
+    Index,
+    Insert,
+    Local,
+    Select,
+    apply,
+    conjunction,
+    const,
+    equals,
+    simplify,
+)
 from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.graph.body import Send
 from t2s.graph.graph import Channel
-from t2s.spatial.body_builder import Builder, broadcast, hop_channel, lanes_of, receive_from, send
+from t2s.spatial.body_builder import Builder, broadcast, hop_channel, receive_from, send
 from t2s.spatial.directives import DEFAULT_CAPACITY, Gather, Scatter
 from t2s.spatial.ir import Loop, Operand
 
@@ -100,9 +111,7 @@ def _lanes_body(builder: Builder, operand: Operand, directive: Gather) -> None:
     nothing = broadcast(const(False if element.is_bool else 0, element), lanes)
     others = Select(condition=behind, if_true=passed, if_false=nothing, type=vector)
     lane = simplify(apply(Op.SUBTRACT, here, loop.minimum))
-    token = builder.let(
-        operand.name, Insert(vector=others, lane=lane, value=mine, type=vector)
-    )
+    token = builder.let(operand.name, Insert(vector=others, lane=lane, value=mine, type=vector))
     _leave(builder, token, hop, *_ends(loop, here, directive))
 
 
@@ -132,7 +141,9 @@ def _ends(loop: Loop, here: Expr, directive: Scatter | Gather) -> tuple[Expr, Ex
     return equals(here, loop.minimum), apply(Op.GREATER, here, loop.minimum)
 
 
-def _hop(builder: Builder, operand: Operand, loop: Loop, element: Type, *, reverse: bool) -> Channel:
+def _hop(
+    builder: Builder, operand: Operand, loop: Loop, element: Type, *, reverse: bool
+) -> Channel:
     return hop_channel(
         builder,
         f"{operand.source}_along_{loop.name}",

@@ -47,7 +47,7 @@ def _burst(kernel: Kernel, element: tuple[Expr, ...], *, once: bool) -> int:
     of them, every other loop repeats the element.  ``once``: reductions make one token only.
     """
     chosen = frozenset[str]().union(*(index_names(position) for position in element))
-    chosen |= frozenset({kernel.digit} - {None})
+    chosen |= frozenset([kernel.digit] if kernel.digit is not None else [])
     serial = kernel.kind(LoopKind.SERIAL)
     outermost = next((at for at, loop in enumerate(serial) if loop.name in chosen), len(serial))
     repeating = [

@@ -197,7 +197,9 @@ class Kernel(Term):
 
     def with_innermost(self, name: str, reason: str) -> Kernel:
         """The kernel with a loop in time, inside of all others but the lanes."""
-        moved = [replace(x, kind=LoopKind.SERIAL, reason=reason) for x in self.loops if x.name == name]
+        moved = [
+            replace(x, kind=LoopKind.SERIAL, reason=reason) for x in self.loops if x.name == name
+        ]
         others = [loop for loop in self.loops if loop.name != name]
         return replace(self, loops=(*others, *moved))
 

@@ -1,7 +1,8 @@
 """From a temporal program and the plans of its Funcs to a complete spatial program.
 
 First the directives are applied in the order in which they were written (the reactive part of the
-compiler, T2S-Tensor §IV.A), those of a function and of the functions isolated from it alike.  Then the passes of ``PROACTIVE`` complete the design.
+compiler, T2S-Tensor §IV.A), those of a function and of the functions isolated from it alike.  Then
+the passes of ``PROACTIVE`` complete the design.
 """
 
 from __future__ import annotations

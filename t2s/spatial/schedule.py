@@ -12,8 +12,8 @@ from typing import Self
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
-from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
+from t2s.spatial.arguments import DirectiveArguments, Loop
 from t2s.spatial.directives import (
     DEFAULT_CAPACITY,
     Buffer,
@@ -35,10 +35,8 @@ from t2s.spatial.directives import (
     VectorStore,
 )
 
-Loop = Var | RVar
 
-
-class ScheduledFunc(TemporalFunc[Directive]):
+class ScheduledFunc(DirectiveArguments):
     """A Func with directives.
 
     The directives of a Func that has an update speak of the update; the initial definition becomes
@@ -238,9 +236,7 @@ class ScheduledFunc(TemporalFunc[Directive]):
         """
         source, name, text = self._stream("scatter", operand, loop, reverse)
         return self._add(
-            Scatter(
-                operand=source, loop=name, reverse=reverse, location=user_location(), text=text
-            )
+            Scatter(operand=source, loop=name, reverse=reverse, location=user_location(), text=text)
         )
 
     def gather(self, function: ScheduledFunc, loop: Loop, *, reverse: bool = False) -> Self:
@@ -251,9 +247,7 @@ class ScheduledFunc(TemporalFunc[Directive]):
         """
         source, name, text = self._stream("gather", function, loop, reverse)
         return self._add(
-            Gather(
-                function=source, loop=name, reverse=reverse, location=user_location(), text=text
-            )
+            Gather(function=source, loop=name, reverse=reverse, location=user_location(), text=text)
         )
 
     def _stream(
@@ -395,56 +389,3 @@ class ScheduledFunc(TemporalFunc[Directive]):
                 location=location,
                 expected="a new Func for each isolated piece",
             )
-
-    def _operand(self, what: str, operand: object) -> str:
-        if isinstance(operand, ImageParam | TemporalFunc):
-            return operand.name
-        raise UserError(
-            f"{what} on {self.name} needs an input or a Func",
-            location=user_location(),
-            expected="an ImageParam or a Func object",
-            given=repr(operand),
-        )
-
-    def _loops(self, what: str, *loops: object) -> tuple[str, ...]:
-        names: list[str] = []
-        for loop in loops:
-            if isinstance(loop, Var | RVar):
-                names.append(loop.name)
-            elif isinstance(loop, tuple | list) and loop:
-                names.extend(self._loops(what, *loop))
-            else:
-                raise UserError(
-                    f"{what} on {self.name} needs loops",
-                    location=user_location(),
-                    expected="Var or RDom objects",
-                    given=repr(loop),
-                    hint='loops are named by objects: ii = Var("ii")',
-                )
-        if not names:
-            raise UserError(
-                f"{what} on {self.name} needs a loop",
-                location=user_location(),
-                expected="one or more Var or RDom objects",
-            )
-        return tuple(names)
-
-    def _distinct(self, what: str, names: tuple[str, ...]) -> None:
-        for name in names:
-            if names.count(name) > 1:
-                raise UserError(
-                    f"{what} on {self.name} names {name} twice",
-                    location=user_location(),
-                    expected="each name once",
-                    given=", ".join(names),
-                )
-
-    def _positive(self, what: str, role: str, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise UserError(
-                f"the {role} of {what} on {self.name} has to be a positive integer",
-                location=user_location(),
-                expected="1 or more",
-                given=repr(value),
-            )
-        return value

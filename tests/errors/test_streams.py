@@ -141,8 +141,8 @@ def test_scattering_in_the_func_that_computes() -> None:
             scatter(loader, i) on C: C does not only pass values on
               --> p.C.scatter(loader, p.i)
               expected: a feeder between the function and its loader
-              hint:     isolate a chain, isolate_producer_chain(A, A_loader, A_feeder), and scatter in
-                        the feeder
+              hint:     isolate a chain, isolate_producer_chain(A, A_loader, A_feeder), and scatter
+                        in the feeder
             """):
         t2s.lower(p.C)
 
@@ -270,7 +270,8 @@ def test_a_stream_that_does_not_fill_the_buffer_at_once() -> None:
     feeder.buffer(loader, p.j)
     loader.reorder(p.k, p.j, p.i)
     with refused("""
-            buffer(loader, j) on feeder: loader does not fill the buffer once for each iteration of j
+            buffer(loader, j) on feeder: loader does not fill the buffer once for each iteration
+                        of j
               --> feeder.buffer(loader, p.j)
               expected: the loops of feeder (j, k), less those that were removed
               given:    the loops of loader (i, j, k)
@@ -315,8 +316,8 @@ def test_gathering_in_a_producer() -> None:
             gather(loader, i) on feeder: feeder takes no results
               --> feeder.gather(loader, p.i)
               expected: a Func that was isolated with isolate_consumer_chain
-              hint:     isolate a chain, C.isolate_consumer_chain(drainer, unloader), and gather in the
-                        drainer
+              hint:     isolate a chain, C.isolate_consumer_chain(drainer, unloader), and gather in
+                        the drainer
             """):
         t2s.lower(p.C)
 
@@ -329,8 +330,8 @@ def test_gathering_where_results_are_stored() -> None:
             gather(C, i) on unloader: unloader stores the results itself
               --> unloader.gather(p.C, p.i)
               expected: a Func between the one that computes and the one that stores
-              hint:     isolate a chain, isolate_consumer_chain(drainer, unloader), and gather in the
-                        drainer
+              hint:     isolate a chain, isolate_consumer_chain(drainer, unloader), and gather in
+                        the drainer
             """):
         t2s.lower(p.C)
 

@@ -122,7 +122,7 @@ def test_two_dimensions(order: str, reverse: bool) -> None:
 
 
 def test_the_array_does_not_wait_for_its_results_to_leave() -> None:
-    """6 results in a row from each PE, which leave at one in 4 cycles while the next 48 are made."""
+    """6 results in a row from each of 4 PEs leave one by one; the next ones take 48 cycles."""
     A, B = ImageParam(Int(32), 2, name="A"), ImageParam(Int(32), 2, name="B")
     i, j, k, jj = Var("i"), Var("j"), RDom(0, 8, name="k"), Var("jj")
     C, b_loader, drainer, unloader = t2s.funcs("C b_loader drainer unloader")

@@ -185,7 +185,12 @@ def test_values_at_the_start_of_a_reduction() -> None:
 @REVERSE
 def test_a_reduction_in_space(reverse: bool) -> None:
     """PE k starts when PE k - 1 has summed up its j: the stream for all of them has to wait."""
-    A, i, j, k = ImageParam(Int(32), 3, name="A"), Var("i"), RDom(0, 3, name="j"), RDom(0, 4, name="k")
+    A, i, j, k = (
+        ImageParam(Int(32), 3, name="A"),
+        Var("i"),
+        RDom(0, 3, name="j"),
+        RDom(0, 4, name="k"),
+    )
     y, loader, feeder = t2s.funcs("y loader feeder")
     y[i] = 0
     y[i] += A[i, k, j]
@@ -198,7 +203,9 @@ def test_a_reduction_in_space(reverse: bool) -> None:
 # ------------------------------------------------------------------------------- with a buffer
 
 
-def tiled(pes: int, rows: int, columns: int, steps: int, blocks: int = 2) -> tuple[Func, dict[str, object]]:
+def tiled(
+    pes: int, rows: int, columns: int, steps: int, blocks: int = 2
+) -> tuple[Func, dict[str, object]]:
     """A product in which each of ``pes`` PEs owns ``rows`` x ``columns`` results of each block."""
     A, B = ImageParam(Int(32), 2, name="A"), ImageParam(Int(32), 2, name="B")
     i, j, k = Var("i"), Var("j"), RDom(0, steps, name="k")

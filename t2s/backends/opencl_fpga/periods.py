@@ -12,7 +12,18 @@ from math import gcd, lcm
 
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port, TimeLoop
-from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply, const, index_names, simplify
+from t2s.core.expr import (
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Select,
+    apply,
+    const,
+    index_names,
+    simplify,
+)
 from t2s.core.ops import OPERATORS, Op
 
 Step = tuple[int, int]  # (p, d): the value grows by d whenever the loop advances by p
@@ -76,9 +87,7 @@ def _unchanged(operands: Sequence[Expr], name: str) -> Step | None:
     return lcm(*(step[0] for step in steps if step is not None)), 0
 
 
-def when_used(
-    loops: Sequence[TimeLoop], ports: Sequence[Port]
-) -> tuple[TimeLoop, ...]:
+def when_used(loops: Sequence[TimeLoop], ports: Sequence[Port]) -> tuple[TimeLoop, ...]:
     """The loops, cut to the one iteration in which all ports are used, where there is only one."""
     bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
     named = frozenset[str]().union(*(index_names(bound) for bound in bounds))

@@ -2,12 +2,12 @@
 
 Before -> after, for PEs along ``ii``::
 
-    C_drainer.gather(C, ii)
-        C_drainer[ii]: for jj: receive from C[ii], send to C_unloader
-        C_unloader: for jj: for ii: receive from C_drainer[ii]         (ii unrolled, or in turn)
-    ->  C_drainer[ii]: for jj: for d from ii: d == ii: receive from C[ii], else: from C_drainer[ii+1]
-                                              send to C_drainer[ii-1] (the first: to C_unloader)
-        C_unloader: for jj: for ii: receive from C_drainer[0]
+    drainer.gather(C, ii)
+        drainer[ii]: for jj: receive from C[ii], send to the unloader
+        unloader: for jj: for ii: receive from drainer[ii]              (ii unrolled, or in turn)
+    ->  drainer[ii]: for jj: for d from ii: d == ii: receive from C[ii], else: from drainer[ii+1]
+                                            send to drainer[ii-1]      (the first: to the unloader)
+        unloader: for jj: for ii: receive from drainer[0]
 
 The loop runs in time, innermost, in all that takes the results (data gathering, T2S-Tensor §III.B).
 Where it becomes the lanes of a ``vstore``, every PE puts its own value into its lane of a vector

@@ -4,8 +4,8 @@ Before -> after, for 8 PEs along ``jj`` that ``C_collector.gather(C, jj)`` colle
 
     C_unloader.vstore(C)    C_unloader: for i: for jj: store C[i, jj]
                         ->  C_unloader: for i: store C[i, 0..7]
-                            C_collector[jj]: for i: take the vector of C_collector[jj+1], put the
-                                                    own value into lane jj, send to C_collector[jj-1]
+                            C_collector[jj]: for i: take the vector of C_collector[jj+1], put
+                                the own value into lane jj, send the vector to C_collector[jj-1]
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ Before -> after, for a feeder with PEs along ``ii``::
         A_feeder[ii]: for k: for d from ii: receive from A_feeder[ii-1] (the first: from A_loader)
                                             d == ii: send to C[ii], else: pass on to A_feeder[ii+1]
 
-The loop runs in time, innermost, in all that feeds the operand (data scattering, T2S-Tensor §III.B).
-Those nests may be reordered afterwards; ``passes/follow.py`` makes the feeder iterate like its
-producer.
+The loop runs in time, innermost, in all that feeds the operand (T2S-Tensor §III.B, data
+scattering).  Those nests may be reordered afterwards; ``passes/follow.py`` makes the feeder iterate
+like its producer.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialPr
             hint="load it unconditionally: move the access out of the select",
         )
     check_same_nest(kernel, loop, directive)
-    program = program.with_kernel(
-        kernel.with_operand(operand, replace(operand, scatter=directive))
-    )
+    program = program.with_kernel(kernel.with_operand(operand, replace(operand, scatter=directive)))
     pending = [operand.producer]
     while pending:
         producer = program.kernel(pending.pop())
