@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 
@@ -205,7 +206,7 @@ def test_a_reduction_in_space(reverse: bool) -> None:
 
 def tiled(
     pes: int, rows: int, columns: int, steps: int, blocks: int = 2
-) -> tuple[Func, dict[str, object]]:
+) -> tuple[Func, dict[str, Any]]:
     """A product in which each of ``pes`` PEs owns ``rows`` x ``columns`` results of each block."""
     A, B = ImageParam(Int(32), 2, name="A"), ImageParam(Int(32), 2, name="B")
     i, j, k = Var("i"), Var("j"), RDom(0, steps, name="k")

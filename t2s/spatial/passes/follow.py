@@ -21,6 +21,7 @@ from t2s.core.ops import Op
 from t2s.spatial.directives import Gather, Scatter
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram, shifted
 from t2s.spatial.passes.buffer import check_buffer
+from t2s.spatial.passes.lookup import same_loop
 
 
 def follow_streams(program: SpatialProgram) -> SpatialProgram:
@@ -53,13 +54,15 @@ def _following(kernel: Kernel, partner: Kernel, directive: Scatter | Gather) -> 
     own = kernel.loop(directive.loop)
     if own is None:
         raise InternalError(f"{kernel.name} has lost {directive.loop}")
-    fixed = {loop.definition: loop for loop in kernel.loops if loop.kind is not LoopKind.SERIAL}
-    names = NameSupply(loop.name for loop in fixed.values())
+    fixed = [loop for loop in kernel.loops if loop.kind is not LoopKind.SERIAL]
+    stream = same_loop(partner.loops, own)
+    names = NameSupply(loop.name for loop in fixed)
     values: dict[str, Expr] = {}
     loops: list[Loop] = []
     digit: str | None = None
     for loop in partner.loops:
-        same = fixed.get(loop.definition)
+        others = [other for other in fixed if other is not own]
+        same = own if loop is stream else same_loop(others, loop)
         _check_in_time(kernel, partner, loop, same, directive)
         if same is not None and (same is not own or loop.kind is LoopKind.VECTOR):
             values[loop.name] = Index(name=same.name)

@@ -16,7 +16,7 @@ from t2s.core.errors import UserError
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import VectorStore
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.passes.lookup import constant_bounds
+from t2s.spatial.passes.lookup import constant_bounds, same_loop
 from t2s.spatial.passes.vectorize import check_contiguous, consumers, vstore
 
 
@@ -50,9 +50,10 @@ def store_vectors(program: SpatialProgram, name: str, directive: VectorStore) ->
     constant_bounds(kernel, loop, directive)
     check_contiguous(kernel, directive.function, kernel.store.indices, loop, directive)
     for relay in between:
+        vector = same_loop(relay.loops, loop)
         lanes = tuple(
             replace(own, kind=LoopKind.VECTOR, reason=f"lanes of vectors by {directive.text}")
-            if own.definition == loop.definition
+            if own is vector
             else own
             for own in relay.loops
         )
@@ -84,7 +85,7 @@ def _between(program: SpatialProgram, kernel: Kernel, loop: Loop) -> list[Kernel
         sender = _sender(program, passing[-1])
         if sender is None:
             return None
-        own = next((x for x in sender.loops if x.definition == loop.definition), None)
+        own = same_loop(sender.loops, loop)
         if own is None:
             return None
         if sender.gathering is not None and sender.gathering.loop == own.name:
