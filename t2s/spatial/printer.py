@@ -68,7 +68,11 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
             guard = (
                 "" if kernel.condition is None else f" if {show(kernel.place(kernel.condition))}"
             )
-            if kernel.digit is not None and kernel.gathering is None:
+            if kernel.gathering is not None:
+                last = "last" if kernel.gathering.reverse else "first"
+                yield f"pass {value} on; the {last} PE sends it to {consumer.name}"
+                continue
+            if kernel.digit is not None:
                 guard = f" if {kernel.digit} is {_stream_loop(kernel)}, else pass it on"
             yield f"send {value} to {consumer.name}{guard}"
 
@@ -85,12 +89,10 @@ def _receive(kernel: Kernel, operand: Operand) -> str:
         text += f", scattered along {operand.scatter.loop}"
         text += " from the last PE" if operand.scatter.reverse else ""
     if operand.gather is not None and kernel.digit is not None:
-        text += f" if {kernel.digit} is {operand.gather.loop}, else from the next PE"
+        neighbour = "the PE before" if operand.gather.reverse else "the next PE"
+        text += f" if {kernel.digit} is {operand.gather.loop}, else from {neighbour}"
     elif operand.gather is not None:
         text += f", into lane {operand.gather.loop} of a vector"
-    if operand.gather is not None:
-        text += f"; gathered along {operand.gather.loop}"
-        text += " to the last PE" if operand.gather.reverse else ""
     if operand.buffer is not None:
         kind = "double" if operand.buffer.double else "single"
         text += f", into a {kind} buffer once for each {operand.buffer.loop}"

@@ -256,3 +256,17 @@ def test_vectors_that_are_computed_may_be_gathered() -> None:
     unloader.vstore(p.C)
     graph = agree(p.C)
     assert graph.channel("C_along_i").stream.element.lanes == 3
+
+
+@REVERSE
+def test_the_printed_nest_says_where_results_go(reverse: bool) -> None:
+    y, _, i, _ = sums()
+    drainer, unloader = t2s.funcs("drainer unloader")
+    y.isolate_consumer_chain(drainer, unloader)
+    drainer.gather(y, i, reverse=reverse)
+    lines = [line.strip() for line in y.print_loop_nest().splitlines()]
+    near, end = ("the PE before", "last") if reverse else ("the next PE", "first")
+    assert f"y_result = receive from y if i_digit is i, else from {near}" in lines
+    assert f"pass y_result on; the {end} PE sends it to unloader" in lines
+    unloader.vstore(y)
+    assert "y_result = receive from y, into lane i of a vector" in y.print_loop_nest()

@@ -312,3 +312,13 @@ def test_a_counter_that_is_too_long() -> None:
     v["feeder"].scatter(v["loader"], v["iii"]).buffer(v["loader"], v["k"])
     with pytest.raises(t2s.UnsupportedError, match="on feeder: feeder would count to"):
         t2s.lower(C)
+
+
+def test_the_printed_nest_says_where_values_go() -> None:
+    C, v = tiled(pes=3, rows=2, columns=4, steps=3)
+    v["feeder"].scatter(v["loader"], v["iii"], reverse=True)
+    text = t2s.print_loop_nest(C)
+    assert "A = receive from loader, scattered along iii from the last PE\n" in text
+    assert "send A to C if iii_digit is iii, else pass it on\n" in text
+    v["feeder"].buffer(v["loader"], v["k"])
+    assert "from the last PE, into a double buffer once for each k\n" in t2s.print_loop_nest(C)
