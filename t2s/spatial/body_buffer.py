@@ -97,9 +97,7 @@ def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
             loop.name: simplify(apply(Op.ADD, own[loop.name], loop.minimum))
             for loop in (*outer, *inner)
         },
-        digit=None
-        if stream is None
-        else simplify(apply(Op.ADD, write_digits[stream.definition], stream.minimum)),
+        digit=None if stream is None else _counted(write_digits.get(stream.definition), stream),
     )
 
 
@@ -141,6 +139,11 @@ def _check_counter(kernel: Kernel, directive: Buffer, steps: int) -> None:
         expected=f"fewer than {_COUNTER_LIMIT} steps, so that an int can count them",
         hint="use smaller arrays; the numbers of a steady state do not change",
     )
+
+
+def _counted(position: Expr | None, loop: Loop) -> Expr:
+    """The value of a loop, given its position; a loop of one iteration need not be counted."""
+    return loop.minimum if position is None else simplify(apply(Op.ADD, position, loop.minimum))
 
 
 def _extent(loop: Loop) -> int:

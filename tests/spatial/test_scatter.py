@@ -322,3 +322,17 @@ def test_the_printed_nest_says_where_values_go() -> None:
     assert "send A to C if iii_digit is iii, else pass it on\n" in text
     v["feeder"].buffer(v["loader"], v["k"])
     assert "from the last PE, into a double buffer once for each k\n" in t2s.print_loop_nest(C)
+
+
+def test_a_buffer_where_all_loops_have_one_iteration() -> None:
+    """Loops of one iteration are all alike; each still is what it is."""
+    A, i, j, k = ImageParam(Int(32), 2, name="A"), Var("i"), Var("j"), RDom(0, 3, name="k")
+    one, single = t2s.variables("one single")
+    y, loader, feeder = t2s.funcs("y loader feeder")
+    y[i, j] = 0
+    y[i, j] += A[i, k]
+    y.bound(i, 0, 2).bound(j, 0, 2).split(j, j, one, 1).split(i, i, single, 1)
+    y.reorder(k, j, i, one).unroll(single).isolate_producer_chain(A, loader, feeder)
+    feeder.buffer(loader, one).scatter(loader, single)
+    graph = agree(y)
+    assert graph.channel("loader_to_feeder").shape == ()
