@@ -4,7 +4,7 @@ An embedded language, compiler and cycle simulator for spatial hardware.  See th
 20-line program, ``docs/architecture.md`` for how the parts fit together.
 """
 
-from t2s.core.errors import InternalError, T2SError, UnsupportedError, UserError
+from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
 from t2s.driver import (
     Func,
@@ -41,6 +41,7 @@ __all__ = [
     "Place",
     "RDom",
     "T2SError",
+    "T2SWarning",
     "Type",
     "UInt",
     "UnsupportedError",

@@ -7,6 +7,7 @@ both are shown (``notes``).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 from t2s.core.location import SourceLocation
@@ -63,6 +64,16 @@ class UserError(T2SError):
 
 class UnsupportedError(UserError):
     """A legal program that this version of t2s, or the chosen backend, does not handle yet."""
+
+
+class T2SWarning(UserWarning):
+    """A legal program that does less than it seems to; shown by Python's ``warnings``."""
+
+
+def warn(message: str, *, location: SourceLocation, expected: str, given: str, hint: str) -> None:
+    """Warn the user about one of their lines; every time, not only the first."""
+    text = str(UserError(message, expected=expected, given=given, hint=hint))
+    warnings.warn_explicit(text, T2SWarning, location.file, location.line)
 
 
 class InternalError(T2SError):

@@ -112,6 +112,15 @@ class ReduceLanes(Expr):
     value: Expr
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert(Expr):
+    """``vector`` with ``value`` in lane ``lane``; unchanged if there is no such lane."""
+
+    vector: Expr
+    lane: Expr
+    value: Expr
+
+
 def const(value: int | float | bool, type: Type = INT32) -> Const:
     """A literal of the given type."""
     return Const(value=value, type=type)
@@ -255,6 +264,10 @@ def evaluate(expr: Expr, environment: dict[str, Array]) -> Array:
             return np.arange(type.lanes, dtype=type.numpy)
         case ReduceLanes(operator=operator, value=value, type=type):
             return reduce_lanes(operator, type, evaluate(value, environment))
+        case Insert(vector=vector, lane=lane, value=value, type=type):
+            here = np.expand_dims(evaluate(lane, environment), -1) == np.arange(type.lanes)
+            scalar = np.expand_dims(evaluate(value, environment), -1)
+            return np.where(here, scalar, evaluate(vector, environment))
     raise TypeError(f"{expr.__class__.__name__} has no value here")
 
 

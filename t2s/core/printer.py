@@ -9,6 +9,7 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
+    Insert,
     LaneNumbers,
     Local,
     Parameter,
@@ -70,4 +71,6 @@ def show(expr: Expr, outer: int = 0) -> str:
             return f"lane_numbers({type.lanes})"
         case ReduceLanes(operator=operator, value=value):
             return f"reduce_lanes({operator.value!r}, {show(value)})"
+        case Insert(vector=vector, lane=lane, value=value):
+            return f"insert({show(vector)}, {show(lane)}, {show(value)})"
     raise TypeError(f"cannot print {expr!r}")

@@ -24,6 +24,7 @@ from t2s.core.expr import (
     Cast,
     Const,
     Index,
+    Insert,
     LaneNumbers,
     Local,
     Parameter,
@@ -52,8 +53,8 @@ from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 FORMAT = 1
 
 _DATACLASSES: tuple[type[Any], ...] = (
-    *(Apply, Broadcast, Cast, Const, Index, LaneNumbers, Local, Parameter, Read, ReduceLanes),
-    Select,
+    *(Apply, Broadcast, Cast, Const, Index, Insert, LaneNumbers, Local, Parameter, Read),
+    *(ReduceLanes, Select),
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
     *(Channel, Graph, Layout, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),

@@ -17,6 +17,7 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
+    Insert,
     LaneNumbers,
     Local,
     Parameter,
@@ -181,7 +182,7 @@ def _problem(term: Term, scope: Scope) -> _Problem | None:
             return _apply_problem(term)
         case LaneNumbers(type=type):
             return _lane_numbers_problem(type)
-        case Select() | Cast() | Broadcast() | ReduceLanes():
+        case Select() | Cast() | Broadcast() | ReduceLanes() | Insert():
             return _shape_problem(term)
     return None
 
@@ -264,7 +265,7 @@ def _apply_problem(term: Apply) -> _Problem | None:
     return _type_problem(f"operator {operator.value!r}", result_type(operator, types[0]), term.type)
 
 
-def _shape_problem(term: Select | Cast | Broadcast | ReduceLanes) -> _Problem | None:
+def _shape_problem(term: Select | Cast | Broadcast | ReduceLanes | Insert) -> _Problem | None:
     match term:
         case Select(condition=condition, if_true=if_true, if_false=if_false, type=type):
             return (
@@ -277,6 +278,18 @@ def _shape_problem(term: Select | Cast | Broadcast | ReduceLanes) -> _Problem | 
         case Broadcast(value=value, type=type):
             return _lanes_problem("Broadcast", type) or _type_problem(
                 "the value of Broadcast", type.scalar, value.type
+            )
+        case Insert(vector=vector, lane=lane, value=value, type=type):
+            if not lane.type.is_integer or lane.type.lanes != 1:
+                return _Problem(
+                    text="the lane of Insert is not an integer",
+                    expected="a scalar integer",
+                    given=f"{show(lane)} of type {lane.type}",
+                )
+            return (
+                _lanes_problem("Insert", type)
+                or _type_problem("the vector of Insert", type, vector.type)
+                or _type_problem("the value of Insert", type.scalar, value.type)
             )
         case ReduceLanes(operator=operator, value=value, type=type):
             if OPERATORS[operator].associative:

@@ -42,6 +42,7 @@ from t2s.spatial.body_builder import (
     with_operands,
 )
 from t2s.spatial.body_reduction import reduce_step
+from t2s.spatial.body_streams import gathered_body, scattered_body
 from t2s.spatial.body_system import SystemBody
 from t2s.spatial.ir import Kernel, Operand, shifted
 from t2s.spatial.padding import load_guard
@@ -61,11 +62,16 @@ def build_body(
     with a buffer, ``active`` is the condition for iterations of its PEs (``None``: all).
     """
     builder = Builder(kernel, links, names, origins)
-    if plan is None:
+    stream = next((o for o in kernel.operands if o.scatter or o.gather), None)
+    if plan is None and stream is None:
         for operand in kernel.operands:
             _receive(builder, operand)
     if plan is not None:
         buffered_body(builder, plan)
+    elif stream is not None and stream.scatter is not None:
+        scattered_body(builder, stream)
+    elif stream is not None:
+        gathered_body(builder, stream)
     elif kernel.role is Role.LOAD:
         _load(builder)
     elif kernel.role is Role.STORE:

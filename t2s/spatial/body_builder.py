@@ -18,7 +18,6 @@ from t2s.core.expr import (
     Select,
     apply,
     conjunction,
-    const,
     equals,
     simplify,
     substitute,
@@ -36,7 +35,7 @@ from t2s.graph.body import (
 from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
 from t2s.reduction.carry import Hop
-from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +150,12 @@ def hop_channel(
     loop: Loop,
     fixed: frozenset[str],
     capacity: int,
+    *,
+    reverse: bool = False,
 ) -> Channel:
-    """A channel from each PE to its neighbour along ``loop`` (if it is unrolled).
+    """A channel from each PE to the next one along ``loop`` (if it is unrolled).
 
+    With ``reverse`` it leads to the one before.
     ``fixed`` names unrolled loops along which only one PE takes part.
     """
     space = [other for other in builder.kernel.kind(LoopKind.UNROLLED) if other.name not in fixed]
@@ -161,7 +163,7 @@ def hop_channel(
         simplify(apply(Op.SUBTRACT, Index(name=other.name), other.minimum)) for other in space
     )
     there = tuple(
-        simplify(apply(Op.ADD, position, const(1))) if other.name == loop.name else position
+        shifted(position, -1 if reverse else 1) if other.name == loop.name else position
         for other, position in zip(space, here, strict=True)
     )
     channel = Channel(

@@ -192,6 +192,30 @@ class Buffer(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter(Directive):
+    """The PEs along ``loop`` take ``operand`` from one stream, from PE to PE.
+
+    The stream enters at the first PE, or with ``reverse`` at the last one.
+    """
+
+    operand: str
+    loop: str
+    reverse: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather(Directive):
+    """The PEs along ``loop`` send the results of ``function`` as one stream, from PE to PE.
+
+    The stream leaves at the first PE, or with ``reverse`` at the last one.
+    """
+
+    function: str
+    loop: str
+    reverse: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VectorLoad(Directive):
     """The innermost loop becomes the lanes of vectors; ``operands`` are loaded as vectors."""
 

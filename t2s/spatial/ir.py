@@ -24,7 +24,7 @@ from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
-from t2s.spatial.directives import Buffer, Directive, Place
+from t2s.spatial.directives import Buffer, Directive, Gather, Place, Scatter
 
 
 def shifted(expr: Expr, by: int) -> Expr:
@@ -111,6 +111,7 @@ class Operand(Term):
         ``hop_capacities`` the depth of the channels along each.
     removed, removed_by: loops that the producer does not have any more, and why.
     buffer: the buffer that restores the stream, if there is one.
+    scatter, gather: PEs pass these values on as one stream, on their way in or out.
     """
 
     name: str
@@ -126,6 +127,8 @@ class Operand(Term):
     removed: tuple[str, ...] = ()
     removed_by: Directive | None = None
     buffer: Buffer | None = None
+    scatter: Scatter | None = None
+    gather: Gather | None = None
     computed: Expr | None = None
     taken_by: Directive | None = None
     renames: tuple[Rename, ...] = ()
@@ -227,6 +230,8 @@ class Kernel(Term):
     vectorised: the directive that made the vector loop; ``reshaped``: the last one that split,
         fused or reordered loops.
     capacity: depth of the output channel if the user gave it.
+    digit: of a kernel that passes on a stream token by token, the loop over the PEs whose tokens
+        pass by.
     runs_on: a kernel on the host orders an array in memory; it is a loop nest, but no node.
     address: for a load or store unit whose tensor the host orders, the subscripts over the loops.
     """
@@ -253,6 +258,7 @@ class Kernel(Term):
     reshaped: Directive | None = None
     reassociate: bool = False
     capacity: int | None = None
+    digit: str | None = None
     runs_on: Place = Place.DEVICE
     address: tuple[Expr, ...] | None = None
     location: SourceLocation
@@ -286,8 +292,21 @@ class Kernel(Term):
         return next(iter(self.kind(LoopKind.VECTOR)), None)
 
     @property
+    def gathering(self) -> Gather | None:
+        """The directive by which this kernel sends its values as one stream."""
+        return next((o.gather for o in self.operands if o.gather is not None), None)
+
+    @property
     def reduction_loops(self) -> tuple[Loop, ...]:
         return tuple(loop for loop in self.loops if loop.reduction)
+
+    def with_innermost(self, name: str, reason: str) -> Kernel:
+        """The kernel with a loop in time, inside of all others but the lanes."""
+        moved = [
+            replace(x, kind=LoopKind.SERIAL, reason=reason) for x in self.loops if x.name == name
+        ]
+        others = [loop for loop in self.loops if loop.name != name]
+        return replace(self, loops=(*others, *moved))
 
     def with_operand(self, old: Operand, new: Operand) -> Kernel:
         """The kernel with one of its operands replaced."""

@@ -1,8 +1,8 @@
 """From a temporal program and the plans of its Funcs to a complete spatial program.
 
 First the directives are applied in the order in which they were written (the reactive part of the
-compiler, T2S-Tensor §IV.A): those of a function, then those of the functions isolated from it.
-Then the passes of ``PROACTIVE`` complete the design.
+compiler, T2S-Tensor §IV.A), those of a function and of the functions isolated from it alike.  Then
+the passes of ``PROACTIVE`` complete the design.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from t2s.spatial.directives import (
     Directive,
     Forward,
     Fuse,
+    Gather,
     IsolateConsumer,
     IsolateProducer,
     Place,
     Reassociate,
     Remove,
     Reorder,
+    Scatter,
     SpaceTimeTransform,
     Split,
     Stream,
@@ -38,17 +40,21 @@ from t2s.spatial.directives import (
 from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.buffer import buffer
+from t2s.spatial.passes.follow import follow_streams
 from t2s.spatial.passes.forward import forward
+from t2s.spatial.passes.gather import gather
 from t2s.spatial.passes.host import check_directive_on_host
 from t2s.spatial.passes.isolate import isolate_consumer, isolate_producer, isolate_result
+from t2s.spatial.passes.lanes import store_vectors
 from t2s.spatial.passes.lookup import check_names_free
 from t2s.spatial.passes.loops import fuse, reorder, split, tile
 from t2s.spatial.passes.memory import place_memory_units
 from t2s.spatial.passes.remove import remove
+from t2s.spatial.passes.scatter import scatter
 from t2s.spatial.passes.space_time import space_time_transform
 from t2s.spatial.passes.stream import drop_unread_stores, stream
 from t2s.spatial.passes.unroll import unroll
-from t2s.spatial.passes.vectorize import check_contiguity, vload, vstore
+from t2s.spatial.passes.vectorize import check_contiguity, vload
 from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.systems import projected_system, system_kernel
 from t2s.spatial.verify import verify_program
@@ -63,6 +69,11 @@ PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
         name="memory units",
         description="inline pure Funcs; load and store units for what was not isolated",
         run=place_memory_units,
+    ),
+    Pass(
+        name="streams",
+        description="what scatters or gathers iterates like the stream it passes on",
+        run=follow_streams,
     ),
     Pass(
         name="contiguous vectors",
@@ -87,8 +98,9 @@ def build_spatial(
     owners = {name: kernel.name for kernel in spatial.kernels for name in _covered(kernel)}
     for function in program.functions:
         if function.name in owners:
-            owner = owners[function.name]
-            spatial = _apply_plan(spatial, funcs[function.name], owner, constants)
+            for name, directive in funcs[function.name].journal:
+                owner = owners[name] if name == function.name else name
+                spatial = _apply_to(spatial, name, owner, directive, constants)
     for function in program.functions:
         placed = function.name in owners or spatial.find(function.name) is not None
         if not placed and funcs[function.name].plan:
@@ -165,30 +177,32 @@ def _covered(kernel: Kernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys([kernel.function, *members, *results]))
 
 
-def _apply_plan(
-    program: SpatialProgram, func: ScheduledFunc, owner: str, constants: Mapping[str, int]
+def _apply_to(
+    program: SpatialProgram,
+    name: str,
+    owner: str,
+    directive: Directive,
+    constants: Mapping[str, int],
 ) -> SpatialProgram:
-    """Apply the directives of a Func to the kernel that it is computed by, then those isolated."""
-    for directive in func.plan:
-        if isinstance(directive, IsolateConsumer) and program.kernel(owner).members:
-            check_names_free(program, owner, directive)
-            program = isolate_result(program, owner, func.name, directive)
-            continue
-        if program.temporal.system_of(func.name) is None:
-            _check_no_projection(program.kernel(owner), func.name, directive)
-        if isinstance(directive, IsolateProducer) and directive.target is not None:
-            types = {function.name: function.type for function in program.temporal.functions}
-            value = program.kernel(owner).value
-            target = frozen_part(directive.target, value.type, constants, types)
-            directive = replace(directive, target=target)
-        program = _apply(program, owner, directive)
-    for isolated in func.isolated:
-        program = _apply_plan(program, isolated, isolated.name, constants)
-    return program
+    """Apply a directive of a Func to the kernel that it is computed by, or that is its own."""
+    if isinstance(directive, IsolateConsumer) and program.kernel(owner).members:
+        check_names_free(program, owner, directive)
+        return isolate_result(program, owner, name, directive)
+    _check_no_projection(program, owner, name, directive)
+    if isinstance(directive, IsolateProducer) and directive.target is not None:
+        types = {function.name: function.type for function in program.temporal.functions}
+        value = program.kernel(owner).value
+        target = frozen_part(directive.target, value.type, constants, types)
+        directive = replace(directive, target=target)
+    return _apply(program, owner, directive)
 
 
-def _check_no_projection(kernel: Kernel, name: str, directive: Directive) -> None:
-    if kernel.members and name != kernel.name and kernel.result(name) is not None:
+def _check_no_projection(
+    program: SpatialProgram, owner: str, name: str, directive: Directive
+) -> None:
+    kernel = program.kernel(owner)
+    member = program.temporal.system_of(name) is not None
+    if kernel.members and not member and name != owner and kernel.result(name) is not None:
         raise UserError(
             f"{directive.text} on {name}: {name} only takes values out of the nest of "
             f"{kernel.name}",
@@ -227,10 +241,14 @@ def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialP
             return remove(program, name, directive)
         case Buffer():
             return buffer(program, name, directive)
+        case Scatter():
+            return scatter(program, name, directive)
+        case Gather():
+            return gather(program, name, directive)
         case VectorLoad():
             return vload(program, name, directive)
         case VectorStore():
-            return vstore(program, name, directive)
+            return store_vectors(program, name, directive)
         case Depth(capacity=capacity):
             return program.with_kernel(replace(kernel, capacity=capacity))
         case Reassociate():

@@ -111,8 +111,18 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
             )
             if Place.HOST in (kernel.runs_on, consumer.runs_on):
                 yield f"put {value} into memory for {consumer.name}"
-            else:
-                yield f"send {value} to {consumer.name}{guard}{_not_loaded(program, kernel)}"
+                continue
+            if kernel.gathering is not None:
+                last = "last" if kernel.gathering.reverse else "first"
+                yield f"pass {value} on; the {last} PE sends it to {consumer.name}"
+                continue
+            if kernel.digit is not None:
+                guard = f" if {kernel.digit} is {_stream_loop(kernel)}, else pass it on"
+            yield f"send {value} to {consumer.name}{guard}{_not_loaded(program, kernel)}"
+
+
+def _stream_loop(kernel: Kernel) -> str:
+    return next(o.scatter.loop for o in kernel.operands if o.scatter is not None)
 
 
 def _not_loaded(program: SpatialProgram, kernel: Kernel) -> str:
@@ -146,6 +156,14 @@ def _receive(program: SpatialProgram, kernel: Kernel, operand: Operand) -> str:
     text = f"{operand.name} = receive from {operand.producer}"
     if operand.forwards:
         text += ", passed on along " + ", then ".join(operand.forwards)
+    if operand.scatter is not None:
+        text += f", scattered along {operand.scatter.loop}"
+        text += " from the last PE" if operand.scatter.reverse else ""
+    if operand.gather is not None and kernel.digit is not None:
+        neighbour = "the PE before" if operand.gather.reverse else "the next PE"
+        text += f" if {kernel.digit} is {operand.gather.loop}, else from {neighbour}"
+    elif operand.gather is not None:
+        text += f", into lane {operand.gather.loop} of a vector"
     if operand.buffer is not None:
         kind = "double" if operand.buffer.double else "single"
         text += f", into a {kind} buffer once for each {operand.buffer.loop}"

@@ -14,6 +14,7 @@ from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
+from t2s.spatial.arguments import DirectiveArguments, Loop
 from t2s.spatial.directives import (
     DEFAULT_CAPACITY,
     Buffer,
@@ -21,10 +22,12 @@ from t2s.spatial.directives import (
     Directive,
     Forward,
     Fuse,
+    Gather,
     Place,
     Reassociate,
     Remove,
     Reorder,
+    Scatter,
     Split,
     Stream,
     Tile,
@@ -34,10 +37,8 @@ from t2s.spatial.directives import (
 )
 from t2s.spatial.space_time_arguments import space_time_directive
 
-Loop = Var | RVar
 
-
-class ScheduledFunc(TemporalFunc[Directive]):
+class ScheduledFunc(DirectiveArguments):
     """A Func with directives.
 
     The directives of a Func that has an update speak of the update; the initial definition becomes
@@ -59,6 +60,7 @@ class ScheduledFunc(TemporalFunc[Directive]):
         self.feeds = False
         self.isolated_from: ScheduledFunc | None = None
         self.isolated: list[ScheduledFunc] = []
+        self.journal: list[tuple[str, Directive]] = []  # with those of Funcs isolated from it
 
     def update(self, index: int = 0) -> Self:
         """The update definition, to schedule it.  Raises if there is no such update."""
@@ -241,6 +243,53 @@ class ScheduledFunc(TemporalFunc[Directive]):
             )
         )
 
+    def scatter(
+        self, operand: ImageParam | ScheduledFunc, loop: Loop, *, reverse: bool = False
+    ) -> Self:
+        """Take ``operand`` as one stream that the PEs along ``loop`` pass on from PE to PE.
+
+        Each PE keeps its own values.  The stream enters at the first PE; with ``reverse`` at the
+        last one.  ``loop`` has to be unrolled; it runs in time, innermost, in what feeds this Func.
+        """
+        source, name, text = self._stream("scatter", operand, loop, reverse)
+        return self._add(
+            Scatter(operand=source, loop=name, reverse=reverse, location=user_location(), text=text)
+        )
+
+    def gather(self, function: ScheduledFunc, loop: Loop, *, reverse: bool = False) -> Self:
+        """Send the results of ``function`` as one stream, collected from PE to PE along ``loop``.
+
+        The stream leaves at the first PE; with ``reverse`` at the last one.  ``loop`` has to be
+        unrolled; it runs in time, innermost, in what takes the results of this Func.
+        """
+        source, name, text = self._stream("gather", function, loop, reverse)
+        return self._add(
+            Gather(function=source, loop=name, reverse=reverse, location=user_location(), text=text)
+        )
+
+    def _stream(
+        self, what: str, operand: ImageParam | ScheduledFunc, loop: Loop, reverse: object
+    ) -> tuple[str, str, str]:
+        """The operand, the one loop, and the text of a scatter or gather."""
+        source, names = self._operand(what, operand), self._loops(what, loop)
+        text = f"{what}({source}, {', '.join(names)}{', reverse=True' if reverse else ''})"
+        if len(names) > 1:
+            raise UserError(
+                f"{what} on {self.name} takes one loop",
+                location=user_location(),
+                expected=f"for example {what}({source}, {names[0]})",
+                given=f"{len(names)} loops: {', '.join(names)}",
+                hint=f"isolate a chain of Funcs and {what} along one loop in each",
+            )
+        if not isinstance(reverse, bool):
+            raise UserError(
+                f"reverse of {what} on {self.name} has to be True or False",
+                location=user_location(),
+                expected="True or False",
+                given=repr(reverse),
+            )
+        return source, names[0], text
+
     def vload(self, *operands: ImageParam | ScheduledFunc) -> Self:
         """Make the innermost loop the lanes of vectors and load ``operands`` as vectors along it.
 
@@ -287,57 +336,9 @@ class ScheduledFunc(TemporalFunc[Directive]):
                 hint=f"isolate it first, as in C.isolate_producer(A, {self.name})",
             )
         self.plan.append(directive)
+        self._root().journal.append((self.name, directive))
         return self
 
-    def _operand(self, what: str, operand: object) -> str:
-        if isinstance(operand, ImageParam | TemporalFunc):
-            return operand.name
-        raise UserError(
-            f"{what} on {self.name} needs an input or a Func",
-            location=user_location(),
-            expected="an ImageParam or a Func object",
-            given=repr(operand),
-        )
-
-    def _loops(self, what: str, *loops: object) -> tuple[str, ...]:
-        names: list[str] = []
-        for loop in loops:
-            if isinstance(loop, Var | RVar):
-                names.append(loop.name)
-            elif isinstance(loop, tuple | list) and loop:
-                names.extend(self._loops(what, *loop))
-            else:
-                raise UserError(
-                    f"{what} on {self.name} needs loops",
-                    location=user_location(),
-                    expected="Var or RDom objects",
-                    given=repr(loop),
-                    hint='loops are named by objects: ii = Var("ii")',
-                )
-        if not names:
-            raise UserError(
-                f"{what} on {self.name} needs a loop",
-                location=user_location(),
-                expected="one or more Var or RDom objects",
-            )
-        return tuple(names)
-
-    def _distinct(self, what: str, names: tuple[str, ...]) -> None:
-        for name in names:
-            if names.count(name) > 1:
-                raise UserError(
-                    f"{what} on {self.name} names {name} twice",
-                    location=user_location(),
-                    expected="each name once",
-                    given=", ".join(names),
-                )
-
-    def _positive(self, what: str, role: str, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise UserError(
-                f"the {role} of {what} on {self.name} has to be a positive integer",
-                location=user_location(),
-                expected="1 or more",
-                given=repr(value),
-            )
-        return value
+    def _root(self) -> ScheduledFunc:
+        """The defined Func that this one was isolated from, directly or not; else itself."""
+        return self if self.isolated_from is None else self.isolated_from._root()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, index_names, reads, substitute
@@ -33,13 +32,13 @@ from t2s.spatial.barrier import add_barriers
 from t2s.spatial.body import build_body
 from t2s.spatial.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.body_builder import Links, lanes_of
-from t2s.spatial.directives import DEFAULT_CAPACITY
+from t2s.spatial.capacity import channel_capacity
 from t2s.spatial.host_memory import without_host
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.padding import Origins, allocated_shape, origins_of
 from t2s.spatial.passes.buffer import check_buffers
 from t2s.spatial.passes.depths import meeting_depths
-from t2s.spatial.passes.streams import axes, check_streams, drains, longest, position
+from t2s.spatial.passes.streams import axes, check_streams, drains, position
 from t2s.spatial.passes.vectorize import check_complete
 from t2s.spatial.systems import stored_members
 
@@ -75,7 +74,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     plans = {kernel.name: _buffer_plan(program, kernel) for kernel in program.kernels}
     meeting = meeting_depths(program)
     channels = [
-        _channel(link, plans[link.producer.name], plans[link.consumer.name], meeting)
+        _channel(program, link, plans[link.producer.name], plans[link.consumer.name], meeting)
         for link in links
     ]
     nodes: list[PEArray] = []
@@ -168,6 +167,8 @@ def _type(link: _Link) -> StreamType:
         wide = member is not None and member.lanes
         lanes = lanes_of(link.producer) if wide else 1
         return StreamType(element=link.operand.type.with_lanes(lanes))
+    if link.operand.access is None:
+        return StreamType(element=link.operand.type.with_lanes(lanes_of(link.consumer)))
     loop = link.producer.vector_loop
     scalar = loop is None or (loop.reduction and drains(link.producer))
     lanes = 1 if scalar else lanes_of(link.producer)
@@ -175,6 +176,7 @@ def _type(link: _Link) -> StreamType:
 
 
 def _channel(
+    program: SpatialProgram,
     link: _Link,
     sending: BufferPlan | None,
     filling: BufferPlan | None,
@@ -199,52 +201,22 @@ def _channel(
                 hint=f"write {consumer.name}.unroll({name})",
             )
     own_loops = dict(sending.sending) if sending is not None else {}
+    source = tuple(position(producer, loop) for loop in dimensions)
+    sink = tuple(position(consumer, loop) for loop in dimensions)
+    key = (consumer.name, link.operand.name)
     return Channel(
         name=link.channel,
         stream=_type(link),
         source=producer.name,
         sink=consumer.name,
         shape=tuple(_constant(loop)[1] for loop in dimensions),
-        source_index=tuple(substitute(position(producer, loop), own_loops) for loop in dimensions),
-        sink_index=tuple(position(consumer, loop) for loop in dimensions),
-        capacity=_capacity(link, dimensions, meeting.get((consumer.name, link.operand.name), 1)),
+        source_index=tuple(substitute(place, own_loops) for place in source),
+        sink_index=sink,
+        capacity=channel_capacity(
+            program, producer, consumer, link.operand, source, sink, meeting.get(key, 1)
+        ),
         location=producer.location,
     )
-
-
-def _capacity(link: _Link, dimensions: tuple[Loop, ...], least: int) -> int:
-    """Room for what one end sends or takes in a row while the other end needs all elements.
-
-    An end that serves the elements of a channel array one after the other, with several tokens for
-    each, would otherwise wait for PEs that wait for each other.
-    """
-    if link.producer.capacity is not None:
-        return link.producer.capacity
-    pinned = frozenset(link.operand.pinned)
-    sent = _burst(link.producer, dimensions, pinned, once=drains(link.producer))
-    taken = _burst(link.consumer, dimensions, pinned, once=link.operand.at_start)
-    burst = max(sent, taken)
-    return max(DEFAULT_CAPACITY, least, burst + 1 if burst > 1 else 1)
-
-
-def _burst(
-    kernel: Kernel, dimensions: tuple[Loop, ...], pinned: frozenset[str], *, once: bool
-) -> int:
-    """Most tokens for one element until a kernel, serving all in turn, has come round to it again.
-
-    The loops that choose the element are those its position depends on.  Inside of the outermost
-    of them, every other loop repeats the element.  ``once``: reductions make one token only, as
-    ``pinned`` loops do.
-    """
-    chosen = frozenset[str]().union(*(index_names(position(kernel, d)) for d in dimensions))
-    serial = kernel.kind(LoopKind.SERIAL)
-    outermost = next((at for at, loop in enumerate(serial) if loop.name in chosen), len(serial))
-    repeating = [
-        loop
-        for loop in serial[outermost + 1 :]
-        if loop.name not in chosen and loop.name not in pinned and not (once and loop.reduction)
-    ]
-    return prod(longest(kernel, loop) for loop in repeating)
 
 
 def _region(kernel: Kernel) -> str | None:

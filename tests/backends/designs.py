@@ -6,6 +6,7 @@ from t2s.core.expr import (
     Broadcast,
     Cast,
     Expr,
+    Insert,
     LaneNumbers,
     Parameter,
     ReduceLanes,
@@ -412,6 +413,10 @@ def operators(element: Type, lanes: int, count: int) -> Graph:
     if lanes > 1:
         splat = Broadcast(value=const(3, element), type=vector)
         results["broadcast"] = Select(condition=bigger, if_true=x, if_false=splat, type=vector)
+        # a lane that depends on the firing, and in some firings is none
+        results["insert"] = Insert(
+            vector=x, lane=minus(index("t"), const(1)), value=const(3, element), type=vector
+        )
         reducers = [Op.AND, Op.OR, Op.XOR, *([Op.ADD, Op.MINIMUM, Op.MAXIMUM])]
         for op in reducers:
             if accepts(op, element):

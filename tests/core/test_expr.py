@@ -13,6 +13,7 @@ from t2s.core.expr import (
     Cast,
     Expr,
     Index,
+    Insert,
     LaneNumbers,
     Local,
     Parameter,
@@ -165,6 +166,25 @@ def test_evaluate_vectors_lane_by_lane_over_a_loop_nest() -> None:
     np.testing.assert_array_equal(
         evaluate(total, {"x": values, "s": scalars}), (values * scalars[:, None]).sum(1)
     )
+
+
+def test_insert_changes_one_lane_or_none() -> None:
+    vector = F32.with_lanes(3)
+    expr = Insert(
+        vector=Local(name="x", type=vector),
+        lane=Index(name="i"),
+        value=Local(name="s", type=F32),
+        type=vector,
+    )
+    x = np.arange(15, dtype=np.float32).reshape(5, 3)
+    lanes, scalars = np.arange(-1, 4, dtype=np.int32), np.full(5, 9, np.float32)
+    expected = x.copy()
+    expected[[1, 2, 3], [0, 1, 2]] = 9  # rows 0 and 4 have no such lane
+    given = evaluate(expr, {"x": x, "i": lanes, "s": scalars})
+    np.testing.assert_array_equal(given, expected)
+    assert given.dtype == np.float32
+    one = evaluate(expr, {"x": x[0], "i": lanes[2], "s": scalars[0]})
+    np.testing.assert_array_equal(one, [0, 9, 2])
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])

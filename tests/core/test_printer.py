@@ -12,6 +12,7 @@ from t2s.core.expr import (
     Cast,
     Expr,
     Index,
+    Insert,
     LaneNumbers,
     Local,
     Parameter,
@@ -64,6 +65,15 @@ def op(operator: Op, *operands: Expr) -> Expr:
         (Broadcast(value=i, type=INT32.with_lanes(8)), "broadcast(i, 8)"),
         (LaneNumbers(type=INT32.with_lanes(8)), "lane_numbers(8)"),
         (ReduceLanes(operator=Op.ADD, value=X, type=Float(32)), "reduce_lanes('+', x)"),
+        (
+            Insert(
+                vector=Broadcast(value=i, type=INT32.with_lanes(8)),
+                lane=op(Op.ADD, i, j),
+                value=j,
+                type=INT32.with_lanes(8),
+            ),
+            "insert(broadcast(i, 8), i + j, j)",
+        ),
     ],
 )
 def test_show(expr: Expr, text: str) -> None:

@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Broadcast, Cast, Const, Expr, LaneNumbers, Local, Parameter, Read, const
+from t2s.core.expr import (
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    Insert,
+    LaneNumbers,
+    Local,
+    Parameter,
+    Read,
+    const,
+)
 from t2s.core.location import SourceLocation
 from t2s.core.types import BOOL, INT32, WEAK_INT, BFloat, Float
 from t2s.graph import body, graph, nodes, serialize
@@ -56,6 +67,12 @@ def test_round_trip(design: Graph) -> None:
         Cast(value=index("i"), type=Float(16)),
         Broadcast(value=Parameter(name="n", type=INT32), type=INT32.with_lanes(8)),
         LaneNumbers(type=INT32.with_lanes(8)),
+        Insert(
+            vector=Broadcast(value=index("i"), type=INT32.with_lanes(2)),
+            lane=const(1),
+            value=index("i"),
+            type=INT32.with_lanes(2),
+        ),
         Read(source='a "quoted" \\ name', indices=(index("i"),), type=INT32, location=at(5)),
         Local(name="größe", type=INT32),
     ],

@@ -16,6 +16,7 @@ from t2s.core.expr import (
     Cast,
     Const,
     Expr,
+    Insert,
     LaneNumbers,
     Local,
     ReduceLanes,
@@ -283,7 +284,7 @@ def expressions(draw: st.DrawFn, type: Type, depth: int) -> Expr:
     if depth == 0:
         return local(type) if type.lanes > 1 or draw(st.booleans()) else draw(literals(type))
     choices = ["apply", "select", "cast", "local"]
-    choices += ["broadcast"] if type.lanes > 1 else ["reduce"]
+    choices += ["broadcast", "insert"] if type.lanes > 1 else ["reduce"]
     choices += ["lane numbers"] if type.lanes > 1 and type.is_integer else []
     deeper = depth - 1
     match draw(st.sampled_from(choices)):
@@ -304,6 +305,13 @@ def expressions(draw: st.DrawFn, type: Type, depth: int) -> Expr:
             return LaneNumbers(type=type)
         case "broadcast":
             return Broadcast(value=draw(expressions(type.scalar, deeper)), type=type)
+        case "insert":
+            return Insert(
+                vector=draw(expressions(type, deeper)),
+                lane=draw(st.integers(-1, LANES).map(const)),
+                value=draw(expressions(type.scalar, deeper)),
+                type=type,
+            )
         case "reduce":
             operator = draw(st.sampled_from([op for op in REDUCIBLE if accepts(op, type)]))
             value = draw(expressions(type.with_lanes(LANES), deeper))

@@ -50,11 +50,14 @@ class Scheduler:
     draw: Draw
     program: Program
     wild: bool
+    streaming: bool
     loops: list[Place]
     isolated: bool = False
     unrolled: list[Place] = field(default_factory=list)
     vector: Place | None = None
     forwards: list[tuple[Func, Place]] = field(default_factory=list)
+    scatters: list[tuple[list[Func], Place]] = field(default_factory=list)
+    gathers: list[tuple[list[Func], list[Place]]] = field(default_factory=list)
 
     def chance(self, parts: int) -> bool:
         """True once in ``parts`` times."""
@@ -125,7 +128,10 @@ class Scheduler:
 
     def choose_unrolled(self) -> None:
         choices = [p for p in self.loops if self.wild or p.extent is not None]
-        chosen = self.draw(st.lists(st.sampled_from(choices), max_size=2, unique_by=_name))
+        least = 1 if self.streaming and choices else 0
+        chosen = self.draw(
+            st.lists(st.sampled_from(choices), min_size=least, max_size=2, unique_by=_name)
+        )
         small = [p for p in chosen if self.wild or (p.extent or 1) <= 4]
         self.unrolled = small
 
@@ -162,7 +168,8 @@ class Scheduler:
 
     def isolate(self, access: Access) -> None:
         func, name = self.program.func, access.operand.name
-        chain = [Func(f"{name}_{n}") for n in range(self.draw(st.integers(0, 2)))]
+        least = 2 if self.streaming else 0
+        chain = [Func(f"{name}_{n}") for n in range(self.draw(st.integers(least, 2)))]
         if not chain:
             return
         on_host = self.chance(3)
@@ -172,6 +179,9 @@ class Scheduler:
         if on_host:
             self.serialize(access, chain.pop(0))
         self.keep(access, chain)
+        own = [p for p in self.unrolled if self.wild or p.origin in access.varies]
+        if len(chain) > 1 and own and (self.streaming or self.chance(2)):
+            self.scatters.append((chain, self.pick(own)))
         free = [
             p
             for p in self.unrolled
@@ -220,6 +230,29 @@ class Scheduler:
         for producer, place in self.forwards:
             self.program.func.forward(producer, place.variable)
 
+    def stream(self, early: bool) -> None:
+        """Scatter operands and gather results: PEs have to be there, as for ``forward``."""
+        func = self.program.func
+        for (loader, feeder), place in self.scatters:
+            if not early:
+                feeder.unroll(place.variable)
+            feeder.scatter(loader, place.variable, reverse=self.draw(st.booleans()))
+            if self.chance(4):  # the loop of the stream anywhere in the loader
+                choices = [p for p in self.loops if p not in self.unrolled and p is not self.vector]
+                order = list(choices)
+                order.insert(self.draw(st.integers(0, len(choices))), place)
+                loader.reorder(*(p.variable for p in order))
+        for chain, places in self.gathers:
+            if not early:
+                for relay in chain[:-1]:
+                    relay.unroll(*(p.variable for p in places))
+            source = func
+            for relay, place in zip(chain, places, strict=False):
+                relay.gather(source, place.variable, reverse=self.draw(st.booleans()))
+                source = relay
+            if self.chance(2):
+                chain[-1].vstore(func)
+
     def unroll_some(self, chain: list[Func]) -> None:
         """Sometimes more space in an isolated Func than in the function itself."""
         choices = [
@@ -232,11 +265,21 @@ class Scheduler:
             self.pick(chain).unroll(self.pick(choices).variable)
 
     def drain(self) -> None:
-        chain = [Func(f"out_{n}") for n in range(self.draw(st.integers(0, 2)))]
+        least = 2 if self.streaming else 0
+        chain = [Func(f"out_{n}") for n in range(self.draw(st.integers(least, 3)))]
         if not chain:
             return
         ends = [Func("deserializer", place=t2s.Place.HOST)] if self.chance(3) else []
         self.program.func.isolate_consumer_chain(*chain, *ends)
+        spread = [p for p in self.unrolled if self.wild or not p.reduction]
+        if not ends and len(chain) > 1 and spread and (self.streaming or self.chance(2)):
+            places = self.draw(
+                st.lists(
+                    st.sampled_from(spread), min_size=1, max_size=len(chain) - 1, unique_by=_name
+                )
+            )
+            self.gathers.append((chain, places))
+            return
         choices = [
             p
             for p in self.loops
@@ -287,18 +330,21 @@ def plan_lines(func: ScheduledFunc[Any] | Any) -> Iterator[str]:
 
 
 @st.composite
-def scheduled_programs(draw: Draw, types: tuple[Type, ...] = INTEGERS) -> Scheduled:
-    """A random program with random directives."""
+def scheduled_programs(
+    draw: Draw, types: tuple[Type, ...] = INTEGERS, *, streaming: bool = False
+) -> Scheduled:
+    """A random program with random directives; ``streaming``: with scatter and gather if it can."""
     program = draw(programs(types))
     scheduler = Scheduler(
         draw=draw,
         program=program,
         wild=bool(draw(st.integers(0, 7)) == 7),
+        streaming=streaming,
         loops=[_place(nest) for nest in program.loops],
     )
     if program.func.type.is_float and draw(st.booleans()):
         program.func.reassociate()
-    first = scheduler.chance(6)
+    first = not streaming and scheduler.chance(6)
     if first:
         scheduler.isolate_all()
     for number in range(draw(st.integers(0, 2))):
@@ -318,6 +364,7 @@ def scheduled_programs(draw: Draw, types: tuple[Type, ...] = INTEGERS) -> Schedu
     if not early:
         scheduler.unroll()
     scheduler.forward()
+    scheduler.stream(early)
     if program.extra and scheduler.chance(2):
         _unroll_other(draw, program.extra[0])
     return Scheduled(program.func)

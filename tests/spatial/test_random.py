@@ -6,6 +6,7 @@ from operator import add, mul
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,8 @@ PROFILE = settings(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+pytestmark = pytest.mark.filterwarnings("ignore::t2s.T2SWarning")
 
 FRACTION_BITS = {Float(64): 52, Float(32): 23, Float(16): 10, BFloat(): 7}
 
@@ -49,6 +52,17 @@ def oracle(scheduled: Scheduled, graph: Graph, *, real: bool) -> tuple[dict[str,
 @PROFILE
 @given(scheduled_programs())
 def test_integers(scheduled: Scheduled) -> None:
+    graph = lowered(scheduled)
+    if graph is not None:
+        inputs, expected = oracle(scheduled, graph, real=False)
+        for name, result in results(graph, inputs).items():
+            np.testing.assert_array_equal(result, expected, err_msg=name)
+
+
+@PROFILE
+@given(scheduled_programs(streaming=True))
+def test_streams(scheduled: Scheduled) -> None:
+    """Operands are scattered and results gathered, along any loop and in both directions."""
     graph = lowered(scheduled)
     if graph is not None:
         inputs, expected = oracle(scheduled, graph, real=False)

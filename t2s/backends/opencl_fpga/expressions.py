@@ -19,6 +19,7 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
+    Insert,
     LaneNumbers,
     Local,
     Parameter,
@@ -88,6 +89,9 @@ class Expressions:
                 return self._helpers.lane_numbers(type)
             case ReduceLanes(operator=operator, value=value):
                 return self._reduce(operator, value)
+            case Insert(vector=vector, lane=lane, value=value, type=type):
+                operands = (self.lower(vector), self.lower(lane), self.lower(value))
+                return self._helpers.inserted(type, operands)
         raise TypeError(f"{expr.__class__.__name__} has no place in the body of a PE")
 
     def _apply(self, expr: Apply) -> Expression:

@@ -245,6 +245,27 @@ class Helpers:
         name = f"lane_numbers_{storage_name(type)}"
         return self._call(name, storage_name(type), (), (), lambda: body)
 
+    def inserted(self, type: Type, operands: Operands) -> Expression:
+        """A vector with a value in one lane: (vector, lane, value)."""
+        name, at, value = storage_name(type), Name(name="at"), Name(name="x")
+
+        def assign(number_of_lane: Expression, target: Expression) -> Assign:
+            chosen = binary("==", at, number_of_lane)
+            return Assign(
+                target=target, value=Ternary(condition=chosen, if_true=value, if_false=target)
+            )
+
+        def body() -> tuple[Statement, ...]:
+            vector, result = Name(name="v"), Return(value=Name(name="v"))
+            if is_struct(type):
+                each = assign(Name(name="i"), lane_at(vector, "i", type))
+                return (_unrolled("i", type.lanes, (each,)), result)
+            lanes = (assign(number(i), lane(vector, i, type)) for i in range(type.lanes))
+            return (*lanes, result)
+
+        parameters = ((name, "v"), ("int", "at"), (scalar_name(type), "x"))
+        return self._call(f"insert_{suffix_name(type)}", name, parameters, operands, body)
+
     def converted(self, value: Expression, source: Type, target: Type) -> Expression:
         """``value`` in another type: floats become integers by truncation and saturation."""
         if source == target:

@@ -29,6 +29,7 @@ from t2s.backends.opencl_fpga.domains import (
     loops_used,
 )
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
+from t2s.backends.opencl_fpga.periods import when_used
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
 
@@ -158,7 +159,7 @@ def _players(members: Sequence[LockstepNode], cluster: Sequence[Traffic]) -> lis
     droppable = {node.name: _droppable(node, ports[node.name]) for node in members}
     counts: dict[str, dict[str, Array]] = {}
     for node in members:
-        domain = enumerate_domain(node, node.loops[droppable[node.name] :])
+        domain = _played(node, droppable[node.name], ports[node.name])
         if domain is None:
             return too_long
         counts[node.name] = {
@@ -176,6 +177,13 @@ def _players(members: Sequence[LockstepNode], cluster: Sequence[Traffic]) -> lis
             return too_long
         players.append(player)
     return players
+
+
+def _played(
+    node: LockstepNode, dropped: int, ports: Sequence[tuple[Traffic, Port]]
+) -> Domain | None:
+    """The iterations of a node that are played: those in which nothing happens are left out."""
+    return enumerate_domain(node, when_used(node.loops[dropped:], [port for _, port in ports]))
 
 
 def _ports_of(node: LockstepNode, cluster: Sequence[Traffic]) -> list[tuple[Traffic, Port]]:
@@ -242,7 +250,7 @@ def _shortest_period(
 def _player(
     node: LockstepNode, dropped: int, ports: Sequence[tuple[Traffic, Port]]
 ) -> _Player | None:
-    domain = enumerate_domain(node, node.loops[dropped:])
+    domain = _played(node, dropped, ports)
     if domain is None:
         return None
     receives: list[list[tuple[str, int]]] = [[] for _ in range(domain.iterations)]

@@ -24,6 +24,7 @@ from t2s.backends.opencl_fpga.domains import (
     select_loops,
 )
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port, TimeLoop
+from t2s.backends.opencl_fpga.periods import one_period
 from t2s.core.expr import Expr, index_names
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel
@@ -163,7 +164,8 @@ def _wire(node: LockstepNode, send: Port, receive: Port) -> _Exchange | Unsuppor
             send.channel,
             "it is sent and received under different conditions that depend on a parameter",
         )
-    domain = enumerate_domain(node, select_loops(node, loops_used(node, deciding)))
+    loops = select_loops(node, loops_used(node, deciding))
+    domain = enumerate_domain(node, one_period(node, loops, deciding))
     if domain is None:
         return _problem(send.channel, "its conditions take too many values to be compared")
     sent = _tokens(domain, send, domain.all_of(ports[0]))

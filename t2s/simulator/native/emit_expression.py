@@ -17,6 +17,7 @@ from t2s.core.expr import (
     Const,
     Expr,
     Index,
+    Insert,
     LaneNumbers,
     Local,
     Parameter,
@@ -30,6 +31,7 @@ from t2s.simulator.native.llvm import Builder, Value, ir
 from t2s.simulator.native.representation import (
     DOUBLE,
     I32,
+    I64,
     call_intrinsic,
     constant,
     integer,
@@ -90,6 +92,8 @@ class ExpressionEmitter:
                 return ir.Constant(register_type(type), numbers)
             case ReduceLanes(operator=operator, value=value):
                 return self._reduce(operator, value.type, self.emit(value))
+            case Insert(vector=vector, lane=lane, value=value, type=type):
+                return self._insert(self.emit(vector), lane, self._operand(value, type.scalar))
         raise InternalError(f"{expr.__class__.__name__} in the body of a PE")
 
     def wide(self, index: Expr) -> Value:
@@ -99,6 +103,13 @@ class ExpressionEmitter:
     def _operand(self, operand: Expr, type: Type) -> Value:
         require_type(operand.type, type, "an operand")
         return self.emit(operand)
+
+    def _insert(self, vector: Value, lane: Expr, value: Value) -> Value:
+        """By a comparison with every lane's number, so that no lane at all is fine too."""
+        builder, lanes = self._builder, vector.type.count
+        numbers = ir.Constant(ir.VectorType(I64, lanes), [integer(n) for n in range(lanes)])
+        here = builder.icmp_signed("==", splat(builder, self.wide(lane), lanes), numbers)
+        return builder.select(here, splat(builder, value, lanes), vector)
 
     def _reduce(self, operator: Op, type: Type, vector: Value) -> Value:
         """The balanced tree of ``core.expr.reduce_lanes``."""

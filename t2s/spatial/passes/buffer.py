@@ -7,10 +7,11 @@ Before -> after, for a feeder whose producer has removed ``j``::
                                                          for i: for j: send from the other one
 
 The buffer is filled once for each iteration of the loop, in the order of the producer, and read in
-the order of the consumer.  A double buffer fills one half while the other is read: with W writes
-and R reads in each iteration it sends in every cycle, after W cycles at the start.  A single buffer
-fills and then sends, in W + R cycles.  Every value that is written is read at least once, so
-R >= W: the filling of a double buffer is always hidden.
+the order of the consumer.  A double buffer fills one half while the other is read: with W arriving
+values and R reads in each iteration it sends in every cycle, after W cycles at the start.  A single
+buffer fills and then sends, in W + R cycles.  Every value that is written is read at least once, so
+R >= W and the filling of a double buffer is hidden, unless the values are scattered: then those of
+all PEs arrive at the first one, and where W > R the feeder waits W - R cycles, with a warning.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UserError, warn
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Buffer, Directive, Place
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
@@ -68,10 +69,20 @@ def split_at(kernel: Kernel, name: str) -> tuple[tuple[Loop, ...], tuple[Loop, .
 
 
 def fill_loops(producer: Kernel, consumer: Kernel, outer: tuple[Loop, ...]) -> tuple[Loop, ...]:
-    """The producer's loops that fill one buffer of one PE of the consumer."""
+    """The producer's loops over the values that arrive for one iteration of the buffer's loop.
+
+    One PE of the consumer keeps all of them, or its share of what is scattered.
+    """
     known = [loop.definition for loop in outer]
-    known += [loop.definition for loop in consumer.kind(LoopKind.UNROLLED)]
+    digit = scattered(consumer)
+    known += [loop.definition for loop in consumer.kind(LoopKind.UNROLLED) if loop is not digit]
     return tuple(loop for loop in producer.kind(LoopKind.SERIAL) if loop.definition not in known)
+
+
+def scattered(kernel: Kernel) -> Loop | None:
+    """The loop along which the kernel scatters what it receives, if it does."""
+    directive = next((o.scatter for o in kernel.operands if o.scatter is not None), None)
+    return None if directive is None else kernel.loop(directive.loop)
 
 
 def trips(loops: tuple[Loop, ...]) -> int:
@@ -84,12 +95,37 @@ def check_buffers(program: SpatialProgram) -> None:
     for kernel in program.kernels:
         for operand in kernel.operands:
             producer = program.sender(operand)
-            if operand.buffer is not None:
-                _check_still_there(kernel, operand.buffer)
-            if operand.removed_by is not None and producer.runs_on is Place.DEVICE:
-                _check_removed(producer, kernel, operand, operand.removed_by)
-            if operand.buffer is not None:
-                _check_restored(producer, kernel, operand.buffer)
+            check_buffer(producer, kernel, operand)
+            if operand.buffer is not None and operand.buffer.double:
+                _warn_if_slow(producer, kernel, operand.buffer)
+
+
+def _warn_if_slow(producer: Kernel, kernel: Kernel, directive: Buffer) -> None:
+    """Filling takes longer than sending: possible only for what is scattered."""
+    outer, inner = split_at(kernel, directive.loop)
+    writes, reads = trips(fill_loops(producer, kernel, outer)), trips(inner)
+    if writes <= reads:
+        return
+    warn(
+        f"{directive.text} on {kernel.name}: filling the buffer takes longer than sending from it",
+        location=directive.location,
+        expected=f"at most {reads} values for all PEs in each iteration of {directive.loop}, since "
+        f"each PE sends {reads}",
+        given=f"{writes} values from {producer.name}: {kernel.name} stalls for "
+        f"{writes - reads} of {writes} cycles",
+        hint=f"remove more loops from {producer.name}, buffer at a loop further out, or reuse each "
+        "value more often",
+    )
+
+
+def check_buffer(producer: Kernel, kernel: Kernel, operand: Operand) -> None:
+    """What was removed from the producer of one operand is restored by its buffer."""
+    if operand.buffer is not None:
+        _check_still_there(kernel, operand.buffer)
+    if operand.removed_by is not None and producer.runs_on is Place.DEVICE:
+        _check_removed(producer, kernel, operand, operand.removed_by)
+    if operand.buffer is not None:
+        _check_restored(producer, kernel, operand.buffer)
 
 
 def _check_still_there(kernel: Kernel, directive: Buffer) -> None:
@@ -150,7 +186,8 @@ def _check_restored(producer: Kernel, consumer: Kernel, directive: Buffer) -> No
     fill = fill_loops(producer, consumer, outer)
     first = producer.kind(LoopKind.SERIAL)[: len(outer)]
     same_outer = [loop.definition for loop in first] == [loop.definition for loop in outer]
-    reads = [loop.definition for loop in inner]
+    digit = scattered(consumer)
+    reads = [loop.definition for loop in (*inner, *([] if digit is None else [digit]))]
     if not same_outer or any(loop.definition not in reads for loop in fill):
         raise UserError(
             f"{directive.text} on {consumer.name}: {producer.name} does not fill the buffer once "

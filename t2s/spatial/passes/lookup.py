@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.location import SourceLocation
@@ -55,12 +57,21 @@ def constant_bounds(kernel: Kernel, loop: Loop, directive: Directive) -> tuple[i
     return loop.constant
 
 
+def same_loop(loops: Iterable[Loop], wanted: Loop) -> Loop | None:
+    """The loop that iterates over the same thing: it has the same definition.
+
+    Loops of one iteration may have equal definitions; of these the one of the same name.
+    """
+    alike = [loop for loop in loops if loop.definition == wanted.definition]
+    return next((loop for loop in alike if loop.name == wanted.name), alike[0] if alike else None)
+
+
 def counterpart(partner: Kernel, kernel: Kernel, loop: Loop, directive: Directive) -> Loop:
     """The loop of ``partner``, which sends to or takes from ``kernel``, that iterates alike.
 
     Loops are the same if they have the same definition; a ``UserError`` says that there is none.
     """
-    found = next((other for other in partner.loops if other.definition == loop.definition), None)
+    found = same_loop(partner.loops, loop)
     if found is None:
         raise UserError(
             f"{directive.text} on {kernel.name}: {partner.name} has no loop like {loop.name}",

@@ -1,6 +1,7 @@
 """Proof that every channel delivers tokens in the order in which they are consumed.
 
-Buffers may reorder: those are checked in ``passes/buffer.py``.
+Buffers may reorder: those are checked in ``passes/buffer.py``.  Streams that are scattered or
+gathered have one order by construction (``passes/follow.py``).
 
 A producer and a consumer may iterate differently, as long as every element of the channel array
 carries its tokens in one order on both sides.  Where their nests are the same that is evident;
@@ -39,12 +40,19 @@ def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[
 def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
     """The dimensions of the channel array: loops that are space on either side."""
     result: list[Loop] = []
+    gathered, scattered = producer.gathering, operand.scatter
     candidates = [
-        *stream_loops(producer, consumer, operand),
+        *(
+            loop
+            for loop in stream_loops(producer, consumer, operand)
+            if scattered is None or loop.name != scattered.loop
+        ),
         *(
             loop
             for loop in producer.loops
-            if loop.name not in operand.pinned and not (loop.reduction and drains(producer))
+            if loop.name not in operand.pinned
+            and not (loop.reduction and drains(producer))
+            and (gathered is None or loop.name != gathered.loop)
         ),
     ]
     for loop in candidates:
@@ -86,7 +94,8 @@ def check_streams(program: SpatialProgram) -> None:
                 check_all_read(program, consumer, operand, _repeating(consumer, operand))
             if operand.taken_by is not None:
                 _check_same_loops(producer, consumer, operand, operand.taken_by)
-            if operand.buffer is None:
+            followed = operand.scatter is not None or producer.gathering is not None
+            if operand.buffer is None and not followed:
                 _check(producer, consumer, operand)
 
 
@@ -164,8 +173,10 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
         subject, location = "", consumer.location
     else:
         other = producer if culprit is consumer.reshaped else consumer
-        name = consumer.name if other is producer else producer.name
-        subject, location = f"{culprit.text} on {name}: ", culprit.location
+        reshaped = consumer if other is producer else producer
+        own = reshaped.digit is None  # else it has the loops of what it takes from or sends to
+        subject = f"{culprit.text} on {reshaped.name}: " if own else f"{culprit.text}: "
+        location = culprit.location
     raise UserError(
         f"{subject}{producer.name} sends its values in another order than {consumer.name} takes "
         "them",

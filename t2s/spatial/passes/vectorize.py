@@ -131,7 +131,7 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
     for operand in kernel.operands:
         program = _widen_upstream(program, kernel, operand, loop, directive)
     if not loop.reduction:
-        for follower in _consumers(program, kernel.name):
+        for follower in consumers(program, kernel.name):
             own = counterpart(follower, kernel, loop, directive)
             program = program.with_kernel(_with_vector(follower, own.name, directive))
     return program
@@ -168,11 +168,11 @@ def _widen_upstream(
     return program.with_kernel(narrowed)
 
 
-def _consumers(program: SpatialProgram, name: str) -> Iterator[Kernel]:
+def consumers(program: SpatialProgram, name: str) -> Iterator[Kernel]:
     for kernel in program.kernels:
         if any(operand.producer == name for operand in kernel.operands):
             yield kernel
-            yield from _consumers(program, kernel.name)
+            yield from consumers(program, kernel.name)
 
 
 def check_lanes(kernel: Kernel, directive: Directive) -> None:

@@ -1,0 +1,74 @@
+"""``gather``: the PEs of a drainer send their results as one stream, from PE to PE.
+
+Before -> after, for PEs along ``ii``::
+
+    drainer.gather(C, ii)
+        drainer[ii]: for jj: receive from C[ii], send to the unloader
+        unloader: for jj: for ii: receive from drainer[ii]              (ii unrolled, or in turn)
+    ->  drainer[ii]: for jj: for d from ii: d == ii: receive from C[ii], else: from drainer[ii+1]
+                                            send to drainer[ii-1]      (the first: to the unloader)
+        unloader: for jj: for ii: receive from drainer[0]
+
+The loop runs in time, innermost, in all that takes the results (data gathering, T2S-Tensor §III.B).
+Where it becomes the lanes of a ``vstore``, every PE puts its own value into its lane of a vector
+that goes from PE to PE, see ``passes/lanes.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import UserError
+from t2s.graph.nodes import Role
+from t2s.spatial.directives import Gather
+from t2s.spatial.ir import Kernel, Operand, SpatialProgram
+from t2s.spatial.passes.lookup import counterpart
+from t2s.spatial.passes.scatter import check_same_nest, one_stream, unrolled_loop
+from t2s.spatial.passes.vectorize import consumers
+
+
+def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProgram:
+    """Record the stream on the operand, and run the loop in time in all that takes the results."""
+    kernel = program.kernel(name)
+    operand = _find(program, kernel, directive)
+    loop = unrolled_loop(kernel, directive)
+    if operand.gather is not None:
+        raise one_stream(kernel, operand.gather, directive)
+    check_same_nest(kernel, loop, directive)
+    program = program.with_kernel(kernel.with_operand(operand, replace(operand, gather=directive)))
+    for follower in tuple(consumers(program, name)):
+        own = counterpart(follower, kernel, loop, directive)
+        check_same_nest(follower, own, directive)
+        program = program.with_kernel(
+            follower.with_innermost(own.name, f"one stream from {name} by {directive.text}")
+        )
+    return program
+
+
+def _find(program: SpatialProgram, kernel: Kernel, directive: Gather) -> Operand:
+    """The results that a consumer in the middle of a chain takes."""
+    operand = next((o for o in kernel.operands if o.access is None), None)
+    if operand is None:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {kernel.name} takes no results",
+            location=directive.location,
+            expected="a Func that was isolated with isolate_consumer_chain",
+            hint=f"isolate a chain, {kernel.function}.isolate_consumer_chain(drainer, unloader), "
+            "and gather in the drainer",
+        )
+    if directive.function not in (operand.producer, operand.source):
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {directive.function} does not feed {kernel.name}",
+            location=directive.location,
+            expected=f"gather({operand.producer}, ...)",
+            given=directive.function,
+        )
+    if kernel.role is Role.STORE:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {kernel.name} stores the results itself",
+            location=directive.location,
+            expected="a Func between the one that computes and the one that stores",
+            hint=f"isolate a chain, isolate_consumer_chain(drainer, {kernel.name}), and gather in "
+            "the drainer",
+        )
+    return operand
