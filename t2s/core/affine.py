@@ -1,8 +1,8 @@
 """Tidying of index arithmetic: sums in which terms cancel become shorter.
 
-``p + (t - p)`` is ``t``, and ``(8 * b + r) // 8`` is ``b + r // 8``.  A sum is rewritten only if that
-makes it shorter; what is not a sum with integer factors (a quotient, a remainder, a minimum) is a
-term like a loop index, tidied inside.
+``p + (t - p)`` is ``t``, and ``(8 * b + r) // 8`` is ``b + r // 8``.  A sum is rewritten only if
+that makes it shorter; what is not a sum with integer factors (a quotient, a remainder, a minimum)
+is a term like a loop index, tidied inside.
 """
 
 from __future__ import annotations
