@@ -128,10 +128,13 @@ def isl_text(expr: Expr, rename: Mapping[str, str] | None = None) -> str:
                 return f"({text(left)} {_SPELLING[operator]} {text(right)})"
         raise NotAffine(node)
 
-    pieces = _pieces([expr])
-    if len(pieces) == 1 or not expr.type.is_bool:
+    try:
         return text(expr)
-    return " or ".join(f"({_all(p.conditions + p.exprs, names)})" for p in pieces).join("()")
+    except NotAffine as error:
+        if not (isinstance(error.expr, Select) and expr.type.is_bool):
+            raise
+    pieces = (f"({_all(p.conditions + p.exprs, names)})" for p in _pieces([expr]))
+    return f"({' or '.join(pieces)})"
 
 
 def _all(conditions: Iterable[Expr], rename: Mapping[str, str]) -> str:
@@ -141,6 +144,14 @@ def _all(conditions: Iterable[Expr], rename: Mapping[str, str]) -> str:
 
 def is_affine(expr: Expr) -> bool:
     """Whether the expression can be given to isl."""
+    try:
+        isl_text(expr)
+    except NotAffine as error:
+        return isinstance(error.expr, Select) and _has_affine_pieces(expr)
+    return True
+
+
+def _has_affine_pieces(expr: Expr) -> bool:
     try:
         for piece in _pieces([expr]):
             for part in (*piece.conditions, *piece.exprs):
@@ -284,12 +295,18 @@ class LoopDomain:
 
     def image(self, exprs: Sequence[Expr]) -> Any:
         """isl's map from iterations to the values of expressions."""
-        maps = []
-        for piece in _pieces(exprs):
-            outputs = ", ".join(isl_text(expr, self._rename) for expr in piece.exprs)
-            where = f"{self._where} and {_all(piece.conditions, self._rename)}"
-            maps.append(f"[{self._dims}] -> [{outputs}] : {where}")
+        try:
+            maps = [self._mapping(_Piece(conditions=(), exprs=tuple(exprs)))]
+        except NotAffine as error:
+            if not isinstance(error.expr, Select):
+                raise
+            maps = [self._mapping(piece) for piece in _pieces(exprs)]
         return islpy_module().Map(f"{{ {'; '.join(maps)} }}")
+
+    def _mapping(self, piece: _Piece) -> str:
+        outputs = ", ".join(isl_text(expr, self._rename) for expr in piece.exprs)
+        where = " and ".join([self._where, *(isl_text(c, self._rename) for c in piece.conditions)])
+        return f"[{self._dims}] -> [{outputs}] : {where}"
 
 
 def _describe(points: Any, names: Sequence[str]) -> str:
