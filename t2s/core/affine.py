@@ -1,7 +1,8 @@
 """Tidying of index arithmetic: sums in which terms cancel become shorter.
 
-``p + (t - p)`` is ``t``.  A sum is rewritten only if that makes it shorter; what is not a sum with
-integer factors (a quotient, a remainder, a minimum) is a term like a loop index, tidied inside.
+``p + (t - p)`` is ``t``, and ``(8 * b + r) // 8`` is ``b + r // 8``.  A sum is rewritten only if
+that makes it shorter; what is not a sum with integer factors (a quotient, a remainder, a minimum)
+is a term like a loop index, tidied inside.
 """
 
 from __future__ import annotations
@@ -19,14 +20,33 @@ def tidy(expr: Expr) -> Expr:
     def rule(node: Term) -> Term | None:
         if not isinstance(node, Apply) or not node.type.is_integer or node.type.lanes > 1:
             return None
-        if node.operator not in _SUMS:
-            return None
-        terms: dict[Expr, int] = {}
-        number = _collect(node, 1, terms)
-        shorter = simplify(_sum(terms, number, node))
+        match node:
+            case Apply(
+                operator=Op.FLOOR_DIVIDE | Op.MODULO, operands=(whole, Const(value=int() as by))
+            ) if by > 0:
+                shorter = _divided(node, whole, by)
+            case Apply(operator=operator) if operator in _SUMS:
+                terms: dict[Expr, int] = {}
+                number = _collect(node, 1, terms)
+                shorter = _sum(terms, number, node)
+            case _:
+                return None
+        shorter = simplify(shorter)
         return shorter if _size(shorter) < _size(node) else None
 
     return simplify(rewrite(expr, rule))
+
+
+def _divided(node: Apply, whole: Expr, by: int) -> Expr:
+    """A quotient or remainder with the multiples of the divisor taken out of what is divided."""
+    terms: dict[Expr, int] = {}
+    number = _collect(whole, 1, terms)
+    rest = {term: factor for term, factor in terms.items() if factor % by}
+    left = apply(node.operator, _sum(rest, number % by, whole), const(by, node.type))
+    if node.operator is Op.MODULO:
+        return left
+    multiples = {term: factor // by for term, factor in terms.items() if factor % by == 0}
+    return apply(Op.ADD, _sum(multiples, number // by, whole), left)
 
 
 def _size(expr: Term) -> int:

@@ -1,8 +1,9 @@
 """Integer sets and maps with named dimensions: the only module that imports islpy.
 
 Expressions go in as ``core.expr`` trees and must be quasi-affine (sums, products with constants,
-``//`` and ``%`` by positive constants, comparisons and their conjunctions); ``NotAffine`` is raised
-otherwise.  islpy is imported at first use, so that ``import t2s`` stays fast.
+``//`` and ``%`` by positive constants, comparisons and their conjunctions), or selections between
+such; ``NotAffine`` is raised otherwise.  islpy is imported at first use, so that ``import t2s``
+stays fast.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from t2s.core.expr import Apply, Cast, Const, Expr, Index, apply
+from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply
 from t2s.core.ops import Op
+from t2s.core.walk import Term, rewrite, walk
 
 
 class NotAffine(Exception):
@@ -68,6 +70,38 @@ _SPELLING = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """What expressions are, without selections, where all ``conditions`` hold."""
+
+    conditions: tuple[Expr, ...]
+    exprs: tuple[Expr, ...]
+
+
+def _pieces(exprs: Sequence[Expr], conditions: tuple[Expr, ...] = ()) -> list[_Piece]:
+    """The expressions case by case; at every iteration the conditions of one case hold.
+
+    Raises ``NotAffine`` for a selection by something else than loops.
+    """
+    found = (node for expr in exprs for node in walk(expr) if isinstance(node, Select))
+    first = next(found, None)
+    if first is None:
+        return [_Piece(conditions=conditions, exprs=tuple(exprs))]
+    test = first.condition
+    isl_text(test)
+    result = []
+    for holds in (True, False):
+
+        def rule(node: Term, holds: bool = holds) -> Term | None:
+            if isinstance(node, Select) and node.condition == test:
+                return node.if_true if holds else node.if_false
+            return None
+
+        where = test if holds else apply(Op.NOT, test)
+        result += _pieces([rewrite(expr, rule) for expr in exprs], (*conditions, where))
+    return result
+
+
 def isl_text(expr: Expr, rename: Mapping[str, str] | None = None) -> str:
     """The expression in isl's syntax; ``rename`` maps index names to isl's names."""
     names = rename or {}
@@ -108,28 +142,42 @@ def isl_text(expr: Expr, rename: Mapping[str, str] | None = None) -> str:
                 return f"({text(left)} {_SPELLING[operator]} {text(right)})"
         raise NotAffine(node)
 
-    return text(expr)
+    try:
+        return text(expr)
+    except NotAffine as error:
+        if not (isinstance(error.expr, Select) and expr.type.is_bool):
+            raise
+    pieces = (f"({_all(p.conditions + p.exprs, names)})" for p in _pieces([expr]))
+    return f"({' or '.join(pieces)})"
+
+
+def _all(conditions: Iterable[Expr], rename: Mapping[str, str]) -> str:
+    """The conjunction in isl's syntax."""
+    return " and ".join(isl_text(condition, rename) for condition in conditions) or "0 = 0"
 
 
 def is_affine(expr: Expr) -> bool:
     """Whether the expression can be given to isl."""
     try:
         isl_text(expr)
+    except NotAffine as error:
+        return isinstance(error.expr, Select) and _has_affine_pieces(expr)
+    return True
+
+
+def _has_affine_pieces(expr: Expr) -> bool:
+    try:
+        for piece in _pieces([expr]):
+            for part in (*piece.conditions, *piece.exprs):
+                isl_text(part)
     except NotAffine:
         return False
     return True
 
 
-def _constraints(
-    intervals: Sequence[Interval], conditions: Iterable[Expr], rename: Mapping[str, str]
-) -> list[str]:
-    """The loops' bounds and further conditions as isl constraints."""
-    result = []
-    for interval in intervals:
-        name = rename[interval.name]
-        low, extent = isl_text(interval.minimum, rename), isl_text(interval.extent, rename)
-        result.append(f"{low} <= {name} < {low} + {extent}")
-    return result + [isl_text(condition, rename) for condition in conditions]
+def _bounds(interval: Interval) -> tuple[Expr, Expr]:
+    index, end = Index(name=interval.name), apply(Op.ADD, interval.minimum, interval.extent)
+    return apply(Op.LESS_EQUAL, interval.minimum, index), apply(Op.LESS, index, end)
 
 
 def _names(intervals: Sequence[Interval], prefix: str) -> dict[str, str]:
@@ -146,9 +194,8 @@ class LoopDomain:
         self.intervals = tuple(intervals)
         self.conditions = tuple(conditions)
         self._rename = _names(self.intervals, "x")
-        self._where = " and ".join(
-            _constraints(self.intervals, self.conditions, self._rename) or ["0 = 0"]
-        )
+        bounds = [bound for interval in self.intervals for bound in _bounds(interval)]
+        self._where = _all([*bounds, *self.conditions], self._rename)
         self._dims = ", ".join(self._rename.values())
         self._set = islpy_module().Set(f"{{ [{self._dims}] : {self._where} }}")
 
@@ -286,8 +333,18 @@ class LoopDomain:
 
     def image(self, exprs: Sequence[Expr]) -> Any:
         """isl's map from iterations to the values of expressions."""
-        outputs = ", ".join(isl_text(expr, self._rename) for expr in exprs)
-        return islpy_module().Map(f"{{ [{self._dims}] -> [{outputs}] : {self._where} }}")
+        try:
+            maps = [self._mapping(_Piece(conditions=(), exprs=tuple(exprs)))]
+        except NotAffine as error:
+            if not isinstance(error.expr, Select):
+                raise
+            maps = [self._mapping(piece) for piece in _pieces(exprs)]
+        return islpy_module().Map(f"{{ {'; '.join(maps)} }}")
+
+    def _mapping(self, piece: _Piece) -> str:
+        outputs = ", ".join(isl_text(expr, self._rename) for expr in piece.exprs)
+        where = " and ".join([self._where, *(isl_text(c, self._rename) for c in piece.conditions)])
+        return f"[{self._dims}] -> [{outputs}] : {where}"
 
 
 def _describe(points: Any, names: Sequence[str]) -> str:

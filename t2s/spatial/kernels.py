@@ -9,6 +9,7 @@ from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Function, TemporalProgram
 from t2s.graph.nodes import Role
+from t2s.spatial.inline import join_choices
 from t2s.spatial.ir import Kernel, Loop, LoopKind, StoreTarget, shifted
 from t2s.spatial.reduction_form import PREVIOUS, mentions_previous
 
@@ -44,8 +45,8 @@ def initial_kernel(program: TemporalProgram, function: Function, reassociate: bo
         domain=definition.domain,
         loops=loops,
         variables=tuple((loop.name, Index(name=loop.name)) for loop in loops),
-        value=value,
-        initial=initial,
+        value=join_choices(program, value),
+        initial=None if initial is None else join_choices(program, initial),
         store=StoreTarget(tensor=function.name, indices=indices),
         reassociate=reassociate,
         location=definition.location,

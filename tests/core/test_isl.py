@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from t2s.core.expr import Expr, Index, Parameter, apply, const
+from t2s.core.expr import Expr, Index, Parameter, Select, apply, const
 from t2s.core.isl import Interval, LoopDomain, NotAffine, is_affine, isl_text
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Float
@@ -193,6 +193,46 @@ def test_varying_along_a_loop(exprs: list[Expr], name: str, varies: bool) -> Non
 
 def test_a_loop_of_one_iteration_changes_nothing() -> None:
     assert not LoopDomain([interval("i", 1), interval("j", 3)]).varies_along([i], "i")
+
+
+def select(condition: Expr, if_true: Expr, if_false: Expr) -> Select:
+    return Select(condition=condition, if_true=if_true, if_false=if_false, type=if_true.type)
+
+
+def test_selections_are_pieces() -> None:
+    """``select(i < j, i, 9 - i)`` and what it decides, in expressions and in conditions."""
+    folded = select(apply(Op.LESS, i, j), i, plus(times(i, -1), 9))
+    assert is_affine(folded)
+    assert box(3, 4).range_of(folded) == (0, 9)
+    assert box(3, 4).range_of(select(apply(Op.LESS, folded, j), folded, j)) == (0, 2)
+    low = box(3, 4).restricted(apply(Op.LESS, folded, const(3)))
+    assert low.count() == sum(i < j for i, j in product(range(3), range(4)))
+    assert box(3, 4).varies_along([folded], "j")
+    assert not box(3, 4).varies_along([select(apply(Op.LESS, i, const(2)), i, const(0))], "j")
+    steps = select(apply(Op.LESS, i, const(2)), const(5), i)
+    assert LoopDomain([interval("i", 3), interval("j", steps)]).count() == 5 + 5 + 2
+
+
+def test_pieces_cover_what_they_should() -> None:
+    """Two halves of a triangle as a rectangle: each element of it once."""
+    upper = apply(Op.LESS, i, j)
+    row = select(upper, i, plus(times(i, -1), 3))
+    column = select(upper, plus(j, -1), plus(times(j, -1), 3))
+    triangle = LoopDomain([interval("i", 4), interval("j", plus(times(i, -1), 4), i)])
+    assert box(2, 5).covers_exactly([row, column], triangle) is None
+    wrong = select(upper, i, plus(times(i, -1), 2))
+    assert box(2, 5).covers_exactly([wrong, column], triangle) is not None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [Parameter(name="flag", type=BOOL), apply(Op.LESS, apply(Op.MULTIPLY, i, j), i)],
+)
+def test_a_selection_by_something_else_is_not_affine(condition: Expr) -> None:
+    expr = select(condition, i, j)
+    assert not is_affine(expr)
+    with pytest.raises(NotAffine):
+        box(3, 4).range_of(expr)
 
 
 def test_two_orders_that_agree() -> None:

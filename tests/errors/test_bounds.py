@@ -283,6 +283,20 @@ def test_read_outside_of_an_input() -> None:
         t2s.lower(f)
 
 
+def test_selected_subscript_outside_of_a_declared_shape() -> None:
+    f, short = Func("f"), ImageParam(Int(32), 1, name="short", shape=(5,))
+    f[i] = short[t2s.select(i < 2, i, 6 - i)]
+    f.bound(i, 0, 8)
+    with refused("""
+            short[select(i < 2, i, 6 - i)] is outside of the input short
+              --> f[i] = short[t2s.select(i < 2, i, 6 - i)]
+              expected: subscript 0 from 0 to 4
+              given:    -1 to 4
+              hint:     guard the access with t2s.select(condition, inside, outside)
+            """):
+        t2s.lower(f)
+
+
 def test_read_outside_of_a_declared_shape() -> None:
     f, small = Func("f"), ImageParam(Int(32), 1, name="small", shape=(4,))
     f[i] = small[2 * i]

@@ -101,6 +101,26 @@ def convolution(extents: Extents, type: Type, flag: bool) -> Program:
     return Program(func=out, loops=loops, reads=reads, isolated=reads)
 
 
+def folded(extents: Extents, type: Type, flag: bool) -> Program:
+    """Two triangles of products as one rectangle; with the flag the loops choose between reads."""
+    rows, columns, depth = extents
+    a, x = ImageParam(type, 2, name="A"), ImageParam(type, 1, name="X")
+    i, j, k = Var("i"), Var("j"), RDom(0, depth, name="k")
+    out = Func("F")
+    other = rows - 1 - i
+    joint = a[t2s.select(i < j, i, other), k]
+    out[i, j] = 0
+    term = t2s.select(i < j, a[i, k], a[other, k]) if flag else joint
+    out[i, j] += term * x[t2s.select(i < j, j - 1, columns - 1 - j)]
+    out.bound(i, 0, rows).bound(j, 0, columns)
+    reads = (
+        Access(operand=a, varies=("i", "j", "k"), contiguous="k"),
+        Access(operand=x, varies=("i", "j"), contiguous=None),
+    )
+    loops = (_loop(k, depth), _loop(j, columns), _loop(i, rows))
+    return Program(func=out, loops=loops, reads=reads, isolated=reads)
+
+
 def triangular(extents: Extents, type: Type, flag: bool) -> Program:
     """A reduction whose length depends on ``i``; with the flag it starts from an input."""
     rows, columns, _ = extents
@@ -260,6 +280,7 @@ def _loop(variable: LoopVar, extent: int) -> Nest:
 KINDS = (
     gemm,
     convolution,
+    folded,
     triangular,
     trapezoid,
     pointwise,

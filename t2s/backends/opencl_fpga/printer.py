@@ -160,7 +160,8 @@ def _lines(statement: Statement, level: int) -> list[str]:
             return _block(f"if ({show(condition)})", then, level)
         case For(name=name, start=start, stop=stop, body=body):
             test, step = (">=", "--") if statement.down else ("<", "++")
-            head = f"for (int {name} = {show(start)}; {name} {test} {show(stop)}; {name}{step})"
+            ends = f"{name} {test} {show(stop, _PRECEDENCE['<'] + 1)}"
+            head = f"for (int {name} = {show(start)}; {ends}; {name}{step})"
             pragmas = [f"{pad}#pragma unroll"] * statement.unroll
             for array, apart in statement.independent:
                 within = "" if apart is None else f" safelen({apart})"
