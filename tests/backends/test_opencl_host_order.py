@@ -21,8 +21,8 @@ def transposed() -> Func:
 def test_layouts_in_the_host_program() -> None:
     host = BACKEND.emit(t2s.lower(transposed()))["f_host.py"]
     assert '    "S": ("int32", (4, 6), "input"),\n    "E": ("int32", (4, 6), "output"),\n' in host
-    assert '"A",\n        (6, 4),\n        lambda i, j: (j, i),\n' in host
-    assert '"f",\n        (4, 6),\n        lambda i, j: (i, j),\n' in host
+    assert '"A",\n        (6, 4),\n        (6, 4),\n        lambda i, j: (j, i),\n' in host
+    assert '"f",\n        (4, 6),\n        (4, 6),\n        lambda i, j: (i, j),\n' in host
     assert "python f_host.py A=A.npy f=f.npy" in host
     compile(host, "f_host.py", "exec")
 

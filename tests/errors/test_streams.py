@@ -397,11 +397,12 @@ def test_lanes_that_are_not_contiguous() -> None:
     drainer.gather(p.C, p.i)
     unloader.vstore(p.C)
     with refused("""
-            vstore(C) on unloader: C is not contiguous along i
+            vstore(C) on C: C is not contiguous along i
               --> unloader.vstore(p.C)
               expected: i in the last subscript only, with factor 1
               given:    C[i, j]
-              hint:     arrays are row-major: store it transposed, or put another loop innermost
+              hint:     arrays are row-major: store it transposed, put another loop innermost,
+                        or let the host order it
             """):
         t2s.lower(p.C)
 

@@ -104,10 +104,10 @@ def test_the_published_array_never_waits() -> None:
 
 def test_the_published_designs_become_opencl(tmp_path: Path) -> None:
     """Buffers, streams and depths of the full size, without playing a thousand million steps."""
-    for name, row in (("ARRIA10", "[10]"), ("STRATIX10", "[14]")):
+    for name in ("ARRIA10", "STRATIX10"):
         paths = t2s.emit(GEMM(EXAMPLE[name]), "opencl_fpga", str(tmp_path / name))
         text = paths[0].read_text()
-        assert f"float16 A_buffer{row}[2][32][32]" in text
+        assert "float16 A_buffer[2][32][32][16];" in text  # a bank for each PE, 16 at least
         assert "depth(1025)" in text
 
 

@@ -168,8 +168,8 @@ def _reads_unwritten(
         return bool(uses)
     deciding = [*statement.indices, *guard, *(factor for use in uses for factor in use)]
     deciding += [expr for _, indices, factors in known for expr in (*indices, *factors)]
-    names = loops_used(node, deciding)
-    names |= {loop.name for loop in node.loops if extent_of(loop, node) is None}
+    ragged = [Index(name=loop.name) for loop in node.loops if extent_of(loop, node) is None]
+    names = loops_used(node, [*deciding, *ragged])
     found = enumerate_start(one_for_all(node, deciding), select_loops(node, names))
     if found is None:
         return bool(uses)

@@ -192,7 +192,8 @@ def _check_padding(producer: Kernel, consumer: Kernel, operand: Operand) -> None
     """Both ends have to run the same iterations, padded ones as well."""
     names = [name for name, _ in producer.variables if name in dict(consumer.variables)]
     sent = LoopDomain([loop.interval for loop in producer.loops], _at_first(producer, operand))
-    fixed = [consumer.place(condition) for condition in _fixed(consumer, operand)]
+    tokens = _fixed(consumer, operand, buffered=False)
+    fixed = [consumer.place(condition) for condition in tokens]
     taken = LoopDomain([loop.interval for loop in consumer.loops], fixed)
     ends = [[dict(kernel.variables)[name] for name in names] for kernel in (producer, consumer)]
     found = sent.differs(ends[0], taken, ends[1])
@@ -244,21 +245,24 @@ def _order(loops: tuple[Loop, ...]) -> str:
     return ", ".join(loop.name for loop in loops if loop.kind is LoopKind.SERIAL) or "one value"
 
 
-def _repeating(consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
-    """The loops in which the consumer does not take the tokens again."""
+def _repeating(consumer: Kernel, operand: Operand, *, buffered: bool = True) -> tuple[Loop, ...]:
+    """The loops in which the consumer does not take the tokens again.
+
+    Those over which a buffer keeps a value are among them if it is ``buffered``.
+    """
     return tuple(
         loop
         for loop in consumer.loops
         if loop.name in operand.forwards
         or loop.name in operand.removed
         or (operand.at_start and loop.reduction)
-        or (operand.buffer is not None and not _varies(consumer, operand, loop))
+        or (buffered and operand.buffer is not None and not _varies(consumer, operand, loop))
     )
 
 
-def _fixed(consumer: Kernel, operand: Operand) -> list[Expr]:
+def _fixed(consumer: Kernel, operand: Operand, *, buffered: bool = True) -> list[Expr]:
     """One representative iteration for everything the tokens are not indexed by."""
     lanes = consumer.kind(LoopKind.VECTOR)
-    dropped = dict.fromkeys((*_repeating(consumer, operand), *lanes))
+    dropped = dict.fromkeys((*_repeating(consumer, operand, buffered=buffered), *lanes))
     conditions = [] if operand.condition is None or not operand.pinned else [operand.condition]
     return [*(equals(loop.definition, loop.minimum) for loop in dropped), *conditions]

@@ -27,22 +27,16 @@
 #pragma OPENCL EXTENSION cl_intel_channels : enable
 #pragma OPENCL FP_CONTRACT OFF
 
-typedef struct {
-    float2 s[2];
-} A_feeder_to_C_t;
-
-typedef struct {
-    float2 s[2];
-} B_feeder_to_C_t;
+typedef struct { float2 s[2]; } float2_2_t;
 
 // A_loader -> A_feeder
 channel float2 A_loader_to_A_feeder __attribute__((depth(2)));
 // B_loader -> B_feeder
 channel float2 B_loader_to_B_feeder __attribute__((depth(2)));
 // A_feeder -> C, 2 elements together
-channel A_feeder_to_C_t A_feeder_to_C __attribute__((depth(2)));
+channel float2_2_t A_feeder_to_C __attribute__((depth(2)));
 // B_feeder -> C, 2 elements together
-channel B_feeder_to_C_t B_feeder_to_C __attribute__((depth(2)));
+channel float2_2_t B_feeder_to_C __attribute__((depth(2)));
 // C -> C_drainer: elements are used at different times
 channel float C_to_C_drainer[2][2] __attribute__((depth(5)));
 // C_drainer -> C_collector: elements are used at different times
@@ -70,20 +64,13 @@ float2 insert_float2(float2 v, int at, float x) {
 __attribute__((max_global_work_dim(0)))
 __kernel void A_loader(__global const float *restrict A) {
     #pragma loop_coalesce 6
-    for (int i = 0; i < 2; i++) {
-        for (int j = 0; j < 2; j++) {
-            for (int k = 0; k < 2; k++) {
-                for (int kk = 0; kk < 2; kk++) {
-                    for (int ii = 0; ii < 2; ii++) {
-                        for (int iii = 0; iii < 2; iii++) {
-                            float2 A_element = vload2(0, &A[(i * 4 + (ii * 2 + iii)) * 8 + k * 4 + kk * 2]);
-                            write_channel_intel(A_loader_to_A_feeder, A_element);
-                        }
-                    }
-                }
-            }
-        }
-    }
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            for (int k = 0; k < 2; k++)
+                for (int kk = 0; kk < 2; kk++)
+                    for (int ii = 0; ii < 2; ii++)
+                        for (int iii = 0; iii < 2; iii++)
+                            write_channel_intel(A_loader_to_A_feeder, vload2(0, &A[(i * 4 + (ii * 2 + iii)) * 8 + k * 4 + kk * 2]));
 }
 
 // A_feeder passes data on.  systolic.py:37
@@ -93,25 +80,25 @@ __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void A_feeder(void) {
     float2 A_buffer[2][2][2][2];
-    for (int step_ = 0; step_ < 72; step_++) {
+    for (int step = 0; step < 72; step++) {
+        float2 from_A_loader;
+        if (step < 64)
+            from_A_loader = read_channel_intel(A_loader_to_A_feeder);
+        float2_2_t to_C;
         float2 A_along_iii[2];  // wires from PE to PE
-        A_feeder_to_C_t A_feeder_to_C_token;
         #pragma unroll
         for (int iii = 0; iii < 2; iii++) {
-            float2 A_entering = (float2)(0.0f);
-            if (step_ / 8 < 8 && iii == 0)
-                A_entering = read_channel_intel(A_loader_to_A_feeder);
-            float2 A_passed = (step_ / 8 < 8 && iii > 0 && step_ % 8 % 2 >= iii) ? A_along_iii[iii] : (float2)(0.0f);
+            float2 A_entering = (step < 64 && iii == 0) ? from_A_loader : (float2)(0.0f);
+            float2 A_passed = (step < 64 && iii > 0 && (step & 1) >= iii) ? A_along_iii[iii] : (float2)(0.0f);
             float2 A_2 = iii == 0 ? A_entering : A_passed;
-            if (step_ % 8 % 2 > iii)
-                A_along_iii[iii + 1] = A_2;
-            if (step_ / 8 < 8 && step_ % 8 % 2 == iii)
-                A_buffer[iii][step_ / 8 % 2][step_ % 8 / 4 % 2][step_ % 8 / 2 % 2] = A_2;
-            float2 A = A_buffer[iii][(step_ / 8 + 1) % 2][step_ % 8 / 4 % 2][step_ % 8 / 2 % 2];
-            A_feeder_to_C_token.s[iii] = A;
+            if ((step & 1) > iii)
+                A_along_iii[iii + 1] = __fpga_reg(A_2);
+            if (step < 64 && (step & 1) == iii)
+                A_buffer[iii][(step >> 3) & 1][(step >> 2) & 1][(step >> 1) & 1] = A_2;
+            to_C.s[iii] = A_buffer[iii][((step >> 3) + 1) & 1][(step >> 2) & 1][(step >> 1) & 1];
         }
-        if (step_ / 8 >= 1)
-            write_channel_intel(A_feeder_to_C, A_feeder_to_C_token);
+        if (step >= 8)
+            write_channel_intel(A_feeder_to_C, to_C);
     }
 }
 
@@ -120,20 +107,13 @@ __kernel void A_feeder(void) {
 __attribute__((max_global_work_dim(0)))
 __kernel void B_loader(__global const float *restrict B) {
     #pragma loop_coalesce 6
-    for (int i = 0; i < 2; i++) {
-        for (int j = 0; j < 2; j++) {
-            for (int k = 0; k < 2; k++) {
-                for (int kk = 0; kk < 2; kk++) {
-                    for (int jj = 0; jj < 2; jj++) {
-                        for (int jjj = 0; jjj < 2; jjj++) {
-                            float2 B_element = vload2(0, &B[(j * 4 + (jj * 2 + jjj)) * 8 + k * 4 + kk * 2]);
-                            write_channel_intel(B_loader_to_B_feeder, B_element);
-                        }
-                    }
-                }
-            }
-        }
-    }
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            for (int k = 0; k < 2; k++)
+                for (int kk = 0; kk < 2; kk++)
+                    for (int jj = 0; jj < 2; jj++)
+                        for (int jjj = 0; jjj < 2; jjj++)
+                            write_channel_intel(B_loader_to_B_feeder, vload2(0, &B[(j * 4 + (jj * 2 + jjj)) * 8 + k * 4 + kk * 2]));
 }
 
 // B_feeder passes data on.  systolic.py:37
@@ -143,25 +123,25 @@ __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void B_feeder(void) {
     float2 B_buffer[2][2][2][2];
-    for (int step_ = 0; step_ < 72; step_++) {
+    for (int step = 0; step < 72; step++) {
+        float2 from_B_loader;
+        if (step < 64)
+            from_B_loader = read_channel_intel(B_loader_to_B_feeder);
+        float2_2_t to_C;
         float2 B_along_jjj[2];  // wires from PE to PE
-        B_feeder_to_C_t B_feeder_to_C_token;
         #pragma unroll
         for (int jjj = 0; jjj < 2; jjj++) {
-            float2 B_entering = (float2)(0.0f);
-            if (step_ / 8 < 8 && jjj == 0)
-                B_entering = read_channel_intel(B_loader_to_B_feeder);
-            float2 B_passed = (step_ / 8 < 8 && jjj > 0 && step_ % 8 % 2 >= jjj) ? B_along_jjj[jjj] : (float2)(0.0f);
+            float2 B_entering = (step < 64 && jjj == 0) ? from_B_loader : (float2)(0.0f);
+            float2 B_passed = (step < 64 && jjj > 0 && (step & 1) >= jjj) ? B_along_jjj[jjj] : (float2)(0.0f);
             float2 B_2 = jjj == 0 ? B_entering : B_passed;
-            if (step_ % 8 % 2 > jjj)
-                B_along_jjj[jjj + 1] = B_2;
-            if (step_ / 8 < 8 && step_ % 8 % 2 == jjj)
-                B_buffer[jjj][step_ / 8 % 2][step_ % 8 / 4 % 2][step_ % 8 / 2 % 2] = B_2;
-            float2 B = B_buffer[jjj][(step_ / 8 + 1) % 2][step_ % 8 / 4 % 2][step_ % 8 % 2];
-            B_feeder_to_C_token.s[jjj] = B;
+            if ((step & 1) > jjj)
+                B_along_jjj[jjj + 1] = __fpga_reg(B_2);
+            if (step < 64 && (step & 1) == jjj)
+                B_buffer[jjj][(step >> 3) & 1][(step >> 2) & 1][(step >> 1) & 1] = B_2;
+            to_C.s[jjj] = B_buffer[jjj][((step >> 3) + 1) & 1][(step >> 2) & 1][step & 1];
         }
-        if (step_ / 8 >= 1)
-            write_channel_intel(B_feeder_to_C, B_feeder_to_C_token);
+        if (step >= 8)
+            write_channel_intel(B_feeder_to_C, to_C);
     }
 }
 
@@ -175,40 +155,35 @@ __kernel void C(void) {
     float C_partial[2][2][4];  // rotates every 4 firings; the last is the oldest
     while (1) {
         #pragma loop_coalesce 4
-        for (int k = 0; k < 2; k++) {
-            for (int kk = 0; kk < 2; kk++) {
-                for (int ii = 0; ii < 2; ii++) {
+        for (int k = 0; k < 2; k++)
+            for (int kk = 0; kk < 2; kk++)
+                for (int ii = 0; ii < 2; ii++)
                     for (int jj = 0; jj < 2; jj++) {
-                        A_feeder_to_C_t A_feeder_to_C_token = read_channel_intel(A_feeder_to_C);
+                        float2_2_t from_A_feeder = read_channel_intel(A_feeder_to_C);
+                        float2_2_t from_B_feeder = read_channel_intel(B_feeder_to_C);
                         float2 A_along_jjj[2][2];  // wires from PE to PE
-                        B_feeder_to_C_t B_feeder_to_C_token = read_channel_intel(B_feeder_to_C);
                         float2 B_along_iii[2][2];  // wires from PE to PE
                         #pragma unroll
                         for (int iii = 0; iii < 2; iii++) {
                             #pragma unroll
                             for (int jjj = 0; jjj < 2; jjj++) {
-                                float2 A = jjj == 0 ? A_feeder_to_C_token.s[iii] : A_along_jjj[iii][jjj];
+                                float2 A = jjj == 0 ? from_A_feeder.s[iii] : A_along_jjj[iii][jjj];
                                 if (jjj < 1)
-                                    A_along_jjj[iii][jjj + 1] = A;
-                                float2 B = iii == 0 ? B_feeder_to_C_token.s[jjj] : B_along_iii[iii][jjj];
+                                    A_along_jjj[iii][jjj + 1] = __fpga_reg(A);
+                                float2 B = iii == 0 ? from_B_feeder.s[jjj] : B_along_iii[iii][jjj];
                                 if (iii < 1)
-                                    B_along_iii[iii + 1][jjj] = B;
-                                float carried = C_partial[iii][jjj][3];
-                                float previous = (k == 0 && kk == 0) ? 0.0f : carried;
+                                    B_along_iii[iii + 1][jjj] = __fpga_reg(B);
+                                float previous = (k == 0 && kk == 0) ? 0.0f : C_partial[iii][jjj][3];
                                 float C = previous + dot_float2(A, B);
                                 #pragma unroll
-                                for (int age = 3; age >= 1; age--) {
+                                for (int age = 3; age >= 1; age--)
                                     C_partial[iii][jjj][age] = C_partial[iii][jjj][age - 1];
-                                }
                                 C_partial[iii][jjj][0] = C;
                                 if (k == 1 && kk == 1)
                                     write_channel_intel(C_to_C_drainer[iii][jjj], C);
                             }
                         }
                     }
-                }
-            }
-        }
     }
 }
 
@@ -219,7 +194,7 @@ __kernel void C(void) {
 __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void C_drainer(void) {
-    while (1) {
+    while (1)
         for (int iii_digit = 0; iii_digit < 2; iii_digit++) {
             float C_along_iii[2][2];  // wires from PE to PE
             #pragma unroll
@@ -233,14 +208,13 @@ __kernel void C_drainer(void) {
                         float C_result_passed = iii_digit > iii ? C_along_iii[iii][jjj] : 0.0f;
                         float C_result = iii_digit == iii ? C_result_own : C_result_passed;
                         if (iii > 0)
-                            C_along_iii[iii - 1][jjj] = C_result;
+                            C_along_iii[iii - 1][jjj] = __fpga_reg(C_result);
                         if (iii == 0)
                             write_channel_intel(C_drainer_to_C_collector[jjj], C_result);
                     }
                 }
             }
         }
-    }
 }
 
 // C_collector passes data on.  systolic.py:36
@@ -251,16 +225,18 @@ __attribute__((max_global_work_dim(0)))
 __attribute__((autorun))
 __kernel void C_collector(void) {
     while (1) {
+        float2 to_C_unloader;
         float2 C_along_jjj[2];  // wires from PE to PE
         #pragma unroll
         for (int jjj = 1; jjj >= 0; jjj--) {
             float C_result_own = read_channel_intel(C_drainer_to_C_collector[jjj]);
             float2 C_result = insert_float2(jjj < 1 ? C_along_jjj[jjj] : (float2)(0.0f), jjj, C_result_own);
             if (jjj > 0)
-                C_along_jjj[jjj - 1] = C_result;
+                C_along_jjj[jjj - 1] = __fpga_reg(C_result);
             if (jjj == 0)
-                write_channel_intel(C_collector_to_C_unloader, C_result);
+                to_C_unloader = C_result;
         }
+        write_channel_intel(C_collector_to_C_unloader, to_C_unloader);
     }
 }
 
@@ -269,16 +245,12 @@ __kernel void C_collector(void) {
 __attribute__((max_global_work_dim(0)))
 __kernel void C_unloader(__global float *restrict C) {
     #pragma loop_coalesce 5
-    for (int i = 0; i < 2; i++) {
-        for (int j = 0; j < 2; j++) {
-            for (int ii = 0; ii < 2; ii++) {
-                for (int jj = 0; jj < 2; jj++) {
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            for (int ii = 0; ii < 2; ii++)
+                for (int jj = 0; jj < 2; jj++)
                     for (int iii = 0; iii < 2; iii++) {
                         float2 C_result = read_channel_intel(C_collector_to_C_unloader);
                         vstore2(C_result, 0, &C[(i * 4 + (ii * 2 + iii)) * 8 + j * 4 + jj * 2]);
                     }
-                }
-            }
-        }
-    }
 }
