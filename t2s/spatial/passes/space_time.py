@@ -20,13 +20,23 @@ are there; nothing waits for a clock.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
 from t2s.core.affine import tidy
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
-from t2s.core.isl import NotAffine, is_affine
+from t2s.core.expr import (
+    Const,
+    Expr,
+    Index,
+    apply,
+    const,
+    index_names,
+    simplify,
+    substitute,
+)
+from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.isl_maps import Transformation, condition
 from t2s.core.ops import Op
 from t2s.core.printer import show
@@ -39,7 +49,13 @@ from t2s.spatial.recurrence_form import as_system
 from t2s.spatial.recurrences import MemberRead, Transfer, member_reads, transfers_of
 
 MOST_SUGGESTED = 2
-"""Largest coefficient of the schedules that are tried for a suggestion."""
+"""Largest coefficient of the schedules that are tried for a suggestion, besides extents."""
+
+MOST_LOOPS = 5
+"""Most loops of a transformation for which a suggestion is searched."""
+
+MOST_TRIED = 50
+"""Most causal schedules that are tried for a suggestion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +157,7 @@ def _check_maps(plan: _Plan) -> None:
 
 def _transformed(kernel: Kernel, plan: _Plan) -> Kernel:
     names = {loop.name for loop in plan.sources}
-    last = max(kernel.loops.index(loop) for loop in plan.sources)
-    serial = [loop for loop in kernel.loops if loop.kind is not LoopKind.VECTOR]
-    outer = [x for x in serial if kernel.loops.index(x) < last and x.name not in names]
-    inner = [x for x in serial if kernel.loops.index(x) > last]
+    outer, inner = _around(kernel, plan)
     for loop in inner:
         needed = sorted((index_names(loop.minimum) | index_names(loop.extent)) & names)
         if needed:
@@ -155,12 +168,7 @@ def _transformed(kernel: Kernel, plan: _Plan) -> Kernel:
                 expected=f"{loop.name} among the loops that are transformed",
                 given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
             )
-    new = {
-        **{loop.name: Index(name=loop.name) for loop in outer},
-        **plan.maps,
-        **{loop.name: Index(name=loop.name) for loop in inner},
-    }
-    change = Transformation(kernel.domain_of_iterations, new)
+    change = Transformation(*_change(kernel, plan.maps, plan))
     _check_injective(kernel, plan, change)
     loops = [*outer, *_new_loops(kernel, plan, change), *inner, *kernel.kind(LoopKind.VECTOR)]
     values = change.inverse()
@@ -174,6 +182,26 @@ def _transformed(kernel: Kernel, plan: _Plan) -> Kernel:
     )
     nest = result.domain_of_iterations
     return replace(result, active=condition(nest, change.image))
+
+
+def _around(kernel: Kernel, plan: _Plan) -> tuple[list[Loop], list[Loop]]:
+    """The loops outside and inside of those that are transformed."""
+    names = {loop.name for loop in plan.sources}
+    last = max(kernel.loops.index(loop) for loop in plan.sources)
+    serial = [loop for loop in kernel.loops if loop.kind is not LoopKind.VECTOR]
+    outer = [x for x in serial if kernel.loops.index(x) < last and x.name not in names]
+    return outer, [x for x in serial if kernel.loops.index(x) > last]
+
+
+def _change(
+    kernel: Kernel, maps: Mapping[str, Expr], plan: _Plan
+) -> tuple[LoopDomain, dict[str, Expr]]:
+    """All loops of the new nest over those of the old one."""
+    outer, inner = _around(kernel, plan)
+    new: dict[str, Expr] = {loop.name: Index(name=loop.name) for loop in outer}
+    new |= maps
+    new |= {loop.name: Index(name=loop.name) for loop in inner}
+    return kernel.domain_of_iterations, new
 
 
 def _new_loops(kernel: Kernel, plan: _Plan, change: Transformation) -> list[Loop]:
@@ -220,13 +248,23 @@ def _check_injective(kernel: Kernel, plan: _Plan, change: Transformation) -> Non
 
 def _check_schedule(before: Kernel, after: Kernel, plan: _Plan) -> None:
     """Every value has time to get where it is needed."""
+    for found, transfer in _violations(after, plan):
+        raise _refusal(before, found, transfer, plan)
+
+
+def _violations(after: Kernel, plan: _Plan) -> Iterator[tuple[MemberRead, Transfer]]:
+    """Transfers that the schedule gives too little time."""
     for found in member_reads(after):
         for transfer in transfers_of(after, found).transfers:
             cycles = _cycles(transfer, plan.time)
-            distance = max((abs(step) for _, step in transfer.hop), default=0)
-            if cycles is None or (cycles >= 1 and distance <= cycles):
-                continue
-            _refuse(before, found, transfer, plan, cycles, distance)
+            if transfer.immediate and transfer.stays:
+                continue  # a member of the same iteration
+            if cycles is not None and cycles < max(1, _distance(transfer)):
+                yield found, transfer
+
+
+def _distance(transfer: Transfer) -> int:
+    return max((abs(step) for _, step in transfer.hop), default=0)
 
 
 def _cycles(transfer: Transfer, time: str) -> int | None:
@@ -241,9 +279,8 @@ def _cycles(transfer: Transfer, time: str) -> int | None:
     return 0
 
 
-def _refuse(
-    kernel: Kernel, found: MemberRead, transfer: Transfer, plan: _Plan, cycles: int, distance: int
-) -> None:
+def _refusal(kernel: Kernel, found: MemberRead, transfer: Transfer, plan: _Plan) -> UserError:
+    cycles, distance = _cycles(transfer, plan.time) or 0, _distance(transfer)
     moves = ", ".join(f"{loop.name} by {step}" for loop, step in transfer.hop if step)
     where = f"to another PE ({moves})" if moves else "in its PE"
     if cycles < 1:
@@ -252,7 +289,7 @@ def _refuse(
     else:
         problem = f"{show(found.read)} would have to pass {distance} PEs in {cycles} cycles"
         expected = "at most one PE for each cycle"
-    raise UserError(
+    return UserError(
         f"{plan.directive.text} on {kernel.name}: {problem}",
         location=plan.directive.location,
         expected=expected,
@@ -264,50 +301,101 @@ def _refuse(
 
 def _suggestion(kernel: Kernel, plan: _Plan) -> str | None:
     """The simplest schedule with the given places that is legal, found by trying."""
-    if len(plan.sources) > 4:
+    steps = _steps(kernel, plan)
+    if steps is None or len(plan.sources) > MOST_LOOPS:
         return None
-    span = range(-MOST_SUGGESTED, MOST_SUGGESTED + 1)
-    choices = sorted(
-        product(span, repeat=len(plan.sources)),
-        key=lambda c: (sum(map(abs, c)), sum(x < 0 for x in c), tuple(-x for x in c)),
-    )
-    for coefficients in choices:
+    tried = 0
+    for coefficients in _candidates(plan):
+        if not all(_fits(plan, step, coefficients) for step in steps):
+            continue
         time = _linear(plan.sources, coefficients)
         if time is None or time == plan.maps[plan.time]:
             continue
-        other = replace(plan, maps={**plan.maps, plan.time: time})
-        if _is_legal(kernel, other):
+        tried += 1
+        if tried > MOST_TRIED:
+            return None
+        if _is_legal(kernel, replace(plan, maps={**plan.maps, plan.time: time})):
             return f"{plan.time} = {show(time)} would be legal"
     return None
 
 
-def _linear(loops: tuple[Loop, ...], coefficients: tuple[int, ...]) -> Expr | None:
-    time: Expr | None = None
-    for loop, factor in zip(loops, coefficients, strict=True):
-        if factor:
-            index = Index(name=loop.name)
-            term = simplify(apply(Op.MULTIPLY, const(abs(factor)), index))
-            if time is None:
-                time = term if factor > 0 else apply(Op.SUBTRACT, const(0), term)
-            else:
-                time = apply(Op.ADD if factor > 0 else Op.SUBTRACT, time, term)
-    return time
-
-
 def _is_legal(kernel: Kernel, plan: _Plan) -> bool:
-    try:
-        after = _transformed(kernel, plan)
-        _check_plain(after, plan)
-    except (UserError, NotAffine):
+    if Transformation(*_change(kernel, plan.maps, plan)).clash() is not None:
         return False
-    return True
+    try:
+        return not list(_violations(_transformed(kernel, plan), plan))
+    except UserError:
+        return False
 
 
-def _check_plain(after: Kernel, plan: _Plan) -> None:
-    """As ``_check_schedule``, without looking for something better."""
-    for found in member_reads(after):
-        for transfer in transfers_of(after, found).transfers:
-            cycles = _cycles(transfer, plan.time)
-            distance = max((abs(step) for _, step in transfer.hop), default=0)
-            if cycles is not None and (cycles < 1 or distance > cycles):
-                raise UserError("not legal", location=plan.directive.location)
+def _candidates(plan: _Plan) -> list[tuple[int, ...]]:
+    """Coefficients of schedules, the simplest first.
+
+    Besides small numbers, a loop that is not placed may step over all iterations of those after it.
+    """
+    places = [expr for name, expr in plan.maps.items() if name != plan.time]
+    placed = frozenset[str]().union(*map(index_names, places))
+    weight = 1
+    choices: list[set[int]] = []
+    for loop in reversed(plan.sources):
+        small = set(range(-MOST_SUGGESTED, MOST_SUGGESTED + 1))
+        choices.insert(0, small | {weight, -weight})
+        if loop.name not in placed and loop.constant is not None:
+            weight *= loop.constant[1]
+    return sorted(
+        product(*choices),
+        key=lambda c: (sum(map(abs, c)), sum(x < 0 for x in c), tuple(-x for x in c)),
+    )
+
+
+def _steps(kernel: Kernel, plan: _Plan) -> list[dict[str, int]] | None:
+    """The distances of all reads over the loops that are transformed, unless outer loops advance.
+
+    ``None`` if they are not known.
+    """
+    names = {loop.name for loop in plan.sources}
+    found: list[dict[str, int]] = []
+    try:
+        transfers = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
+    except UserError:
+        return None
+    for transfer in transfers:
+        outer = {loop.name: step for loop, step in transfer.distance if loop.name not in names}
+        step = {loop.name: step for loop, step in transfer.distance if loop.name in names}
+        if not any(outer.values()) and any(step.values()) and step not in found:
+            found.append(step)
+    return found
+
+
+def _fits(plan: _Plan, step: Mapping[str, int], coefficients: tuple[int, ...]) -> bool:
+    """Whether a schedule gives a value time enough for its distance."""
+    schedule = dict(zip((loop.name for loop in plan.sources), coefficients, strict=True))
+    cycles = sum(schedule[name] * by for name, by in step.items())
+    hops = [
+        abs(_advance(expr, step)) for name, expr in plan.maps.items() if name != plan.time
+    ]
+    return cycles >= max(1, *hops)
+
+
+def _advance(expr: Expr, step: Mapping[str, int]) -> int:
+    """How much an affine expression changes along a distance."""
+    here = substitute(expr, {name: const(0) for name in index_names(expr)})
+    there = substitute(expr, {name: const(step.get(name, 0)) for name in index_names(expr)})
+    match simplify(apply(Op.SUBTRACT, there, here)):
+        case Const(value=value):
+            return int(value)
+    return 0
+
+
+def _linear(loops: tuple[Loop, ...], coefficients: tuple[int, ...]) -> Expr | None:
+    """The sum of the loops with these factors, one with a positive factor first."""
+    total: Expr | None = None
+    terms = sorted(zip(loops, coefficients, strict=True), key=lambda term: term[1] < 0)
+    for loop, factor in terms:
+        if factor:
+            term = simplify(apply(Op.MULTIPLY, const(abs(factor)), Index(name=loop.name)))
+            start = const(0) if factor < 0 else None
+            total = start if total is None else total
+            operator = Op.ADD if factor > 0 else Op.SUBTRACT
+            total = term if total is None else apply(operator, total, term)
+    return total
