@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from t2s.core.expr import Expr
+from t2s.core.isl_maps import project
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
@@ -24,11 +25,9 @@ def print_loop_nest(program: SpatialProgram) -> str:
 
 def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     space = kernel.kind(LoopKind.UNROLLED)
-    count = 1
-    for loop in space:
-        count *= loop.constant[1] if loop.constant is not None else 1
-    pes = f"{count} PE{'s' if count != 1 else ''}"
-    yield f"{kernel.name}: {kernel.role.value}, {pes}"
+    count = project(kernel.domain_of_iterations, [loop.name for loop in space]) if space else None
+    pes = 1 if count is None else int(count.count_val().to_python())
+    yield f"{kernel.name}: {kernel.role.value}, {pes} PE{'s' if pes != 1 else ''}"
     depth = 1
     ordered = [
         *(("parallel", loop) for loop in space),
@@ -38,6 +37,9 @@ def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     for keyword, loop in ordered:
         text = f"{'  ' * depth}{keyword} {loop.name} in {_range(loop)}:"
         yield f"{text:<{_REASON_COLUMN}}  # {loop.reason}"
+        depth += 1
+    if kernel.active is not None:
+        yield f"{'  ' * depth}if {show(kernel.active)}:"
         depth += 1
     for line in _actions(program, kernel):
         yield "  " * depth + line

@@ -371,9 +371,7 @@ def _fits(plan: _Plan, step: Mapping[str, int], coefficients: tuple[int, ...]) -
     """Whether a schedule gives a value time enough for its distance."""
     schedule = dict(zip((loop.name for loop in plan.sources), coefficients, strict=True))
     cycles = sum(schedule[name] * by for name, by in step.items())
-    hops = [
-        abs(_advance(expr, step)) for name, expr in plan.maps.items() if name != plan.time
-    ]
+    hops = [abs(_advance(expr, step)) for name, expr in plan.maps.items() if name != plan.time]
     return cycles >= max(1, *hops)
 
 

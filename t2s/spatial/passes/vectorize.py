@@ -17,14 +17,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, Read, apply, conjunction, index_names
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, conjunction, index_names
 from t2s.core.printer import show
-from t2s.core.walk import Term, children
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, VectorLoad, VectorStore
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.lanes import (
+    check_contiguous,
+    check_independent,
+    check_system_lanes,
+    outside_reads,
+)
 from t2s.spatial.passes.isolate import all_reads, varies
 from t2s.spatial.passes.lookup import constant_bounds, counterpart
 from t2s.spatial.reduction_form import mentions_previous, readable_update, reduction_term
@@ -66,7 +70,9 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
     """Mark the results as stored by vectors; vectorises the function if ``vload`` has not."""
     kernel = program.kernel(name)
     function = program.find(directive.function)
-    if function is None or kernel.function != directive.function:
+    if kernel.members and directive.function in _named(kernel):
+        function = kernel
+    elif function is None or kernel.function != directive.function:
         raise UserError(
             f"{directive.text} on {name}: {name} does not save results of {directive.function}",
             location=directive.location,
@@ -82,7 +88,7 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
             "with a loop innermost that is not a reduction",
         )
     program = _vectorise(program, function, directive)
-    function = program.kernel(directive.function)
+    function = program.kernel(function.name)
     vector = function.vector_loop
     if vector is not None and vector.reduction:
         raise UserError(
@@ -94,6 +100,12 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
             hint="make a loop of the results innermost, with reorder, before vstore",
         )
     return program.with_kernel(replace(function, vector_store=True))
+
+
+def _named(kernel: Kernel) -> set[str]:
+    """The Funcs of a system that can be named in ``vstore``: members and results."""
+    names = {member.name for member in kernel.members}
+    return names | {result.function for result in kernel.results}
 
 
 def _require_compute(kernel: Kernel, directive: Directive) -> None:
@@ -126,7 +138,12 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
             expected=f"{kernel.name}[...] op term, with an associative op",
             given=show(readable_update(kernel.function, kernel.value)),
         )
-    program = program.with_kernel(_with_vector(kernel, loop.name, directive))
+    widened = _with_vector(kernel, loop.name, directive)
+    if kernel.members:
+        check_independent(kernel, loop, directive)
+        members = tuple(replace(member, lanes=True) for member in kernel.members)
+        widened = replace(widened, members=members)
+    program = program.with_kernel(widened)
     for operand in kernel.operands:
         program = _widen_upstream(program, kernel, operand, loop, directive)
     if not loop.reduction:
@@ -182,10 +199,12 @@ def check_lanes(kernel: Kernel, directive: Directive) -> None:
     for guarded, _ in all_reads(kernel):
         read = guarded.read
         if varies(kernel, read.indices, loop.name):
-            check_contiguous(kernel, read.source, read.indices, loop, directive)
+            check_contiguous(kernel, read.source, read.indices, directive.text, directive.location)
     for operand in kernel.operands:
         if operand.access is not None and varies(kernel, operand.access, loop.name):
-            check_contiguous(kernel, operand.source, operand.access, loop, directive)
+            check_contiguous(
+                kernel, operand.source, operand.access, directive.text, directive.location
+            )
     for part in _free_parts(kernel):
         if loop.name in index_names(kernel.place(part)):
             raise UserError(
@@ -198,47 +217,19 @@ def check_lanes(kernel: Kernel, directive: Directive) -> None:
             )
 
 
-def check_contiguous(
-    kernel: Kernel, source: str, access: tuple[Expr, ...], loop: Loop, directive: Directive
-) -> None:
-    """The last subscript has to advance by one with the loop, the others not at all."""
-    *others, last = access
-    relative = apply(Op.SUBTRACT, kernel.place(last), Index(name=loop.name))
-    probe = replace(kernel, variables=())
-    if varies(probe, (*(kernel.place(e) for e in others), relative), loop.name):
-        placed = ", ".join(show(kernel.place(index)) for index in access)
-        raise UserError(
-            f"{directive.text} on {kernel.name}: {source} is not contiguous along {loop.name}",
-            location=directive.location,
-            expected=f"{loop.name} in the last subscript only, with factor 1",
-            given=f"{source}[{placed}]",
-            hint="arrays are row-major: store it transposed, or put another loop innermost",
-        )
-
-
 def _free_parts(kernel: Kernel) -> Iterator[Expr]:
     """The value, initial value and conditions, without the subscripts inside them."""
     for expr in (kernel.value, kernel.initial, kernel.condition):
         if expr is not None:
-            yield from _outside_reads(expr)
+            yield from outside_reads(expr)
     condition = conjunction(*(operand.condition for operand in kernel.operands))
     if condition is not None:
         yield condition
 
 
-def _outside_reads(expr: Term) -> Iterator[Expr]:
-    match expr:
-        case Read():
-            return
-        case Index():
-            yield expr
-        case _:
-            for child in children(expr):
-                yield from _outside_reads(child)
-
-
 def check_complete(kernel: Kernel) -> None:
     """Before lowering: everything that varies was asked for, and vector results are stored so."""
+    check_system_lanes(kernel)
     loop, directive = kernel.vector_loop, kernel.vectorised
     if loop is None or directive is None or kernel.role is not Role.COMPUTE:
         return
@@ -257,7 +248,8 @@ def check_complete(kernel: Kernel) -> None:
             hint="everything that varies along the innermost loop becomes a vector; put another "
             "loop innermost to keep it a single value",
         )
-    if not loop.reduction and kernel.name == kernel.function and not kernel.vector_store:
+    own = kernel.name == kernel.function or bool(kernel.members)
+    if not loop.reduction and own and not kernel.vector_store:
         raise UserError(
             f"{subject}: the results are vectors along {loop.name} and are not stored as vectors",
             location=directive.location,
