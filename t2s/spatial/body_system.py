@@ -188,7 +188,7 @@ class SystemBody:
             return broadcast(value, lanes if self._wide(member) else 1)
         wide = broadcast(value, lanes)
         reduced = ReduceLanes(operator=member.combine, value=wide, type=wide.type.scalar)
-        if member.initial is None:
+        if member.initial is None or _is_neutral(member.combine, member.initial):
             return reduced
         return apply(member.combine, self._placed(member.initial), reduced)
 
@@ -256,6 +256,14 @@ class SystemBody:
             value = self._values[result.member]
             where = None if result.condition is None else builder.place(result.condition)
             builder.statements.append(Send(channel=channel, value=value, condition=where))
+
+
+def _is_neutral(operator: Op, initial: Expr) -> bool:
+    """Whether a reduction over lanes that starts from this value starts from nothing."""
+    match operator, initial:
+        case (Op.ADD, Const(value=0)) | (Op.MULTIPLY, Const(value=1)):
+            return True
+    return False
 
 
 def _extent(loop: Loop) -> int:
