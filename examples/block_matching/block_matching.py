@@ -2,11 +2,11 @@
 
 For every block of ``block`` x ``block`` pixels and every motion (u, v) of at most ``reach`` pixels,
 the sum of absolute differences (SAD) to the block that would have moved there; the motion with the
-smallest sum is the best one.  Six loops: the block (by, bx), the motion (u, v) with negative minima,
+smallest sum is the best one. Six loops: the block (by, bx), the motion (u, v) with negative minima,
 and the pixel (i, j).
 
-The array has one PE for each pixel of a block.  A PE keeps its pixel for all motions.  Sums move
-through the array, to the right and then down, to the last PE, which keeps the best motion so far.  A
+The array has one PE for each pixel of a block. A PE keeps its pixel for all motions. Sums move
+through the array, to the right and then down, to the last PE, which keeps the best motion so far. A
 pixel of the picture before moves down, to the PE that needs it for the next u.
 
 Run it with ``python examples/block_matching/block_matching.py``.
@@ -28,7 +28,8 @@ def design(blocks: int = 2, block: int = 4, reach: int = 2) -> tuple[Func, Func,
     now, before = ImageParam(UInt(8), 2, name="now"), ImageParam(UInt(8), 2, name="before")
     by, bx, u, v, i, j = t2s.variables("by bx u v i j")
     Pixel, Row, Sum, Least, LeastV, Best, BestU, BestV = (
-        Func(name, type=Int(32)) for name in "Pixel Row Sum Least LeastV Best BestU BestV".split()
+        Func(name, type=Int(32))
+        for name in ("Pixel", "Row", "Sum", "Least", "LeastV", "Best", "BestU", "BestV")
     )
     here, left, above = (by, bx, u, v, i, j), (by, bx, u, v, i, j - 1), (by, bx, u, v, i - 1, j)
     one_v, one_u = (by, bx, u, v - 1, i, j), (by, bx, u - 1, v, i, j)

@@ -1,9 +1,9 @@
 """A 1-D convolution on six systolic arrays: the same sum, six times placed in space and time.
 
-``Z[i] = sum of x[i + q] * w[q]`` has two loops, the results i and the taps q.  A space-time transform
-makes one loop p of PEs and one loop t of time of them.  The letters of a name stand for x, w and the
-sums: b (broadcast: all PEs use the same value at one time), f (forwarded from PE to PE), s (stays in
-a PE) and m (moves, for sums).
+``Z[i] = sum of x[i + q] * w[q]`` has two loops, the results i and the taps q. A space-time
+transform makes one loop p of PEs and one loop t of time of them. The letters of a name stand for x,
+w and the sums: b (broadcast: all PEs use the same value at one time), f (forwarded from PE to PE),
+s (stays in a PE) and m (moves, for sums).
 
 Run it with ``python examples/convolution_1d/mappings.py``.
 """

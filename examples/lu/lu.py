@@ -1,9 +1,9 @@
 """LU decomposition of a batch of matrices on a triangular array of PEs.
 
-``A = L U`` without pivoting.  Iteration (k, j) takes column k out of row j: U carries the pivot row k
-to all rows j below it, L the factors of row j, and V is what is left.  Row k of the array finds row k
-of U and L; only PEs with j >= k exist.  Batches of matrices stream through: in each step one element
-i of a row, for as many matrices as a vector has lanes.
+``A = L U`` without pivoting. Iteration (k, j) takes column k out of row j: U carries the pivot row
+k to all rows j below it, L the factors of row j, and V is what is left. Row k of the array finds
+row k of U and L; only PEs with j >= k exist. Batches of matrices stream through: in each step one
+element i of a row, for as many matrices as a vector has lanes.
 
 Run it with ``python examples/lu/lu.py``.
 """
@@ -15,7 +15,7 @@ from t2s import Float, Func, ImageParam
 
 
 def design(size: int = 4, batches: int = 4, lanes: int = 4) -> Func:
-    """``O``: U on and above the diagonal, L (whose diagonal is 1) below; lanes in the last index."""
+    """``O``: U on and above the diagonal, L (with ones on it) below; lanes in the last index."""
     b, k, j, i, m = t2s.variables("b k j i m")
     A, O = ImageParam(Float(32), 4, name="A"), Func("O")  # noqa: E741
     P, U, L, V, Z = (Func(name, type=Float(32)) for name in "PULVZ")

@@ -1,11 +1,11 @@
 """QR decomposition of a batch of matrices by modified Gram-Schmidt, with as many lanes as rows.
 
-``A = Q R``.  Iteration (i, j) takes the direction of column i out of column j, all rows in the lanes,
-and then the dot product of the new columns i + 1 and j, which says how much of one is in the other.
-Row i = -1 of the triangle has dot products only.  The number that scales column i in iteration
-(i, j) comes from the dot product in iteration (i - 1, j): the next row of the triangle cannot start
-before this recurrence has gone through multiplication, adder tree, square root and division, however
-short the rows are.
+``A = Q R``. Iteration (i, j) takes the direction of column i out of column j, all rows in the
+lanes, and then the dot product of the new columns i + 1 and j, which says how much of one is in the
+other. Row i = -1 of the triangle has dot products only. The number that scales column i in
+iteration (i, j) comes from the dot product in iteration (i - 1, j): the next row of the triangle
+cannot start before this recurrence has gone through multiplication, adder tree, square root and
+division, however short the rows are.
 
 Run it with ``python examples/qr/qr.py``.
 """
@@ -23,7 +23,7 @@ def design(rows: int = 4, columns: int = 4, batch: int = 2) -> tuple[Func, Func]
     A = ImageParam(Float(32), 3, name="A")
     Old, Pivot, New, Next, X, Square, Inverse, S, Factor = (
         Func(name, type=Float(32))
-        for name in "Old Pivot New Next X Square Inverse S Factor".split()
+        for name in ["Old", "Pivot", "New", "Next", "X", "Square", "Inverse", "S", "Factor"]
     )
     select, vector, scalar = t2s.select, (b, i, j, k), (b, i, j)
     first, starts = j == i + 1, i < 0

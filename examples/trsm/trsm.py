@@ -1,8 +1,8 @@
 """A triangular solve: ``L U = A`` for U, where L is lower triangular with ones on its diagonal.
 
 Iteration (i, j) takes the found row i of U out of row j: PE (i, j) of a triangular array exists for
-j >= i.  PA carries row i down to all rows j below it; SL is what is left of row j.  The columns c of A
-stream through the array, and every PE keeps its element of L for all of them.
+j >= i. PA carries row i down to all rows j below it; SL is what is left of row j. The columns c of
+A stream through the array, and every PE keeps its element of L for all of them.
 
 Run it with ``python examples/trsm/trsm.py``.
 """

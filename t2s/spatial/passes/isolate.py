@@ -15,6 +15,7 @@ loops, and neither has the producer of a value that only the start of a reductio
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from t2s.core.errors import InternalError, UserError
@@ -25,7 +26,7 @@ from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.graph.nodes import Role
-from t2s.spatial.conditions import static_conjuncts
+from t2s.spatial.conditions import any_of, static_conjuncts
 from t2s.spatial.directives import Directive, IsolateConsumer, IsolateProducer
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, Operand, Result, SpatialProgram, StoreTarget
@@ -218,7 +219,23 @@ def reads_of_members(kernel: Kernel) -> list[GuardedRead]:
 
 
 def _reads_of(kernel: Kernel, name: str) -> list[tuple[GuardedRead, bool]]:
-    return [found for found in all_reads(kernel) if found[0].read.source == name]
+    """The different reads of a source, and whether only the start of a reduction needs them."""
+    found = [read for read in all_reads(kernel) if read[0].read.source == name]
+    if len({guarded.read for guarded, _ in found}) > 1 or len({start for _, start in found}) > 1:
+        return found
+    return [(guarded, found[0][1]) for guarded in merged(guarded for guarded, _ in found)]
+
+
+def merged(found: Iterable[GuardedRead]) -> list[GuardedRead]:
+    """The distinct reads; one that occurs several times happens where any of them does."""
+    merged: dict[Read, GuardedRead] = {}
+    for guarded in found:
+        known = merged.get(guarded.read)
+        if known is not None and known.condition != guarded.condition:
+            condition = any_of(known.condition, guarded.condition)
+            guarded = GuardedRead(read=guarded.read, condition=condition)
+        merged[guarded.read] = guarded
+    return list(merged.values())
 
 
 def isolate_consumer(

@@ -8,15 +8,13 @@ store kernels store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import Read, reads
 from t2s.core.names import NameSupply
-from t2s.func.bounds import GuardedRead, guarded_reads
+from t2s.func.bounds import guarded_reads
 from t2s.graph.nodes import Role
-from t2s.spatial.conditions import any_of
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, SpatialProgram, StoreTarget
 from t2s.spatial.passes.isolate import (
@@ -24,6 +22,7 @@ from t2s.spatial.passes.isolate import (
     consumer_of,
     consumer_of_result,
     extract,
+    merged,
     reads_of_members,
 )
 from t2s.spatial.passes.safety import check_loadable
@@ -56,26 +55,14 @@ def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> Spati
     while True:
         kernel = program.kernel(name)
         at_start = kernel.initial is not None
-        found = _merged(guarded_reads(kernel.initial)) if kernel.initial is not None else []
+        found = merged(guarded_reads(kernel.initial)) if kernel.initial is not None else []
         if not found:
             rest = [*guarded_reads(kernel.value), *reads_of_members(kernel)]
-            found, at_start = _merged(rest), False
+            found, at_start = merged(rest), False
         if not found:
             return program
         unit = names.fresh(f"{name}_load_{found[0].read.source}")
         program = extract(program, kernel, found[0], at_start, (unit,), None)
-
-
-def _merged(found: Iterable[GuardedRead]) -> list[GuardedRead]:
-    """The distinct reads; one that occurs several times happens where any of them does."""
-    merged: dict[Read, GuardedRead] = {}
-    for guarded in found:
-        known = merged.get(guarded.read)
-        if known is not None and known.condition != guarded.condition:
-            condition = any_of(known.condition, guarded.condition)
-            guarded = GuardedRead(read=guarded.read, condition=condition)
-        merged[guarded.read] = guarded
-    return list(merged.values())
 
 
 def _place_result_store(
