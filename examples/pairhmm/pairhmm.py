@@ -85,8 +85,11 @@ def design(s: Sizes = TINY) -> Func:
     M.tile(j, i, jj, ii, s.array[1], s.array[0]).tile(h, r, hh, rr, s.batch[1], s.batch[0])
     M.reorder(ii, jj, hh, rr, j, i, h, r).space_time_transform(ii, jj)
     for source in (R, *inputs):
-        loader = Func(f"{source.name}_loader")
-        M.isolate_producer(source, loader).forward(loader, jj)
+        loader, feeder = Func(f"{source.name}_loader"), Func(f"{source.name}_feeder")
+        M.isolate_producer_chain(source, loader, feeder).forward(feeder, jj)
+        if source is not inputs[-1]:  # the same for all haplotypes of a batch; zeta has a condition
+            loader.remove(hh)
+            feeder.buffer(loader, rr)
     H_loader, length_loader, unloader = t2s.funcs("H_loader length_loader unloader")
     M.isolate_producer(H, H_loader).forward(H_loader, ii)
     M.isolate_producer(length, length_loader).forward(length_loader, ii)

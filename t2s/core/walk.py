@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, TypeVar, cast
 
 
@@ -20,13 +21,14 @@ class Term:
 T = TypeVar("T", bound=Term)
 
 
-def _field_names(term: Term) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cast(Any, term)))
+@cache
+def _field_names(kind: type[Term]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cast(Any, kind)))
 
 
 def children(term: Term) -> Iterator[Term]:
     """The direct sub-terms, in field order."""
-    for name in _field_names(term):
+    for name in _field_names(type(term)):
         value = getattr(term, name)
         if isinstance(value, Term):
             yield value
@@ -44,7 +46,7 @@ def walk(term: Term) -> Iterator[Term]:
 def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
     """A copy of ``term`` with every direct child replaced; ``term`` itself if nothing changes."""
     changes: dict[str, object] = {}
-    for name in _field_names(term):
+    for name in _field_names(type(term)):
         value = getattr(term, name)
         new: object = value
         if isinstance(value, Term):
