@@ -287,7 +287,8 @@ def _refusal(kernel: Kernel, found: MemberRead, transfer: Transfer, plan: _Plan)
         problem = f"{found.member} would need {show(found.read)} before it is there"
         expected = "at least one cycle from computing a value to using it"
     else:
-        problem = f"{show(found.read)} would have to pass {distance} PEs in {cycles} cycles"
+        problem = f"{show(found.read)} would have to pass {distance} PEs in {cycles} cycle"
+        problem += "s" if cycles > 1 else ""
         expected = "at most one PE for each cycle"
     return UserError(
         f"{plan.directive.text} on {kernel.name}: {problem}",
@@ -309,12 +310,15 @@ def _suggestion(kernel: Kernel, plan: _Plan) -> str | None:
         if not all(_fits(plan, step, coefficients) for step in steps):
             continue
         time = _linear(plan.sources, coefficients)
-        if time is None or time == plan.maps[plan.time]:
+        skewed = bool(plan.directive.coefficients)
+        if time is None or time == plan.maps[plan.time] or (skewed and coefficients[-1] != 1):
             continue
         tried += 1
         if tried > MOST_TRIED:
             return None
         if _is_legal(kernel, replace(plan, maps={**plan.maps, plan.time: time})):
+            if skewed:
+                return f"the coefficients {list(coefficients[:-1])} would be legal"
             return f"{plan.time} = {show(time)} would be legal"
     return None
 

@@ -30,7 +30,7 @@ from t2s.spatial.lanes import (
     outside_reads,
 )
 from t2s.spatial.passes.isolate import all_reads, varies
-from t2s.spatial.passes.lookup import constant_bounds, counterpart
+from t2s.spatial.passes.lookup import check_not_time, constant_bounds, counterpart
 from t2s.spatial.reduction_form import mentions_previous, readable_update, reduction_term
 
 
@@ -129,6 +129,7 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
             expected="an innermost loop that is not unrolled",
         )
     loop = serial[-1]
+    check_not_time(kernel, loop, directive)
     constant_bounds(kernel, loop, directive)
     if loop.reduction and reduction_term(kernel.value) is None:
         raise UserError(
