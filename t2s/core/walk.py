@@ -21,14 +21,18 @@ class Term:
 T = TypeVar("T", bound=Term)
 
 
+def _field_names(term: Term) -> tuple[str, ...]:
+    return _names_of(cast(Any, type(term)))
+
+
 @cache
-def _field_names(kind: type[Term]) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cast(Any, kind)))
+def _names_of(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def children(term: Term) -> Iterator[Term]:
     """The direct sub-terms, in field order."""
-    for name in _field_names(type(term)):
+    for name in _field_names(term):
         value = getattr(term, name)
         if isinstance(value, Term):
             yield value
@@ -46,7 +50,7 @@ def walk(term: Term) -> Iterator[Term]:
 def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
     """A copy of ``term`` with every direct child replaced; ``term`` itself if nothing changes."""
     changes: dict[str, object] = {}
-    for name in _field_names(type(term)):
+    for name in _field_names(term):
         value = getattr(term, name)
         new: object = value
         if isinstance(value, Term):

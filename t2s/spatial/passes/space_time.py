@@ -21,13 +21,11 @@ are there; nothing waits for a clock.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import replace
 
 from t2s.core.affine import tidy
 from t2s.core.errors import UserError
 from t2s.core.expr import (
-    Const,
     Expr,
     Index,
     apply,
@@ -47,28 +45,7 @@ from t2s.spatial.passes.lookup import check_new_names, find_serial
 from t2s.spatial.passes.unroll import unroll
 from t2s.spatial.recurrence_form import as_system
 from t2s.spatial.recurrences import MemberRead, Transfer, member_reads, transfers_of
-
-MOST_SUGGESTED = 2
-"""Largest coefficient of the schedules that are tried for a suggestion, besides extents."""
-
-MOST_LOOPS = 5
-"""Most loops of a transformation for which a suggestion is searched."""
-
-MOST_TRIED = 50
-"""Most causal schedules that are tried for a suggestion."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """A transformation of a kernel: old loops, new loops, each new one over the old ones."""
-
-    sources: tuple[Loop, ...]
-    maps: dict[str, Expr]
-    directive: SpaceTimeTransform
-
-    @property
-    def time(self) -> str:
-        return list(self.maps)[-1]
+from t2s.spatial.schedules import Plan, suggestion
 
 
 def space_time_transform(kernel: Kernel, directive: SpaceTimeTransform) -> Kernel:
@@ -114,10 +91,10 @@ def _check_early(kernel: Kernel, directive: SpaceTimeTransform) -> None:
         )
 
 
-def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> _Plan:
+def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> Plan:
     sources = [find_serial(kernel, name, directive) for name in directive.loops]
     if directive.maps:
-        plan = _Plan(sources=tuple(sources), maps=dict(directive.maps), directive=directive)
+        plan = Plan(sources=tuple(sources), maps=dict(directive.maps), directive=directive)
         check_new_names(kernel, tuple(plan.maps), directive.loops, directive)
         _check_maps(plan)
         return plan
@@ -136,10 +113,10 @@ def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> _Plan:
         time = simplify(apply(Op.ADD, time, term))
     maps: dict[str, Expr] = {loop.name: Index(name=loop.name) for loop in sources}
     maps[others[-1].name] = time
-    return _Plan(sources=(*sources, others[-1]), maps=maps, directive=directive)
+    return Plan(sources=(*sources, others[-1]), maps=maps, directive=directive)
 
 
-def _check_maps(plan: _Plan) -> None:
+def _check_maps(plan: Plan) -> None:
     known = {loop.name for loop in plan.sources}
     for name, expr in plan.maps.items():
         unknown = sorted(index_names(expr) - known)
@@ -155,7 +132,7 @@ def _check_maps(plan: _Plan) -> None:
             )
 
 
-def _transformed(kernel: Kernel, plan: _Plan) -> Kernel:
+def _transformed(kernel: Kernel, plan: Plan) -> Kernel:
     names = {loop.name for loop in plan.sources}
     outer, inner = _around(kernel, plan)
     for loop in inner:
@@ -184,7 +161,7 @@ def _transformed(kernel: Kernel, plan: _Plan) -> Kernel:
     return replace(result, active=condition(nest, change.image))
 
 
-def _around(kernel: Kernel, plan: _Plan) -> tuple[list[Loop], list[Loop]]:
+def _around(kernel: Kernel, plan: Plan) -> tuple[list[Loop], list[Loop]]:
     """The loops outside and inside of those that are transformed."""
     names = {loop.name for loop in plan.sources}
     last = max(kernel.loops.index(loop) for loop in plan.sources)
@@ -194,7 +171,7 @@ def _around(kernel: Kernel, plan: _Plan) -> tuple[list[Loop], list[Loop]]:
 
 
 def _change(
-    kernel: Kernel, maps: Mapping[str, Expr], plan: _Plan
+    kernel: Kernel, maps: Mapping[str, Expr], plan: Plan
 ) -> tuple[LoopDomain, dict[str, Expr]]:
     """All loops of the new nest over those of the old one."""
     outer, inner = _around(kernel, plan)
@@ -204,7 +181,7 @@ def _change(
     return kernel.domain_of_iterations, new
 
 
-def _new_loops(kernel: Kernel, plan: _Plan, change: Transformation) -> list[Loop]:
+def _new_loops(kernel: Kernel, plan: Plan, change: Transformation) -> list[Loop]:
     old = {loop.name: loop.definition for loop in plan.sources}
     result = []
     for name, expr in plan.maps.items():
@@ -231,12 +208,12 @@ def _new_loops(kernel: Kernel, plan: _Plan, change: Transformation) -> list[Loop
     return result
 
 
-def _check_injective(kernel: Kernel, plan: _Plan, change: Transformation) -> None:
+def _check_injective(kernel: Kernel, plan: Plan, change: Transformation) -> None:
     clash = change.clash()
     if clash is None:
         return
     points = [", ".join(f"{name}={at}" for name, at in point.items()) for point in clash]
-    better = _suggestion(kernel, plan)
+    better = suggestion(kernel, plan, _is_legal)
     raise UserError(
         f"{plan.directive.text} on {kernel.name}: two iterations fall on one PE at one time",
         location=plan.directive.location,
@@ -246,13 +223,13 @@ def _check_injective(kernel: Kernel, plan: _Plan, change: Transformation) -> Non
     )
 
 
-def _check_schedule(before: Kernel, after: Kernel, plan: _Plan) -> None:
+def _check_schedule(before: Kernel, after: Kernel, plan: Plan) -> None:
     """Every value has time to get where it is needed."""
     for found, transfer in _violations(after, plan):
         raise _refusal(before, found, transfer, plan)
 
 
-def _violations(after: Kernel, plan: _Plan) -> Iterator[tuple[MemberRead, Transfer]]:
+def _violations(after: Kernel, plan: Plan) -> Iterator[tuple[MemberRead, Transfer]]:
     """Transfers that the schedule gives too little time."""
     for found in member_reads(after):
         for transfer in transfers_of(after, found).transfers:
@@ -279,7 +256,7 @@ def _cycles(transfer: Transfer, time: str) -> int | None:
     return 0
 
 
-def _refusal(kernel: Kernel, found: MemberRead, transfer: Transfer, plan: _Plan) -> UserError:
+def _refusal(kernel: Kernel, found: MemberRead, transfer: Transfer, plan: Plan) -> UserError:
     cycles, distance = _cycles(transfer, plan.time) or 0, _distance(transfer)
     moves = ", ".join(f"{loop.name} by {step}" for loop, step in transfer.hop if step)
     where = f"to another PE ({moves})" if moves else "in its PE"
@@ -296,108 +273,14 @@ def _refusal(kernel: Kernel, found: MemberRead, transfer: Transfer, plan: _Plan)
         expected=expected,
         given=f"{cycles} cycle{'s' if abs(cycles) != 1 else ''} of {plan.time} {where}",
         notes=((found.read.location, f"{show(found.read)} is read here"),),
-        hint=_suggestion(kernel, plan) or "let time advance along the dependence",
+        hint=suggestion(kernel, plan, _is_legal) or "let time advance along the dependence",
     )
 
 
-def _suggestion(kernel: Kernel, plan: _Plan) -> str | None:
-    """The simplest schedule with the given places that is legal, found by trying."""
-    steps = _steps(kernel, plan)
-    if steps is None or len(plan.sources) > MOST_LOOPS:
-        return None
-    tried = 0
-    for coefficients in _candidates(plan):
-        if not all(_fits(plan, step, coefficients) for step in steps):
-            continue
-        time = _linear(plan.sources, coefficients)
-        skewed = bool(plan.directive.coefficients)
-        if time is None or time == plan.maps[plan.time] or (skewed and coefficients[-1] != 1):
-            continue
-        tried += 1
-        if tried > MOST_TRIED:
-            return None
-        if _is_legal(kernel, replace(plan, maps={**plan.maps, plan.time: time})):
-            if skewed:
-                return f"the coefficients {list(coefficients[:-1])} would be legal"
-            return f"{plan.time} = {show(time)} would be legal"
-    return None
-
-
-def _is_legal(kernel: Kernel, plan: _Plan) -> bool:
+def _is_legal(kernel: Kernel, plan: Plan) -> bool:
     if Transformation(*_change(kernel, plan.maps, plan)).clash() is not None:
         return False
     try:
         return not list(_violations(_transformed(kernel, plan), plan))
     except UserError:
         return False
-
-
-def _candidates(plan: _Plan) -> list[tuple[int, ...]]:
-    """Coefficients of schedules, the simplest first.
-
-    Besides small numbers, a loop that is not placed may step over all iterations of those after it.
-    """
-    places = [expr for name, expr in plan.maps.items() if name != plan.time]
-    placed = frozenset[str]().union(*map(index_names, places))
-    weight = 1
-    choices: list[set[int]] = []
-    for loop in reversed(plan.sources):
-        small = set(range(-MOST_SUGGESTED, MOST_SUGGESTED + 1))
-        choices.insert(0, small | {weight, -weight})
-        if loop.name not in placed and loop.constant is not None:
-            weight *= loop.constant[1]
-    return sorted(
-        product(*choices),
-        key=lambda c: (sum(map(abs, c)), sum(x < 0 for x in c), tuple(-x for x in c)),
-    )
-
-
-def _steps(kernel: Kernel, plan: _Plan) -> list[dict[str, int]] | None:
-    """The distances of all reads over the loops that are transformed, unless outer loops advance.
-
-    ``None`` if they are not known.
-    """
-    names = {loop.name for loop in plan.sources}
-    found: list[dict[str, int]] = []
-    try:
-        transfers = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
-    except UserError:
-        return None
-    for transfer in transfers:
-        outer = {loop.name: step for loop, step in transfer.distance if loop.name not in names}
-        step = {loop.name: step for loop, step in transfer.distance if loop.name in names}
-        if not any(outer.values()) and any(step.values()) and step not in found:
-            found.append(step)
-    return found
-
-
-def _fits(plan: _Plan, step: Mapping[str, int], coefficients: tuple[int, ...]) -> bool:
-    """Whether a schedule gives a value time enough for its distance."""
-    schedule = dict(zip((loop.name for loop in plan.sources), coefficients, strict=True))
-    cycles = sum(schedule[name] * by for name, by in step.items())
-    hops = [abs(_advance(expr, step)) for name, expr in plan.maps.items() if name != plan.time]
-    return cycles >= max(1, *hops)
-
-
-def _advance(expr: Expr, step: Mapping[str, int]) -> int:
-    """How much an affine expression changes along a distance."""
-    here = substitute(expr, {name: const(0) for name in index_names(expr)})
-    there = substitute(expr, {name: const(step.get(name, 0)) for name in index_names(expr)})
-    match simplify(apply(Op.SUBTRACT, there, here)):
-        case Const(value=value):
-            return int(value)
-    return 0
-
-
-def _linear(loops: tuple[Loop, ...], coefficients: tuple[int, ...]) -> Expr | None:
-    """The sum of the loops with these factors, one with a positive factor first."""
-    total: Expr | None = None
-    terms = sorted(zip(loops, coefficients, strict=True), key=lambda term: term[1] < 0)
-    for loop, factor in terms:
-        if factor:
-            term = simplify(apply(Op.MULTIPLY, const(abs(factor)), Index(name=loop.name)))
-            start = const(0) if factor < 0 else None
-            total = start if total is None else total
-            operator = Op.ADD if factor > 0 else Op.SUBTRACT
-            total = term if total is None else apply(operator, total, term)
-    return total
