@@ -103,7 +103,7 @@ def test_loops_outside_stay() -> None:
 
 
 def test_unscheduled_is_unroll() -> None:
-    C, _, _, r = product(3, 4, 5)
+    C, *_ = product(3, 4, 5)
     C.space_time_transform(i, j)
     other, *_ = product(3, 4, 5)
     other.unroll(i, j)
@@ -113,7 +113,7 @@ def test_unscheduled_is_unroll() -> None:
 
 def test_skewed_innermost_loop() -> None:
     """([i, j], [1, 1]) is {i: i, j: j, r: i + j + r}."""
-    C, _, _, r = product(3, 4, 5)
+    C, *_ = product(3, 4, 5)
     C.space_time_transform([i, j], [1, 1])
     assert nest(C) == ["parallel i in 0..2", "parallel j in 0..3", "for r in i + j..i + j + 4"]
     agree(C)
@@ -208,5 +208,3 @@ def test_channels_exist_only_where_values_cross() -> None:
     graph = agree(S)
     shapes = sorted(c.shape for c in graph.channels if c.source == c.sink)
     assert shapes == [(2,), (2, 2)]
-
-
