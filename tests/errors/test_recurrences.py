@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, UnsupportedError
+from t2s import Func, ImageParam, Int, RDom
 from tests.errors.refusal import refused
 from tests.func.recurrences import recurrences
 
@@ -283,17 +283,3 @@ def test_member_without_definition() -> None:
               expected: for example undefined[i, j] = ...
             """):
         t2s.interpret(M, {})
-
-
-def test_hardware() -> None:
-    sums = Func("sums", type=Int(32))
-    sums[i] = t2s.select(i == 0, 0, sums[i - 1]) + x[i]
-    with refused(
-        """
-            there is no hardware for the recurrence of sums yet
-              --> sums = Func("sums", type=Int(32))
-              hint:     t2s.interpret computes it
-            """,
-        UnsupportedError,
-    ):
-        t2s.lower(sums.bound(i, 0, 4))
