@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from t2s.core.affine import tidy
 from t2s.core.equalities import Equality, equalities
-from t2s.core.expr import Expr, Index, apply, const, evaluate
+from t2s.core.expr import Expr, Index, Local, apply, const, evaluate
 from t2s.core.isl import Interval, LoopDomain
 from t2s.core.ops import Op
 from t2s.core.printer import show
+from t2s.core.types import INT32
 from t2s.core.walk import walk
 
 i, j, k = Index(name="i"), Index(name="j"), Index(name="k")
@@ -42,10 +43,22 @@ def times(left: Expr, right: int) -> Expr:
         (minus(minus(const(0), i), minus(j, i)), "0 - j"),
         (apply(Op.FLOOR_DIVIDE, plus(i, minus(j, i)), const(2)), "j // 2"),
         (apply(Op.LESS, minus(plus(i, j), i), k), "j < k"),
+        (apply(Op.LESS, plus(i, j), plus(j, const(2))), "i < 2"),
+        (apply(Op.GREATER_EQUAL, plus(plus(i, j), const(1)), j), "i >= -1"),
+        (apply(Op.EQUAL, minus(i, k), plus(minus(j, k), const(1))), "i == j + 1"),
+        (plus(i, const(-1)), "i - 1"),
+        (minus(i, const(-1)), "i + 1"),
     ],
 )
 def test_terms_that_cancel(expr: Expr, text: str) -> None:
     assert show(tidy(expr)) == text
+
+
+def test_data_may_wrap_around() -> None:
+    """x + y < y is not x < 0 for numbers of 32 bits."""
+    x, y = Local(name="x", type=INT32), Local(name="y", type=INT32)
+    comparison = apply(Op.LESS, plus(x, y), y)
+    assert tidy(comparison) == comparison
 
 
 @st.composite
@@ -55,6 +68,20 @@ def sums(draw: st.DrawFn, depth: int = 3) -> Expr:
     left, right = draw(sums(depth - 1)), draw(sums(depth - 1))
     operator = draw(st.sampled_from([Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.MAXIMUM, Op.MODULO]))
     return apply(operator, left, right)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(
+    st.sampled_from([Op.LESS, Op.LESS_EQUAL, Op.EQUAL, Op.NOT_EQUAL, Op.GREATER_EQUAL]),
+    sums(),
+    sums(),
+    st.tuples(*[st.integers(-9, 9)] * 3),
+)
+def test_comparisons_stay_true(operator: Op, left: Expr, right: Expr, at: tuple[int, ...]) -> None:
+    environment = {name: np.int32(x) for name, x in zip("ijk", at, strict=True)}
+    comparison = apply(operator, left, right)
+    with np.errstate(all="ignore"):
+        assert evaluate(tidy(comparison), environment) == evaluate(comparison, environment)
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
