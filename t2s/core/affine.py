@@ -1,8 +1,8 @@
 """Tidying of index arithmetic: sums and comparisons in which terms cancel become shorter.
 
-``p + (t - p)`` is ``t``, and ``i + j < j`` is ``i < 0``.  They are rewritten only if that makes them
-shorter; what is not a sum with integer factors (a quotient, a remainder, a minimum) is a term like a
-loop index, tidied inside.  Comparisons of data stay as they are: data may wrap around.
+``p + (t - p)`` is ``t``, and ``i + j < j`` is ``i < 0``.  They are rewritten only if that makes
+them shorter; what is not a sum with integer factors (a quotient, a remainder, a minimum) is a term
+like a loop index, tidied inside.  Comparisons of data stay as they are: data may wrap around.
 """
 
 from __future__ import annotations

@@ -29,7 +29,14 @@ from t2s.core.walk import Term, rewrite
 from t2s.graph.body import RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
-from t2s.spatial.body_builder import Builder, broadcast, lanes_of, receive_from, widen
+from t2s.spatial.body_builder import (
+    Builder,
+    broadcast,
+    lanes_of,
+    placed,
+    receive_from,
+    widen,
+)
 from t2s.spatial.directives import DEFAULT_CAPACITY, SKEW
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Member, shifted
 from t2s.spatial.recurrences import (
@@ -266,7 +273,7 @@ class SystemBody:
             if result is None:
                 raise InternalError(f"{channel} carries no result of {self._kernel.name}")
             value = self._values[result.member]
-            where = None if result.condition is None else builder.place(result.condition)
+            where = placed(builder, result.condition)
             builder.statements.append(Send(channel=channel, value=value, condition=where))
 
 

@@ -8,6 +8,7 @@ from t2s.core.expr import Expr
 from t2s.core.isl_maps import project
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
+from t2s.spatial.conditions import placed_condition
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.reduction_form import readable_update
 
@@ -89,8 +90,9 @@ def _equations(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
                 operand.producer == kernel.name and operand.source == result.function
                 for operand in consumer.operands
             ):
-                where = kernel.place(result.condition) if result.condition is not None else None
-                guard = "" if where is None else f" if {show(where)}"
+                guard = (
+                    "" if result.condition is None else f" if {_where(kernel, result.condition)}"
+                )
                 yield f"send {result.member} to {consumer.name}{guard}"
 
 
@@ -104,8 +106,12 @@ def _receive(kernel: Kernel, operand: Operand) -> str:
     if operand.at_start:
         text += ", at the start of the reduction"
     if operand.condition is not None:
-        text += f", if {show(kernel.place(operand.condition))}"
+        text += f", if {_where(kernel, operand.condition)}"
     return text
+
+
+def _where(kernel: Kernel, condition: Expr) -> str:
+    return show(placed_condition(kernel, condition))
 
 
 def _readable(kernel: Kernel, expr: Expr) -> Expr:

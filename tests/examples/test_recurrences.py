@@ -15,7 +15,9 @@ import pytest
 
 import t2s
 from t2s import Func
+from t2s.backends.opencl_fpga import BACKEND
 from t2s.backends.opencl_fpga.emulator import emulator_available
+from tests.conftest import Golden
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 FILES = {
@@ -160,6 +162,13 @@ def test_numpy_and_both_engines(case: Callable[[], Case]) -> None:
 def test_emulator(case: Callable[[], Case]) -> None:
     built = case()
     built.check(t2s.emulate(built.outputs, built.inputs, time_limit=120.0))
+
+
+@pytest.mark.parametrize("name", ["lu", "pairhmm"])
+def test_emitted_text(name: str, golden: Golden) -> None:
+    for path, text in BACKEND.emit(t2s.lower(CASES[name]().outputs)).items():
+        if path.endswith(".cl"):
+            golden(f"opencl_fpga/{name}.cl", text)
 
 
 @pytest.mark.parametrize("name", FILES)
