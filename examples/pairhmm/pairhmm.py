@@ -7,7 +7,8 @@ padding.
 
 The array has one PE for a tile of ``array`` positions; the tiles of one table run one after the
 other, and ``batch`` tables are interleaved, so that no PE waits for the latency of its neighbours.
-Values that the next tile needs wait in the array.
+On a board the batch has to have more tables than a value takes cycles from one side of the array to
+the other. Values that the next tile needs wait in the array.
 
 Run it with ``python examples/pairhmm/pairhmm.py``.
 """
