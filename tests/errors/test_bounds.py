@@ -160,7 +160,7 @@ def test_read_outside_of_a_triangle() -> None:
             f[i, 0] is outside of the bounds of f
               --> g[i] = f[i, 0]
               expected: j from i, 4 - i values
-              given:    i=3, j=0
+              given:    i=1, j=0
               hint:     widen f.bound(...), or guard the access with t2s.select
             """):
         t2s.lower(g.bound(i, 0, 4))
@@ -190,7 +190,7 @@ def test_update_of_a_triangle_outside_of_it() -> None:
             f[i, 0] is outside of the bounds of f
               --> f[i, 0] = 1
               expected: j from i, 4 - i values
-              given:    i=3, j=0
+              given:    i=1, j=0
               hint:     widen f.bound(...), or guard the access with t2s.select
             """):
         t2s.interpret(f, {})
