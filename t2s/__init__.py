@@ -19,7 +19,7 @@ from t2s.driver import (
     simulate,
 )
 from t2s.func.functions import absolute as abs
-from t2s.func.functions import cast, exp, select, sqrt
+from t2s.func.functions import cast, exp, rsqrt, select, sqrt
 from t2s.func.functions import maximum as max
 from t2s.func.functions import minimum as min
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
@@ -60,6 +60,7 @@ __all__ = [
     "min",
     "print_loop_nest",
     "resources",
+    "rsqrt",
     "select",
     "simulate",
     "sqrt",

@@ -4,8 +4,8 @@
 lanes, and then the dot product of the new columns i + 1 and j, which says how much of one is in the
 other. Row i = -1 of the triangle has dot products only. The number that scales column i in
 iteration (i, j) comes from the dot product in iteration (i - 1, j): the next row of the triangle
-cannot start before this recurrence has gone through multiplication, adder tree, square root and
-division, however short the rows are.
+cannot start before this recurrence has gone through multiplication, adder tree and division (or
+reciprocal square root), however short the rows are.
 
 Run it with ``python examples/qr/qr.py``.
 """
@@ -38,7 +38,7 @@ def design(rows: int = 4, columns: int = 4, batch: int = 2) -> tuple[Func, Func]
     X[scalar] += Next[b, i, j, lane] * New[b, i, j, lane]
     Square[scalar] = select(first, X[scalar], select(j <= i, 1.0, Square[b, i, j - 1]))
     inverse = select(j <= i, 1.0, Inverse[b, i, j - 1])
-    Inverse[scalar] = select(first, 1.0 / t2s.sqrt(X[scalar]), inverse)
+    Inverse[scalar] = select(first, t2s.rsqrt(X[scalar]), inverse)
     S[scalar] = select(first, Inverse[scalar], -X[scalar] / Square[scalar])
     Factor[scalar] = select(first, t2s.sqrt(Square[scalar]), Inverse[scalar] * X[scalar])
     S.bound(i, -1, columns + 1).bound(j, t2s.max(i, 0), columns - t2s.max(i, 0))

@@ -10,7 +10,8 @@ Meaning, where languages differ:
   as in Python; division by zero gives 0 and modulo zero gives 0.
 * ``MINIMUM(a, b)`` is ``b if b < a else a`` and ``MAXIMUM(a, b)`` is ``b if b > a else a``, also
   for NaN and signed zeros.
-* ``EXPONENTIAL`` of a type narrower than float64 is computed in float64 and rounded once.
+* ``EXPONENTIAL`` and ``RECIPROCAL_SQUARE_ROOT`` of a type narrower than float64 are computed in
+  float64 and rounded once.
 * A cast of a float to an integer truncates towards zero and saturates; NaN becomes 0.
 """
 
@@ -44,6 +45,7 @@ class Op(Enum):
     NEGATE = "neg"
     ABSOLUTE = "abs"
     SQUARE_ROOT = "sqrt"
+    RECIPROCAL_SQUARE_ROOT = "rsqrt"
     EXPONENTIAL = "exp"
     EQUAL = "=="
     NOT_EQUAL = "!="
@@ -111,6 +113,10 @@ def _exponential(value: Array) -> Array:
     return result.reshape(wide.shape)
 
 
+def _reciprocal_square_root(value: Array) -> Array:
+    return 1.0 / np.sqrt(np.asarray(value, np.float64))
+
+
 def _logic(
     of_bools: Callable[..., Array], of_integers: Callable[..., Array]
 ) -> Callable[..., Array]:
@@ -150,6 +156,9 @@ OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
         Op.NEGATE: OperatorInfo(arity=1, operands=Operands.NUMBER, evaluate=np.negative),
         Op.ABSOLUTE: OperatorInfo(arity=1, operands=Operands.NUMBER, evaluate=np.absolute),
         Op.SQUARE_ROOT: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.sqrt),
+        Op.RECIPROCAL_SQUARE_ROOT: OperatorInfo(
+            arity=1, operands=Operands.FLOAT, evaluate=_reciprocal_square_root
+        ),
         Op.EXPONENTIAL: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=_exponential),
         Op.EQUAL: _compare(np.equal, Operands.ANY),
         Op.NOT_EQUAL: _compare(np.not_equal, Operands.ANY),

@@ -74,6 +74,11 @@ def sqrt(value: Number) -> Expression:
     return combine(Op.SQUARE_ROOT, value)
 
 
+def rsqrt(value: Number) -> Expression:
+    """One divided by the square root: in hardware one operator, not two."""
+    return combine(Op.RECIPROCAL_SQUARE_ROOT, value)
+
+
 def exp(value: Number) -> Expression:
     """The exponential of a floating-point value."""
     return combine(Op.EXPONENTIAL, value)

@@ -174,6 +174,7 @@ def _latency_table(
         table[Op.MULTIPLY, family] = cycles.multiply
         table[Op.DIVIDE, family] = cycles.divide
         table[Op.SQUARE_ROOT, family] = cycles.square_root
+        table[Op.RECIPROCAL_SQUARE_ROOT, family] = cycles.square_root
         table[Op.EXPONENTIAL, family] = cycles.exponential
     return table
 

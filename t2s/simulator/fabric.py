@@ -58,12 +58,15 @@ def _intel_dsp_costs() -> DspTable:
     single, double = Float(32), Float(64)
     costs = {(op, single): one for op in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)}
     costs |= {(Op.DIVIDE, single): 4 * one, (Op.SQUARE_ROOT, single): 3 * one}
+    costs |= {(Op.RECIPROCAL_SQUARE_ROOT, single): 3 * one}
     costs[Op.EXPONENTIAL, single] = 6 * one
     costs |= {(Op.MULTIPLY, double): 4 * one, (Op.DIVIDE, double): 15 * one}
     costs |= {(Op.SQUARE_ROOT, double): 9 * one, (Op.EXPONENTIAL, double): 17 * one}
+    costs |= {(Op.RECIPROCAL_SQUARE_ROOT, double): 9 * one}
     for half in (Float(16), BFloat(16)):
         costs |= {(Op.MULTIPLY, half): one / 2, (Op.DIVIDE, half): one}
         costs |= {(Op.SQUARE_ROOT, half): one, (Op.EXPONENTIAL, half): 2 * one}
+        costs |= {(Op.RECIPROCAL_SQUARE_ROOT, half): one}
     for bits, blocks in ((8, one / 2), (16, one / 2), (32, 2 * one), (64, 6 * one)):
         costs |= {(Op.MULTIPLY, type(bits)): blocks for type in (Int, UInt)}
     return costs

@@ -57,6 +57,8 @@ LOW32, LOW64 = -(2**31), -(2**63)
         (Op.ABSOLUTE, Int(8), (LOW8,), LOW8),
         (Op.ABSOLUTE, Float(32), (-INF,), INF),
         (Op.SQUARE_ROOT, Float(64), (2.25,), 1.5),
+        (Op.RECIPROCAL_SQUARE_ROOT, Float(32), (0.25,), 2.0),
+        (Op.RECIPROCAL_SQUARE_ROOT, Float(64), (0.0,), INF),
         (Op.EXPONENTIAL, Float(64), (1.0,), math.e),
         (Op.EXPONENTIAL, Float(64), (1000.0,), INF),
         (Op.EXPONENTIAL, Float(32), (-INF,), 0.0),

@@ -66,7 +66,11 @@ _INFIX = {
 }
 _LOGIC = {Op.AND: "&&", Op.OR: "||", Op.XOR: "!="}
 _BITWISE = {Op.AND: "&", Op.OR: "|", Op.XOR: "^"}
-_FUNCTIONS = {Op.SQUARE_ROOT: "sqrt", Op.EXPONENTIAL: "exp"}
+_FUNCTIONS = {
+    Op.SQUARE_ROOT: "sqrt",
+    Op.RECIPROCAL_SQUARE_ROOT: "rsqrt",
+    Op.EXPONENTIAL: "exp",
+}
 _COMPARISONS = {Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL}
 _NO_VECTOR_FORM = {Op.FLOOR_DIVIDE, Op.MODULO} | _COMPARISONS
 Operands = Sequence[Expression]
@@ -130,7 +134,7 @@ class Helpers:
                 return _narrowed(Unary(operator="-", operand=first), type)
             case Op.ABSOLUTE:
                 return _absolute(first, type)
-            case Op.SQUARE_ROOT | Op.EXPONENTIAL:
+            case Op.SQUARE_ROOT | Op.RECIPROCAL_SQUARE_ROOT | Op.EXPONENTIAL:
                 return call(_FUNCTIONS[operator], first)
         result = binary(_INFIX[operator], first, last)
         return result if operator in _COMPARISONS else _narrowed(result, type)
@@ -411,6 +415,6 @@ def _vector(operator: Op, type: Type, operands: Operands) -> Expression:
             return Unary(operator="-", operand=first)
         case Op.ABSOLUTE:
             return _absolute(first, type)
-        case Op.SQUARE_ROOT | Op.EXPONENTIAL:
+        case Op.SQUARE_ROOT | Op.RECIPROCAL_SQUARE_ROOT | Op.EXPONENTIAL:
             return call(_FUNCTIONS[operator], first)
     return binary(_INFIX[operator], first, last)

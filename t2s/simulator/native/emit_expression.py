@@ -159,6 +159,8 @@ class ExpressionEmitter:
             return self._integer(operator, type, operands)
         if is_narrow(type) and operator in (Op.NEGATE, Op.ABSOLUTE):
             return self._sign_bit(operator, operands[0])
+        if operator is Op.RECIPROCAL_SQUARE_ROOT:
+            return self._reciprocal_square_root(type, operands[0])
         if operator is Op.EXPONENTIAL:
             return self._exponential_of(type, operands[0])
         wide = [expand(self._builder, operand, type) for operand in operands]
@@ -200,6 +202,15 @@ class ExpressionEmitter:
         if operator is Op.NEGATE:
             return self._builder.xor(value, integer(0x8000, value.type))
         return self._builder.and_(value, integer(0x7FFF, value.type))
+
+    def _reciprocal_square_root(self, type: Type, value: Value) -> Value:
+        """In float64, rounded once."""
+        double = Type(Kind.FLOAT, 64, type.lanes)
+        wide = convert(self._builder, value, type, double)
+        one = ir.Constant(DOUBLE, 1.0)
+        ones = one if type.lanes == 1 else ir.Constant(wide.type, [one] * type.lanes)
+        root = self._float(Op.SQUARE_ROOT, [wide])
+        return convert(self._builder, self._builder.fdiv(ones, root), double, type)
 
     def _exponential_of(self, type: Type, value: Value) -> Value:
         """Through the C library in float64, lane by lane, rounded once."""
