@@ -129,6 +129,14 @@ class InputChain:
             raise _wrong_order(
                 repr(self), _ORDER_IN, repr(following), "a dram stage loads what the host puts"
             )
+        for position, function in enumerate(functions):
+            if any(function is other for other in functions[:position]):
+                raise UserError(
+                    f"{self!r} ends at {function.name} twice",
+                    location=user_location(),
+                    expected="each Func once",
+                    given=", ".join(other.name for other in functions),
+                )
         self._end(*functions)
         return following
 

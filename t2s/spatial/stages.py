@@ -101,7 +101,7 @@ def _refuse(kind: StageKind, others: dict[str, object]) -> None:
             location=user_location(),
             expected=f"of the options {', '.join(_OPTIONS[kind])}" if _OPTIONS[kind] else "a name",
             given=option,
-            hint=f"{option} belongs to {' and '.join(owners)}" if owners else None,
+            hint=f"{option} belongs to {', '.join(owners)}" if owners else None,
         )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import index_names
+from t2s.graph.nodes import Role
 from t2s.spatial.directives import (
     DEFAULT_CAPACITY,
     Distribute,
@@ -26,7 +27,6 @@ from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.buffer import split_at
 from t2s.spatial.passes.forward import forward
 from t2s.spatial.passes.isolate import varies
-from t2s.spatial.passes.lookup import find_serial
 from t2s.spatial.passes.remove import fed_by, remove
 from t2s.spatial.passes.scatter import scatter
 
@@ -82,8 +82,8 @@ def remove_reuse(program: SpatialProgram, name: str, directive: RemoveReuse) -> 
     consumer, operand = fed_by(program, kernel, directive)
     candidates = kernel.loops
     if directive.scope is not None:
-        find_serial(consumer, directive.scope, directive)
-        _, inner = split_at(consumer, directive.scope)
+        outer, inner = split_at(consumer, directive.scope)
+        _check_nested(program, kernel, consumer, [loop.name for loop in outer], directive)
         inside = {loop.name for loop in inner}
         candidates = tuple(x for x in kernel.kind(LoopKind.SERIAL) if x.name in inside)
     reuse = tuple(loop.name for loop in candidates if not _depends(kernel, operand, loop))
@@ -92,6 +92,31 @@ def remove_reuse(program: SpatialProgram, name: str, directive: RemoveReuse) -> 
     names = ", ".join(reuse)
     made = Remove(loops=reuse, location=directive.location, text=f"remove({names})")
     return remove(program, name, made)
+
+
+def _check_nested(
+    program: SpatialProgram,
+    producer: Kernel,
+    consumer: Kernel,
+    around: list[str],
+    directive: RemoveReuse,
+) -> None:
+    """A memory keeps values for a part of the time for which those before it keep theirs."""
+    here: Kernel | None = producer
+    while here is not None and here.operands:
+        operand = here.operands[0]
+        if operand.buffer is not None and operand.buffer.loop not in around:
+            raise UserError(
+                f"{directive.text}: the scope {directive.scope} of {consumer.name} is outside of "
+                f"the scope {operand.buffer.loop} of {here.name}",
+                location=directive.location,
+                expected=f"{directive.scope} inside of {operand.buffer.loop}: {here.name} comes "
+                "first, so it keeps its values longer",
+                given="loops, outermost first: "
+                + ", ".join(loop.name for loop in consumer.kind(LoopKind.SERIAL)),
+                hint="exchange the two scopes, or reorder the loops",
+            )
+        here = program.find(operand.producer) if here.role is Role.RELAY else None
 
 
 def _needed_along(operand: Operand, loop: Loop) -> bool:
