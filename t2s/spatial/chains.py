@@ -18,7 +18,8 @@ an expression of the definition of C.  At C the chain ends, and stands for, in t
   stage, unless that has ``scatter=False`` or there is none.  isl decides which of the two when the
   design is lowered.  Two loops for one stage, and two stages for one loop, are refused.
 * For every sram stage: ``stage.buffer(previous stage, scope)``, and ``remove`` in the stages before
-  it, of the loops inside of ``scope`` along which the operand does not change.
+  it, of the loops inside of ``scope`` along which the operand does not change.  The scope has to be
+  that of an earlier sram stage or inside of it.
 * For a host stage: ``remove`` of all loops along which the operand does not change.
 * ``stage.depth(n)`` where a depth is given.
 
@@ -75,6 +76,12 @@ class Stage:
     scatter: bool = False
     gather: Loop | None = None
     lanes: Loop | None = None
+
+    @overload
+    def __rrshift__(self, start: IsolatingFunc) -> OutputChain: ...
+
+    @overload
+    def __rrshift__(self, start: ImageParam | Expression) -> InputChain: ...
 
     def __rrshift__(self, start: object) -> InputChain | OutputChain:
         if isinstance(start, IsolatingFunc):
