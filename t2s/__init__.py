@@ -25,6 +25,7 @@ from t2s.func.functions import minimum as min
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
 from t2s.spatial.directives import Place
+from t2s.spatial.stages import dram, host, registers, sram
 
 __version__ = "0.1.0"
 
@@ -50,19 +51,23 @@ __all__ = [
     "abs",
     "cast",
     "cycles",
+    "dram",
     "emit",
     "emulate",
     "exp",
     "funcs",
+    "host",
     "interpret",
     "lower",
     "max",
     "min",
     "print_loop_nest",
+    "registers",
     "resources",
     "rsqrt",
     "select",
     "simulate",
     "sqrt",
+    "sram",
     "variables",
 ]

@@ -177,6 +177,27 @@ class Forward(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Distribute(Directive):
+    """What the last stage of a chain sends gets to all PEs; becomes ``Forward`` and ``Scatter``.
+
+    ``operand`` is that stage, ``scattering`` are the stages that may take one stream.
+    """
+
+    operand: str
+    scattering: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveReuse(Directive):
+    """A producer drops all loops inside of ``scope`` along which it would send the same values.
+
+    ``None``: all such loops that it has.  Becomes ``Remove``.
+    """
+
+    scope: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remove(Directive):
     """A producer drops loops along which it would send the same values again."""
 
@@ -225,9 +246,13 @@ class VectorLoad(Directive):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorStore(Directive):
-    """The results of ``function`` are stored as vectors along the innermost loop."""
+    """The results of ``function`` are stored as vectors along the innermost loop.
+
+    ``lanes`` is that loop if the user named it.
+    """
 
     function: str
+    lanes: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

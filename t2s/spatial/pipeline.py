@@ -19,6 +19,7 @@ from t2s.spatial.directives import (
     Buffer,
     Depth,
     Directive,
+    Distribute,
     Forward,
     Fuse,
     Gather,
@@ -27,6 +28,7 @@ from t2s.spatial.directives import (
     Place,
     Reassociate,
     Remove,
+    RemoveReuse,
     Reorder,
     Scatter,
     SpaceTimeTransform,
@@ -40,6 +42,7 @@ from t2s.spatial.directives import (
 from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.buffer import buffer
+from t2s.spatial.passes.distribute import distribute, remove_reuse
 from t2s.spatial.passes.feeder import with_feeder
 from t2s.spatial.passes.follow import follow_streams
 from t2s.spatial.passes.forward import forward
@@ -240,6 +243,10 @@ def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialP
             return forward(program, name, directive)
         case Remove():
             return remove(program, name, directive)
+        case Distribute():
+            return distribute(program, name, directive)
+        case RemoveReuse():
+            return remove_reuse(program, name, directive)
         case Buffer():
             program, feeder = with_feeder(program, name, directive)
             return buffer(program, feeder, directive)

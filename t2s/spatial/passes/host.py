@@ -27,6 +27,7 @@ from t2s.spatial.directives import (
     Place,
     Reassociate,
     Remove,
+    RemoveReuse,
 )
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.occurrences import Occurrence
@@ -94,7 +95,9 @@ def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: Isola
 
 def check_directive_on_host(kernel: Kernel, directive: Directive) -> None:
     """What a user may ask of a function on the host."""
-    if kernel.runs_on is not Place.HOST or isinstance(directive, Remove | Reassociate):
+    if kernel.runs_on is not Place.HOST or isinstance(
+        directive, Remove | RemoveReuse | Reassociate
+    ):
         return
     chain = isinstance(directive, IsolateProducer | IsolateConsumer)
     raise UserError(

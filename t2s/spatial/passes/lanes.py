@@ -21,7 +21,23 @@ from t2s.spatial.passes.vectorize import consumers, vstore
 
 
 def store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -> SpatialProgram:
-    """Apply ``vstore``: to gathered results here, to vectors that are computed as always."""
+    """Apply ``vstore``, along the loop that the user named if there is one."""
+    program = _store_vectors(program, name, directive)
+    vector = program.kernel(name).vector_loop
+    along = vector.name if vector is not None else "none"
+    if directive.lanes not in (None, along):
+        raise UserError(
+            f"{directive.text} on {name}: {directive.lanes} is not the innermost loop of {name}",
+            location=directive.location,
+            expected=f"the loop whose iterations become lanes: {along}",
+            given=f"lanes={directive.lanes}",
+            hint="what is gathered last is innermost",
+        )
+    return program
+
+
+def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -> SpatialProgram:
+    """Gathered results become vectors here, vectors that are computed are stored as always."""
     kernel = program.kernel(name)
     gathered = _gathered_loops(program, kernel)
     if not gathered or kernel.vector_loop is not None or kernel.function != directive.function:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
-from t2s.spatial.directives import Place, Remove
+from t2s.spatial.directives import Place, Remove, RemoveReuse
 from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
 from t2s.spatial.passes.forward import drop_upstream
 from t2s.spatial.passes.isolate import varies
@@ -25,7 +25,7 @@ from t2s.spatial.passes.lookup import find_loop, find_serial
 def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProgram:
     """Drop reuse loops from a producer and from everything that feeds it."""
     kernel = program.kernel(name)
-    consumer, operand = _fed_by(program, kernel, directive)
+    consumer, operand = fed_by(program, kernel, directive)
     for loop in directive.loops:
         find = find_loop if kernel.runs_on is Place.HOST else find_serial
         reused = find(kernel, loop, directive)
@@ -61,7 +61,9 @@ def _check_counts(kernel: Kernel, name: str, directive: Remove) -> None:
             )
 
 
-def _fed_by(program: SpatialProgram, kernel: Kernel, directive: Remove) -> tuple[Kernel, Operand]:
+def fed_by(
+    program: SpatialProgram, kernel: Kernel, directive: Remove | RemoveReuse
+) -> tuple[Kernel, Operand]:
     """The kernel that receives what a producer sends, and the operand it is there."""
     for consumer in program.kernels:
         for operand in consumer.operands:
