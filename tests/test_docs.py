@@ -35,7 +35,7 @@ MOST_UPDATES = 4
 
 COMMANDS = [
     "python -m pip install . && t2s run examples/gemm/gemm.py",
-    'python -m pip install ".[test]" && python -m pytest',
+    'python -m pip install ".[test]" && python -m pytest -n auto',
 ]
 
 
