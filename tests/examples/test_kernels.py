@@ -15,6 +15,7 @@ import pytest
 
 import t2s
 from benchmarks.published import specification_lines
+from t2s.graph.nodes import Role
 from tests.examples.systolic import Arrays, assert_matches, random_inputs
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -101,14 +102,34 @@ def test_the_example_runs_as_it_stands(name: str, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_node_fires_every_cycle(name: str) -> None:
-    """The small size too keeps the accumulators apart, and the array is hardly ever starved."""
+    """The small size too keeps the accumulators apart, and the array never waits."""
     module = example(name)
-    graph = module.design(module.SMALL).lower()
+    sizes = module.SMALL
+    graph = module.design(sizes).lower()
     inputs = random_inputs(graph)
     result = t2s.simulate(graph, inputs, device="arria10")
     assert {str(node.interval) for node in result.nodes.values()} == {"II 1"}
     compute = next(row for row in result.stalls if row.node == graph.name)
     assert compute.share("busy") > 0.8
+    assert (compute.starved, compute.blocked, compute.waiting) == (0, 0, 0)
+    steps = compute.busy // compute.pe_count
+    assert result.compute_cycles == steps + sizes.rows - 1 + sizes.columns - 1
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_one_unit_loads_each_operand_and_one_stores_vectors(name: str) -> None:
+    """A vector has one result for each PE of a row of the array; every result is stored once."""
+    module = example(name)
+    graph = module.design(module.SMALL).lower()
+    loads = [node for node in graph.nodes if node.role is Role.LOAD]
+    assert [node.pe_count for node in loads] == [1] * len(random_inputs(graph))
+    (store,) = (node for node in graph.nodes if node.role is Role.STORE)
+    (channel,) = graph.inputs_of(store.name)
+    lanes = channel.stream.element.lanes
+    assert store.pe_count == 1
+    assert lanes == module.SMALL.columns
+    result = t2s.simulate(graph, random_inputs(graph))
+    assert result.nodes[store.name].firings * lanes == result.outputs[graph.name].size
 
 
 @pytest.mark.parametrize("name", KERNELS)
