@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -26,11 +27,14 @@ class Kernel:
     """An example: numpy's version, and how many lines its specification may take.
 
     The numbers of lines are T2S-Tensor's own where they are published.  ``extra`` DSP blocks of
-    each PE are not part of its dot product.
+    each PE are not part of its dot product.  ``published`` names the published sizes, with which a
+    PE has ``results`` results.
     """
 
     expected: Callable[[ModuleType, Arrays], np.ndarray[Any, Any]]
     lines: int
+    results: int
+    published: str = "PUBLISHED"
     extra: int = 0
 
 
@@ -38,21 +42,31 @@ KERNELS: dict[str, Kernel] = {
     "mttkrp": Kernel(
         expected=lambda module, x: np.einsum("ikl,kj,jl->ij", x["A"], x["B"], x["C"]),
         lines=28,
+        results=16 * 16,
         extra=1,
     ),
     "ttm": Kernel(
         expected=lambda module, x: np.einsum("ijl,kl->ijk", x["A"], x["B"]),
         lines=30,
+        results=8 * 8 * 16,
     ),
     "ttmc": Kernel(
         expected=lambda module, x: np.einsum("ilm,lj,km->ijk", x["A"], x["B"], x["C"]),
         lines=37,
+        results=16 * 4 * 4,
         extra=1,
     ),
-    "convolution": Kernel(expected=lambda module, x: module.expected(x), lines=30),
+    "convolution": Kernel(
+        expected=lambda module, x: module.expected(x),
+        lines=30,
+        results=2 * 32 * 16,
+        published="ARRIA10",
+    ),
     "capsule": Kernel(
         expected=lambda module, x: module.expected(x, module.TINY.rows * module.TINY.tile[1]),
         lines=37,
+        results=4 * 5 * 4 * 16,
+        published="ARRIA10",
     ),
 }
 
@@ -145,3 +159,15 @@ def test_one_multiplier_for_each_lane(name: str) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_specification_is_short(name: str) -> None:
     assert 10 < specification_lines(example(name).design) <= KERNELS[name].lines
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_published_designs_become_opencl(name: str, tmp_path: Path) -> None:
+    """The results of a tile wait between the array and the drainer; nothing else is deep."""
+    module, kernel = example(name), KERNELS[name]
+    func = module.design(getattr(module, kernel.published))
+    path, _ = t2s.emit(func, "opencl_fpga", str(tmp_path))
+    depths = re.findall(r"depth\((\d+)\)", path.read_text())
+    assert set(depths) == {"2", str(kernel.results + 1)}
+    assert depths.count(str(kernel.results + 1)) == 1
+    assert t2s.resources(func, device="arria10").fits
