@@ -1,16 +1,25 @@
-"""Tidying of index arithmetic: sums in which terms cancel become shorter.
+"""Tidying of index arithmetic: sums and comparisons in which terms cancel become shorter.
 
-``p + (t - p)`` is ``t``, and ``(8 * b + r) // 8`` is ``b + r // 8``.  A sum is rewritten only if
-that makes it shorter; what is not a sum with integer factors (a quotient, a remainder, a minimum)
-is a term like a loop index, tidied inside.
+``p + (t - p)`` is ``t``, ``i + j < j`` is ``i < 0``, and ``(8 * b + r) // 8`` is ``b + r // 8``.
+They are rewritten only if that makes them shorter; what is not a sum with integer factors (a
+quotient, a remainder, a minimum) is a term like a loop index, tidied inside.  Comparisons of data
+stay as they are: data may wrap around.
 """
 
 from __future__ import annotations
 
-from t2s.core.expr import Apply, Const, Expr, apply, const, simplify
+from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite, walk
 
+_COMPARISONS = (
+    Op.EQUAL,
+    Op.NOT_EQUAL,
+    Op.LESS,
+    Op.LESS_EQUAL,
+    Op.GREATER,
+    Op.GREATER_EQUAL,
+)
 _SUMS = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.NEGATE)
 
 
@@ -18,8 +27,12 @@ def tidy(expr: Expr) -> Expr:
     """The expression with shorter sums; equal in value for every value of the indices."""
 
     def rule(node: Term) -> Term | None:
-        if not isinstance(node, Apply) or not node.type.is_integer or node.type.lanes > 1:
+        if not isinstance(node, Apply) or not node.operands[0].type.is_integer:
             return None
+        if node.operands[0].type.lanes > 1:
+            return None
+        if node.operator in _COMPARISONS:
+            return _compared(node)
         match node:
             case Apply(
                 operator=Op.FLOOR_DIVIDE | Op.MODULO, operands=(whole, Const(value=int() as by))
@@ -32,7 +45,7 @@ def tidy(expr: Expr) -> Expr:
             case _:
                 return None
         shorter = simplify(shorter)
-        return shorter if _size(shorter) < _size(node) else None
+        return shorter if _size(shorter) < _size(node) else _positive(node)
 
     return simplify(rewrite(expr, rule))
 
@@ -47,6 +60,35 @@ def _divided(node: Apply, whole: Expr, by: int) -> Expr:
         return left
     multiples = {term: factor // by for term, factor in terms.items() if factor % by == 0}
     return apply(Op.ADD, _sum(multiples, number // by, whole), left)
+
+
+def _positive(node: Apply) -> Expr | None:
+    """``x + -1`` as ``x - 1``."""
+    match node:
+        case Apply(
+            operator=Op.ADD | Op.SUBTRACT as operator,
+            operands=(left, Const(value=int() as number, type=type)),
+        ) if number < 0:
+            other = Op.SUBTRACT if operator is Op.ADD else Op.ADD
+            return apply(other, left, const(-number, type))
+    return None
+
+
+def _compared(node: Apply) -> Expr | None:
+    """A comparison without the terms that are on both sides."""
+    if any(not isinstance(part, Apply | Index | Const) for part in walk(node)):
+        return None
+    left, right = node.operands
+    terms: dict[Expr, int] = {}
+    number = _collect(left, 1, terms) + _collect(right, -1, terms)
+    more = {term: factor for term, factor in terms.items() if factor > 0}
+    less = {term: -factor for term, factor in terms.items() if factor < 0}
+    shorter = apply(
+        node.operator,
+        _sum(more, max(number, 0) if less else 0, left),
+        _sum(less, max(-number, 0) if less else -number, right),
+    )
+    return shorter if _size(shorter) < _size(node) else None
 
 
 def _size(expr: Term) -> int:

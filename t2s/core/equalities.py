@@ -35,12 +35,12 @@ class Equality:
     def solved_for(self, name: str) -> Expr:
         """The loop, whose factor is 1 or -1, over the others."""
         sign = -self.factor(name)
-        total: Expr = const(sign * self.number)
+        total: Expr = const(0)
         for other, factor in self.factors.items():
             if other != name:
                 term = apply(Op.MULTIPLY, const(abs(factor)), Index(name=other))
                 total = apply(Op.ADD if sign * factor > 0 else Op.SUBTRACT, total, term)
-        return tidy(total)
+        return tidy(apply(Op.ADD, total, const(sign * self.number)))
 
 
 def equalities(domain: LoopDomain) -> list[Equality]:

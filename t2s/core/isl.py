@@ -348,9 +348,9 @@ class LoopDomain:
 
 
 def _describe(points: Any, names: Sequence[str]) -> str:
-    """Some point of a set, as ``i=3, j=0``."""
+    """The first point of a set, as ``i=3, j=0``."""
     dim = islpy_module().dim_type.set
-    point = points.sample_point()
+    point = points.lexmin().sample_point()
     coordinates = (
         f"{name}={int(point.get_coordinate_val(dim, position).to_python())}"
         for position, name in enumerate(names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, TypeVar, cast
 
 
@@ -21,7 +22,12 @@ T = TypeVar("T", bound=Term)
 
 
 def _field_names(term: Term) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cast(Any, term)))
+    return _names_of(cast(Any, type(term)))
+
+
+@cache
+def _names_of(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def children(term: Term) -> Iterator[Term]:

@@ -59,7 +59,9 @@ class Domain:
         return value.reshape(value.shape or (1,) * len(self.shape))
 
     def condition(self, condition: Expr | None) -> Array:
-        """Where a condition holds (``None`` is everywhere)."""
+        """Where a condition holds (``None`` is everywhere); nowhere in a domain without firings."""
+        if 0 in self.shape:
+            return np.zeros((1,) * len(self.shape), np.bool_)
         if condition is None:
             return np.ones((1,) * len(self.shape), np.bool_)
         return self.value(condition)

@@ -35,6 +35,7 @@ from t2s.graph.body import (
 from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
 from t2s.reduction.carry import Hop
+from t2s.spatial.conditions import placed_condition
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
 
 
@@ -119,7 +120,11 @@ def at_last(loop: Loop) -> Expr:
 
 def placed(builder: Builder, condition: Expr | None) -> Expr | None:
     """A condition over the domain as one over the loops (``None``: always)."""
-    return None if condition is None else builder.place(condition)
+    return (
+        None
+        if condition is None
+        else builder.first_lane(placed_condition(builder.kernel, condition))
+    )
 
 
 def stepped_loops(kernel: Kernel) -> list[Loop]:

@@ -8,19 +8,19 @@ other value goes through a channel, from PE to PE or back to the same PE.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
     Const,
     Expr,
+    Index,
     Local,
     Read,
     ReduceLanes,
     Select,
     apply,
-    const,
-    simplify,
 )
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
@@ -29,10 +29,18 @@ from t2s.core.walk import Term, rewrite
 from t2s.graph.body import RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
-from t2s.spatial.body_builder import Builder, broadcast, lanes_of, receive_from, widen
-from t2s.spatial.directives import DEFAULT_CAPACITY
-from t2s.spatial.ir import Loop, LoopKind, Member
+from t2s.spatial.body_builder import (
+    Builder,
+    broadcast,
+    lanes_of,
+    placed,
+    receive_from,
+    widen,
+)
+from t2s.spatial.directives import DEFAULT_CAPACITY, SKEW
+from t2s.spatial.ir import Kernel, Loop, LoopKind, Member, shifted
 from t2s.spatial.recurrences import (
+    ReadTransfers,
     Transfer,
     check_causal,
     firings_between,
@@ -42,9 +50,6 @@ from t2s.spatial.recurrences import (
     position,
     transfers_of,
 )
-
-SKEW = 32
-"""Tokens that wait in a diagonal hop for the values that come round the corner, per extra hop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +79,16 @@ class SystemBody:
         self._arriving: dict[tuple[str, tuple[Expr, ...]], list[tuple[Transfer, Expr | None]]] = {}
         self._kept: list[_Kept] = []
         self._passed: list[_Passed] = []
+        self._skewed = False
 
     def build(self) -> None:
         """Append all statements."""
-        for found in member_reads(self._kernel):
-            split = transfers_of(self._kernel, found)
+        reads = [(found, transfers_of(self._kernel, found)) for found in member_reads(self._kernel)]
+        for found, split in reads:
             for transfer in split.transfers:
                 check_causal(self._kernel, found, transfer)
+        self._skewed = _streams(self._kernel, [split for _, split in reads]) > 1
+        for found, split in reads:
             key = found.read.source, found.read.indices
             self._arriving[key] = [(t, self._arrival(t)) for t in split.transfers]
         for member in self._kernel.members:
@@ -122,13 +130,10 @@ class SystemBody:
 
     def _received(self, transfer: Transfer) -> Expr:
         builder, type = self._builder, self._type(transfer)
-        space = self._kernel.kind(LoopKind.UNROLLED)
-        here = tuple(position(loop) for loop in space)
         steps = {loop.name: step for loop, step in transfer.hop}
-        there = tuple(
-            simplify(apply(Op.ADD, at, const(steps[loop.name])))
-            for loop, at in zip(space, here, strict=True)
-        )
+        used = self._used(transfer)
+        here = tuple(_place(loop, low, 0) for loop, low, _ in used)
+        there = tuple(_place(loop, low, steps[loop.name]) for loop, low, _ in used)
         moves = [loop.name for loop, step in transfer.hop if step]
         latency = self._latency(transfer)
         channel = Channel(
@@ -138,7 +143,7 @@ class SystemBody:
             stream=StreamType(element=type),
             source=self._kernel.name,
             sink=self._kernel.name,
-            shape=tuple(_extent(loop) for loop in space),
+            shape=tuple(extent for _, _, extent in used),
             source_index=there,
             sink_index=here,
             capacity=self._capacity(transfer, latency),
@@ -150,6 +155,19 @@ class SystemBody:
         wanted = f"{transfer.source}_passed" if moves else f"{transfer.source}_kept"
         return receive_from(builder, wanted, channel.name, type, transfer.receive)
 
+    def _used(self, transfer: Transfer) -> list[tuple[Loop, int, int]]:
+        """The space loops along which there is more than one channel; first PE, and how many."""
+        space = self._kernel.kind(LoopKind.UNROLLED)
+        domain = self._kernel.domain_of_iterations
+        if transfer.receive is not None:
+            domain = domain.restricted(transfer.receive)
+        found = []
+        for loop in space:
+            low, high = domain.range_of(Index(name=loop.name)) or _bounds(loop)
+            if high > low:
+                found.append((loop, low, high - low + 1))
+        return found
+
     def _latency(self, transfer: Transfer) -> int:
         """The cycles that a schedule gives a hop; 1 without a schedule."""
         steps = [(loop, step) for loop, step in transfer.delay if step]
@@ -158,10 +176,11 @@ class SystemBody:
         return 1
 
     def _capacity(self, transfer: Transfer, latency: int) -> int:
-        """Room for the values on their way, and for those that wait at a corner."""
+        """Room for the values on their way, and for those that wait for others that take longer."""
         waiting = most_firings_between(self._kernel, transfer)
-        hops = sum(abs(step) for _, step in transfer.hop) if transfer.immediate else 1
-        return max(waiting, latency - 1) + DEFAULT_CAPACITY + SKEW * max(0, hops - 1)
+        hops = sum(abs(step) for _, step in transfer.hop) if transfer.immediate else 0
+        skew = max(hops - 1, 1 if self._skewed and not transfer.stays else 0)
+        return max(waiting, latency - 1) + DEFAULT_CAPACITY + SKEW * skew
 
     def _type(self, transfer: Transfer) -> Type:
         member = self._member(transfer.source)
@@ -188,7 +207,7 @@ class SystemBody:
             return broadcast(value, lanes if self._wide(member) else 1)
         wide = broadcast(value, lanes)
         reduced = ReduceLanes(operator=member.combine, value=wide, type=wide.type.scalar)
-        if member.initial is None:
+        if member.initial is None or _is_neutral(member.combine, member.initial):
             return reduced
         return apply(member.combine, self._placed(member.initial), reduced)
 
@@ -254,8 +273,34 @@ class SystemBody:
             if result is None:
                 raise InternalError(f"{channel} carries no result of {self._kernel.name}")
             value = self._values[result.member]
-            where = None if result.condition is None else builder.place(result.condition)
+            where = placed(builder, result.condition)
             builder.statements.append(Send(channel=channel, value=value, condition=where))
+
+
+def _streams(kernel: Kernel, reads: Iterable[ReadTransfers]) -> int:
+    """How many different values go from PE to PE."""
+    moving = {t.source for split in reads for t in split.transfers if not t.stays}
+    return len(moving) + sum(len(operand.forwards) for operand in kernel.operands)
+
+
+def _bounds(loop: Loop) -> tuple[int, int]:
+    if loop.constant is None:
+        raise InternalError(f"{loop.name} has no constant bounds")
+    low, extent = loop.constant
+    return low, low + extent - 1
+
+
+def _place(loop: Loop, low: int, step: int) -> Expr:
+    """The position along a loop, from the PE ``low`` on, of the PE that is ``step`` further."""
+    return shifted(Index(name=loop.name), step - low)
+
+
+def _is_neutral(operator: Op, initial: Expr) -> bool:
+    """Whether a reduction over lanes that starts from this value starts from nothing."""
+    match operator, initial:
+        case (Op.ADD, Const(value=0)) | (Op.MULTIPLY, Const(value=1)):
+            return True
+    return False
 
 
 def _extent(loop: Loop) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, Local, Read, apply, conjunction, conjuncts
+from t2s.core.expr import Expr, Local, Read, apply, conjunction, conjuncts, index_names
+from t2s.core.isl import is_affine
+from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.walk import walk
+from t2s.spatial.ir import Kernel
 
 
 def is_static(expr: Expr) -> bool:
@@ -15,6 +18,24 @@ def is_static(expr: Expr) -> bool:
 def static_conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
     """The parts of a path condition that hardware control can decide."""
     return tuple(part for part in conjuncts(condition) if is_static(part))
+
+
+def placed_condition(kernel: Kernel, expr: Expr) -> Expr:
+    """A condition over the domain's variables as one over the loops.
+
+    Behind a schedule the variables are quotients and remainders of time; isl often knows a shorter
+    way to say it.
+    """
+    placed = kernel.place(expr)
+    vector = kernel.vector_loop
+    lanes = vector is not None and vector.name in index_names(placed)
+    if not kernel.members or lanes or not is_static(placed) or not is_affine(placed):
+        return placed
+    domain = kernel.domain_of_iterations
+    other = condition(domain, domain.restricted(placed).points)
+    if other is None:
+        return placed
+    return min(placed, other, key=lambda expr: sum(1 for _ in walk(expr)))
 
 
 def any_of(left: Expr | None, right: Expr | None) -> Expr | None:

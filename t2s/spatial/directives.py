@@ -14,6 +14,7 @@ from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 
 DEFAULT_CAPACITY = 2  # tokens: enough for one every cycle over a channel of latency 1
+SKEW = 32  # more of them, where a hop waits for values that take longer to the next PE
 
 
 class Place(Enum):

@@ -230,6 +230,7 @@ class Kernel(Term):
     vectorised: the directive that made the vector loop; ``reshaped``: the last one that split,
         fused or reordered loops.
     capacity: depth of the output channel if the user gave it.
+    inserted: a feeder that the compiler made, for a buffer or scatter of a Func that computes.
     digit: of a kernel that passes on a stream token by token, the loop over the PEs whose tokens
         pass by.
     runs_on: a kernel on the host orders an array in memory; it is a loop nest, but no node.
@@ -258,6 +259,7 @@ class Kernel(Term):
     reshaped: Directive | None = None
     reassociate: bool = False
     capacity: int | None = None
+    inserted: bool = False
     digit: str | None = None
     runs_on: Place = Place.DEVICE
     address: tuple[Expr, ...] | None = None

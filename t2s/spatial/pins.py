@@ -16,6 +16,8 @@ from t2s.core.isl import is_affine
 from t2s.core.isl_maps import condition, project
 from t2s.spatial.ir import Kernel, Loop, LoopKind
 
+_NESTED = (LoopKind.UNROLLED, LoopKind.SERIAL)  # outermost first
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
@@ -65,15 +67,25 @@ def _tightened(loop: Loop, stepped: Sequence[Loop], reached: Any) -> Loop:
 
 
 def _solved(kernel: Kernel, rows: Sequence[Equality]) -> dict[str, Expr]:
-    """Solve equations for loops: those in time first, and inner ones before outer ones."""
-    order = [*reversed(kernel.kind(LoopKind.SERIAL)), *reversed(kernel.kind(LoopKind.UNROLLED))]
+    """Solve equations for loops over those outside of them, the innermost loops first.
+
+    Space is outside of time: a PE is fixed, and the time in it is not.
+    """
+    outer = [loop.name for kind in _NESTED for loop in kernel.kind(kind)]
     solved: dict[str, Equality] = {}
     left = list(rows)
-    for name in [loop.name for loop in order]:
-        row = next((row for row in left if abs(row.factor(name)) == 1), None)
+    while outer:
+        name = outer.pop()
+        row = next((row for row in left if _gives(row, name, outer)), None)
         if row is None:
             continue
         left = [other.without(name, row) for other in left if other is not row]
         solved = {known: other.without(name, row) for known, other in solved.items()}
         solved[name] = row
     return {name: row.solved_for(name) for name, row in solved.items()}
+
+
+def _gives(row: Equality, name: str, outer: Sequence[str]) -> bool:
+    """Whether an equation gives a loop as an integer expression of loops outside of it."""
+    others = [other for other, factor in row.factors.items() if factor and other != name]
+    return abs(row.factor(name)) == 1 and all(other in outer for other in others)

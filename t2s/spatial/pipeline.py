@@ -40,6 +40,7 @@ from t2s.spatial.directives import (
 from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.buffer import buffer
+from t2s.spatial.passes.feeder import with_feeder
 from t2s.spatial.passes.follow import follow_streams
 from t2s.spatial.passes.forward import forward
 from t2s.spatial.passes.gather import gather
@@ -240,9 +241,11 @@ def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialP
         case Remove():
             return remove(program, name, directive)
         case Buffer():
-            return buffer(program, name, directive)
+            program, feeder = with_feeder(program, name, directive)
+            return buffer(program, feeder, directive)
         case Scatter():
-            return scatter(program, name, directive)
+            program, feeder = with_feeder(program, name, directive)
+            return scatter(program, feeder, directive)
         case Gather():
             return gather(program, name, directive)
         case VectorLoad():

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from t2s.core.expr import Expr, index_names
+from t2s.core.isl_maps import project
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
+from t2s.spatial.conditions import placed_condition
 from t2s.spatial.directives import Place
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
 from t2s.spatial.padding import active_paddings, in_domain, load_guard, origins_of
@@ -27,10 +29,9 @@ def print_loop_nest(program: SpatialProgram) -> str:
 def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     on_host = kernel.runs_on is Place.HOST
     space = kernel.kind(LoopKind.UNROLLED)
-    count = 1
-    for loop in space:
-        count *= loop.constant[1] if loop.constant is not None else 1
-    pes = f"{count} PE{'s' if count != 1 else ''}"
+    count = project(kernel.domain_of_iterations, [loop.name for loop in space]) if space else None
+    number = 1 if count is None else int(count.count_val().to_python())
+    pes = f"{number} PE{'s' if number != 1 else ''}"
     if on_host:
         yield f"{kernel.name}: on the host"
     else:
@@ -46,6 +47,9 @@ def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     for keyword, loop in ordered:
         text = f"{'  ' * depth}{keyword} {loop.name} in {_range(loop)}:"
         yield f"{text:<{_REASON_COLUMN}}  # {loop.reason}{notes.get(loop.name, '')}"
+        depth += 1
+    if kernel.active is not None:
+        yield f"{'  ' * depth}if {show(kernel.active)}:"
         depth += 1
     for line in _actions(program, kernel):
         yield "  " * depth + line
@@ -145,8 +149,9 @@ def _equations(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
                 operand.producer == kernel.name and operand.source == result.function
                 for operand in consumer.operands
             ):
-                where = kernel.place(result.condition) if result.condition is not None else None
-                guard = "" if where is None else f" if {show(where)}"
+                guard = (
+                    "" if result.condition is None else f" if {_where(kernel, result.condition)}"
+                )
                 yield f"send {result.member} to {consumer.name}{guard}"
 
 
@@ -170,8 +175,12 @@ def _receive(program: SpatialProgram, kernel: Kernel, operand: Operand) -> str:
     if operand.at_start:
         text += ", at the start of the reduction"
     if operand.condition is not None:
-        text += f", if {show(kernel.place(operand.condition))}"
+        text += f", if {_where(kernel, operand.condition)}"
     return text
+
+
+def _where(kernel: Kernel, condition: Expr) -> str:
+    return show(placed_condition(kernel, condition))
 
 
 def _readable(kernel: Kernel, expr: Expr) -> Expr:

@@ -33,7 +33,7 @@ def space_time_directive(
     match rest:
         case ():
             text = ", ".join(names)
-        case (Mapping() as given,):
+        case (Mapping() as given,) if given:
             maps = _maps(function, given)
             text = f"[{', '.join(names)}], {_spell(maps)}"
         case (list() | tuple() as given,):
@@ -45,11 +45,12 @@ def space_time_directive(
         case _:
             raise _no_form(function, ", ".join(map(repr, arguments)))
     if len(maps) == 1 or len(maps) > len(names):
+        most = f"2 to {len(names)}" if len(names) > 2 else "2"
         raise UserError(
             f"space_time_transform on {function} needs one loop in time and at least one in space",
             location=user_location(),
-            expected=f"2 to {len(names)} new loops, time last",
-            given=_spell(maps),
+            expected=f"{most} new loops, time last, for at least as many old ones",
+            given=f"{len(names)} loop{'s' if len(names) > 1 else ''} to {_spell(maps)}",
         )
     return SpaceTimeTransform(
         loops=names,

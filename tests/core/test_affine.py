@@ -33,7 +33,7 @@ def times(expr: Expr, by: int) -> Expr:
         (Op.FLOOR_DIVIDE, total(times(i, 8), j), 8, "i + j // 8"),
         (Op.FLOOR_DIVIDE, total(times(i, -8), j, times(j, 2)), 4, "(j * 3 - i * 8) // 4"),
         (Op.FLOOR_DIVIDE, total(times(i, 8), const(9)), 8, "i + 1"),
-        (Op.FLOOR_DIVIDE, total(i, const(-3)), 8, "(i + -3) // 8"),
+        (Op.FLOOR_DIVIDE, total(i, const(-3)), 8, "(i - 3) // 8"),
         (Op.MODULO, times(i, 8), 8, "0"),
         (Op.MODULO, total(times(i, 16), j), 8, "j % 8"),
         (Op.MODULO, total(times(i, 16), times(j, 3), const(-8)), 8, "j * 3 % 8"),

@@ -66,15 +66,14 @@ def test_a_buffer_inside_of_the_removed_loop() -> None:
         t2s.lower(p.C)
 
 
-def test_a_buffer_in_the_function_that_computes() -> None:
+def test_a_buffer_of_what_is_not_isolated() -> None:
     p, loader = product(), Func("loader")
-    p.C.isolate_producer(p.A, loader).buffer(loader, p.i)
+    p.C.isolate_producer(p.A, loader).buffer(p.B, p.i)
     with refused("""
-            buffer(loader, i) on C: C does not only pass values on
-              --> p.C.isolate_producer(p.A, loader).buffer(loader, p.i)
-              expected: a feeder between the function and its loader
-              hint:     isolate a chain, isolate_producer_chain(A, A_loader, A_feeder), and buffer
-                        in the feeder
+            buffer(B, i) on C: B does not feed C
+              --> p.C.isolate_producer(p.A, loader).buffer(p.B, p.i)
+              expected: a function with a loader, or a feeder between the two
+              hint:     isolate it first, as in C.isolate_producer(A, A_loader)
             """):
         t2s.lower(p.C)
 

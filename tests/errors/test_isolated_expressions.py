@@ -120,10 +120,9 @@ def test_buffering_in_a_function_that_computes() -> None:
     p.C.isolate_producer(p.A[p.i, p.k] * p.B[p.k, p.j], P)
     P.buffer(p.A, p.i)
     with refused("""
-            buffer(A, i) on P: P does not only pass values on
+            buffer(A, i) on P: A does not feed P
               --> P.buffer(p.A, p.i)
-              expected: a feeder between the function and its loader
-              hint:     isolate a chain, isolate_producer_chain(A, A_loader, A_feeder), and buffer
-                        in the feeder
+              expected: a function with a loader, or a feeder between the two
+              hint:     isolate it first, as in P.isolate_producer(A, A_loader)
             """):
         t2s.lower(p.C)

@@ -133,16 +133,15 @@ def test_scattering_along_two_loops_in_one_func() -> None:
         t2s.lower(y)
 
 
-def test_scattering_in_the_func_that_computes() -> None:
+def test_scattering_what_is_not_isolated() -> None:
     p, loader = product(), Func("loader")
     p.C.unroll(p.i).isolate_producer(p.A, loader)
-    p.C.scatter(loader, p.i)
+    p.C.scatter(p.B, p.i)
     with refused("""
-            scatter(loader, i) on C: C does not only pass values on
-              --> p.C.scatter(loader, p.i)
-              expected: a feeder between the function and its loader
-              hint:     isolate a chain, isolate_producer_chain(A, A_loader, A_feeder), and scatter
-                        in the feeder
+            scatter(B, i) on C: B does not feed C
+              --> p.C.scatter(p.B, p.i)
+              expected: a function with a loader, or a feeder between the two
+              hint:     isolate it first, as in C.isolate_producer(A, A_loader)
             """):
         t2s.lower(p.C)
 

@@ -32,11 +32,10 @@ def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProg
     kernel = program.kernel(name)
     if kernel.role is not Role.RELAY or len(kernel.operands) != 1:
         raise UserError(
-            f"{directive.text} on {name}: {name} does not only pass values on",
+            f"{directive.text} on {name}: {directive.operand} does not feed {name}",
             location=directive.location,
-            expected="a feeder between the function and its loader",
-            hint="isolate a chain, isolate_producer_chain(A, A_loader, A_feeder), and buffer in "
-            "the feeder",
+            expected="a function with a loader, or a feeder between the two",
+            hint=f"isolate it first, as in {kernel.name}.isolate_producer(A, A_loader)",
         )
     operand = kernel.operands[0]
     if directive.operand not in (operand.producer, operand.source) or operand.access is None:

@@ -65,7 +65,7 @@ def forward_timed(
     before = translated(domain.points, [moved.get(x.name, 0) for x in stepped])
     has_neighbour = condition(domain, before.intersect(domain.points))
     over_domain = {x.name: x.definition for x in kernel.loops}
-    passed = None if has_neighbour is None else substitute(has_neighbour, over_domain)
+    passed = None if has_neighbour is None else tidy(substitute(has_neighbour, over_domain))
     entry = apply(Op.NOT, passed) if passed is not None else None
     member = _member(kernel, operand, moved, passed)
     changed = replace(operand, condition=conjunction(operand.condition, entry))

@@ -40,7 +40,20 @@ def find_serial(kernel: Kernel, name: str, directive: Directive) -> Loop:
             given=f"{name}: {loop.reason}",
             hint="transform loops before unroll and vload",
         )
+    check_not_time(kernel, loop, directive)
     return loop
+
+
+def check_not_time(kernel: Kernel, loop: Loop, directive: Directive) -> None:
+    """The time loop of a schedule stays as it is."""
+    if kernel.timed == loop.name:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {loop.name} is the time of a schedule",
+            location=directive.location,
+            expected="another loop",
+            given=f"{loop.name}: {loop.reason}",
+            hint="transform loops before space_time_transform",
+        )
 
 
 def constant_bounds(kernel: Kernel, loop: Loop, directive: Directive) -> tuple[int, int]:

@@ -71,11 +71,10 @@ def _find(kernel: Kernel, directive: Scatter) -> Operand:
     """The one operand of a kernel that only passes it on."""
     if kernel.role is not Role.RELAY or len(kernel.operands) != 1:
         raise UserError(
-            f"{directive.text} on {kernel.name}: {kernel.name} does not only pass values on",
+            f"{directive.text} on {kernel.name}: {directive.operand} does not feed {kernel.name}",
             location=directive.location,
-            expected="a feeder between the function and its loader",
-            hint="isolate a chain, isolate_producer_chain(A, A_loader, A_feeder), and scatter in "
-            "the feeder",
+            expected="a function with a loader, or a feeder between the two",
+            hint=f"isolate it first, as in {kernel.name}.isolate_producer(A, A_loader)",
         )
     operand = kernel.operands[0]
     if operand.access is None or directive.operand not in (operand.producer, operand.source):

@@ -20,13 +20,21 @@ are there; nothing waits for a clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import product
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from t2s.core.affine import tidy
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
-from t2s.core.isl import NotAffine, is_affine
+from t2s.core.expr import (
+    Expr,
+    Index,
+    apply,
+    const,
+    index_names,
+    simplify,
+    substitute,
+)
+from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.isl_maps import Transformation, condition
 from t2s.core.ops import Op
 from t2s.core.printer import show
@@ -37,22 +45,7 @@ from t2s.spatial.passes.lookup import check_new_names, find_serial
 from t2s.spatial.passes.unroll import unroll
 from t2s.spatial.recurrence_form import as_system
 from t2s.spatial.recurrences import MemberRead, Transfer, member_reads, transfers_of
-
-MOST_SUGGESTED = 2
-"""Largest coefficient of the schedules that are tried for a suggestion."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """A transformation of a kernel: old loops, new loops, each new one over the old ones."""
-
-    sources: tuple[Loop, ...]
-    maps: dict[str, Expr]
-    directive: SpaceTimeTransform
-
-    @property
-    def time(self) -> str:
-        return list(self.maps)[-1]
+from t2s.spatial.schedules import Plan, suggestion
 
 
 def space_time_transform(kernel: Kernel, directive: SpaceTimeTransform) -> Kernel:
@@ -98,10 +91,10 @@ def _check_early(kernel: Kernel, directive: SpaceTimeTransform) -> None:
         )
 
 
-def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> _Plan:
+def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> Plan:
     sources = [find_serial(kernel, name, directive) for name in directive.loops]
     if directive.maps:
-        plan = _Plan(sources=tuple(sources), maps=dict(directive.maps), directive=directive)
+        plan = Plan(sources=tuple(sources), maps=dict(directive.maps), directive=directive)
         check_new_names(kernel, tuple(plan.maps), directive.loops, directive)
         _check_maps(plan)
         return plan
@@ -120,10 +113,10 @@ def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> _Plan:
         time = simplify(apply(Op.ADD, time, term))
     maps: dict[str, Expr] = {loop.name: Index(name=loop.name) for loop in sources}
     maps[others[-1].name] = time
-    return _Plan(sources=(*sources, others[-1]), maps=maps, directive=directive)
+    return Plan(sources=(*sources, others[-1]), maps=maps, directive=directive)
 
 
-def _check_maps(plan: _Plan) -> None:
+def _check_maps(plan: Plan) -> None:
     known = {loop.name for loop in plan.sources}
     for name, expr in plan.maps.items():
         unknown = sorted(index_names(expr) - known)
@@ -139,12 +132,9 @@ def _check_maps(plan: _Plan) -> None:
             )
 
 
-def _transformed(kernel: Kernel, plan: _Plan) -> Kernel:
+def _transformed(kernel: Kernel, plan: Plan) -> Kernel:
     names = {loop.name for loop in plan.sources}
-    last = max(kernel.loops.index(loop) for loop in plan.sources)
-    serial = [loop for loop in kernel.loops if loop.kind is not LoopKind.VECTOR]
-    outer = [x for x in serial if kernel.loops.index(x) < last and x.name not in names]
-    inner = [x for x in serial if kernel.loops.index(x) > last]
+    outer, inner = _around(kernel, plan)
     for loop in inner:
         needed = sorted((index_names(loop.minimum) | index_names(loop.extent)) & names)
         if needed:
@@ -155,12 +145,7 @@ def _transformed(kernel: Kernel, plan: _Plan) -> Kernel:
                 expected=f"{loop.name} among the loops that are transformed",
                 given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
             )
-    new = {
-        **{loop.name: Index(name=loop.name) for loop in outer},
-        **plan.maps,
-        **{loop.name: Index(name=loop.name) for loop in inner},
-    }
-    change = Transformation(kernel.domain_of_iterations, new)
+    change = Transformation(*_change(kernel, plan.maps, plan))
     _check_injective(kernel, plan, change)
     loops = [*outer, *_new_loops(kernel, plan, change), *inner, *kernel.kind(LoopKind.VECTOR)]
     values = change.inverse()
@@ -176,7 +161,27 @@ def _transformed(kernel: Kernel, plan: _Plan) -> Kernel:
     return replace(result, active=condition(nest, change.image))
 
 
-def _new_loops(kernel: Kernel, plan: _Plan, change: Transformation) -> list[Loop]:
+def _around(kernel: Kernel, plan: Plan) -> tuple[list[Loop], list[Loop]]:
+    """The loops outside and inside of those that are transformed."""
+    names = {loop.name for loop in plan.sources}
+    last = max(kernel.loops.index(loop) for loop in plan.sources)
+    serial = [loop for loop in kernel.loops if loop.kind is not LoopKind.VECTOR]
+    outer = [x for x in serial if kernel.loops.index(x) < last and x.name not in names]
+    return outer, [x for x in serial if kernel.loops.index(x) > last]
+
+
+def _change(
+    kernel: Kernel, maps: Mapping[str, Expr], plan: Plan
+) -> tuple[LoopDomain, dict[str, Expr]]:
+    """All loops of the new nest over those of the old one."""
+    outer, inner = _around(kernel, plan)
+    new: dict[str, Expr] = {loop.name: Index(name=loop.name) for loop in outer}
+    new |= maps
+    new |= {loop.name: Index(name=loop.name) for loop in inner}
+    return kernel.domain_of_iterations, new
+
+
+def _new_loops(kernel: Kernel, plan: Plan, change: Transformation) -> list[Loop]:
     old = {loop.name: loop.definition for loop in plan.sources}
     result = []
     for name, expr in plan.maps.items():
@@ -203,12 +208,12 @@ def _new_loops(kernel: Kernel, plan: _Plan, change: Transformation) -> list[Loop
     return result
 
 
-def _check_injective(kernel: Kernel, plan: _Plan, change: Transformation) -> None:
+def _check_injective(kernel: Kernel, plan: Plan, change: Transformation) -> None:
     clash = change.clash()
     if clash is None:
         return
     points = [", ".join(f"{name}={at}" for name, at in point.items()) for point in clash]
-    better = _suggestion(kernel, plan)
+    better = suggestion(kernel, plan, _is_legal)
     raise UserError(
         f"{plan.directive.text} on {kernel.name}: two iterations fall on one PE at one time",
         location=plan.directive.location,
@@ -218,15 +223,25 @@ def _check_injective(kernel: Kernel, plan: _Plan, change: Transformation) -> Non
     )
 
 
-def _check_schedule(before: Kernel, after: Kernel, plan: _Plan) -> None:
+def _check_schedule(before: Kernel, after: Kernel, plan: Plan) -> None:
     """Every value has time to get where it is needed."""
+    for found, transfer in _violations(after, plan):
+        raise _refusal(before, found, transfer, plan)
+
+
+def _violations(after: Kernel, plan: Plan) -> Iterator[tuple[MemberRead, Transfer]]:
+    """Transfers that the schedule gives too little time."""
     for found in member_reads(after):
         for transfer in transfers_of(after, found).transfers:
             cycles = _cycles(transfer, plan.time)
-            distance = max((abs(step) for _, step in transfer.hop), default=0)
-            if cycles is None or (cycles >= 1 and distance <= cycles):
-                continue
-            _refuse(before, found, transfer, plan, cycles, distance)
+            if transfer.immediate and transfer.stays:
+                continue  # a member of the same iteration
+            if cycles is not None and cycles < max(1, _distance(transfer)):
+                yield found, transfer
+
+
+def _distance(transfer: Transfer) -> int:
+    return max((abs(step) for _, step in transfer.hop), default=0)
 
 
 def _cycles(transfer: Transfer, time: str) -> int | None:
@@ -241,73 +256,31 @@ def _cycles(transfer: Transfer, time: str) -> int | None:
     return 0
 
 
-def _refuse(
-    kernel: Kernel, found: MemberRead, transfer: Transfer, plan: _Plan, cycles: int, distance: int
-) -> None:
+def _refusal(kernel: Kernel, found: MemberRead, transfer: Transfer, plan: Plan) -> UserError:
+    cycles, distance = _cycles(transfer, plan.time) or 0, _distance(transfer)
     moves = ", ".join(f"{loop.name} by {step}" for loop, step in transfer.hop if step)
     where = f"to another PE ({moves})" if moves else "in its PE"
     if cycles < 1:
         problem = f"{found.member} would need {show(found.read)} before it is there"
         expected = "at least one cycle from computing a value to using it"
     else:
-        problem = f"{show(found.read)} would have to pass {distance} PEs in {cycles} cycles"
+        problem = f"{show(found.read)} would have to pass {distance} PEs in {cycles} cycle"
+        problem += "s" if cycles > 1 else ""
         expected = "at most one PE for each cycle"
-    raise UserError(
+    return UserError(
         f"{plan.directive.text} on {kernel.name}: {problem}",
         location=plan.directive.location,
         expected=expected,
         given=f"{cycles} cycle{'s' if abs(cycles) != 1 else ''} of {plan.time} {where}",
         notes=((found.read.location, f"{show(found.read)} is read here"),),
-        hint=_suggestion(kernel, plan) or "let time advance along the dependence",
+        hint=suggestion(kernel, plan, _is_legal) or "let time advance along the dependence",
     )
 
 
-def _suggestion(kernel: Kernel, plan: _Plan) -> str | None:
-    """The simplest schedule with the given places that is legal, found by trying."""
-    if len(plan.sources) > 4:
-        return None
-    span = range(-MOST_SUGGESTED, MOST_SUGGESTED + 1)
-    choices = sorted(
-        product(span, repeat=len(plan.sources)),
-        key=lambda c: (sum(map(abs, c)), sum(x < 0 for x in c), tuple(-x for x in c)),
-    )
-    for coefficients in choices:
-        time = _linear(plan.sources, coefficients)
-        if time is None or time == plan.maps[plan.time]:
-            continue
-        other = replace(plan, maps={**plan.maps, plan.time: time})
-        if _is_legal(kernel, other):
-            return f"{plan.time} = {show(time)} would be legal"
-    return None
-
-
-def _linear(loops: tuple[Loop, ...], coefficients: tuple[int, ...]) -> Expr | None:
-    time: Expr | None = None
-    for loop, factor in zip(loops, coefficients, strict=True):
-        if factor:
-            index = Index(name=loop.name)
-            term = simplify(apply(Op.MULTIPLY, const(abs(factor)), index))
-            if time is None:
-                time = term if factor > 0 else apply(Op.SUBTRACT, const(0), term)
-            else:
-                time = apply(Op.ADD if factor > 0 else Op.SUBTRACT, time, term)
-    return time
-
-
-def _is_legal(kernel: Kernel, plan: _Plan) -> bool:
-    try:
-        after = _transformed(kernel, plan)
-        _check_plain(after, plan)
-    except (UserError, NotAffine):
+def _is_legal(kernel: Kernel, plan: Plan) -> bool:
+    if Transformation(*_change(kernel, plan.maps, plan)).clash() is not None:
         return False
-    return True
-
-
-def _check_plain(after: Kernel, plan: _Plan) -> None:
-    """As ``_check_schedule``, without looking for something better."""
-    for found in member_reads(after):
-        for transfer in transfers_of(after, found).transfers:
-            cycles = _cycles(transfer, plan.time)
-            distance = max((abs(step) for _, step in transfer.hop), default=0)
-            if cycles is not None and (cycles < 1 or distance > cycles):
-                raise UserError("not legal", location=plan.directive.location)
+    try:
+        return not list(_violations(_transformed(kernel, plan), plan))
+    except UserError:
+        return False

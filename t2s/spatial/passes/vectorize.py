@@ -17,16 +17,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, Read, apply, conjunction, index_names
-from t2s.core.ops import Op
+from t2s.core.expr import Expr, Read, conjunction, index_names
 from t2s.core.printer import show
-from t2s.core.walk import Term, children
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, Place, VectorLoad, VectorStore
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.lanes import (
+    check_contiguous,
+    check_independent,
+    check_system_lanes,
+    outside_reads,
+)
 from t2s.spatial.passes.isolate import varies
-from t2s.spatial.passes.lookup import constant_bounds, counterpart
+from t2s.spatial.passes.lookup import check_not_time, constant_bounds, counterpart
 from t2s.spatial.passes.occurrences import all_reads
 from t2s.spatial.reduction_form import mentions_previous, readable_update, reduction_term
 
@@ -67,7 +71,9 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
     """Mark the results as stored by vectors; vectorises the function if ``vload`` has not."""
     kernel = program.kernel(name)
     function = program.find(directive.function)
-    if function is None or kernel.function != directive.function:
+    if kernel.members and directive.function in _named(kernel):
+        function = kernel
+    elif function is None or kernel.function != directive.function:
         raise UserError(
             f"{directive.text} on {name}: {name} does not save results of {directive.function}",
             location=directive.location,
@@ -83,7 +89,7 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
             "with a loop innermost that is not a reduction",
         )
     program = _vectorise(program, function, directive)
-    function = program.kernel(directive.function)
+    function = program.kernel(function.name)
     vector = function.vector_loop
     if vector is not None and vector.reduction:
         raise UserError(
@@ -95,6 +101,12 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
             hint="make a loop of the results innermost, with reorder, before vstore",
         )
     return program.with_kernel(replace(function, vector_store=True))
+
+
+def _named(kernel: Kernel) -> set[str]:
+    """The Funcs of a system that can be named in ``vstore``: members and results."""
+    names = {member.name for member in kernel.members}
+    return names | {result.function for result in kernel.results}
 
 
 def _require_compute(kernel: Kernel, directive: Directive) -> None:
@@ -118,6 +130,7 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
             expected="an innermost loop that is not unrolled",
         )
     loop = serial[-1]
+    check_not_time(kernel, loop, directive)
     constant_bounds(kernel, loop, directive)
     if loop.reduction and reduction_term(kernel.value) is None:
         raise UserError(
@@ -127,7 +140,12 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
             expected=f"{kernel.name}[...] op term, with an associative op",
             given=show(readable_update(kernel.function, kernel.value)),
         )
-    program = program.with_kernel(_with_vector(kernel, loop.name, directive))
+    widened = _with_vector(kernel, loop.name, directive)
+    if kernel.members:
+        check_independent(kernel, loop, directive)
+        members = tuple(replace(member, lanes=True) for member in kernel.members)
+        widened = replace(widened, members=members)
+    program = program.with_kernel(widened)
     for operand in kernel.operands:
         program = _widen_upstream(program, kernel, operand, loop, directive)
     if not loop.reduction:
@@ -202,56 +220,28 @@ def check_contiguity(program: SpatialProgram) -> SpatialProgram:
         loop, directive = kernel.vector_loop, kernel.vectorised
         if loop is None or directive is None or kernel.name in hosts:
             continue
-        value = kernel.value
+        value, subject = kernel.value, f"{directive.text} on {kernel.function}"
         if kernel.role is Role.LOAD and isinstance(value, Read):
-            _check_contiguous(kernel, value.source, value.indices, loop, directive)
+            check_contiguous(kernel, value.source, value.indices, subject, directive.location)
         if kernel.role is Role.STORE and kernel.store is not None:
-            _check_contiguous(kernel, kernel.store.tensor, kernel.store.indices, loop, directive)
+            target = kernel.store
+            check_contiguous(kernel, target.tensor, target.indices, subject, directive.location)
     return program
-
-
-def _check_contiguous(
-    kernel: Kernel, source: str, access: tuple[Expr, ...], loop: Loop, directive: Directive
-) -> None:
-    """The last subscript has to advance by one with the loop, the others not at all."""
-    *others, last = access
-    relative = apply(Op.SUBTRACT, kernel.place(last), Index(name=loop.name))
-    probe = replace(kernel, variables=())
-    if varies(probe, (*(kernel.place(e) for e in others), relative), loop.name):
-        placed = ", ".join(show(kernel.place(index)) for index in access)
-        raise UserError(
-            f"{directive.text} on {kernel.function}: {source} is not contiguous along {loop.name}",
-            location=directive.location,
-            expected=f"{loop.name} in the last subscript only, with factor 1",
-            given=f"{source}[{placed}]",
-            hint="arrays are row-major: store it transposed, put another loop innermost, or let "
-            "the host order it",
-        )
 
 
 def _free_parts(kernel: Kernel) -> Iterator[Expr]:
     """The value, initial value and conditions, without the subscripts inside them."""
     for expr in (kernel.value, kernel.initial, kernel.condition):
         if expr is not None:
-            yield from _outside_reads(expr)
+            yield from outside_reads(expr)
     condition = conjunction(*(operand.condition for operand in kernel.operands))
     if condition is not None:
         yield condition
 
 
-def _outside_reads(expr: Term) -> Iterator[Expr]:
-    match expr:
-        case Read():
-            return
-        case Index():
-            yield expr
-        case _:
-            for child in children(expr):
-                yield from _outside_reads(child)
-
-
 def check_complete(kernel: Kernel) -> None:
     """Before lowering: everything that varies was asked for, and vector results are stored so."""
+    check_system_lanes(kernel)
     loop, directive = kernel.vector_loop, kernel.vectorised
     if loop is None or directive is None or kernel.role is not Role.COMPUTE:
         return
@@ -270,7 +260,8 @@ def check_complete(kernel: Kernel) -> None:
             hint="everything that varies along the innermost loop becomes a vector; put another "
             "loop innermost to keep it a single value",
         )
-    if not loop.reduction and kernel.name == kernel.function and not kernel.vector_store:
+    own = kernel.name == kernel.function or bool(kernel.members)
+    if not loop.reduction and own and not kernel.vector_store:
         raise UserError(
             f"{subject}: the results are vectors along {loop.name} and are not stored as vectors",
             location=directive.location,

@@ -1,0 +1,91 @@
+"""Feeders that nobody isolated: ``buffer`` and ``scatter`` on a function that computes.
+
+Before -> after, for a function that takes A and B from loaders::
+
+    C.buffer(A_loader, k).buffer(B_loader, k)
+        A_loader -> C <- B_loader   ->   A_loader -> C_A_feeder -> C <- C_B_feeder <- B_loader
+
+The feeder has the loops of the function, less those along which values are forwarded or which the
+operand does not need, and the buffer or the stream is in the feeder.  That is the same as isolating
+a chain with a feeder in it; a function may have one for each of its operands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.expr import Local
+from t2s.core.names import NameSupply
+from t2s.graph.nodes import Role
+from t2s.spatial.directives import Buffer, Scatter
+from t2s.spatial.ir import Kernel, Operand, SpatialProgram
+from t2s.spatial.passes.isolate import inherited, varies
+
+
+def with_feeder(
+    program: SpatialProgram, name: str, directive: Buffer | Scatter
+) -> tuple[SpatialProgram, str]:
+    """The program and the kernel in which the directive is carried out.
+
+    That is a feeder for the operand if the named function computes with it, else the function.
+    """
+    kernel = program.kernel(name)
+    if kernel.role is not Role.COMPUTE:
+        return program, name
+    for operand in kernel.operands:
+        producer = program.kernel(operand.producer)
+        if producer.inserted and directive.operand in (
+            operand.source,
+            producer.operands[0].producer,
+        ):
+            return program, producer.name
+    for operand in kernel.operands:
+        fed = operand.access is not None and operand.taken_by is None
+        if fed and directive.operand in (operand.source, operand.producer):
+            return _inserted(program, kernel, operand, directive)
+    return program, name
+
+
+def _inserted(
+    program: SpatialProgram, kernel: Kernel, operand: Operand, directive: Buffer | Scatter
+) -> tuple[SpatialProgram, str]:
+    names = NameSupply(other.name for other in program.kernels)
+    feeder = _feeder(kernel, operand, names.fresh(f"{kernel.name}_{operand.source}_feeder"))
+    feeder = replace(feeder, location=directive.location)
+    taken = replace(operand, producer=feeder.name, removed=(), removed_by=None)
+    program = program.with_kernel(kernel.with_operand(operand, taken))
+    return program.with_before(kernel.name, feeder), feeder.name
+
+
+def _feeder(kernel: Kernel, operand: Operand, name: str) -> Kernel:
+    dropped = {loop.name for loop in kernel.loops if operand.at_start and loop.reduction}
+    dropped |= {*operand.forwards, *operand.pinned}
+    vector = kernel.vector_loop
+    if vector is not None and not varies(kernel, operand.access or (), vector.name):
+        dropped.add(vector.name)
+    domain = tuple(d for d in kernel.domain if not (operand.at_start and d.reduction))
+    narrowed = kernel.without(frozenset(dropped))
+    known = {dimension.name for dimension in domain}
+    arriving = replace(
+        operand, name=operand.source, at_start=False, pinned=(), forwards=(), hop_capacities=()
+    )
+    return replace(
+        narrowed,
+        name=name,
+        role=Role.RELAY,
+        domain=domain,
+        loops=inherited(kernel.name, narrowed.loops),
+        variables=tuple((v, expr) for v, expr in narrowed.variables if v in known),
+        operands=(arriving,),
+        value=Local(name=operand.source, type=operand.type),
+        initial=None,
+        condition=operand.condition,
+        store=None,
+        members=(),
+        results=(),
+        timed=None,
+        vector_operands=(operand.source,),
+        vector_store=False,
+        capacity=None,
+        inserted=True,
+    )
