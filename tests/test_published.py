@@ -76,7 +76,7 @@ def test_the_published_work_is_done() -> None:
         sizes = row.family.sizes(row.sizes)
         array = array_of(row.family.build(sizes).lower())
         firings = np.prod([loop.extent.value for loop in array.loops], dtype=np.int64)
-        lanes = getattr(sizes, row.family.lanes)
+        lanes = row.family.lanes_of(sizes)
         assert firings * array.pe_count * lanes == expected, name
 
 
