@@ -70,6 +70,7 @@ def test_the_published_work_is_done() -> None:
         "convolution S10": 64 * 56 * 64 * 256 * 256 * 9,
         "capsule A10": 4096 * 32 * 50 * 16 * 32 * 9 * 4,
         "capsule S10": 4096 * 32 * 56 * 16 * 32 * 9 * 4,
+        "PairHMM A10": 224 * 224 * 128 * 384,
     }
     for name, expected in points.items():
         row = BY_NAME[name]
@@ -90,6 +91,30 @@ def test_rows_that_take_long_with_tiny_sizes(name: str) -> None:
     assert measured.counted.blocks == row.family.all_blocks(row.family.sizes("TINY"))
     assert row.lines is not None
     assert 10 < measured.lines <= row.lines
+
+
+def test_rows_of_qr_last_as_long_as_their_recurrence() -> None:
+    """Of 128, 128, 127, ... 1 steps; 75 cycles pass from one dot product to the next."""
+    measured = measure(BY_NAME["QR A10"])
+    lengths = np.array([128, *range(1, 129)])
+    assert measured.counted.steps == lengths.sum()
+    assert measured.counted.affine
+    least = np.maximum(lengths, 4 + 4 + 4 + 7 * 4 + 4 + 14 + 16 + 1).sum()
+    assert 0 <= measured.counted.differences[0] / least - 1 < 0.01
+    assert measured.counted.runs[0] < 6 * measured.counted.differences[0]
+    assert abs(measured.dsp_blocks / measured.row.dsp_blocks - 1) < DSP_BAND
+    assert measured.peak == pytest.approx(244e6 / lengths.sum() / 1e3)
+
+
+def test_tiny_tables_of_pairhmm() -> None:
+    """One table element in each step of a PE; small batches wait for the array's recurrence."""
+    row = replace(BY_NAME["PairHMM A10"], sizes="TINY")
+    measured = measure(row)
+    assert measured.counted.steps == row.family.sizes("TINY").firings
+    assert measured.peak == pytest.approx(2 * 3 * 229.67e6 / 1e9)
+    assert measured.counted.differences[0] > measured.counted.steps
+    assert row.family.sizes("BOARD").firings == row.family.sizes("PUBLISHED").firings
+    assert row.family.sizes("BOARD").counts == (224, 224)
 
 
 def counted(*runs: int) -> Measured:
