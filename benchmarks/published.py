@@ -1,6 +1,7 @@
 """Our numbers beside published ones: ``python benchmarks/published.py [NAME ...]``.
 
-Each row is a published FPGA design, written in t2s with the published array, tiles and sizes.
+Each row is a published FPGA design, written in t2s with the published array, tiles and sizes
+(PairHMM: with larger batches).
 
 * **Array utilisation** is (steps of one PE) / cycles.  Ours is simulated at the published clock;
   theirs is the published throughput / (what all PEs do in one step x clock).
@@ -151,10 +152,11 @@ TTMC_REASON = (
     " no reason is given for it"
 )
 PAIRHMM_REASON = (
-    "the published throughput is 5 to 7 % below one step per cycle, for which no reason is given. "
-    "Ours interleaves 32 x 16 tables in place of 14 x 14: a value takes 485 cycles through the "
-    "array. Reads may be of different lengths, so all PEs have the adders of the sum that the "
-    "published array needs in its last row only, and the Arria 10 is too small by 210 DSP blocks"
+    "the published throughput is 5 to 7 % below one step per cycle; no reason is given for it. Ours"
+    " interleaves 32 x 16 tables, the published array 14 x 14: a value takes 485 cycles from one"
+    " side of our array to the other, and with 196 tables its utilisation would be 0.40. Ours takes"
+    " reads of different lengths, so every PE adds to the sum: 9 DSP blocks in each, or 1,392 if"
+    " only the last row did. It is too large for an Arria 10"
 )
 QR_REASON = (
     "a row of the triangle takes at least 75 cycles, which is how long the scale of the next column"
