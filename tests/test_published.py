@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-import t2s
 from benchmarks.published import (
     BAND,
     DSP_BAND,
     ROWS,
     Counted,
     Measured,
+    array_of,
     flagged,
-    load,
     measure,
     remarks,
     table,
 )
-from tests.examples.systolic import assert_matches, random_inputs
 
 BY_NAME = {row.name: row for row in ROWS}
 
@@ -33,6 +32,8 @@ STEPS = {
     "capsule S10": (4 * 4 * 4 * 4 * 4) * 4 * 9,
 }
 CYCLES = STEPS | {"capsule S10": 4 * 9 * (4 * 4 * 4 * 14) * 2}
+# results of the last tile, one per cycle from all rows, that leave when the array is done
+LEAVING = {"T2S-Tensor TTM": 1024 * 7, "convolution A10": 1024 * 9, "capsule S10": 1024 * 13}
 
 
 @pytest.fixture(scope="module", params=STEPS)
@@ -46,13 +47,12 @@ def test_every_block_costs_the_closed_form(measured: Measured) -> None:
     assert measured.counted.affine
     assert measured.counted.differences == (CYCLES[name], CYCLES[name])
     overhead = measured.counted.runs[0] - CYCLES[name]
-    assert 0 < overhead < 0.1 * CYCLES[name]
+    assert 0 < overhead - LEAVING[name] < 0.02 * CYCLES[name]  # the first buffers, and latencies
     assert measured.counted.cycles == measured.counted.blocks * CYCLES[name] + overhead
 
 
 def test_ours_is_within_the_bands(measured: Measured) -> None:
     assert abs(measured.ratio - 1) < BAND
-    assert measured.row.dsp_blocks is not None
     assert abs(measured.dsp_blocks / measured.row.dsp_blocks - 1) < DSP_BAND
     if measured.row.lines is not None:
         assert measured.lines <= measured.row.lines
@@ -70,26 +70,51 @@ def test_the_published_work_is_done() -> None:
         "convolution S10": 64 * 56 * 64 * 256 * 256 * 9,
         "capsule A10": 4096 * 32 * 50 * 16 * 32 * 9 * 4,
         "capsule S10": 4096 * 32 * 56 * 16 * 32 * 9 * 4,
+        "PairHMM A10": 224 * 224 * 128 * 384,
     }
     for name, expected in points.items():
         row = BY_NAME[name]
-        module = load(row.module)
-        output = module.design(getattr(module, row.sizes)).lower()
-        compute = next(node for node in output.nodes if node.role.value == "compute")
-        firings = np.prod([loop.extent.value for loop in compute.loops], dtype=np.int64)
-        lanes = getattr(module, row.sizes).lanes
-        assert firings * compute.pe_count * lanes == expected, name
+        sizes = row.family.sizes(row.sizes)
+        array = array_of(row.family.build(sizes).lower())
+        firings = np.prod([loop.extent.value for loop in array.loops], dtype=np.int64)
+        lanes = row.family.lanes_of(sizes)
+        assert firings * array.pe_count * lanes == expected, name
 
 
-def test_the_gemm_computes_a_product() -> None:
-    module = load("benchmarks/gemm.py")
-    graph = module.design(module.TINY).lower()
-    inputs = random_inputs(graph)
-    python = t2s.simulate(graph, inputs, device="arria10", engine="python")
-    native = t2s.simulate(graph, inputs, device="arria10")
-    assert_matches(python.outputs["C"], inputs["A"] @ inputs["B"].T)
-    np.testing.assert_array_equal(native.outputs["C"], python.outputs["C"])
-    assert native.cycles == python.cycles
+@pytest.mark.parametrize("name", ["T2S-Tensor GEMM", "T2S-Tensor MTTKRP", "T2S-Tensor TTMc"])
+def test_rows_that_take_long_with_tiny_sizes(name: str) -> None:
+    """Every further block costs one cycle for each step of its PEs."""
+    row = replace(BY_NAME[name], sizes="TINY")
+    measured = measure(row)
+    assert measured.counted.affine
+    assert measured.counted.differences[0] == measured.counted.steps
+    assert measured.counted.blocks == row.family.all_blocks(row.family.sizes("TINY"))
+    assert row.lines is not None
+    assert 10 < measured.lines <= row.lines
+
+
+def test_rows_of_qr_last_as_long_as_their_recurrence() -> None:
+    """Of 128, 128, 127, ... 1 steps; 75 cycles pass from one dot product to the next."""
+    measured = measure(BY_NAME["QR A10"])
+    lengths = np.array([128, *range(1, 129)])
+    assert measured.counted.steps == lengths.sum()
+    assert measured.counted.affine
+    least = np.maximum(lengths, 4 + 4 + 4 + 7 * 4 + 4 + 14 + 16 + 1).sum()
+    assert 0 <= measured.counted.differences[0] / least - 1 < 0.01
+    assert measured.counted.runs[0] < 6 * measured.counted.differences[0]
+    assert abs(measured.dsp_blocks / measured.row.dsp_blocks - 1) < DSP_BAND
+    assert measured.peak == pytest.approx(244e6 / lengths.sum() / 1e3)
+
+
+def test_tiny_tables_of_pairhmm() -> None:
+    """One table element in each step of a PE; small batches wait for the array's recurrence."""
+    row = replace(BY_NAME["PairHMM A10"], sizes="TINY")
+    measured = measure(row)
+    assert measured.counted.steps == row.family.sizes("TINY").firings
+    assert measured.peak == pytest.approx(2 * 3 * 229.67e6 / 1e9)
+    assert measured.counted.differences[0] > measured.counted.steps
+    assert row.family.sizes("BOARD").firings == row.family.sizes("PUBLISHED").firings
+    assert row.family.sizes("BOARD").counts == (224, 224)
 
 
 def counted(*runs: int) -> Measured:

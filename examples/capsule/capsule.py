@@ -5,10 +5,12 @@ the 7 x 7 places of the result, two pixels apart, are counted by p, and padded t
 array.  Places times output channels make the array of PEs, 10 x 8 on an Arria 10 and 14 x 8 on a
 Stratix 10, and input channels the lanes.  On the Stratix 10 a vector has 32 lanes, 128 bytes, of
 which a load unit gets half in each cycle: the layer is bound by its loads.
+
+As in examples/gemm/systolic.py, loaders read each value once for a whole tile, feeders scatter and
+buffer what they load, and results are gathered to one unloader, which stores vectors along co.
 """
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -38,7 +40,7 @@ class Sizes:
 
 TINY = Sizes(rows=2, columns=2, tile=(1, 2, 1), blocks=2, matrix=2, kernel=2, channels=1, lanes=4)
 SMALL = Sizes(
-    rows=10, columns=8, tile=(2, 2, 8), blocks=1, matrix=2, kernel=3, channels=2, lanes=16
+    rows=10, columns=8, tile=(2, 2, 8), blocks=2, matrix=2, kernel=3, channels=2, lanes=16
 )
 ARRIA10 = Sizes(
     rows=10, columns=8, tile=(4, 5, 4), blocks=1024, matrix=4, kernel=3, channels=2, lanes=16
@@ -63,18 +65,19 @@ def design(s: Sizes) -> Func:
     V.split(n, n, nt, s.tile[0]).split(p, p, pp, s.rows).split(co, co, cc, s.columns)
     V.split(ci, ci, cii, s.lanes).reorder(cii, cc, pp, p, my, mx, co, nt, ci, kx, ky, mk)
     P_loader, P_feeder, W_loader, W_feeder = t2s.funcs("P_loader P_feeder W_loader W_feeder")
-    V_drainer, V_unloader = t2s.funcs("V_drainer V_unloader")
-    V.vload(P, W)
+    V_drainer, V_collector, V_unloader = t2s.funcs("V_drainer V_collector V_unloader")
+    V.unroll(pp, cc).vload(P, W)
     V.isolate_producer_chain(P, P_loader, P_feeder)
     V.isolate_producer_chain(W, W_loader, W_feeder)
-    V.unroll(pp, cc)
+    V.isolate_consumer_chain(V_drainer, V_collector, V_unloader)
     V.forward(P_feeder, cc).forward(W_feeder, pp)
-    P_loader.remove(co, my).depth(s.tile[0] * s.tile[1] * s.matrix)
-    P_feeder.unroll(pp).buffer(P_loader, ci)
-    W_loader.remove(nt, mx, p).depth(s.tile[2] * s.matrix)
-    W_feeder.unroll(cc).buffer(W_loader, ci)
-    # results wait in deep channels and leave during the next tile
-    V.isolate_consumer_chain(V_drainer, V_unloader).depth(prod(s.tile) * s.matrix**2)
+    P_loader.remove(co, my)
+    P_feeder.scatter(P_loader, pp).buffer(P_loader, ci)
+    W_loader.remove(nt, mx, p)
+    W_feeder.scatter(W_loader, cc).buffer(W_loader, ci)
+    V_drainer.gather(V, pp)
+    V_collector.gather(V_drainer, cc)
+    V_unloader.vstore(V)
     return V
 
 

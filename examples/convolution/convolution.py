@@ -2,10 +2,12 @@
 
 Rows of the image times output channels make the array of PEs, 10 x 8 on an Arria 10 and 14 x 16 on
 a Stratix 10; the input channels are the 16 lanes, so they are innermost in memory.
+
+As in examples/gemm/systolic.py, loaders read each value once for a whole tile, feeders scatter and
+buffer what they load, and results are gathered to one unloader, which stores vectors along co.
 """
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -35,7 +37,7 @@ TINY = Sizes(
     rows=2, columns=2, tile=(1, 3, 2), blocks=(2, 1, 1), images=1, kernel=2, channels=2, lanes=2
 )
 SMALL = Sizes(
-    rows=10, columns=8, tile=(2, 4, 16), blocks=(1, 1, 1), images=2, kernel=3, channels=2, lanes=16
+    rows=10, columns=8, tile=(2, 4, 16), blocks=(1, 1, 1), images=4, kernel=3, channels=2, lanes=16
 )
 ARRIA10 = Sizes(
     rows=10,
@@ -70,19 +72,21 @@ def design(s: Sizes) -> Func:
     O.bound(x, 0, s.blocks[1] * s.tile[1]).bound(co, 0, s.blocks[2] * s.tile[2] * s.columns)
     yt, xt, ct, yy, cc, cii = t2s.variables("yt xt ct yy cc cii")
     O.tile(co, y, cc, yy, s.columns, s.rows).tile(co, x, y, ct, xt, yt, *s.tile[::-1])
-    O.split(ci, ci, cii, s.lanes).reorder(cii, cc, yy, ct, xt, yt, ci, kx, ky).vload(I, W)
+    O.split(ci, ci, cii, s.lanes).reorder(cii, cc, yy, ct, xt, yt, ci, kx, ky)
+    O.unroll(yy, cc).vload(I, W)
     I_loader, I_feeder, W_loader, W_feeder = t2s.funcs("I_loader I_feeder W_loader W_feeder")
-    O_drainer, O_unloader = t2s.funcs("O_drainer O_unloader")
+    O_drainer, O_collector, O_unloader = t2s.funcs("O_drainer O_collector O_unloader")
     O.isolate_producer_chain(I, I_loader, I_feeder)
     O.isolate_producer_chain(W, W_loader, W_feeder)
-    O.unroll(yy, cc)
+    O.isolate_consumer_chain(O_drainer, O_collector, O_unloader)
     O.forward(I_feeder, cc).forward(W_feeder, yy)
-    I_loader.remove(ct).depth(s.tile[0] * s.tile[1])
-    I_feeder.unroll(yy).buffer(I_loader, ci)
-    W_loader.remove(yt, xt).depth(s.tile[2])
-    W_feeder.unroll(cc).buffer(W_loader, ci)
-    # results wait in deep channels and leave during the next tile
-    O.isolate_consumer_chain(O_drainer, O_unloader).depth(prod(s.tile))
+    I_loader.remove(ct)
+    I_feeder.scatter(I_loader, yy).buffer(I_loader, ci)
+    W_loader.remove(yt, xt)
+    W_feeder.scatter(W_loader, cc).buffer(W_loader, ci)
+    O_drainer.gather(O, yy)
+    O_collector.gather(O_drainer, cc)
+    O_unloader.vstore(O)
     return O
 
 

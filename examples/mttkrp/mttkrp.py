@@ -2,6 +2,9 @@
 
 The design of the T2S-Tensor paper (FCCM 2019, Tables III and IV).  C is stored transposed, so that
 A and C are contiguous along l.  B does not depend on l: it multiplies the sum over the lanes.
+
+As in examples/gemm/systolic.py, loaders read each value once for a whole tile, feeders scatter and
+buffer what they load, and results are gathered to one unloader, which stores vectors along j.
 """
 
 from dataclasses import dataclass
@@ -28,8 +31,8 @@ class Sizes:
     lanes: int
 
 
-TINY = Sizes(rows=2, columns=3, tile=(2, 3), blocks=(1, 2), k=2, l=2, lanes=4)
-SMALL = Sizes(rows=8, columns=9, tile=(16, 8), blocks=(1, 1), k=8, l=4, lanes=16)
+TINY = Sizes(rows=2, columns=3, tile=(3, 2), blocks=(1, 2), k=2, l=2, lanes=4)
+SMALL = Sizes(rows=8, columns=9, tile=(16, 8), blocks=(1, 1), k=16, l=4, lanes=16)
 PUBLISHED = Sizes(rows=8, columns=9, tile=(16, 16), blocks=(8, 4), k=256, l=32, lanes=16)
 
 
@@ -43,20 +46,24 @@ def design(s: Sizes) -> Func:
     D.bound(i, 0, s.blocks[0] * s.tile[0] * s.rows).bound(j, 0, s.blocks[1] * s.tile[1] * s.columns)
     it, jt, ii, jj, ll = t2s.variables("it jt ii jj ll")
     D.tile(j, i, jj, ii, s.columns, s.rows).tile(j, i, jt, it, s.tile[1], s.tile[0])
-    D.split(l, l, ll, s.lanes).reorder(ll, jj, ii, jt, it, l, k).vload(A, C)
+    D.split(l, l, ll, s.lanes).reorder(ll, jj, ii, jt, it, l, k)
+    D.unroll(ii, jj).vload(A, C)
     A_loader, A_feeder, B_loader, B_feeder = t2s.funcs("A_loader A_feeder B_loader B_feeder")
-    C_loader, C_feeder, D_drainer, D_unloader = t2s.funcs("C_loader C_feeder D_drainer D_unloader")
+    C_loader, C_feeder = t2s.funcs("C_loader C_feeder")
+    D_drainer, D_collector, D_unloader = t2s.funcs("D_drainer D_collector D_unloader")
     D.isolate_producer_chain(A, A_loader, A_feeder).isolate_producer_chain(B, B_loader, B_feeder)
-    D.isolate_producer_chain(C, C_loader, C_feeder).unroll(ii, jj)
+    D.isolate_producer_chain(C, C_loader, C_feeder)
+    D.isolate_consumer_chain(D_drainer, D_collector, D_unloader)
     D.forward(A_feeder, jj).forward(B_feeder, ii).forward(C_feeder, ii)
-    A_loader.remove(jt).depth(s.tile[0])
-    A_feeder.unroll(ii).buffer(A_loader, l)
-    B_loader.remove(it, l).depth(s.tile[1])
-    B_feeder.unroll(jj).buffer(B_loader, k)
-    C_loader.remove(it).depth(s.tile[1])
-    C_feeder.unroll(jj).buffer(C_loader, l)
-    # results wait in deep channels and leave during the next tile
-    D.isolate_consumer_chain(D_drainer, D_unloader).depth(s.tile[0] * s.tile[1])
+    A_loader.remove(jt)
+    A_feeder.scatter(A_loader, ii).buffer(A_loader, l)
+    B_loader.remove(it, l)
+    B_feeder.scatter(B_loader, jj).buffer(B_loader, k)
+    C_loader.remove(it)
+    C_feeder.scatter(C_loader, jj).buffer(C_loader, l)
+    D_drainer.gather(D, ii)
+    D_collector.gather(D_drainer, jj)
+    D_unloader.vstore(D)
     return D
 
 

@@ -51,6 +51,8 @@ class Sizes:
 
 TINY = Sizes(array=(2, 3), tiles=(2, 2), batch=(2, 2))
 PUBLISHED = Sizes(array=(8, 24), tiles=(16, 16), batch=(14, 14), batches=(16, 16))  # T2SP, Arria 10
+# as many reads and haplotypes, in batches that are large enough for the device "arria10"
+BOARD = Sizes(array=(8, 24), tiles=(16, 16), batch=(32, 16), batches=(7, 14))
 
 
 def design(s: Sizes = TINY) -> Func:

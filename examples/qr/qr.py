@@ -10,14 +10,30 @@ reciprocal square root), however short the rows are.
 Run it with ``python examples/qr/qr.py``.
 """
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 import t2s
 from t2s import Float, Func, ImageParam, RDom
 
 
-def design(rows: int = 4, columns: int = 4, batch: int = 2) -> tuple[Func, Func]:
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """``batch`` matrices of ``rows`` x ``columns``."""
+
+    rows: int
+    columns: int
+    batch: int
+
+
+TINY = Sizes(rows=4, columns=4, batch=2)
+PUBLISHED = Sizes(rows=128, columns=128, batch=16384)  # T2SP, Arria 10
+
+
+def design(s: Sizes = TINY) -> tuple[Func, Func]:
     """``Q[b, column, row]`` and ``R[b, row, column]`` of ``A[b, column, row]``."""
+    rows, columns, batch = s.rows, s.columns, s.batch
     b, i, j, k, row, column = t2s.variables("b i j k row column")
     lane = RDom(0, rows, name="lane")
     A = ImageParam(Float(32), 3, name="A")
@@ -30,7 +46,7 @@ def design(rows: int = 4, columns: int = 4, batch: int = 2) -> tuple[Func, Func]
     # column j, and column i, which travels along the row of the triangle
     Old[vector] = select(starts, A[b, j, k], New[b, i - 1, j, k])
     Pivot[vector] = select(j == i, Old[vector], select(starts, 0.0, Pivot[b, i, j - 1, k]))
-    taken = select(starts, 0.0, S[b, i - 1, j] * Pivot[vector])
+    taken = select(starts, 0.0, S[b, i - 1, j]) * Pivot[vector]
     New[vector] = select(j == i, 0.0, Old[vector]) + taken
     # the dot product with column i + 1
     Next[vector] = select(first, New[vector], select(j <= i, 0.0, Next[b, i, j - 1, k]))
@@ -59,16 +75,16 @@ def design(rows: int = 4, columns: int = 4, batch: int = 2) -> tuple[Func, Func]
 
 
 def main() -> None:
-    rows, columns, batch = 4, 4, 2
-    outputs = design(rows, columns, batch)
-    a = np.random.default_rng(0).random((batch, columns, rows), np.float32)
-    result = t2s.simulate(outputs, {"A": a}, device="arria10")
+    s = TINY
+    a = np.random.default_rng(0).random((s.batch, s.columns, s.rows), np.float32)
+    result = t2s.simulate(design(s), {"A": a}, device="arria10")
     q, r = result.outputs["Q"].transpose(0, 2, 1), result.outputs["R"]
     np.testing.assert_allclose(q @ r, a.transpose(0, 2, 1), atol=1e-5)
-    np.testing.assert_allclose(q.transpose(0, 2, 1) @ q, [np.eye(columns)] * batch, atol=1e-4)
+    np.testing.assert_allclose(q.transpose(0, 2, 1) @ q, [np.eye(s.columns)] * s.batch, atol=1e-4)
     print(result)
-    one, two, three = (t2s.cycles(design(128, 128, n), device="arria10") for n in (1, 2, 3))
-    print(f"\n128 x 128: {one:,} cycles for one matrix, {three - two:,} for each further one")
+    published = (replace(PUBLISHED, batch=count) for count in (1, 5, 6))
+    one, five, six = (t2s.cycles(design(sizes), device="arria10") for sizes in published)
+    print(f"\n128 x 128: {one:,} cycles for one matrix, {six - five:,} for each further one")
 
 
 if __name__ == "__main__":

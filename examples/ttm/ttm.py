@@ -2,10 +2,12 @@
 
 The design of the T2S-Tensor paper (FCCM 2019, Tables III and IV).  B is stored transposed, so that
 both operands are contiguous along l and are loaded as vectors.
+
+As in examples/gemm/systolic.py, loaders read each value once for a whole tile, feeders scatter and
+buffer what they load, and results are gathered to one unloader, which stores vectors along k.
 """
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -29,7 +31,7 @@ class Sizes:
 
 
 TINY = Sizes(rows=2, columns=3, tile=(2, 2, 2), blocks=(2, 1, 1), l=2, lanes=4)
-SMALL = Sizes(rows=8, columns=11, tile=(4, 4, 16), blocks=(1, 1, 2), l=16, lanes=16)
+SMALL = Sizes(rows=8, columns=11, tile=(4, 4, 16), blocks=(1, 1, 2), l=32, lanes=16)
 PUBLISHED = Sizes(rows=8, columns=11, tile=(8, 8, 16), blocks=(8, 4, 4), l=64, lanes=16)
 
 
@@ -45,19 +47,21 @@ def design(s: Sizes) -> Func:
     C.bound(k, 0, s.blocks[2] * s.tile[2] * s.columns)
     it, jt, kt, jj, kk, ll = t2s.variables("it jt kt jj kk ll")
     C.tile(k, j, kk, jj, s.columns, s.rows).tile(k, j, i, kt, jt, it, *s.tile[::-1])
-    C.split(l, l, ll, s.lanes).reorder(ll, kk, jj, kt, jt, it, l).vload(A, B)
+    C.split(l, l, ll, s.lanes).reorder(ll, kk, jj, kt, jt, it, l)
+    C.unroll(jj, kk).vload(A, B)
     A_loader, A_feeder, B_loader, B_feeder = t2s.funcs("A_loader A_feeder B_loader B_feeder")
-    C_drainer, C_unloader = t2s.funcs("C_drainer C_unloader")
+    C_drainer, C_collector, C_unloader = t2s.funcs("C_drainer C_collector C_unloader")
     C.isolate_producer_chain(A, A_loader, A_feeder)
     C.isolate_producer_chain(B, B_loader, B_feeder)
-    C.unroll(jj, kk)
+    C.isolate_consumer_chain(C_drainer, C_collector, C_unloader)
     C.forward(A_feeder, kk).forward(B_feeder, jj)
-    A_loader.remove(kt).depth(s.tile[0] * s.tile[1])
-    A_feeder.unroll(jj).buffer(A_loader, l)
-    B_loader.remove(it, jt).depth(s.tile[2])
-    B_feeder.unroll(kk).buffer(B_loader, l)
-    # results wait in deep channels and leave during the next tile
-    C.isolate_consumer_chain(C_drainer, C_unloader).depth(prod(s.tile))
+    A_loader.remove(kt)
+    A_feeder.scatter(A_loader, jj).buffer(A_loader, l)
+    B_loader.remove(it, jt)
+    B_feeder.scatter(B_loader, kk).buffer(B_loader, l)
+    C_drainer.gather(C, jj)
+    C_collector.gather(C_drainer, kk)
+    C_unloader.vstore(C)
     return C
 
 

@@ -3,10 +3,12 @@
 The design of the T2S-Tensor paper (FCCM 2019, Tables III and IV).  C is stored transposed, so that
 A and C are contiguous along m.  B does not depend on m: it multiplies the sum over the 16 lanes.
 A depends neither on j nor on k, so it enters the array in one PE and goes through all of them.
+
+As in examples/gemm/systolic.py, loaders read each value once for a whole tile, feeders scatter and
+buffer what they load, and results are gathered to one unloader, which stores vectors along k.
 """
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -31,7 +33,7 @@ class Sizes:
 
 
 TINY = Sizes(rows=2, columns=3, tile=(3, 1, 2), blocks=(1, 1, 2), l=2, m=2, lanes=4)
-SMALL = Sizes(rows=8, columns=10, tile=(8, 2, 4), blocks=(1, 1, 2), l=8, m=2, lanes=16)
+SMALL = Sizes(rows=8, columns=10, tile=(8, 2, 4), blocks=(1, 1, 2), l=16, m=2, lanes=16)
 PUBLISHED = Sizes(rows=8, columns=10, tile=(16, 4, 4), blocks=(8, 4, 4), l=128, m=8, lanes=16)
 
 
@@ -48,23 +50,26 @@ def design(s: Sizes) -> Func:
     D.bound(k, 0, s.blocks[2] * s.tile[2] * s.columns)
     it, jt, kt, jj, kk, mm = t2s.variables("it jt kt jj kk mm")
     D.tile(k, j, kk, jj, s.columns, s.rows).tile(k, j, i, kt, jt, it, *s.tile[::-1])
-    D.split(m, m, mm, s.lanes).reorder(mm, kk, jj, kt, jt, it, m, l).vload(A, C)
+    D.split(m, m, mm, s.lanes).reorder(mm, kk, jj, kt, jt, it, m, l)
+    D.unroll(jj, kk).vload(A, C)
     A_loader, A_feeder, B_loader, B_feeder = t2s.funcs("A_loader A_feeder B_loader B_feeder")
-    C_loader, C_feeder, D_drainer, D_unloader = t2s.funcs("C_loader C_feeder D_drainer D_unloader")
+    C_loader, C_feeder = t2s.funcs("C_loader C_feeder")
+    D_drainer, D_collector, D_unloader = t2s.funcs("D_drainer D_collector D_unloader")
     D.isolate_producer_chain(A, A_loader, A_feeder)
     D.isolate_producer_chain(B, B_loader, B_feeder)
     D.isolate_producer_chain(C, C_loader, C_feeder)
-    D.unroll(jj, kk)
+    D.isolate_consumer_chain(D_drainer, D_collector, D_unloader)
     D.forward(A_feeder, jj).forward(A_feeder, kk)
     D.forward(B_feeder, kk).forward(C_feeder, jj)
-    A_loader.remove(jt, kt).depth(s.tile[0])
+    A_loader.remove(jt, kt)
     A_feeder.buffer(A_loader, m)
-    B_loader.remove(it, kt, m).depth(s.tile[1])
-    B_feeder.unroll(jj).buffer(B_loader, l)
-    C_loader.remove(it, jt).depth(s.tile[2])
-    C_feeder.unroll(kk).buffer(C_loader, m)
-    # results wait in deep channels and leave during the next tile
-    D.isolate_consumer_chain(D_drainer, D_unloader).depth(prod(s.tile))
+    B_loader.remove(it, kt, m)
+    B_feeder.scatter(B_loader, jj).buffer(B_loader, l)
+    C_loader.remove(it, jt)
+    C_feeder.scatter(C_loader, kk).buffer(C_loader, m)
+    D_drainer.gather(D, jj)
+    D_collector.gather(D_drainer, kk)
+    D_unloader.vstore(D)
     return D
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ import pytest
 
 import t2s
 from benchmarks.published import specification_lines
+from t2s.graph.nodes import Role
 from tests.examples.systolic import Arrays, assert_matches, random_inputs
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -25,11 +27,14 @@ class Kernel:
     """An example: numpy's version, and how many lines its specification may take.
 
     The numbers of lines are T2S-Tensor's own where they are published.  ``extra`` DSP blocks of
-    each PE are not part of its dot product.
+    each PE are not part of its dot product.  ``published`` names the published sizes, with which a
+    PE has ``results`` results.
     """
 
     expected: Callable[[ModuleType, Arrays], np.ndarray[Any, Any]]
     lines: int
+    results: int
+    published: str = "PUBLISHED"
     extra: int = 0
 
 
@@ -37,21 +42,31 @@ KERNELS: dict[str, Kernel] = {
     "mttkrp": Kernel(
         expected=lambda module, x: np.einsum("ikl,kj,jl->ij", x["A"], x["B"], x["C"]),
         lines=28,
+        results=16 * 16,
         extra=1,
     ),
     "ttm": Kernel(
         expected=lambda module, x: np.einsum("ijl,kl->ijk", x["A"], x["B"]),
         lines=30,
+        results=8 * 8 * 16,
     ),
     "ttmc": Kernel(
         expected=lambda module, x: np.einsum("ilm,lj,km->ijk", x["A"], x["B"], x["C"]),
         lines=37,
+        results=16 * 4 * 4,
         extra=1,
     ),
-    "convolution": Kernel(expected=lambda module, x: module.expected(x), lines=30),
+    "convolution": Kernel(
+        expected=lambda module, x: module.expected(x),
+        lines=30,
+        results=2 * 32 * 16,
+        published="ARRIA10",
+    ),
     "capsule": Kernel(
         expected=lambda module, x: module.expected(x, module.TINY.rows * module.TINY.tile[1]),
         lines=37,
+        results=4 * 5 * 4 * 16,
+        published="ARRIA10",
     ),
 }
 
@@ -101,14 +116,34 @@ def test_the_example_runs_as_it_stands(name: str, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_node_fires_every_cycle(name: str) -> None:
-    """The small size too keeps the accumulators apart, and the array is hardly ever starved."""
+    """The small size too keeps the accumulators apart, and the array never waits."""
     module = example(name)
-    graph = module.design(module.SMALL).lower()
+    sizes = module.SMALL
+    graph = module.design(sizes).lower()
     inputs = random_inputs(graph)
     result = t2s.simulate(graph, inputs, device="arria10")
     assert {str(node.interval) for node in result.nodes.values()} == {"II 1"}
     compute = next(row for row in result.stalls if row.node == graph.name)
     assert compute.share("busy") > 0.8
+    assert (compute.starved, compute.blocked, compute.waiting) == (0, 0, 0)
+    steps = compute.busy // compute.pe_count
+    assert result.compute_cycles == steps + sizes.rows - 1 + sizes.columns - 1
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_one_unit_loads_each_operand_and_one_stores_vectors(name: str) -> None:
+    """A vector has one result for each PE of a row of the array; every result is stored once."""
+    module = example(name)
+    graph = module.design(module.SMALL).lower()
+    loads = [node for node in graph.nodes if node.role is Role.LOAD]
+    assert [node.pe_count for node in loads] == [1] * len(random_inputs(graph))
+    (store,) = (node for node in graph.nodes if node.role is Role.STORE)
+    (channel,) = graph.inputs_of(store.name)
+    lanes = channel.stream.element.lanes
+    assert store.pe_count == 1
+    assert lanes == module.SMALL.columns
+    result = t2s.simulate(graph, random_inputs(graph))
+    assert result.nodes[store.name].firings * lanes == result.outputs[graph.name].size
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -124,3 +159,15 @@ def test_one_multiplier_for_each_lane(name: str) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_specification_is_short(name: str) -> None:
     assert 10 < specification_lines(example(name).design) <= KERNELS[name].lines
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_published_designs_become_opencl(name: str, tmp_path: Path) -> None:
+    """The results of a tile wait between the array and the drainer; nothing else is deep."""
+    module, kernel = example(name), KERNELS[name]
+    func = module.design(getattr(module, kernel.published))
+    path, _ = t2s.emit(func, "opencl_fpga", str(tmp_path))
+    depths = re.findall(r"depth\((\d+)\)", path.read_text())
+    assert set(depths) == {"2", str(kernel.results + 1)}
+    assert depths.count(str(kernel.results + 1)) == 1
+    assert t2s.resources(func, device="arria10").fits

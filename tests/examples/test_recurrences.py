@@ -96,7 +96,9 @@ def qr(rows: int, columns: int, batch: int) -> Case:
         np.testing.assert_allclose(q.transpose(0, 2, 1) @ q, identity, atol=1e-4)
         np.testing.assert_array_equal(out["R"], np.triu(out["R"]))
 
-    return Case(outputs=example("qr").design(rows, columns, batch), inputs={"A": a}, check=check)
+    module = example("qr")
+    sizes = module.Sizes(rows=rows, columns=columns, batch=batch)
+    return Case(outputs=module.design(sizes), inputs={"A": a}, check=check)
 
 
 def lu(size: int, batches: int, lanes: int) -> Case:
@@ -231,10 +233,10 @@ def test_short_rows_of_qr_wait_for_the_recurrence() -> None:
     That is 4 + 4 cycles for the new column, 4 + 3 * 4 for the dot product of 8 lanes, 16 for its
     quotient (the reciprocal square root takes 14), and one for the channel.
     """
-    design = example("qr").design
+    module = example("qr")
+    designs = [module.design(module.Sizes(rows=8, columns=8, batch=n)) for n in (1, 2, 3)]
     ideal, board = (
-        [t2s.cycles(design(8, 8, batch), device=device) for batch in (1, 2, 3)]
-        for device in ("ideal", "arria10")
+        [t2s.cycles(design, device=device) for design in designs] for device in ("ideal", "arria10")
     )
     assert np.diff(ideal).tolist() == [44, 44]
     assert np.diff(board).tolist() == [8 * 41 + 8] * 2
