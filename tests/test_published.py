@@ -94,13 +94,13 @@ def test_rows_that_take_long_with_tiny_sizes(name: str) -> None:
 
 
 def test_rows_of_qr_last_as_long_as_their_recurrence() -> None:
-    """Of 128, 128, 127, ... 1 steps; 75 cycles pass from one dot product to the next."""
+    """Of 128, 128, 127, ... 1 steps; 61 cycles pass from one dot product to the next."""
     measured = measure(BY_NAME["QR A10"])
     lengths = np.array([128, *range(1, 129)])
     assert measured.counted.steps == lengths.sum()
     assert measured.counted.affine
-    least = np.maximum(lengths, 4 + 4 + 4 + 7 * 4 + 4 + 14 + 16 + 1).sum()
-    assert 0 <= measured.counted.differences[0] / least - 1 < 0.01
+    least = np.maximum(lengths, 4 + 4 + 4 + 7 * 4 + 4 + 16 + 1).sum()
+    assert 0 <= measured.counted.differences[0] / least - 1 < 0.02
     assert measured.counted.runs[0] < 6 * measured.counted.differences[0]
     assert abs(measured.dsp_blocks / measured.row.dsp_blocks - 1) < DSP_BAND
     assert measured.peak == pytest.approx(244e6 / lengths.sum() / 1e3)
