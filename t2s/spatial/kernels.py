@@ -100,8 +100,8 @@ def _check_target(function: Function, update: Definition) -> None:
                 f"this update of {function.name} reads another element of {function.name}",
                 location=read.location or update.location,
                 expected="only the element that is updated",
-                hint="it can be computed by t2s.interpret; hardware for such recurrences is not "
-                "generated yet",
+                hint="write it as a recurrence, in one definition of a Func with a declared type: "
+                "S[i] = t2s.select(i == 0, x[i], S[i - 1] + x[i])",
             )
 
 

@@ -87,8 +87,8 @@ def test_recurrence_that_reads_another_element() -> None:
             this update of f reads another element of f
               --> f[i] += f[k]
               expected: only the element that is updated
-              hint:     it can be computed by t2s.interpret; hardware for such recurrences is not
-                        generated yet
+              hint:     write it as a recurrence, in one definition of a Func with a declared type:
+                        S[i] = t2s.select(i == 0, x[i], S[i - 1] + x[i])
             """,
         UnsupportedError,
     ):
