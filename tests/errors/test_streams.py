@@ -105,32 +105,11 @@ def test_scattering_twice_along_one_loop() -> None:
     with refused("""
             scatter(A, i) on feeder: feeder already scatters along i
               --> feeder.scatter(p.A, p.i)
-              expected: one scatter in each Func
+              expected: one scatter along each loop
               note:     scatter(loader, i) was written here
               --> feeder.scatter(loader, p.i)
             """):
         t2s.lower(p.C)
-
-
-def test_scattering_along_two_loops_in_one_func() -> None:
-    A, i, j, y = ImageParam(Int(32), 2, name="A"), Var("i"), Var("j"), Func("y")
-    loader, feeder = t2s.funcs("loader feeder")
-    y[i, j] = A[i, j]
-    y.bound(i, 0, 2).bound(j, 0, 2).unroll(i, j).isolate_producer_chain(A, loader, feeder)
-    feeder.scatter(loader, i)
-    feeder.scatter(loader, j)
-    with refused(
-        """
-            scatter(loader, j) on feeder: feeder already scatters along i
-              --> feeder.scatter(loader, j)
-              expected: one scatter in each Func
-              note:     scatter(loader, i) was written here
-              --> feeder.scatter(loader, i)
-              hint:     isolate a chain of Funcs and scatter along one loop in each
-            """,
-        UnsupportedError,
-    ):
-        t2s.lower(y)
 
 
 def test_scattering_what_is_not_isolated() -> None:
@@ -332,26 +311,6 @@ def test_gathering_where_results_are_stored() -> None:
               hint:     isolate a chain, isolate_consumer_chain(drainer, unloader), and gather in
                         the drainer
             """):
-        t2s.lower(p.C)
-
-
-def test_gathering_along_two_loops_in_one_func() -> None:
-    p = product()
-    drainer, unloader = t2s.funcs("drainer unloader")
-    p.C.unroll(p.i, p.j).isolate_consumer_chain(drainer, unloader)
-    drainer.gather(p.C, p.i)
-    drainer.gather(p.C, p.j)
-    with refused(
-        """
-            gather(C, j) on drainer: drainer already gathers along i
-              --> drainer.gather(p.C, p.j)
-              expected: one gather in each Func
-              note:     gather(C, i) was written here
-              --> drainer.gather(p.C, p.i)
-              hint:     isolate a chain of Funcs and gather along one loop in each
-            """,
-        UnsupportedError,
-    ):
         t2s.lower(p.C)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import UserError
+from t2s.core.names import NameSupply
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Gather
 from t2s.spatial.ir import Kernel, Operand, SpatialProgram
@@ -32,6 +33,9 @@ def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProg
     kernel = program.kernel(name)
     operand = _find(program, kernel, directive)
     loop = unrolled_loop(kernel, directive)
+    if operand.gather is not None and operand.gather.loop != loop.name:
+        program, collector = _with_collector(program, kernel, directive)
+        return gather(program, collector, replace(directive, function=name))
     if operand.gather is not None:
         raise one_stream(kernel, operand.gather, directive)
     check_same_nest(kernel, loop, directive)
@@ -43,6 +47,28 @@ def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProg
             follower.with_innermost(own.name, f"one stream from {name} by {directive.text}")
         )
     return program
+
+
+def _with_collector(
+    program: SpatialProgram, kernel: Kernel, directive: Gather
+) -> tuple[SpatialProgram, str]:
+    """A relay behind a kernel that gathers along another loop already, made if there is none."""
+    follower = next(iter(consumers(program, kernel.name)))
+    if follower.inserted:
+        return program, follower.name
+    operand = next(o for o in follower.operands if o.producer == kernel.name)
+    names = NameSupply(other.name for other in program.kernels)
+    collector = replace(
+        follower,
+        name=names.fresh(f"{kernel.name}_collector"),
+        role=Role.RELAY,
+        store=None,
+        capacity=None,
+        inserted=True,
+        location=directive.location,
+    )
+    behind = follower.with_operand(operand, replace(operand, producer=collector.name))
+    return program.with_kernel(behind).with_before(follower.name, collector), collector.name
 
 
 def _find(program: SpatialProgram, kernel: Kernel, directive: Gather) -> Operand:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import index_names
+from t2s.core.errors import UserError
+from t2s.core.expr import Local, index_names
+from t2s.core.names import NameSupply
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Gather, Scatter
@@ -32,6 +33,9 @@ def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialPr
     kernel = program.kernel(name)
     operand = _find(kernel, directive)
     loop = unrolled_loop(kernel, directive)
+    if operand.scatter is not None and operand.scatter.loop != loop.name:
+        program, distributor = _with_distributor(program, kernel, operand, directive)
+        return scatter(program, distributor, replace(directive, operand=operand.source))
     if operand.scatter is not None:
         raise one_stream(kernel, operand.scatter, directive)
     _, extent = constant_bounds(kernel, loop, directive)
@@ -65,6 +69,31 @@ def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialPr
             producer.with_innermost(own.name, f"one stream for {name} by {directive.text}")
         )
     return program
+
+
+def _with_distributor(
+    program: SpatialProgram, kernel: Kernel, operand: Operand, directive: Scatter
+) -> tuple[SpatialProgram, str]:
+    """A relay in front of a kernel that scatters along another loop, made if there is none."""
+    producer = program.kernel(operand.producer)
+    if producer.inserted:
+        return program, producer.name
+    names = NameSupply(other.name for other in program.kernels)
+    arriving = replace(
+        operand, name=operand.source, scatter=None, buffer=None, removed=(), removed_by=None
+    )
+    distributor = replace(
+        producer,
+        name=names.fresh(f"{kernel.name}_distributor"),
+        role=Role.RELAY,
+        operands=(arriving,),
+        value=Local(name=operand.source, type=operand.type),
+        capacity=None,
+        inserted=True,
+        location=directive.location,
+    )
+    fed = kernel.with_operand(operand, replace(operand, producer=distributor.name))
+    return program.with_kernel(fed).with_before(kernel.name, distributor), distributor.name
 
 
 def _find(kernel: Kernel, directive: Scatter) -> Operand:
@@ -107,22 +136,13 @@ def unrolled_loop(kernel: Kernel, directive: Scatter | Gather) -> Loop:
 
 
 def one_stream(kernel: Kernel, before: Scatter | Gather, directive: Scatter | Gather) -> UserError:
-    """The error for a second scatter, or a second gather, in one kernel."""
-    what = "scatters" if isinstance(directive, Scatter) else "gathers"
-    verb = "scatter" if isinstance(directive, Scatter) else "gather"
-    if before.loop == directive.loop:
-        return UserError(
-            f"{directive.text} on {kernel.name}: {kernel.name} already {what} along {before.loop}",
-            location=directive.location,
-            expected=f"one {verb} in each Func",
-            notes=((before.location, f"{before.text} was written here"),),
-        )
-    return UnsupportedError(
+    """The error for a second scatter, or a second gather, along one loop."""
+    what, verb = ("scatters", "scatter") if isinstance(before, Scatter) else ("gathers", "gather")
+    return UserError(
         f"{directive.text} on {kernel.name}: {kernel.name} already {what} along {before.loop}",
         location=directive.location,
-        expected=f"one {verb} in each Func",
+        expected=f"one {verb} along each loop",
         notes=((before.location, f"{before.text} was written here"),),
-        hint=f"isolate a chain of Funcs and {verb} along one loop in each",
     )
 
 
