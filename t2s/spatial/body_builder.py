@@ -20,7 +20,6 @@ from t2s.core.expr import (
     conjunction,
     equals,
     simplify,
-    substitute,
 )
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
@@ -92,8 +91,7 @@ class Builder:
 
     def first_lane(self, expr: Expr) -> Expr:
         """With the vector loop, if there is one, at its first iteration."""
-        vector = self.kernel.vector_loop
-        return expr if vector is None else substitute(expr, {vector.name: vector.minimum})
+        return self.kernel.first_lane(expr)
 
     def let(self, wanted: str, value: Expr) -> Local:
         """Bind a value to a local, under this name if it is free."""

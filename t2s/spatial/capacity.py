@@ -11,7 +11,7 @@ from math import prod
 from t2s.core.expr import Expr, index_names
 from t2s.spatial.directives import DEFAULT_CAPACITY
 from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
-from t2s.spatial.passes.streams import drains, longest
+from t2s.spatial.passes.streams import drains
 
 
 def channel_capacity(
@@ -58,7 +58,7 @@ def _burst(kernel: Kernel, element: tuple[Expr, ...], pinned: frozenset[str], *,
         for loop in serial[outermost + 1 :]
         if loop.name not in chosen and loop.name not in pinned and not (once and loop.reduction)
     ]
-    return prod(longest(kernel, loop) for loop in repeating)
+    return prod(kernel.longest(loop) for loop in repeating)
 
 
 def _backlog(producer: Kernel, consumer: Kernel) -> int:
@@ -72,10 +72,10 @@ def _backlog(producer: Kernel, consumer: Kernel) -> int:
     reductions = [at for at, loop in enumerate(serial) if loop.reduction]
     if producer.initial is None or stream is None or not reductions:
         return 1
-    count = 1 if consumer.digit is None else longest(consumer, stream)
+    count = 1 if consumer.digit is None else consumer.longest(stream)
     firings, results, waiting = 1, 1, 1
     for loop in reversed(serial[reductions[0] :]):
-        extent = longest(producer, loop)
+        extent = producer.longest(loop)
         if not loop.reduction:
             waiting *= extent if results * count > firings else 1
             results *= extent
@@ -105,9 +105,9 @@ def _lag(kernel: Kernel) -> int:
     inside = 1
     for loop in reversed(kernel.loops):
         if loop.kind is LoopKind.SERIAL:
-            extent = longest(kernel, loop)
+            extent = kernel.longest(loop)
             steps += (extent - 1) * inside if loop.reduction else 0
             inside *= extent
         elif loop.kind is LoopKind.UNROLLED and loop.reduction:
-            total += (longest(kernel, loop) - 1) * (steps + total)
+            total += (kernel.longest(loop) - 1) * (steps + total)
     return total

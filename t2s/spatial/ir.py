@@ -279,6 +279,22 @@ class Kernel(Term):
             return show(self.place(operand.computed))
         return f"{operand.source}[{', '.join(show(self.place(e)) for e in operand.access or ())}]"
 
+    def over_domain(self, expr: Expr) -> Expr:
+        """An expression of the loops as one of the domain's variables."""
+        return substitute(expr, {loop.name: loop.definition for loop in self.loops})
+
+    def first_lane(self, expr: Expr) -> Expr:
+        """With the vector loop, if there is one, at its first iteration."""
+        vector = self.vector_loop
+        return expr if vector is None else substitute(expr, {vector.name: vector.minimum})
+
+    def longest(self, loop: Loop) -> int:
+        """The largest extent that a loop has."""
+        if loop.constant is not None:
+            return loop.constant[1]
+        found = LoopDomain([other.interval for other in self.loops]).range_of(loop.extent)
+        return found[1] if found is not None else 1
+
     def kind(self, kind: LoopKind) -> tuple[Loop, ...]:
         """The loops of one kind, outermost first."""
         return tuple(loop for loop in self.loops if loop.kind is kind)

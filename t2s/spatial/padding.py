@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, Read, apply, conjunction, conjuncts, const, substitute
+from t2s.core.expr import Expr, Index, Read, apply, conjunction, conjuncts, const
 from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.ops import Op
 from t2s.core.printer import show
@@ -204,9 +204,7 @@ def _ranges(
 
     Where the condition never holds there is no access, and nothing to prove.
     """
-    vector = kernel.vector_loop
-    first = {} if vector is None else {vector.name: vector.minimum}
-    conditions = [substitute(kernel.place(part), first) for part in conjuncts(condition)]
+    conditions = [kernel.first_lane(kernel.place(part)) for part in conjuncts(condition)]
     intervals = [loop.interval for loop in kernel.loops]
     domain = LoopDomain(intervals, filter(is_affine, conditions))
     placed = [kernel.place(index) for index in indices]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from t2s.core.equalities import Equality, equalities
-from t2s.core.expr import Expr, const, substitute
+from t2s.core.expr import Expr, const
 from t2s.core.isl import is_affine
 from t2s.core.isl_maps import condition, project
 from t2s.spatial.ir import Kernel, Loop, LoopKind
@@ -37,10 +37,7 @@ def pin(kernel: Kernel, where: Expr | None) -> Pinned:
     unchanged = Pinned(kernel=kernel, values={}, complete=where is None)
     if where is None:
         return unchanged
-    placed = kernel.place(where)
-    vector = kernel.vector_loop
-    if vector is not None:
-        placed = substitute(placed, {vector.name: vector.minimum})
+    placed = kernel.first_lane(kernel.place(where))
     if not is_affine(placed):
         return unchanged
     held = kernel.domain_of_iterations.restricted(placed)

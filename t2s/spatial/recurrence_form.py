@@ -49,7 +49,7 @@ def as_system(kernel: Kernel) -> Kernel:
     vector = kernel.vector_loop
     arguments = tuple(dimension.name for dimension in kernel.domain)
     intervals = [dimension.interval for dimension in kernel.domain]
-    final = [equals(loop.definition, _over_domain(kernel, loop.last)) for loop in _steps(kernel)]
+    final = [equals(loop.definition, kernel.over_domain(loop.last)) for loop in _steps(kernel)]
     where = condition(LoopDomain(intervals), LoopDomain(intervals, final).points)
     member = Member(
         name=kernel.function,
@@ -93,11 +93,6 @@ def _steps(kernel: Kernel) -> list[Loop]:
     return [loop for loop in kernel.reduction_loops if loop.kind is not LoopKind.VECTOR]
 
 
-def _over_domain(kernel: Kernel, expr: Expr) -> Expr:
-    """An expression of the loops as one of the domain's variables."""
-    return substitute(expr, {loop.name: loop.definition for loop in kernel.loops})
-
-
 def _previous(kernel: Kernel, initial: Expr) -> Expr:
     """The value of the step before, over the domain's variables."""
     steps = _steps(kernel)
@@ -123,7 +118,7 @@ def _previous(kernel: Kernel, initial: Expr) -> Expr:
             location=kernel.location,
         )
         value = Select(
-            condition=_over_domain(kernel, advanced), if_true=before, if_false=value, type=type
+            condition=kernel.over_domain(advanced), if_true=before, if_false=value, type=type
         )
     return value
 
@@ -132,4 +127,4 @@ def _before(kernel: Kernel, name: str, moved: dict[str, Expr]) -> Expr:
     placed = dict(kernel.variables)[name]
     if not index_names(placed) & moved.keys():
         return Index(name=name)
-    return _over_domain(kernel, substitute(placed, moved))
+    return kernel.over_domain(substitute(placed, moved))

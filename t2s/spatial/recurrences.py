@@ -119,7 +119,7 @@ def transfers_of(kernel: Kernel, found: MemberRead) -> ReadTransfers:
     may leave the domain under the part of its condition that does not depend on data.
     """
     loops = [loop for loop in kernel.loops if loop.kind is not LoopKind.VECTOR]
-    where = None if found.condition is None else _first_lane(kernel, kernel.place(found.condition))
+    where = None if found.condition is None else kernel.first_lane(kernel.place(found.condition))
     domain = kernel.domain_of_iterations
     try:
         domain = domain if where is None else domain.restricted(where)
@@ -143,11 +143,6 @@ def transfers_of(kernel: Kernel, found: MemberRead) -> ReadTransfers:
     )
 
 
-def _first_lane(kernel: Kernel, expr: Expr) -> Expr:
-    vector = kernel.vector_loop
-    return expr if vector is None else substitute(expr, {vector.name: vector.minimum})
-
-
 def _distances(kernel: Kernel, found: MemberRead, loops: list[Loop]) -> list[Expr]:
     """Receiving minus sending iteration, for each loop, over the loops."""
     member = _source(kernel, found)
@@ -156,7 +151,7 @@ def _distances(kernel: Kernel, found: MemberRead, loops: list[Loop]) -> list[Exp
     for loop in loops:
         here = kernel.place(loop.definition)
         there = kernel.place(substitute(loop.definition, source))
-        steps.append(_first_lane(kernel, simplify(apply(Op.SUBTRACT, here, there))))
+        steps.append(kernel.first_lane(simplify(apply(Op.SUBTRACT, here, there))))
     return steps
 
 
@@ -188,7 +183,7 @@ def _check_inside(kernel: Kernel, found: MemberRead, domain: LoopDomain) -> None
         low = substitute(dimension.minimum, source)
         end = simplify(apply(Op.ADD, low, substitute(dimension.extent, source)))
         for outside in (apply(Op.LESS, index, low), apply(Op.GREATER_EQUAL, index, end)):
-            test = _first_lane(kernel, kernel.place(outside))
+            test = kernel.first_lane(kernel.place(outside))
             point = domain.restricted(test).sample()
             if point is not None:
                 where = ", ".join(f"{name}={value}" for name, value in point.items())
@@ -241,22 +236,13 @@ def most_firings_between(kernel: Kernel, transfer: Transfer) -> int:
     loops = [loop for loop, _ in transfer.delay]
     total = 0
     for at, (_, step) in enumerate(transfer.delay):
-        inner = prod(_longest(kernel, loop) for loop in loops[at + 1 :])
+        inner = prod(kernel.longest(loop) for loop in loops[at + 1 :])
         total += step * inner
     return max(total, 0)
 
 
 def _extent(loop: Loop) -> int:
     return loop.constant[1] if loop.constant is not None else 1
-
-
-def _longest(kernel: Kernel, loop: Loop) -> int:
-    """The largest extent that a loop has."""
-    if loop.constant is not None:
-        return loop.constant[1]
-    outer = [other.interval for other in kernel.loops if other.kind is not LoopKind.VECTOR]
-    found = LoopDomain(outer).range_of(loop.extent)
-    return found[1] if found is not None else 1
 
 
 def inner_address(transfer: Transfer, firings: int) -> tuple[Loop, ...] | None:

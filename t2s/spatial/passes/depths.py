@@ -23,7 +23,7 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, reads, substitute
 from t2s.graph.nodes import Role
 from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram, shifted
-from t2s.spatial.passes.streams import drains, longest
+from t2s.spatial.passes.streams import drains
 
 LARGEST = 1 << 16
 """Tokens that a channel holds at most without the user asking for it."""
@@ -167,7 +167,7 @@ def _tokens(program: SpatialProgram, operand: Operand, prefix: tuple[Loop, ...])
     sender = program.sender(operand)
     known = [loop.definition for loop in prefix]
     return prod(
-        longest(sender, loop)
+        sender.longest(loop)
         for loop in sender.kind(LoopKind.SERIAL)
         if loop.definition not in known and not (drains(sender) and loop.reduction)
     )

@@ -64,8 +64,7 @@ def forward_timed(
     domain = _needed(kernel, operand)
     before = translated(domain.points, [moved.get(x.name, 0) for x in stepped])
     has_neighbour = condition(domain, before.intersect(domain.points))
-    over_domain = {x.name: x.definition for x in kernel.loops}
-    passed = None if has_neighbour is None else tidy(substitute(has_neighbour, over_domain))
+    passed = None if has_neighbour is None else tidy(kernel.over_domain(has_neighbour))
     entry = apply(Op.NOT, passed) if passed is not None else None
     member = _member(kernel, operand, moved, passed)
     changed = replace(operand, condition=conjunction(operand.condition, entry))
@@ -88,16 +87,18 @@ def _find_reuse(kernel: Kernel, operand: Operand, loop: Loop) -> _Reuse | None:
     placed = [kernel.place(index) for index in operand.access or ()]
     for cycles in range(1, MOST_CYCLES + 1):
         for hop in (1, -1):
-            back = {
-                loop.name: tidy(apply(Op.SUBTRACT, Index(name=loop.name), const(hop))),
-                kernel.timed or "": tidy(
-                    apply(Op.SUBTRACT, Index(name=kernel.timed or ""), const(cycles))
-                ),
-            }
-            differences = (apply(Op.SUBTRACT, e, substitute(e, dict(back))) for e in placed)
+            back = _back({loop.name: hop, kernel.timed or "": cycles})
+            differences = (apply(Op.SUBTRACT, e, substitute(e, back)) for e in placed)
             if all(_is_zero(domain, tidy(difference)) for difference in differences):
                 return _Reuse(hop=hop, cycles=cycles)
     return None
+
+
+def _back(moved: dict[str, int]) -> dict[str, Expr]:
+    """The loops that a value moves along, before it has moved."""
+    return {
+        name: tidy(apply(Op.SUBTRACT, Index(name=name), const(by))) for name, by in moved.items()
+    }
 
 
 def _is_zero(domain: LoopDomain, difference: Expr) -> bool:
@@ -108,14 +109,11 @@ def _is_zero(domain: LoopDomain, difference: Expr) -> bool:
 
 def _member(kernel: Kernel, operand: Operand, moved: dict[str, int], passed: Expr | None) -> Member:
     """``X(v) = X(v - d)`` where there is a neighbour, else the operand."""
-    back: dict[str, Expr] = {
-        name: tidy(apply(Op.SUBTRACT, Index(name=name), const(by))) for name, by in moved.items()
-    }
-    over_domain = {x.name: x.definition for x in kernel.loops}
+    back = _back(moved)
     arguments = tuple(dimension.name for dimension in kernel.domain)
     variables = dict(kernel.variables)
     source = tuple(
-        tidy(substitute(substitute(variables[name], back), over_domain)) for name in arguments
+        tidy(kernel.over_domain(substitute(variables[name], back))) for name in arguments
     )
     taken = [member.name for member in kernel.members] + [operand.source]
     name = NameSupply(taken).fresh(f"{operand.source}_moving")

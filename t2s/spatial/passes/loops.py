@@ -145,11 +145,10 @@ def _cut(kernel: Kernel) -> Kernel:
 
     A recurrence cannot run on: what it computed there would be read again inside.
     """
-    inside = [kernel.place(bound) for d in kernel.domain for bound in d.interval.conditions]
-    vector = kernel.vector_loop
-    first = {} if vector is None else {vector.name: vector.minimum}
+    bounds = [bound for d in kernel.domain for bound in d.interval.conditions]
+    inside = [kernel.first_lane(kernel.place(bound)) for bound in bounds]
     nest = replace(kernel, active=None).domain_of_iterations
-    held = kernel.domain_of_iterations.restricted(*(substitute(c, first) for c in inside))
+    held = kernel.domain_of_iterations.restricted(*inside)
     return replace(kernel, active=condition(nest, held.points))
 
 

@@ -75,14 +75,6 @@ def drains(producer: Kernel) -> bool:
     return producer.initial is not None
 
 
-def longest(kernel: Kernel, loop: Loop) -> int:
-    """The largest extent that a loop has."""
-    if loop.constant is not None:
-        return loop.constant[1]
-    found = LoopDomain([other.interval for other in kernel.loops]).range_of(loop.extent)
-    return found[1] if found is not None else 1
-
-
 def check_streams(program: SpatialProgram) -> None:
     """Raise ``UserError`` for a channel whose two ends disagree about the order of tokens."""
     for consumer in program.kernels:
