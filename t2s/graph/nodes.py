@@ -8,7 +8,6 @@ the space domain, the simulator expands it, a placer places it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from itertools import product
 from math import prod
 
@@ -16,27 +15,11 @@ import numpy as np
 
 from t2s.core.expr import Expr, evaluate
 from t2s.core.location import SourceLocation
-from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.graph.body import Statement
+from t2s.graph.parts import Register, Role, SpaceDimension
 
-
-class Role(Enum):
-    """What a PE array is for; utilisation counts ``COMPUTE`` nodes only."""
-
-    COMPUTE = "compute"
-    RELAY = "relay"
-    LOAD = "load"
-    STORE = "store"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpaceDimension(Term):
-    """One dimension of the space domain: indices ``minimum`` to ``minimum + extent - 1``."""
-
-    name: str
-    minimum: int
-    extent: int
+__all__ = ["Loop", "Node", "PEArray", "Register", "Role", "SpaceDimension"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +32,6 @@ class Loop(Term):
     name: str
     minimum: Expr
     extent: Expr
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Register(Term):
-    """A register file that every PE of the node has; it starts at zero.
-
-    ``distance`` is the smallest number of firings between a write of an element and the next read
-    of it: what the latency of the recurrence through it is divided by to get the II.
-    """
-
-    name: str
-    type: Type
-    shape: tuple[int, ...]
-    distance: int
-    location: SourceLocation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

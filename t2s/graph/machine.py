@@ -1,0 +1,219 @@
+"""Machines: nodes that choose what to do next from the tokens that they see.
+
+A ``Machine`` is a finite state machine over streams.  It is always in one of its *modes*.  A mode
+names the channels whose next token (the *head*) it has to see; it waits until all of them are there,
+whatever else is there or not, and then takes the first of its alternatives that holds for the
+heads and for its registers.  That alternative, a ``Rule``, is the firing: it takes some of the heads,
+puts tokens into channels, changes registers and memories, and names the next mode.  One firing is
+atomic, as everywhere (DESIGN.md section 2).
+
+Which heads a firing needs depends on the mode alone, and the choice on values alone, never on time or
+on how full a channel is.  So a machine is a process of a Kahn network: its values and the sequence
+of its rules can be computed apart from time, and time needs no more than the number of the rule.
+
+Every block of the Sparse Abstract Machine (papers/001, section 3), the decoders of sparse
+representations (papers/003, section 4) and reduction circuits of unknown length are machines.
+
+Tokens.  On a channel whose stream has nesting 0 every token is a value.  On a stream with nesting
+n >= 1 a token has a *tag* besides its value: ``VALUE``, ``EMPTY`` (the token N of SAM: no value
+here), ``DONE`` (the stream ends), or a stop of some level, ``stop(0)``, ``stop(1)``, ...  The value
+of a token with another tag than ``VALUE`` is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from t2s.core.expr import Expr
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.core.types import Type
+from t2s.core.walk import Term
+from t2s.graph.body import Statement
+from t2s.graph.parts import Register, Role, SpaceDimension
+
+VALUE = 0
+"""The tag of a token that carries a value."""
+
+EMPTY = -1
+"""The tag of a token that stands for a missing value: ``N``."""
+
+DONE = -2
+"""The tag of the last token of a stream: ``D``."""
+
+
+def stop(level: int) -> int:
+    """The tag of the stop token of a level: ``S0`` is 1."""
+    return level + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head(Term):
+    """How expressions name the next token of an input channel: two locals.
+
+    ``tag`` is ``None`` on a stream of nesting 0.  A head may be used in modes that need it only.
+    """
+
+    channel: str
+    value: str
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put(Term):
+    """One token into a channel; ``tag`` ``None`` is a value, ``value`` ``None`` is zero."""
+
+    channel: str
+    value: Expr | None = None
+    tag: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Term):
+    """A firing: what is taken and put, what is changed, and the mode after it.
+
+    Attributes
+    ----------
+    name: says what the rule does, for reports; unique in the machine.
+    body: statements executed in order: ``Let``, ``Load``, ``Store``, ``RegisterRead``,
+        ``RegisterWrite`` and the statements on ``SortedMemory``, all without conditions.
+    takes: channels whose head is taken, a subset of what the mode needs.
+    puts: tokens sent, at most one for each channel.
+    next: name of the next mode; ``None`` ends the machine.
+    """
+
+    name: str
+    body: tuple[Statement, ...] = ()
+    takes: tuple[str, ...] = ()
+    puts: tuple[Put, ...] = ()
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice(Term):
+    """An alternative: taken if it is the first one whose condition ``when`` holds.
+
+    ``body`` (``Let``, ``Load`` and ``RegisterRead``) binds locals for what is inside: a rule, or
+    further alternatives, one of which has to hold.  ``when=None`` always holds.
+    """
+
+    when: Expr | None = None
+    body: tuple[Statement, ...] = ()
+    inside: tuple[Choice, ...] | Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode(Term):
+    """A state of the machine: the heads that it waits for, and its alternatives in order.
+
+    Where no alternative holds the machine has met a token that its protocol does not allow:
+    ``expected`` says what it would have accepted, for the error.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    expected: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedMemory(Term):
+    """A memory of points with a value each, kept in lexicographic order: the heart of a reducer.
+
+    ``keys`` are the types of a point's coordinates, the outermost first.  A value that is added to
+    a point already there is combined with the one there by ``operator``.
+    """
+
+    name: str
+    keys: tuple[Type, ...]
+    type: Type
+    operator: Op
+    location: SourceLocation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryAdd(Statement):
+    """Combine ``value`` into the point ``keys`` of a sorted memory."""
+
+    memory: str
+    keys: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySize(Statement):
+    """Bind ``target`` (int32) to the number of points."""
+
+    target: str
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFirst(Statement):
+    """Bind ``targets`` to the coordinates and ``value`` to the value of the first point.
+
+    All are zero if there is none.
+    """
+
+    targets: tuple[str, ...]
+    value: str
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryDrop(Statement):
+    """Remove the first point."""
+
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine(Term):
+    """An array of identical state machines: a node of the graph.
+
+    Attributes
+    ----------
+    name, role, space, region, location: as in ``PEArray``.  Index maps of the channels at a machine
+        use its space indices only, and so may all of its expressions.
+    heads: one for each input channel.
+    registers: storage, zero at the start; those of shape () may be used in expressions by their name
+        (a ``Local``), with the value that they had at the start of the firing.
+    memories: sorted memories, empty at the start.
+    modes: the first one is the mode at the start.
+    """
+
+    name: str
+    role: Role
+    space: tuple[SpaceDimension, ...] = ()
+    heads: tuple[Head, ...]
+    registers: tuple[Register, ...] = ()
+    memories: tuple[SortedMemory, ...] = ()
+    modes: tuple[Mode, ...]
+    region: str | None = None
+    location: SourceLocation | None = None
+
+    @property
+    def place_count(self) -> int:
+        """Number of machines."""
+        return prod(dimension.extent for dimension in self.space)
+
+    @property
+    def pe_count(self) -> int:
+        """Number of machines."""
+        return self.place_count
+
+    def rules(self) -> tuple[tuple[Mode, Rule], ...]:
+        """All rules with their modes, in order: the position of a rule is its firing code."""
+        return tuple((mode, rule) for mode in self.modes for rule in rules_of(mode.choices))
+
+
+def rules_of(choices: tuple[Choice, ...]) -> Iterator[Rule]:
+    """The rules inside of alternatives, in order."""
+    for choice in choices:
+        match choice.inside:
+            case Rule() as rule:
+                yield rule
+            case inner:
+                yield from rules_of(inner)
