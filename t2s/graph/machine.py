@@ -1,15 +1,16 @@
 """Machines: nodes that choose what to do next from the tokens that they see.
 
 A ``Machine`` is a finite state machine over streams.  It is always in one of its *modes*.  A mode
-names the channels whose next token (the *head*) it has to see; it waits until all of them are there,
-whatever else is there or not, and then takes the first of its alternatives that holds for the
-heads and for its registers.  That alternative, a ``Rule``, is the firing: it takes some of the heads,
-puts tokens into channels, changes registers and memories, and names the next mode.  One firing is
-atomic, as everywhere (DESIGN.md section 2).
+names the channels whose next token (the *head*) it has to see; it waits until all of them are
+there, whatever else is there or not, and then takes the first of its alternatives that holds for
+the heads and for its registers.  That alternative, a ``Rule``, is the firing: it takes some of the
+heads, puts tokens into channels, changes registers and memories, and names the next mode.  One
+firing is atomic, as everywhere (DESIGN.md section 2).
 
-Which heads a firing needs depends on the mode alone, and the choice on values alone, never on time or
-on how full a channel is.  So a machine is a process of a Kahn network: its values and the sequence
-of its rules can be computed apart from time, and time needs no more than the number of the rule.
+Which heads a firing needs depends on the mode alone, and the choice on values alone, never on time
+or on how full a channel is.  So a machine is a process of a Kahn network: its values and the
+sequence of its rules can be computed apart from time, and time needs no more than the number of
+the rule.
 
 Every block of the Sparse Abstract Machine (papers/001, section 3), the decoders of sparse
 representations (papers/003, section 4) and reduction circuits of unknown length are machines.
@@ -178,8 +179,8 @@ class Machine(Term):
     name, role, space, region, location: as in ``PEArray``.  Index maps of the channels at a machine
         use its space indices only, and so may all of its expressions.
     heads: one for each input channel.
-    registers: storage, zero at the start; those of shape () may be used in expressions by their name
-        (a ``Local``), with the value that they had at the start of the firing.
+    registers: storage, zero at the start; those of shape () may be used in expressions by their
+        name (a ``Local``), with the value that they had at the start of the firing.
     memories: sorted memories, empty at the start.
     modes: the first one is the mode at the start.
     """
