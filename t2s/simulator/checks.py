@@ -14,8 +14,8 @@ from t2s.core.ops import Array
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import PEArray
-from t2s.simulator.control import UNUSED, Feature
-from t2s.simulator.domain import Domain
+from t2s.simulator.control import UNUSED, Feature, compressed
+from t2s.simulator.domain import Domain, UndividedLoop
 
 
 def check_addresses(graph: Graph, node: PEArray, domain: Domain) -> None:
@@ -38,10 +38,9 @@ def _check_access(
     lanes: int,
 ) -> None:
     tensor = graph.tensor(name)
-    active = domain.condition(statement.condition)
     for dimension, (index, extent) in enumerate(zip(indices, tensor.allocated, strict=True)):
         width = lanes if dimension == len(indices) - 1 else 1
-        found = _range(domain.value(index), active, extent - width)
+        found = _outside(domain, index, statement.condition, extent - width)
         if found is None:
             continue
         verb = "loads" if isinstance(statement, Load) else "stores"
@@ -55,14 +54,29 @@ def _check_access(
         )
 
 
-def _range(index: Array, active: Array, last: int) -> tuple[int, int] | None:
-    """Smallest and largest active index if one is outside of 0 to ``last``."""
-    if index.size == 0 or (int(index.min()) >= 0 and int(index.max()) <= last):
+def _outside(
+    domain: Domain, index: Expr, condition: Expr | None, last: int
+) -> tuple[int, int] | None:
+    """Smallest and largest active index if one is outside of 0 to ``last``.
+
+    ``UndividedLoop`` if that may be in iterations of a divided loop that are not there.
+    """
+    bounds = domain.range_of(index)
+    if bounds is not None and bounds[0] >= 0 and bounds[1] <= last:
         return None
-    both = np.broadcast_shapes(index.shape, active.shape)
-    used = np.broadcast_to(index, both)[np.broadcast_to(active, both)]
+    values = domain.value(index)
+    if values.size == 0 or (int(values.min()) >= 0 and int(values.max()) <= last):
+        return None
+    values, *factors = compressed(domain, (values, *domain.factors(condition)))
+    active = np.ones((1,) * len(domain.shape), np.bool_)
+    for factor in factors:
+        active = active & factor
+    both = np.broadcast_shapes(values.shape, active.shape)
+    used = np.broadcast_to(values, both)[np.broadcast_to(active, both)]
     if used.size == 0 or (int(used.min()) >= 0 and int(used.max()) <= last):
         return None
+    if domain.partial:
+        raise UndividedLoop
     return int(used.min()), int(used.max())
 
 
@@ -79,11 +93,9 @@ def port_feature(
     element outside of the channel's shape.
     """
     indices = channel.source_index if isinstance(statement, Send) else channel.sink_index
-    active = domain.condition(statement.condition)
     flat: Array = np.zeros((1,) * len(domain.shape), np.int64)
     for dimension, (index, extent) in enumerate(zip(indices, channel.shape, strict=True)):
-        value = domain.value(index)
-        found = _range(value, active, extent - 1)
+        found = _outside(domain, index, statement.condition, extent - 1)
         if found is not None:
             raise UserError(
                 f"{node.name!r} uses elements outside of channel {channel.name!r}",
@@ -92,5 +104,6 @@ def port_feature(
                 given=f"indices {found[0]} to {found[1]}",
                 hint="give the channel one element for every pair of PEs that it connects",
             )
-        flat = flat * extent + value
-    return Feature(active=active, value=flat + first_element, otherwise=UNUSED)
+        flat = flat * extent + domain.value(index)
+    factors = domain.factors(statement.condition)
+    return Feature(factors=factors, value=flat + first_element, otherwise=UNUSED)

@@ -5,14 +5,15 @@ a firing uses (or that it uses none), for memory the bytes it moves.  Firings th
 features on all PEs of a domain get the same code, so all PEs of a domain share one list of codes,
 and a table says per PE and code what the features are.
 
-Everything is evaluated over the axes it depends on and no others, so the cost of a usual node is
-that of a few passes over its list of codes, however many PEs it has.
+Everything is evaluated over the axes it depends on and no others, and iterations of an axis that
+are alike share a class, so neither time nor memory grows with the number of firings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -25,28 +26,65 @@ from t2s.simulator.domain import Domain
 UNUSED = -1
 """The element of a port that a firing does not use."""
 
+_FEW = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """An integer that a firing has where ``active`` holds, and ``otherwise`` elsewhere.
+    """An integer that a firing has where all ``factors`` hold, and ``otherwise`` elsewhere.
 
-    ``active`` and ``value`` are arrays over (some of) the axes of a domain.
+    The factors (of booleans) and ``value`` are arrays over (some of) the axes of a domain.
     """
 
-    active: Array
+    factors: tuple[Array, ...]
     value: Array
     otherwise: int
 
-    def distinction(self, space_rank: int) -> Array:
-        """An array that tells any two firings apart that differ in this feature on some PE."""
-        if prod(self.value.shape[space_rank:]) == 1:
-            return self.active.view(np.int8)
-        return np.where(self.active, self.value, self.otherwise)
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """All that the feature depends on."""
+        return (*self.factors, self.value)
 
-    def at(self, where: Any, shape: tuple[int, ...]) -> Array:
-        """The feature at chosen points of a domain of that shape."""
-        active = np.broadcast_to(self.active, shape)[where]
-        return np.where(active, np.broadcast_to(self.value, shape)[where], self.otherwise)
+    def at(self, where: Any, space: tuple[int, ...]) -> Array:
+        """The feature at chosen iterations of all PEs: axes of space, then those of ``where``.
+
+        ``where`` gives an array of positions for each time axis, which broadcast.
+        """
+        active: Array = np.ones((), np.bool_)
+        for factor in self.factors:
+            active = active & _chosen(factor, where, space)
+        return np.where(active, _chosen(self.value, where, space), self.otherwise)
+
+
+def _chosen(array: Array, where: Sequence[Array], space: tuple[int, ...]) -> Array:
+    """Elements of an array over a domain, at positions of the time axes that it has."""
+    extents = array.shape[len(space) :]
+    index = tuple(
+        at if extent > 1 else np.zeros((1,) * at.ndim, np.int64)
+        for at, extent in zip(where, extents, strict=True)
+    )
+    return array[(..., *index)] if index else array
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiringOrder:
+    """The codes of a list of firings, as a box of iterations that are alike in classes.
+
+    Iteration ``x`` of time axis ``a`` is of class ``axes[a][x]``, and a firing has the code
+    ``codes[classes of its iterations]``.  So the memory is that of the axes, however many firings
+    their product is.  The list is a part of the box in row-major order: ``firings`` of them from
+    the one at position ``start`` on.
+    """
+
+    axes: tuple[NDArray[np.int32], ...]
+    codes: NDArray[np.int32]
+    start: int
+    firings: int
+
+    def expanded(self) -> NDArray[np.int32]:
+        """The code of every firing, in order."""
+        box = np.ascontiguousarray(self.codes[np.ix_(*self.axes)]).reshape(-1)
+        return box[self.start : self.start + self.firings]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,43 +93,157 @@ class FiringCodes:
 
     Attributes
     ----------
-    codes: per firing, in order; from 0 to the number of codes less one.
+    order: the codes of the firings in order; from 0 to the number of codes less one.
     table: feature values by (feature, PE, code).
     counts: number of firings with each code.
     """
 
-    codes: NDArray[np.int32]
+    order: FiringOrder
     table: NDArray[np.int64]
     counts: NDArray[np.int64]
 
 
 def firing_codes(domain: Domain, features: Sequence[Feature]) -> FiringCodes:
     """The codes of a domain from the features of its node."""
-    space, time = domain.space_rank, domain.shape[domain.space_rank :]
+    space = domain.shape[: domain.space_rank]
     if domain.firings == 0:
         empty = np.zeros((len(features), domain.pe_count, 0), np.int64)
         none = np.zeros(0, np.int64)
-        return FiringCodes(codes=np.zeros(0, np.int32), table=empty, counts=none)
+        order = FiringOrder(
+            axes=(none.astype(np.int32),), codes=np.zeros(1, np.int32), start=0, firings=0
+        )
+        return FiringCodes(order=order, table=empty, counts=none)
+    arrays = [array for feature in features for array in feature.arrays]
+    fine = _classes_of_iterations(domain, arrays)
+    positions = np.ix_(*(_first_positions(labels) for labels in fine))
+    codes = _codes_at(features, positions, space)
+    axes, classes = [], []
+    for axis, labels in enumerate(fine):
+        coarse = _alike(codes, axis)
+        axes.append(coarse[labels])
+        classes.append(_first_positions(coarse))
+    codes = np.ascontiguousarray(codes[np.ix_(*classes)])
+    order = FiringOrder(axes=tuple(axes), codes=codes, start=domain.start, firings=domain.firings)
+    firsts = tuple(_first_positions(labels) for labels in axes)
+    count = int(codes.max()) + 1
+    representative = np.zeros(count, np.int64)
+    representative[codes.reshape(-1)[::-1]] = np.arange(codes.size - 1, -1, -1)
+    chosen = np.unravel_index(representative, codes.shape) if codes.shape else ()
+    where = tuple(first[at] for first, at in zip(firsts, chosen, strict=True))
+    table = np.zeros((len(features), domain.pe_count, count), np.int64)
+    for row, feature in zip(table, features, strict=True):
+        full = np.broadcast_to(feature.at(where, space), (*space, count))
+        row[:] = full.reshape(domain.pe_count, count)
+    return FiringCodes(order=order, table=table, counts=_firings_per_code(order, count))
+
+
+def compressed(domain: Domain, arrays: Sequence[Array]) -> list[Array]:
+    """Arrays over a domain, with one iteration of each time axis for all that are alike in them."""
+    space = domain.shape[: domain.space_rank]
+    classes = _classes_of_iterations(domain, arrays)
+    where: Any = np.ix_(*(_first_positions(labels) for labels in classes))
+    return [_chosen(array, where, space) for array in arrays]
+
+
+def _classes_of_iterations(
+    domain: Domain, arrays: Sequence[Array]
+) -> tuple[NDArray[np.int32], ...]:
+    """Per time axis, which iterations are alike in all arrays."""
+    rank = domain.space_rank
+    return tuple(
+        _labels(extent, [array for array in arrays if array.shape[axis] > 1], axis)
+        for axis, extent in enumerate(domain.shape[rank:], rank)
+    )
+
+
+def _labels(extent: int, arrays: Sequence[Array], axis: int) -> NDArray[np.int32]:
+    labels, count = np.zeros(extent, np.int32), 1
+    for array in arrays:
+        slices = np.ascontiguousarray(np.moveaxis(array, axis, 0)).reshape(extent, -1)
+        if slices.shape[1] <= _FEW:
+            for column in slices.T:
+                labels, count = _refined(labels, count, column)
+        else:
+            numbers: dict[bytes, int] = {}
+            found = [numbers.setdefault(row.tobytes(), len(numbers)) for row in slices]
+            labels, count = _refined(labels, count, np.asarray(found, np.int32))
+    return labels
+
+
+def _codes_at(features: Sequence[Feature], where: Any, space: tuple[int, ...]) -> Array:
+    """Numbers that tell the chosen firings apart by the features that they have on any PE."""
+    shape = tuple(len(at.reshape(-1)) for at in where)
     classes: dict[tuple[int, ...], tuple[Array, int]] = {}
     for feature in features:
-        distinction = feature.distinction(space)
-        axes = distinction.shape[space:]
-        rows = distinction.reshape((-1, *axes))
-        found = classes.get(axes, (np.zeros(axes, np.int32), 1))
-        for row in rows:
+        values = feature.at(where, space)
+        axes = _varying(values, len(space))
+        narrow = values[(..., *(slice(None) if varies else slice(1) for varies in axes))]
+        key = narrow.shape[len(space) :]
+        found = classes.get(key, (np.zeros(key, np.int32), 1))
+        for row in narrow.reshape((-1, *key)):
             found = _refined(*found, row)
-        classes[axes] = found
-    codes, count = np.zeros((1,) * len(time), np.int32), 1
+        classes[key] = found
+    codes, count = np.zeros((1,) * len(shape), np.int32), 1
     for narrow, _ in sorted(classes.values(), key=lambda item: item[0].size):
         codes, count = _refined(codes, count, narrow)
-    flat = np.ascontiguousarray(np.broadcast_to(codes, time)).reshape(-1)
-    representative = np.zeros(count, np.int64)
-    representative[flat[::-1]] = np.arange(flat.size - 1, -1, -1)
-    return FiringCodes(
-        codes=flat,
-        table=_table(domain, features, representative),
-        counts=np.bincount(flat, minlength=count),
+    return np.broadcast_to(codes, shape)
+
+
+def _varying(values: Array, rank: int) -> tuple[bool, ...]:
+    """Along which axes after the first ``rank`` the values change."""
+    return tuple(
+        values.shape[axis] > 1 and bool((values != np.take(values, [0], axis)).any())
+        for axis in range(rank, values.ndim)
     )
+
+
+def _alike(codes: Array, axis: int) -> NDArray[np.int32]:
+    """Which positions along an axis have equal codes."""
+    return _labels(codes.shape[axis], [codes] if codes.shape[axis] > 1 else [], axis)
+
+
+def _first_positions(labels: Array) -> NDArray[np.int64]:
+    """The first iteration of each class."""
+    first = np.zeros(int(labels.max(initial=0)) + 1, np.int64)
+    first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)
+    return first
+
+
+def _firings_per_code(order: FiringOrder, count: int) -> NDArray[np.int64]:
+    """How many firings have each code: those before the end less those before the start."""
+    return _counts_before(order, order.start + order.firings, count) - _counts_before(
+        order, order.start, count
+    )
+
+
+def _counts_before(order: FiringOrder, position: int, count: int) -> NDArray[np.int64]:
+    """How often each code occurs before a position of the box.
+
+    These are, axis by axis, the iterations before the position's, with all iterations inside.
+    """
+    counts = np.zeros(count, np.int64)
+    extents = [len(axis) for axis in order.axes]
+    sizes = [np.bincount(axis) for axis in order.axes]
+    at: list[int] = []
+    for axis, extent in enumerate(extents):
+        inner = prod(extents[axis + 1 :])
+        here = min(position // inner, extent)
+        position -= here * inner
+        part = [
+            np.bincount(order.axes[n][x : x + 1], minlength=len(sizes[n])) for n, x in enumerate(at)
+        ]
+        part += [
+            np.bincount(order.axes[axis][:here], minlength=len(sizes[axis])),
+            *sizes[axis + 1 :],
+        ]
+        weight = reduce(np.multiply.outer, (w.astype(np.int64) for w in part))
+        np.add.at(counts, order.codes.reshape(-1), weight.reshape(-1))
+        at.append(min(here, extent - 1))
+        if here == extent:
+            break
+    if not extents:
+        counts[order.codes.reshape(-1)] += position
+    return counts
 
 
 def _refined(classes: Array, count: int, values: Array) -> tuple[Array, int]:
@@ -110,14 +262,3 @@ def _refined(classes: Array, count: int, values: Array) -> tuple[Array, int]:
         return numbers[combined], int(numbers[-1]) + 1
     distinct, inverse = np.unique(combined, return_inverse=True)
     return inverse.reshape(combined.shape).astype(np.int32), len(distinct)
-
-
-def _table(domain: Domain, features: Sequence[Feature], firings: Array) -> NDArray[np.int64]:
-    """The features of chosen firings on every PE."""
-    extents = domain.shape[domain.space_rank :]
-    time: tuple[Any, ...] = np.unravel_index(firings, extents) if extents else ()
-    where: Any = (..., *time)
-    table = np.zeros((len(features), domain.pe_count, len(firings)), np.int64)
-    for row, feature in zip(table, features, strict=True):
-        row[:] = feature.at(where, domain.shape).reshape(domain.pe_count, -1)
-    return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,8 @@ from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
 from t2s.simulator.checks import check_addresses, port_feature
-from t2s.simulator.control import UNUSED, Feature, FiringCodes, firing_codes
-from t2s.simulator.domain import Domain, domains
+from t2s.simulator.control import UNUSED, Feature, FiringCodes, FiringOrder, firing_codes
+from t2s.simulator.domain import Domain, UndividedLoop, domains
 
 USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)
 """Columns of ``Control.rows``."""
@@ -33,14 +34,14 @@ SharedElement = tuple[int, str, int, int]
 class Control:
     """What every firing of every PE does with its ports.
 
-    Firing ``n`` of PE ``p`` is described by row ``row_start[p] + codes[code_start[p] + n]`` of
-    ``rows``: it receives from the elements ``uses[USES_BEGIN:RECEIVES_END]``, sends to
-    ``uses[RECEIVES_END:USES_END]``, both in body order, and moves ``MOVED_BYTES`` bytes.
+    Firing ``n`` of PE ``p`` has code ``n`` of ``orders[order_of[p]]``, and row ``row_start[p]`` +
+    code of ``rows`` describes it: it receives from the elements ``uses[USES_BEGIN:RECEIVES_END]``,
+    sends to ``uses[RECEIVES_END:USES_END]``, both in body order, and moves ``MOVED_BYTES`` bytes.
 
     Attributes
     ----------
-    firings, code_start, row_start: per PE.
-    codes, rows, uses: see above.
+    firings, order_of, row_start: per PE.
+    orders, rows, uses: see above.
     sender, receiver: the PE at each end of every channel element, -1 where nobody is.
     sent, received: tokens through every channel element in a complete run, by its two ends.
     shared_element: an element that two PEs use from one end, where there is one: the element,
@@ -48,9 +49,9 @@ class Control:
     """
 
     firings: NDArray[np.int64]
-    code_start: NDArray[np.int64]
+    order_of: NDArray[np.int64]
     row_start: NDArray[np.int64]
-    codes: NDArray[np.int32]
+    orders: tuple[FiringOrder, ...]
     rows: NDArray[np.int32]
     uses: NDArray[np.int32]
     sender: NDArray[np.int64]
@@ -59,34 +60,44 @@ class Control:
     received: NDArray[np.int64]
     shared_element: SharedElement | None
 
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """The codes of all orders, one after the other and one for each firing."""
+        return _joined([order.expanded() for order in self.orders], np.int32)
+
+    @cached_property
+    def code_start(self) -> NDArray[np.int64]:
+        """Per PE, where its codes start in ``codes``."""
+        ends = np.cumsum([0, *(order.firings for order in self.orders)])
+        return np.asarray(ends[self.order_of], np.int64)
+
 
 class _Builder:
     """Collects the domains of all nodes, in instance order."""
 
     def __init__(self, elements: int) -> None:
         self.firings: list[Array] = []
-        self.code_start: list[Array] = []
+        self.order_of: list[Array] = []
         self.row_start: list[Array] = []
-        self.codes: list[Array] = []
+        self.orders: list[FiringOrder] = []
         self.rows: list[Array] = []
         self.uses: list[Array] = []
         self.ends = {side: np.full(elements, -1, np.int64) for side in (Receive, Send)}
         self.tokens = {side: np.zeros(elements, np.int64) for side in (Receive, Send)}
         self.shared: SharedElement | None = None
-        self._pes = self._codes = self._rows = self._uses = 0
+        self._pes = self._rows = self._uses = 0
 
     def add(self, domain: Domain, ports: _Ports, found: FiringCodes) -> None:
         """Append the PEs of a domain."""
         pes, count = domain.pe_count, len(found.counts)
         self.firings.append(np.full(pes, domain.firings))
-        self.code_start.append(np.full(pes, self._codes))
+        self.order_of.append(np.full(pes, len(self.orders)))
         self.row_start.append(self._rows + count * np.arange(pes))
-        self.codes.append(found.codes)
+        self.orders.append(found.order)
         self._add_rows(ports, found)
         for kind, part in ports.tables(found):
             self._add_ends(kind, part, found)
         self._pes += pes
-        self._codes += len(found.codes)
         self._rows += pes * count
 
     def _add_rows(self, ports: _Ports, found: FiringCodes) -> None:
@@ -148,13 +159,23 @@ def flatten(
     """
     builder = _Builder(sum(channel.element_count for channel in graph.channels))
     for node in graph.nodes:
-        for domain in domains(node, parameters):
-            _flatten_domain(graph, node, domain, parameters, first_elements, builder)
+        try:
+            found = [
+                (domain, _ports(graph, node, domain, first_elements))
+                for domain in domains(node, parameters, divided=True)
+            ]
+        except UndividedLoop:
+            found = [
+                (domain, _ports(graph, node, domain, first_elements))
+                for domain in domains(node, parameters)
+            ]
+        for domain, ports in found:
+            _flatten_domain(graph, node, domain, ports, parameters, first_elements, builder)
     return Control(
         firings=_joined(builder.firings, np.int64),
-        code_start=_joined(builder.code_start, np.int64),
+        order_of=_joined(builder.order_of, np.int64),
         row_start=_joined(builder.row_start, np.int64),
-        codes=_joined(builder.codes, np.int32),
+        orders=tuple(builder.orders),
         rows=np.concatenate([np.zeros((0, 5), np.int32), *builder.rows]),
         uses=_joined(builder.uses, np.int32),
         sender=builder.ends[Send],
@@ -173,16 +194,16 @@ def _flatten_domain(
     graph: Graph,
     node: PEArray,
     domain: Domain,
+    ports: _Ports,
     parameters: Mapping[str, Array],
     first_elements: Mapping[str, int],
     builder: _Builder,
 ) -> None:
-    check_addresses(graph, node, domain)
-    ports = _ports(graph, node, domain, first_elements)
     found = firing_codes(domain, ports.features)
     if domain.pe_count > 1 and domain.pe_count * len(found.counts) > MOST_SHARED_ROWS:
         for part in domains(node, parameters, separate=True):
-            _flatten_domain(graph, node, part, parameters, first_elements, builder)
+            own = _ports(graph, node, part, first_elements)
+            _flatten_domain(graph, node, part, own, parameters, first_elements, builder)
         return
     builder.add(domain, ports, found)
 
@@ -190,15 +211,15 @@ def _flatten_domain(
 def _ports(
     graph: Graph, node: PEArray, domain: Domain, first_elements: Mapping[str, int]
 ) -> _Ports:
+    check_addresses(graph, node, domain)
     receives: list[Feature] = []
     sends: list[Feature] = []
     moves: list[Feature] = []
     stores: list[bool] = []
 
     def moved(statement: Load | Store, bytes: int) -> Feature:
-        active = domain.condition(statement.condition)
         value = np.full((1,) * len(domain.shape), bytes)
-        return Feature(active=active, value=value, otherwise=0)
+        return Feature(factors=domain.factors(statement.condition), value=value, otherwise=0)
 
     for statement in node.body:
         match statement:

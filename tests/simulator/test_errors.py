@@ -17,7 +17,7 @@ from t2s.graph.graph import Graph, ScalarParameter, TensorRole
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.nodes import SpaceDimension
 from t2s.simulator.devices import DEVICES, Device, find_device
-from t2s.simulator.domain import MOST_FIRINGS
+from t2s.simulator.domain import MOST_ITERATIONS
 from t2s.simulator.program import build_program
 from t2s.simulator.run import simulate, simulate_cycles
 from t2s.simulator.tally import Ending, Tally, idle_cycles
@@ -236,8 +236,9 @@ def test_negative_trip_count() -> None:
 def test_too_many_firings() -> None:
     text = text_of(lambda: simulate_cycles(chain(1 << 30)))
     assert "'load' has too many firings to simulate" in text
-    assert f"expected: at most {MOST_FIRINGS} firings of one PE\n  given:    {1 << 30}" in text
-    assert "hint:     simulate a smaller problem, or spread the loops over more PEs" in text
+    assert f"at most {MOST_ITERATIONS} iterations of one loop\n  given:    {1 << 30}" in text
+    hint = "simulate a smaller problem, split the loop, or spread the loops over more PEs"
+    assert f"hint:     {hint}" in text
 
 
 def test_no_firings_at_all() -> None:
