@@ -5,7 +5,8 @@ the same part of x, which is loaded once for each block; ``band`` shows the layo
 of A is used once: memory sets the pace.  A load unit moves 64 of the 128 bytes of A that a cycle
 could use.  With two memory banks the band is cut in two along its width, A0 and A1, each half with
 its own loader.  On the model of an Arria 10 board the loaders are busy in 99 % of the cycles with
-one bank, and in 98 % of half as many with two.
+one bank, and in 93 % of little more than half as many with two: while x is loaded for a block, four
+units take turns at bandwidth for two and a half.
 """
 
 from dataclasses import dataclass

@@ -91,7 +91,8 @@ class _Machine:
         self.memory_stalls = np.zeros(program.pe_count, np.int64)
         rate = program.memory_rate
         self.rate, self.unit = (0, 1) if rate is None else (rate.numerator, rate.denominator)
-        self.clock = np.zeros(6, np.int64)
+        self.queue = np.zeros(max(1, program.pe_count), np.uint64)
+        self.clock = np.zeros(8, np.int64)
         self.clock[timing.NOW] = self.clock[timing.CREDIT_AT] = 1
         self.clock[timing.CREDIT] = self.rate
         self.clock[timing.UNFINISHED] = int(busy.sum())
@@ -119,6 +120,7 @@ class _Machine:
             self.stalls.reshape(-1),
             self.memory_stalls,
             self.clock,
+            self.queue,
             self.rate,
             self.unit,
             until,

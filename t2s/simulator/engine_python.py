@@ -63,7 +63,7 @@ class _Fifo:
 
 @dataclass(slots=True)
 class _PE:
-    """A PE, its next firing, and its counters."""
+    """A PE, its next firing, and its counters; ``queued`` says that it waits for memory."""
 
     node: PEArray
     interval: int
@@ -79,6 +79,7 @@ class _PE:
     last: int = 0
     waiting: int = 0
     memory_stalls: int = 0
+    queued: bool = False
 
     def unknown(self) -> tuple[_Fifo, bool] | None:
         """The first port, and whether it sends, that waits for what has not been brought about."""
@@ -149,6 +150,7 @@ class _Run:
             self.memory = allocate(program.graph, program.inputs)
         self.rate = program.memory_rate
         self.credit = self.rate
+        self.queue: deque[_PE] = deque()
         self.fifos: dict[PortUse, _Fifo] = {}
         for timing in program.channels:
             indices = np.ndindex(timing.channel.shape)
@@ -205,8 +207,9 @@ class _Run:
         self.cycle += 1
         if self.credit is not None and self.rate is not None:
             self.credit = min(self.rate, self.credit + self.rate) if self.cycle > 1 else self.rate
+        firing = self._firing()
         for pe in self.pes:
-            if pe.current is not None and pe.allowed(self.cycle) and self._memory_serves(pe):
+            if id(pe) in firing and pe.current is not None:
                 self._fire(pe, pe.current)
             else:
                 pe.count_stall(self.cycle)
@@ -217,14 +220,27 @@ class _Run:
                 total=self.program.total_firings,
             )
 
-    def _memory_serves(self, pe: _PE) -> bool:
-        """Whether the shared bandwidth allows the PE's access; pays for it if so."""
-        if self.credit is None or not pe.moved_bytes:
-            return True
-        if self.credit <= 0:
-            return False
-        self.credit -= pe.moved_bytes
-        return True
+    def _firing(self) -> frozenset[int]:
+        """The identities of the PEs that fire in this cycle.
+
+        A PE whose firing moves bytes joins a queue in the first cycle in which all else allows the
+        firing; memory serves the queue in order as long as there is credit.
+        """
+        firing: set[int] = set()
+        for pe in self.pes:
+            if pe.current is None or pe.queued or not pe.allowed(self.cycle):
+                continue
+            if self.credit is None or not pe.moved_bytes:
+                firing.add(id(pe))
+            else:
+                pe.queued = True
+                self.queue.append(pe)
+        while self.queue and self.credit is not None and self.credit > 0:
+            pe = self.queue.popleft()
+            pe.queued = False
+            self.credit -= pe.moved_bytes
+            firing.add(id(pe))
+        return frozenset(firing)
 
     def _fire(self, pe: _PE, environment: Environment) -> None:
         now = self.cycle

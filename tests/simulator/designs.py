@@ -268,6 +268,19 @@ def wide_load(count: int, lanes: int) -> Graph:
     return design(nodes, channels, x(count * lanes), y(1))
 
 
+def two_loaders(count: int) -> Graph:
+    """Two load units whose tokens a node takes in pairs and drops: only they use memory."""
+    loaders = tuple(
+        replace(load_unit(count, sink), name=name) for name, sink in (("left", "A"), ("right", "B"))
+    )
+    drop = node("drop", count, receive("A"), receive("B"))
+    channels = (
+        channel("A", "left", "drop", capacity=8),
+        channel("B", "right", "drop", capacity=8),
+    )
+    return design((*loaders, drop), channels, x(count))
+
+
 def run(
     graph: Graph,
     engine: str,

@@ -25,6 +25,7 @@ from tests.simulator.designs import (
     feedback,
     fork_join,
     run,
+    two_loaders,
     wide_load,
 )
 
@@ -179,17 +180,33 @@ def test_memory_port_sets_the_interval(engine: str) -> None:
 
 
 def test_store_is_blocked_by_memory(engine: str) -> None:
-    # 4 bytes every 4 cycles for loads and stores together, loads first in the order of nodes.
-    # Credit before requests: 1: 1 load, 2: -2, 3: -1, 4: 0, 5: 1 load (stores ask from 3 on),
-    # so every service is 4 apart: loads 1 5 9 as long as the load unit asks first and has space.
+    # One byte per cycle, 4 per access: memory serves at 1 5 9 13 17 21, in the order of a queue.
+    # Load 1; the second joins at 2, the first store at 3: load 5, store 9.  The third load joins
+    # at 6, the second store at 10: load 13, store 17.  The third store joins at 18: 21.
     device = replace(IDEAL, memory_bytes_per_second=IDEAL.clock_hz)
     result = run(chain(3, capacity=8), engine, device=device)
-    assert result.nodes["load"].last_firing == 9
-    # Then the stores, which have waited since 3: 13, 17, 21.
-    store = result.nodes["store"]
-    assert (store.first_firing, store.last_firing) == (13, 21)
-    assert store.blocked_by_memory == 6
+    load, store = result.nodes["load"], result.nodes["store"]
+    assert (load.first_firing, load.last_firing) == (1, 13)
+    assert load.starved_by_memory == 3 + 7
+    assert (store.first_firing, store.last_firing) == (9, 21)
+    assert store.blocked_by_memory == (17 - 10) + (21 - 18)
     assert result.stalls["store"].main_cause == "blocked by memory"
+    assert_sums(result)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_loaders_share_the_bandwidth_equally(engine: str, swapped: bool) -> None:
+    # Two units of 4 bytes per cycle each, 4 bytes per cycle in all: they take turns, so the one
+    # that is first in a cycle fires at 1 3 5 ... 19 and the other at 2 4 6 ... 20.
+    device = replace(IDEAL, memory_bytes_per_second=4 * IDEAL.clock_hz)
+    graph = two_loaders(10)
+    if swapped:
+        graph = replace(graph, nodes=tuple(reversed(graph.nodes)))
+    result = run(graph, engine, device=device)
+    first, second = ("left", "right") if not swapped else ("right", "left")
+    spans = [(result.nodes[n].first_firing, result.nodes[n].last_firing) for n in (first, second)]
+    assert spans == [(1, 19), (2, 20)]
+    assert [result.nodes[n].starved_by_memory for n in (first, second)] == [9, 9]
     assert_sums(result)
 
 

@@ -8,7 +8,9 @@ the kernel jumps to the next wake.
 A channel element is a ring of one integer per slot: a positive entry is a token and the cycle at
 which it is ready; an entry of zero or below is a free slot, negated the first cycle at which it
 may be filled.  Comparing these times with the current cycle makes the result independent of the
-order in which PEs are visited; only the shared memory bandwidth is served in that order.
+order in which PEs are visited.  The shared memory bandwidth is served in the order of a queue that
+a PE joins in the first cycle in which its interval and channels allow its firing, PEs of one cycle
+in instance order; in the queue a PE sleeps.
 
 The whole state is in the arrays, so the kernel may stop after any cycle and go on later.  Tables
 are flat and unsigned: a record of 8 words is addressed by 8 times its number plus a column, which
@@ -55,9 +57,10 @@ USES_BEGIN, RECEIVES_END, USES_END, ACCESS = (U(n) for n in range(4))
 
 LOADS, STORES = U(1), U(2)
 
-NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL = range(6)
+NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL, HEAD, QUEUED = range(8)
 """Entries of ``clock``: the next cycle to simulate, the memory credit (in fractions of a byte) and
-the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made."""
+the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made, and
+the first position and the length of the ring of PEs that wait for memory."""
 
 _ONE, _ZERO = U(1), U(0)
 _ACCESS_SHIFT, _RECORD_SHIFT, _ROW_SHIFT = U(2), U(3), U(2)
@@ -232,17 +235,74 @@ def _earn(clock: Signed, rate: Word, now: Word) -> None:
 
 
 @_inlined
-def _granted(clock: Signed, rate: Word, unit: Word, access: Word, now: Word) -> Word:
-    """0 if memory serves the access now (and takes the credit), else the cycle to ask again."""
-    moved = np.int64(access >> _ACCESS_SHIFT)
-    credit = clock[CREDIT]
-    if moved > 0 and rate > 0:
-        if credit <= 0:
-            return now + 1 + (-credit) // rate
-        clock[CREDIT] = credit - moved * unit
-    if access & STORES:
+def _granted(clock: Signed, queue: Unsigned, pe: Word, cost: Word) -> Word:
+    """Whether memory serves the access now, and takes the credit; else the PE joins the queue."""
+    if cost > 0:
+        if clock[QUEUED] > 0 or clock[CREDIT] <= 0:
+            at = clock[HEAD] + clock[QUEUED]
+            queue[U(at if at < len(queue) else at - len(queue))] = pe
+            clock[QUEUED] += 1
+            return False
+        clock[CREDIT] -= cost
+    return True
+
+
+@_inlined
+def _fire(
+    codes: NDArray[np.int32],
+    rows: Unsigned,
+    uses: Unsigned,
+    wake: Signed,
+    pes: Unsigned,
+    elements: Unsigned,
+    ring: Signed,
+    stalls: Signed,
+    memory_stalls: Signed,
+    clock: Signed,
+    pe: Word,
+    record: Word,
+    row: Word,
+    now: Word,
+) -> None:
+    """Fire a PE that everything allows to."""
+    if rows[row + ACCESS] & STORES:
         clock[LAST_STORE] = now
-    return np.int64(0)
+    _account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
+    _move_tokens(rows, uses, elements, ring, wake, row, now)
+    _next_firing(codes, pes, wake, clock, pe, record, now)
+
+
+@_compiled
+def _serve(
+    codes: NDArray[np.int32],
+    rows: Unsigned,
+    uses: Unsigned,
+    wake: Signed,
+    pes: Unsigned,
+    elements: Unsigned,
+    ring: Signed,
+    stalls: Signed,
+    memory_stalls: Signed,
+    clock: Signed,
+    queue: Unsigned,
+    unit: Word,
+    now: Word,
+) -> Word:
+    """Fire the PEs at the head of the queue while there is credit; return how many."""
+    fired = 0
+    while clock[QUEUED] > 0 and clock[CREDIT] > 0:
+        pe = queue[U(clock[HEAD])]
+        clock[HEAD] = clock[HEAD] + 1 if clock[HEAD] + 1 < len(queue) else 0
+        clock[QUEUED] -= 1
+        record = pe << _RECORD_SHIFT
+        row = pes[record + ROW]
+        clock[CREDIT] -= np.int64(rows[row + ACCESS] >> _ACCESS_SHIFT) * unit
+        _fire(
+            codes, rows, uses, wake, pes, elements, ring, stalls, memory_stalls, clock,
+            pe, record, row, now,
+        )  # fmt: skip
+        fired += 1
+    return fired
 
 
 @_compiled
@@ -268,6 +328,7 @@ def advance(
     stalls: Signed,
     memory_stalls: Signed,
     clock: Signed,
+    queue: Unsigned,
     rate: int,
     unit: int,
     until: int,
@@ -284,27 +345,36 @@ def advance(
         fired = 0
         if rate > 0:
             _earn(clock, rate, now)
+            if clock[QUEUED] > 0:
+                fired = _serve(
+                    codes, rows, uses, wake, pes, elements, ring, stalls, memory_stalls, clock,
+                    queue, unit, now,
+                )  # fmt: skip
         pe = _ZERO
         while pe < count:
             if wake[pe] <= now:
                 record = pe << _RECORD_SHIFT
                 row = pes[record + ROW]
                 need = _ready(rows, uses, elements, ring, row)
-                access = rows[row + ACCESS]
-                if need <= now and access:
-                    need = _granted(clock, rate, unit, access, now)
+                cost = np.int64(rows[row + ACCESS] >> _ACCESS_SHIFT) * unit if rate > 0 else 0
                 if need > now:
                     wake[pe] = need
-                else:
-                    _account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
-                    _move_tokens(rows, uses, elements, ring, wake, row, now)
-                    _next_firing(codes, pes, wake, clock, pe, record, now)
+                elif _granted(clock, queue, pe, cost):
+                    _fire(
+                        codes, rows, uses, wake, pes, elements, ring, stalls, memory_stalls, clock,
+                        pe, record, row, now,
+                    )  # fmt: skip
                     fired += 1
+                else:
+                    wake[pe] = FOREVER
             pe += _ONE
         clock[FIRED_IN_ALL] += fired
         now += 1
         if fired == 0:
-            now = max(now, _earliest(wake))
+            earliest = _earliest(wake)
+            if clock[QUEUED] > 0:
+                earliest = min(earliest, now + (-clock[CREDIT]) // rate)
+            now = max(now, earliest)
         clock[NOW] = now
         if now == FOREVER:
             return False
