@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from t2s.core.ops import Array
+from t2s.graph.analysis import memory_bytes
 from t2s.graph.body import Load, Store
 from t2s.graph.interpret import allocate
 from t2s.graph.layout import outputs_of
@@ -65,6 +66,7 @@ class _Fifo:
 class _PE:
     """A PE, its next firing, and its counters."""
 
+    number: int
     node: PEArray
     interval: int
     environments: Iterator[Environment]
@@ -157,13 +159,14 @@ class _Run:
                 self.fifos[use] = _Fifo(position, timing.latency, timing.capacity)
         self.pes = [
             _PE(
+                timing.first + at,
                 timing.node,
                 timing.interval.cycles,
                 iterations(timing.node, point, program.parameters),
                 new_registers(timing.node),
             )
             for timing in program.nodes
-            for point in space_points(timing.node)
+            for at, point in enumerate(space_points(timing.node))
         ]
         for pe in self.pes:
             self._next(pe)
@@ -218,7 +221,10 @@ class _Run:
             )
 
     def _memory_serves(self, pe: _PE) -> bool:
-        """Whether the shared bandwidth allows the PE's access; pays for it if so."""
+        """Whether neither a stall nor the shared bandwidth is in the way; pays for the access."""
+        stalls = self.program.stalls
+        if stalls is not None and memory_bytes(pe.node) and stalls.holds(pe.number, self.cycle):
+            return False
         if self.credit is None or not pe.moved_bytes:
             return True
         if self.credit <= 0:
