@@ -24,6 +24,7 @@ from t2s.func.functions import maximum as max
 from t2s.func.functions import minimum as min
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
+from t2s.simulator.random_stalls import RandomStalls
 from t2s.spatial.directives import Place
 from t2s.spatial.stages import dram, host, registers, sram
 
@@ -41,6 +42,7 @@ __all__ = [
     "Param",
     "Place",
     "RDom",
+    "RandomStalls",
     "T2SError",
     "T2SWarning",
     "Type",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from t2s.backends.base import Backend
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
+    from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.result import SimResult
 
 BACKENDS: Mapping[str, str] = MappingProxyType({"opencl_fpga": "t2s.backends.opencl_fpga"})
@@ -137,13 +138,15 @@ def simulate(
     engine: str = "native",
     max_cycles: int | None = None,
     progress: bool | None = None,
+    stalls: RandomStalls | None = None,
 ) -> SimResult:
     """Run a design cycle by cycle on a device and return outputs, cycles and stalls.
 
     ``design`` is a graph from ``lower``, a Func or a tuple of Funcs; ``inputs`` holds arrays and
     scalars by name.
     ``engine`` is ``"native"`` or ``"python"``; both give the same values and cycles.  A run that
-    reaches ``max_cycles`` returns a partial result without outputs.  Raises ``UserError`` for
+    reaches ``max_cycles`` returns a partial result without outputs.  ``stalls`` holds up load and
+    store units now and then, as ``t2s.RandomStalls`` says.  Raises ``UserError`` for
     inputs that do not fit, ``DeadlockError`` if the design stops before its end.  A design that is
     too large for the device runs too; ``warnings`` of the result say so, and its text shows them.
     """
@@ -158,6 +161,7 @@ def simulate(
         engine=engine,
         max_cycles=max_cycles,
         progress=progress,
+        stalls=stalls,
     )
     return replace(result, warnings=_over_budget(graph, result.device))
 
@@ -185,12 +189,20 @@ def resources(design: Graph | Design, *, device: str | Device = "arria10") -> Re
     return estimate_resources(graph, device)
 
 
-def cycles(design: Graph | Design, *, device: str | Device = "ideal") -> int:
-    """The exact cycle count of a design; no inputs are needed."""
+def cycles(
+    design: Graph | Design,
+    *,
+    device: str | Device = "ideal",
+    stalls: RandomStalls | None = None,
+) -> int:
+    """The exact cycle count of a design; no inputs are needed.
+
+    ``stalls`` holds up load and store units now and then, as ``t2s.RandomStalls`` says.
+    """
     from t2s.simulator.run import simulate_cycles
 
     graph = design if isinstance(design, Graph) else lower(design)
-    return simulate_cycles(graph, device=device).cycles
+    return simulate_cycles(graph, device=device, stalls=stalls).cycles
 
 
 def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[Path, ...]:

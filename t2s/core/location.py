@@ -12,6 +12,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 _PACKAGE_ROOT = str(Path(__file__).parent.parent) + os.sep
 
@@ -39,6 +40,14 @@ def user_location() -> SourceLocation:
     executes the user's file, so this happens only in the package's own start-up code).
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE_ROOT):
+    while frame.f_back is not None and _inside(frame):
         frame = frame.f_back
     return SourceLocation(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _inside(frame: FrameType) -> bool:
+    """Whether a frame belongs to the package; the methods that dataclasses make are in no file."""
+    file = frame.f_code.co_filename
+    if file == "<string>":
+        file = str(frame.f_globals.get("__file__", file))
+    return file.startswith(_PACKAGE_ROOT)

@@ -90,6 +90,9 @@ class _Machine:
         self.stalls = np.zeros((len(self.elements), timing.RECORD), np.int64)
         self.memory_stalls = np.zeros(program.pe_count, np.int64)
         rate = program.memory_rate
+        stalls = program.stalls
+        stalling = (0, 0) if stalls is None else (stalls.seed, stalls.one_in)
+        self.stalling = np.array(stalling, np.uint64)
         self.rate, self.unit = (0, 1) if rate is None else (rate.numerator, rate.denominator)
         self.queue = np.zeros(max(1, program.pe_count), np.uint64)
         self.clock = np.zeros(8, np.int64)
@@ -123,6 +126,8 @@ class _Machine:
             self.queue,
             self.rate,
             self.unit,
+            self.stalling,
+            self.program.accesses_memory,
             until,
         )
         return bool(more)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from t2s.core.ops import Array
+from t2s.graph.analysis import memory_bytes
 from t2s.graph.body import Load, Store
 from t2s.graph.interpret import allocate
 from t2s.graph.layout import outputs_of
@@ -65,6 +66,7 @@ class _Fifo:
 class _PE:
     """A PE, its next firing, and its counters; ``queued`` says that it waits for memory."""
 
+    number: int
     node: PEArray
     interval: int
     environments: Iterator[Environment]
@@ -159,13 +161,14 @@ class _Run:
                 self.fifos[use] = _Fifo(position, timing.latency, timing.capacity)
         self.pes = [
             _PE(
+                timing.first + at,
                 timing.node,
                 timing.interval.cycles,
                 iterations(timing.node, point, program.parameters),
                 new_registers(timing.node),
             )
             for timing in program.nodes
-            for point in space_points(timing.node)
+            for at, point in enumerate(space_points(timing.node))
         ]
         for pe in self.pes:
             self._next(pe)
@@ -224,11 +227,13 @@ class _Run:
         """The identities of the PEs that fire in this cycle.
 
         A PE whose firing moves bytes joins a queue in the first cycle in which all else allows the
-        firing; memory serves the queue in order as long as there is credit.
+        firing, stalls included; memory serves the queue in order as long as there is credit.
         """
         firing: set[int] = set()
         for pe in self.pes:
             if pe.current is None or pe.queued or not pe.allowed(self.cycle):
+                continue
+            if self._stalled(pe):
                 continue
             if self.credit is None or not pe.moved_bytes:
                 firing.add(id(pe))
@@ -241,6 +246,13 @@ class _Run:
             self.credit -= pe.moved_bytes
             firing.add(id(pe))
         return frozenset(firing)
+
+    def _stalled(self, pe: _PE) -> bool:
+        """Whether a stall of its unit holds the PE in this cycle."""
+        stalls = self.program.stalls
+        if stalls is None or not memory_bytes(pe.node):
+            return False
+        return stalls.holds(pe.number, self.cycle)
 
     def _fire(self, pe: _PE, environment: Environment) -> None:
         now = self.cycle

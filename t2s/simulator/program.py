@@ -28,6 +28,7 @@ from t2s.graph.nodes import PEArray, Register
 from t2s.graph.verify import verify_graph
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.flatten import Control, flatten
+from t2s.simulator.random_stalls import RandomStalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,10 @@ class ChannelTiming:
 
 @dataclass(frozen=True, kw_only=True)
 class SimProgram:
-    """A graph ready to run.  ``inputs`` is ``None`` where only times are wanted."""
+    """A graph ready to run.  ``inputs`` is ``None`` where only times are wanted.
+
+    ``stalls`` are those of the load and store units, where there are any.
+    """
 
     graph: Graph
     device: Device
@@ -127,6 +131,7 @@ class SimProgram:
     nodes: tuple[NodeTiming, ...]
     channels: tuple[ChannelTiming, ...]
     control: Control
+    stalls: RandomStalls | None = None
 
     @property
     def pe_count(self) -> int:
@@ -154,6 +159,13 @@ class SimProgram:
         """Whether each PE is one of a node that loads."""
         counts = [node.pe_count for node in self.nodes]
         return np.repeat([node.loads for node in self.nodes], counts).astype(np.bool_)
+
+    @cached_property
+    def accesses_memory(self) -> NDArray[np.bool_]:
+        """Whether each PE is one of a node that loads or stores, in any of its firings."""
+        counts = [node.pe_count for node in self.nodes]
+        accesses = [memory_bytes(node.node) > 0 for node in self.nodes]
+        return np.repeat(accesses, counts).astype(np.bool_)
 
     @cached_property
     def channel_of_element(self) -> NDArray[np.int64]:
@@ -203,6 +215,7 @@ def build_program(
     device: str | Device,
     inputs: Mapping[str, Array] | None,
     parameters: Mapping[str, object] | None = None,
+    stalls: RandomStalls | None = None,
 ) -> SimProgram:
     """Check a graph with its inputs and flatten it; ``inputs=None`` makes a times-only program.
 
@@ -231,6 +244,7 @@ def build_program(
         nodes=tuple(nodes),
         channels=channels,
         control=control,
+        stalls=stalls,
     )
     _check_ends(program)
     return program

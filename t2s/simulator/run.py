@@ -18,6 +18,7 @@ from t2s.simulator.devices import Device
 from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.program import SimProgram, build_program
 from t2s.simulator.progress import Progress
+from t2s.simulator.random_stalls import RandomStalls, check_stalls
 from t2s.simulator.result import SimResult
 
 
@@ -30,6 +31,7 @@ def simulate(
     engine: str = "native",
     max_cycles: int | None = None,
     progress: bool | None = None,
+    stalls: RandomStalls | None = None,
 ) -> SimResult:
     """Run a graph on its inputs and return outputs, exact cycles and stalls.
 
@@ -42,6 +44,7 @@ def simulate(
     engine: ``"native"``, or ``"python"`` for the slow oracle.
     max_cycles: cut the run short after so many cycles; the result says so and has no outputs.
     progress: show a bar: ``True`` always, ``False`` never, ``None`` for long runs in a terminal.
+    stalls: hold up load and store units now and then, as real memory does.
 
     Raises
     ------
@@ -49,7 +52,7 @@ def simulate(
     DeadlockError: nothing can fire, but something should; has the partial ``result``.
     TokensLeftError: the run ended, but not all tokens were received; has the ``result``.
     """
-    program = build_program(graph, device, inputs, parameters)
+    program = build_program(graph, device, inputs, parameters, check_stalls(stalls))
     return _run(program, engine, max_cycles, progress)
 
 
@@ -61,12 +64,13 @@ def simulate_cycles(
     engine: str = "native",
     max_cycles: int | None = None,
     progress: bool | None = None,
+    stalls: RandomStalls | None = None,
 ) -> SimResult:
     """The times of ``simulate``, to the cycle, without inputs and without outputs.
 
     Only the parameters that loop bounds, conditions and indices depend on have to be given.
     """
-    program = build_program(graph, device, None, parameters)
+    program = build_program(graph, device, None, parameters, check_stalls(stalls))
     return _run(program, engine, max_cycles, progress)
 
 

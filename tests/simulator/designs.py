@@ -16,6 +16,7 @@ from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.program import build_program
+from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.result import SimResult
 
 ENGINES = ("python", "native")
@@ -288,7 +289,8 @@ def run(
     device: str | Device = "ideal",
     inputs: Mapping[str, Any] | None = None,
     max_cycles: int | None = None,
+    stalls: RandomStalls | None = None,
 ) -> SimResult:
     """Run without raising for deadlocks."""
-    program = build_program(graph, device, inputs)
+    program = build_program(graph, device, inputs, stalls=stalls)
     return find_engine(engine).run(program, Limits(max_cycles=max_cycles))

@@ -16,6 +16,7 @@ from t2s.graph.graph import Channel, Graph, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import PEArray, Register, Role
 from t2s.simulator.devices import Device, TypeFamily
+from t2s.simulator.random_stalls import RandomStalls
 from tests.simulator.designs import (
     ENGINES,
     IDEAL,
@@ -176,13 +177,16 @@ def test_engines_agree_on_random_graphs(data: DRAW) -> None:
     graph = random_graph(data)
     device = device_of(data)
     limit = data.draw(st.sampled_from([None, None, 5, 17]), "limit")
+    one_in = data.draw(st.sampled_from([None, None, 2, 5]), "stalls, one in")
+    stalls = one_in and RandomStalls(seed=data.draw(st.integers(0, 9), "seed"), one_in=one_in)
     inputs = {
         item.name: np.arange(item.shape[0], dtype=np.int32)
         for item in graph.tensors
         if item.role is TensorRole.INPUT
     }
     plain, native = (
-        run(graph, engine, device=device, inputs=inputs, max_cycles=limit) for engine in ENGINES
+        run(graph, engine, device=device, inputs=inputs, max_cycles=limit, stalls=stalls)
+        for engine in ENGINES
     )
     assert plain.ending == native.ending
     assert plain.cycles == native.cycles

@@ -235,6 +235,28 @@ def _earn(clock: Signed, rate: Word, now: Word) -> None:
 
 
 @_inlined
+def _unstalled(stalling: Unsigned, pe: Word, now: Word) -> Word:
+    """The first cycle from ``now`` in which ``RandomStalls.holds`` is false.
+
+    ``stalling`` is the seed and, 0 for no stalls at all, one in how many cycles.
+    """
+    word = U(0xFFFFFFFF)
+    seed, one_in = stalling[_ZERO], stalling[_ONE]
+    while one_in > _ZERO:
+        mixed = seed * U(0x9E3779B9) + pe * U(0x85EBCA6B) + (U(now) & word) * U(0xC2B2AE35)
+        mixed &= word
+        mixed ^= mixed >> U(16)
+        mixed = mixed * U(0x7FEB352D) & word
+        mixed ^= mixed >> U(15)
+        mixed = mixed * U(0x846CA68B) & word
+        mixed ^= mixed >> U(16)
+        if mixed % one_in != _ZERO:
+            break
+        now += 1
+    return now
+
+
+@_inlined
 def _granted(clock: Signed, queue: Unsigned, pe: Word, cost: Word) -> Word:
     """Whether memory serves the access now, and takes the credit; else the PE joins the queue."""
     if cost > 0:
@@ -331,13 +353,16 @@ def advance(
     queue: Unsigned,
     rate: int,
     unit: int,
+    stalling: Unsigned,
+    accesses_memory: NDArray[np.bool_],
     until: int,
 ) -> bool:
     """Simulate to the end of cycle ``until``; return whether anything may happen after it.
 
     ``stalls`` counts, by element record, cycles its receiver starved (column 0) and its sender was
     blocked (column 1); ``memory_stalls`` counts by PE.  ``rate`` is memory credit per cycle
-    and ``unit`` credit per byte; a rate of 0 is unlimited memory.
+    and ``unit`` credit per byte; a rate of 0 is unlimited memory.  ``stalling`` holds up the PEs
+    that ``accesses_memory`` marks, before they ask for credit (see ``_unstalled``).
     """
     now = clock[NOW]
     count = U(len(wake))
@@ -356,6 +381,8 @@ def advance(
                 record = pe << _RECORD_SHIFT
                 row = pes[record + ROW]
                 need = _ready(rows, uses, elements, ring, row)
+                if need <= now and accesses_memory[pe]:
+                    need = _unstalled(stalling, pe, now)
                 cost = np.int64(rows[row + ACCESS] >> _ACCESS_SHIFT) * unit if rate > 0 else 0
                 if need > now:
                     wake[pe] = need

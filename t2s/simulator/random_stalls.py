@@ -1,0 +1,72 @@
+"""Pseudo-random stalls of the units that access memory: the same in every engine and backend.
+
+Real memory answers late now and then: refreshes, other traffic, a crossing of clock domains.  A
+design is robust if such stalls change its cycle count and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+
+WORD = 0xFFFFFFFF
+"""All arithmetic of the hash is modulo 2**32."""
+
+SEED_FACTOR, INSTANCE_FACTOR, CYCLE_FACTOR = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35
+FIRST_MIX, SECOND_MIX = 0x7FEB352D, 0x846CA68B
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomStalls:
+    """Stalls of load and store units, in about one of ``one_in`` cycles.
+
+    In a cycle in which ``holds`` is true a PE of a node that loads or stores does not fire; where
+    its channels would have let it, the cycle counts as one that it waits for memory.  The stalls
+    of a run follow from ``seed`` alone, and are the same in every engine.
+
+    Attributes
+    ----------
+    seed: 0 to 2**32 - 1; another seed stalls in other cycles.
+    one_in: from 2, stalled half of the time, to 2**31 - 1.
+    """
+
+    seed: int = 1
+    one_in: int = 8
+
+    def __post_init__(self) -> None:
+        for what, value, least, most in (
+            ("seed", self.seed, 0, WORD),
+            ("one_in", self.one_in, 2, 2**31 - 1),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise UserError(
+                    f"RandomStalls: {what} is out of range",
+                    location=user_location(),
+                    expected=f"an integer from {least} to {most}",
+                    given=repr(value),
+                )
+
+    def holds(self, instance: int, cycle: int) -> bool:
+        """Whether the PE with this number, in program order, is stalled in a cycle, from 1."""
+        mixed = self.seed * SEED_FACTOR + instance * INSTANCE_FACTOR + cycle * CYCLE_FACTOR
+        mixed &= WORD
+        mixed ^= mixed >> 16
+        mixed = mixed * FIRST_MIX & WORD
+        mixed ^= mixed >> 15
+        mixed = mixed * SECOND_MIX & WORD
+        mixed ^= mixed >> 16
+        return mixed % self.one_in == 0
+
+
+def check_stalls(stalls: object) -> RandomStalls | None:
+    """The stalls that a user gave; ``UserError`` for anything but them and ``None``."""
+    if stalls is None or isinstance(stalls, RandomStalls):
+        return stalls
+    raise UserError(
+        "stalls are not random stalls",
+        location=user_location(),
+        expected="t2s.RandomStalls(seed=1, one_in=8), or None",
+        given=repr(stalls),
+    )
