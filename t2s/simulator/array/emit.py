@@ -1,0 +1,254 @@
+"""The array engine's code for a program: ``run(arena, until)``.
+
+A cycle is: what was sent ``latency`` cycles ago reaches the receivers and what was received in the
+last cycle the senders; memory earns credit and serves its queue; every node fires the lanes that
+can.  ``run`` returns why it stopped, a ``Stop``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from t2s.simulator.array.code import Code
+from t2s.simulator.array.emit_node import COUNTER_WORD, MemoryPort, NodeEmitter
+from t2s.simulator.array.emit_walk import CLOCK_WORD, emit_walk
+from t2s.simulator.array.memory import ArenaLayout, PortMemory
+from t2s.simulator.array.plan import ArrayPlan, Transfer
+from t2s.simulator.native.llvm import Value, ir
+from t2s.simulator.native.representation import I32, I64, POINTER
+from t2s.simulator.random_stalls import RandomStalls
+
+_UNROLLED = 16
+"""Elements that are moved one by one without a loop."""
+
+
+class Stop(IntEnum):
+    """Why the code returned."""
+
+    UNTIL = 0
+    FINISHED = 1
+    STUCK = 2
+    EVENT = 3
+
+
+def emit_run(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
+    """The module as text; ``patience`` cycles without a firing are a deadlock."""
+    module = ir.Module(name="array")
+    walks = [emit_walk(module, layout, node, at) for at, node in enumerate(plan.nodes)]
+    for walk in walks:
+        walk.linkage = "internal"
+    run = ir.Function(module, ir.FunctionType(I64, [POINTER, I64]), name="run")
+    run.attributes.add("nounwind")
+    code = Code(layout, run, ir.IRBuilder(run.append_basic_block("entry")))
+    _RunEmitter(plan, code, walks, patience).emit()
+    return str(module)
+
+
+class _RunEmitter:
+    def __init__(self, plan: ArrayPlan, code: Code, walks: list[Any], patience: int) -> None:
+        self._plan = plan
+        self._code = code
+        self._walks = walks
+        self._patience = patience
+
+    def emit(self) -> None:
+        code, builder, layout = self._code, self._code.builder, self._code.layout
+        block = code.function.append_basic_block
+        cycle, leave = block("cycle"), block("leave")
+        reason = builder.alloca(I64)
+        until = code.function.args[1]
+        builder.branch(cycle)
+        builder.position_at_end(cycle)
+        tick = code.add(1, layout.counters, COUNTER_WORD["tick"])
+        for transfer in self._plan.transfers:
+            self._transfer(transfer)
+        rate = self._plan.program.memory_rate
+        if rate is not None:
+            self._earn(rate.numerator)
+            self._serve(rate.denominator)
+        for number, node in enumerate(self._plan.nodes):
+            port = self._memory_port(number)
+            NodeEmitter(code, node, layout.nodes[number], port, self._walks[number], tick).emit()
+        self._turn_slots()
+        self._empty_stalls(tick)
+        builder.store(self._reason(tick, until), reason)
+        stopped = builder.icmp_signed("!=", builder.load(reason, typ=I64), code.word(-1))
+        builder.cbranch(stopped, leave, cycle)
+        builder.position_at_end(leave)
+        builder.ret(builder.load(reason, typ=I64))
+
+    def _memory_port(self, number: int) -> MemoryPort:
+        program = self._plan.program
+        node = self._plan.nodes[number]
+        accesses = bool(program.accesses_memory[node.timing.first]) if node.lanes else False
+        stalls: RandomStalls | None = program.stalls if accesses else None
+        rate = program.memory_rate
+        limited = rate is not None and bool(node.moved.any())
+        return MemoryPort(unit=rate.denominator if rate and limited else None, stalls=stalls)
+
+    def _ports(self, transfer: Transfer) -> tuple[PortMemory, PortMemory]:
+        found: dict[bool, PortMemory] = {}
+        for node, memory in zip(self._plan.nodes, self._code.layout.nodes, strict=True):
+            for port, here in zip(node.ports, memory.ports, strict=True):
+                if port is transfer.source or port is transfer.sink:
+                    found[port.sends] = here
+        return found[True], found[False]
+
+    def _transfer(self, transfer: Transfer) -> None:
+        """Tokens to the receiver and space to the sender."""
+        source, sink = self._ports(transfer)
+        code, builder = self._code, self._code.builder
+        slot = code.load(source.slot)
+        if transfer.shift is not None:
+            lanes = code.layout.lanes
+            shift = ir.Constant(I32, transfer.shift)
+            with code.counting(sink.count.shape[0], step=lanes) as at:
+                sent = code.load_vector(source.moved, builder.sub(at, shift), slot)
+                count = code.load_vector(sink.count, at)
+                code.store_vector(builder.sub(count, sent), sink.count, at)
+            with code.counting(source.count.shape[0], step=lanes) as at:
+                taken = code.load_vector(sink.moved, builder.add(at, shift))
+                count = code.load_vector(source.count, at)
+                code.store_vector(builder.sub(count, taken), source.count, at)
+            return
+        pairs = list(zip(transfer.sources.tolist(), transfer.sinks.tolist(), strict=True))
+        if len(pairs) <= _UNROLLED:
+            for a, b in pairs:
+                self._exchange(source, sink, a, b, slot)
+            return
+        kind = ir.ArrayType(I32, 2 * len(pairs))
+        name = f"pairs{transfer.channel}"
+        table = ir.GlobalVariable(code.function.module, kind, name=name)
+        table.initializer = ir.Constant(kind, [n for pair in pairs for n in pair])
+        table.global_constant, table.linkage = True, "internal"
+        with code.counting(len(pairs)) as at:
+            ends = []
+            for side in range(2):
+                index = builder.add(builder.mul(at, ir.Constant(I32, 2)), ir.Constant(I32, side))
+                address = builder.gep(table, [index], source_etype=I32)
+                ends.append(builder.load(address, typ=I32))
+            self._exchange(source, sink, ends[0], ends[1], slot)
+
+    def _exchange(
+        self,
+        source: PortMemory,
+        sink: PortMemory,
+        sends: Value | int,
+        receives: Value | int,
+        slot: Value,
+    ) -> None:
+        """One element: the notes are wiped out, for irregular ports do not overwrite them."""
+        code, builder = self._code, self._code.builder
+        none = ir.Constant(code.counter, 0)
+        sent = code.load(source.moved, sends, slot)
+        count = code.load(sink.count, receives)
+        code.store(builder.sub(count, sent), sink.count, receives)
+        code.store(none, source.moved, sends, slot)
+        taken = code.load(sink.moved, receives)
+        count = code.load(source.count, sends)
+        code.store(builder.sub(count, taken), source.count, sends)
+        code.store(none, sink.moved, receives)
+
+    def _turn_slots(self) -> None:
+        """The next cycle's row of what senders note."""
+        code, builder = self._code, self._code.builder
+        for node, memory in zip(self._plan.nodes, code.layout.nodes, strict=True):
+            for port, here in zip(node.ports, memory.ports, strict=True):
+                rows = here.moved.shape[0]
+                if port.sends and rows > 1:
+                    turned = builder.add(
+                        code.load(here.slot), ir.Constant(I32, here.row_bytes)
+                    )
+                    end = ir.Constant(I32, rows * here.row_bytes)
+                    over = builder.icmp_signed("==", turned, end)
+                    code.store(
+                        builder.select(over, ir.Constant(I32, 0), turned), here.slot
+                    )
+
+    def _earn(self, rate: int) -> None:
+        """Credit for one cycle, never more than that much."""
+        code, builder = self._code, self._code.builder
+        clock, word = code.layout.clock, CLOCK_WORD["credit"]
+        most = code.word(rate)
+        earned = builder.add(code.load(clock, word), most)
+        more = builder.icmp_signed(">", earned, most)
+        code.store(builder.select(more, most, earned), clock, word)
+
+    def _serve(self, unit: int) -> None:
+        """Grant the accesses at the head of the queue while there is credit."""
+        code, builder, layout = self._code, self._code.builder, self._code.layout
+        block = code.function.append_basic_block
+        look, grant, done = block("look"), block("grant"), block("done")
+        none = ir.Constant(I32, 0)
+        builder.branch(look)
+        builder.position_at_end(look)
+        queued = code.load(layout.counters, COUNTER_WORD["queued"])
+        credit = code.load(layout.clock, CLOCK_WORD["credit"])
+        serves = builder.and_(
+            builder.icmp_signed(">", queued, none),
+            builder.icmp_signed(">", credit, code.word(0)),
+        )
+        builder.cbranch(serves, grant, done)
+        builder.position_at_end(grant)
+        head = code.load(layout.counters, COUNTER_WORD["head"])
+        pe = code.load(layout.ring, head)
+        next_head = builder.add(head, ir.Constant(I32, 1))
+        over = builder.icmp_signed("==", next_head, ir.Constant(I32, layout.ring.shape[0]))
+        code.store(
+            builder.select(over, none, next_head), layout.counters, COUNTER_WORD["head"]
+        )
+        code.add(-1, layout.counters, COUNTER_WORD["queued"])
+        cost = builder.mul(builder.sext(code.load(layout.moving, pe), I64), code.word(unit))
+        code.store(builder.sub(credit, cost), layout.clock, CLOCK_WORD["credit"])
+        code.store(none, layout.waiting, pe)
+        code.store(ir.Constant(I32, 1), layout.granted, pe)
+        builder.branch(look)
+        builder.position_at_end(done)
+
+    def _empty_stalls(self, tick: Value) -> None:
+        """Add the stall counters to the totals before they overflow."""
+        code, builder, layout = self._code, self._code.builder, self._code.layout
+        period = min(layout.most, 1 << 20)
+        due = builder.icmp_signed(
+            "==", builder.srem(tick, ir.Constant(I32, period)), ir.Constant(I32, 0)
+        )
+        with builder.if_then(due, likely=False):
+            with code.counting(layout.stalls.shape[0], step=layout.lanes) as at:
+                wide = ir.VectorType(I64, layout.lanes)
+                counts = builder.sext(code.load_vector(layout.stalls, at), wide)
+                address = code.address(layout.totals, at)
+                total = builder.load(address, typ=wide)
+                total.align = 8
+                stored = builder.store(builder.add(total, counts), address)
+                stored.align = 8
+                code.store_vector(code.splat(0), layout.stalls, at)
+
+    def _reason(self, tick: Value, until: Value) -> Value:
+        """Why to stop after this cycle; -1 to go on."""
+        code, builder, layout = self._code, self._code.builder, self._code.layout
+        now = builder.sext(tick, I64)
+        event = code.load(layout.clock, CLOCK_WORD["event"])
+        code.store(code.word(-1), layout.clock, CLOCK_WORD["event"])
+        deepest = code.load(layout.clock, CLOCK_WORD["deepest"])
+        happened = builder.and_(
+            builder.icmp_signed(">=", event, code.word(0)),
+            builder.icmp_signed("<=", event, deepest),
+        )
+        idle = builder.sub(now, code.load(layout.clock, CLOCK_WORD["progress"]))
+        nobody = builder.icmp_signed(
+            "==", code.load(layout.counters, COUNTER_WORD["queued"]), ir.Constant(I32, 0)
+        )
+        stuck = builder.and_(
+            nobody, builder.icmp_signed(">", idle, code.word(self._patience))
+        )
+        unfinished = code.load(layout.clock, CLOCK_WORD["unfinished"])
+        reason = code.word(-1)
+        for holds, value in (
+            (happened, Stop.EVENT),
+            (builder.icmp_signed(">=", now, until), Stop.UNTIL),
+            (stuck, Stop.STUCK),
+            (builder.icmp_signed("==", unfinished, code.word(0)), Stop.FINISHED),
+        ):
+            reason = builder.select(holds, code.word(int(value)), reason)
+        return reason
