@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from t2s.simulator.array.memory import ArenaLayout, Section
@@ -16,13 +16,18 @@ from t2s.simulator.native.representation import I1, I8, I32, I64
 class Code:
     """A function under construction whose first argument is the arena.
 
-    Vectors have ``layout.lanes`` lanes of ``layout.bits`` bits; -1 stands for true in memory and
+    Vectors have ``lanes`` lanes of ``layout.bits`` bits; -1 stands for true in memory and
     ``i1`` in registers.
     """
 
     layout: ArenaLayout
     function: Function
     builder: Builder
+    lanes: int = 0
+
+    def of(self, lanes: int) -> Code:
+        """The same function, with vectors of another length."""
+        return replace(self, lanes=lanes)
 
     @property
     def arena(self) -> Value:
@@ -37,7 +42,7 @@ class Code:
     @property
     def vector(self) -> Any:
         """The type of a vector of counters."""
-        return ir.VectorType(self.counter, self.layout.lanes)
+        return ir.VectorType(self.counter, self.lanes)
 
     def variable(self, kind: Any) -> Value:
         """A place for a value that changes, which LLVM turns into a register."""
@@ -46,7 +51,7 @@ class Code:
 
     def splat(self, value: int) -> Value:
         """A vector of counters that are all the same."""
-        return ir.Constant(self.vector, [value] * self.layout.lanes)
+        return ir.Constant(self.vector, [value] * self.lanes)
 
     def address(self, section: Section, index: Value | int = 0, row: Value | None = None) -> Value:
         """The address of an element (``index`` may be negative), ``row`` bytes further on."""
@@ -112,7 +117,7 @@ class Code:
 
     def bits(self, truth: Value) -> Value:
         """The lanes as the bits of a 64-bit number."""
-        packed = self.builder.bitcast(truth, ir.IntType(self.layout.lanes))
+        packed = self.builder.bitcast(truth, ir.IntType(self.lanes))
         return packed if packed.type == I64 else self.builder.zext(packed, I64)
 
     def word(self, number: int) -> Value:

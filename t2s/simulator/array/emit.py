@@ -13,7 +13,7 @@ from typing import Any
 from t2s.simulator.array.code import Code
 from t2s.simulator.array.emit_node import COUNTER_WORD, MemoryPort, NodeEmitter
 from t2s.simulator.array.emit_walk import CLOCK_WORD, emit_walk
-from t2s.simulator.array.memory import ArenaLayout, PortMemory
+from t2s.simulator.array.memory import VECTOR_BYTES, ArenaLayout, PortMemory
 from t2s.simulator.array.plan import ArrayPlan, Transfer
 from t2s.simulator.native.llvm import Value, ir
 from t2s.simulator.native.representation import I32, I64, POINTER
@@ -101,13 +101,14 @@ class _RunEmitter:
         code, builder = self._code, self._code.builder
         slot = code.load(source.slot)
         if transfer.shift is not None:
-            lanes = code.layout.lanes
             shift = ir.Constant(I32, transfer.shift)
-            with code.counting(sink.count.shape[0], step=lanes) as at:
+            code = code.of(sink.lanes)
+            with code.counting(sink.count.shape[0], step=code.lanes) as at:
                 sent = code.load_vector(source.moved, builder.sub(at, shift), slot)
                 count = code.load_vector(sink.count, at)
                 code.store_vector(builder.sub(count, sent), sink.count, at)
-            with code.counting(source.count.shape[0], step=lanes) as at:
+            code = code.of(source.lanes)
+            with code.counting(source.count.shape[0], step=code.lanes) as at:
                 taken = code.load_vector(sink.moved, builder.add(at, shift))
                 count = code.load_vector(source.count, at)
                 code.store_vector(builder.sub(count, taken), source.count, at)
@@ -157,14 +158,10 @@ class _RunEmitter:
             for port, here in zip(node.ports, memory.ports, strict=True):
                 rows = here.moved.shape[0]
                 if port.sends and rows > 1:
-                    turned = builder.add(
-                        code.load(here.slot), ir.Constant(I32, here.row_bytes)
-                    )
+                    turned = builder.add(code.load(here.slot), ir.Constant(I32, here.row_bytes))
                     end = ir.Constant(I32, rows * here.row_bytes)
                     over = builder.icmp_signed("==", turned, end)
-                    code.store(
-                        builder.select(over, ir.Constant(I32, 0), turned), here.slot
-                    )
+                    code.store(builder.select(over, ir.Constant(I32, 0), turned), here.slot)
 
     def _earn(self, rate: int) -> None:
         """Credit for one cycle, never more than that much."""
@@ -195,9 +192,7 @@ class _RunEmitter:
         pe = code.load(layout.ring, head)
         next_head = builder.add(head, ir.Constant(I32, 1))
         over = builder.icmp_signed("==", next_head, ir.Constant(I32, layout.ring.shape[0]))
-        code.store(
-            builder.select(over, none, next_head), layout.counters, COUNTER_WORD["head"]
-        )
+        code.store(builder.select(over, none, next_head), layout.counters, COUNTER_WORD["head"])
         code.add(-1, layout.counters, COUNTER_WORD["queued"])
         cost = builder.mul(builder.sext(code.load(layout.moving, pe), I64), code.word(unit))
         code.store(builder.sub(credit, cost), layout.clock, CLOCK_WORD["credit"])
@@ -213,9 +208,10 @@ class _RunEmitter:
         due = builder.icmp_signed(
             "==", builder.srem(tick, ir.Constant(I32, period)), ir.Constant(I32, 0)
         )
+        code = code.of(VECTOR_BYTES * 8 // layout.bits)
         with builder.if_then(due, likely=False):
-            with code.counting(layout.stalls.shape[0], step=layout.lanes) as at:
-                wide = ir.VectorType(I64, layout.lanes)
+            with code.counting(layout.stalls.shape[0], step=code.lanes) as at:
+                wide = ir.VectorType(I64, code.lanes)
                 counts = builder.sext(code.load_vector(layout.stalls, at), wide)
                 address = code.address(layout.totals, at)
                 total = builder.load(address, typ=wide)
@@ -229,6 +225,7 @@ class _RunEmitter:
         code, builder, layout = self._code, self._code.builder, self._code.layout
         now = builder.sext(tick, I64)
         event = code.load(layout.clock, CLOCK_WORD["event"])
+        code.store(event, layout.clock, CLOCK_WORD["happened"])
         code.store(code.word(-1), layout.clock, CLOCK_WORD["event"])
         deepest = code.load(layout.clock, CLOCK_WORD["deepest"])
         happened = builder.and_(
@@ -239,9 +236,7 @@ class _RunEmitter:
         nobody = builder.icmp_signed(
             "==", code.load(layout.counters, COUNTER_WORD["queued"]), ir.Constant(I32, 0)
         )
-        stuck = builder.and_(
-            nobody, builder.icmp_signed(">", idle, code.word(self._patience))
-        )
+        stuck = builder.and_(nobody, builder.icmp_signed(">", idle, code.word(self._patience)))
         unfinished = code.load(layout.clock, CLOCK_WORD["unfinished"])
         reason = code.word(-1)
         for holds, value in (

@@ -52,7 +52,7 @@ class NodeEmitter:
         walk: Function,
         tick: Value,
     ) -> None:
-        self._code = code
+        self._code = code.of(memory.lanes)
         self._node = node
         self._memory = memory
         self._port = port
@@ -69,7 +69,7 @@ class NodeEmitter:
         irregular = [(port, memory) for port, memory in self._ports if not port.regular]
         for _, memory in irregular:
             self._refuse(memory)
-        with code.counting(self._memory.padded, step=code.layout.lanes) as lane:
+        with code.counting(self._memory.padded, step=code.lanes) as lane:
             self._vector(lane)
         for port, memory in irregular:
             self._move(port, memory)
@@ -166,7 +166,7 @@ class NodeEmitter:
         bits = code.bits(fire)
         any_fired = builder.icmp_signed("!=", bits, code.word(0))
         with builder.if_then(any_fired):
-            wide = ir.VectorType(I32, code.layout.lanes)
+            wide = ir.VectorType(I32, code.lanes)
             last = builder.load(code.address(memory.last, lane), typ=wide)
             last.align = 4
             ticks = _splat(builder, self._tick, wide)
@@ -201,28 +201,22 @@ class NodeEmitter:
         code, builder, layout = self._code, self._code.builder, self._code.layout
         asking = ready
         if self._port.stalls is not None:
-            asking = builder.and_(ready, builder.not_(self._stalled(self._port.stalls, lane)))
+            asking = self._unstalled(ready, self._port.stalls, lane)
         if self._port.unit is None:
-            waits = builder.icmp_signed("!=", code.bits(ready), code.word(0))
-            with builder.if_then(waits):
-                now = builder.sext(self._tick, I64)
-                code.store(now, layout.clock, CLOCK_WORD["progress"])
             return asking
         fire = code.variable(I64)
         builder.store(code.word(0), fire)
         asks = code.bits(asking)
         with code.lanes_of(code.bits(ready)) as number:
-            pe = builder.add(
-                builder.add(lane, number), ir.Constant(I32, self._node.timing.first)
-            )
+            pe = builder.add(builder.add(lane, number), ir.Constant(I32, self._node.timing.first))
             bit = builder.shl(code.word(1), builder.zext(number, I64))
             asked = builder.icmp_signed("!=", builder.and_(asks, bit), code.word(0))
             served = self._grant(pe, asked)
             fires = builder.select(served, bit, code.word(0))
             builder.store(builder.or_(builder.load(fire, typ=I64), fires), fire)
         packed = builder.load(fire, typ=I64)
-        if layout.lanes < 64:
-            packed = builder.trunc(packed, ir.IntType(layout.lanes))
+        if code.lanes < 64:
+            packed = builder.trunc(packed, ir.IntType(code.lanes))
         return builder.bitcast(packed, ready.type)
 
     def _grant(self, pe: Value, asked: Value) -> Value:
@@ -259,25 +253,38 @@ class NodeEmitter:
                     end = builder.add(head, queued)
                     size = ir.Constant(I32, layout.ring.shape[0])
                     inside = builder.icmp_signed("<", end, size)
-                    code.store(
-                        pe, layout.ring, builder.select(inside, end, builder.sub(end, size))
-                    )
+                    code.store(pe, layout.ring, builder.select(inside, end, builder.sub(end, size)))
                     code.add(1, layout.counters, COUNTER_WORD["queued"])
                     code.store(ir.Constant(I32, 1), layout.waiting, pe)
         return builder.load(served, typ=I1)
 
+    def _unstalled(self, ready: Value, stalls: RandomStalls, lane: Value) -> Value:
+        """The ready lanes that are not stalled; a stall that holds one is no deadlock."""
+        code, builder, layout = self._code, self._code.builder, self._code.layout
+        waits = builder.icmp_signed("!=", code.bits(ready), code.word(0))
+        before = builder.block
+        with builder.if_then(waits):
+            now = builder.sext(self._tick, I64)
+            code.store(now, layout.clock, CLOCK_WORD["progress"])
+            free = builder.and_(ready, builder.not_(self._stalled(stalls, lane)))
+            inside = builder.block
+        found = builder.phi(ready.type)
+        found.add_incoming(ready, before)
+        found.add_incoming(free, inside)
+        return found
+
     def _stalled(self, stalls: RandomStalls, lane: Value) -> Value:
         """Which lanes ``RandomStalls.holds`` back in this cycle."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
-        wide = ir.VectorType(I32, layout.lanes)
+        wide = ir.VectorType(I32, code.lanes)
 
         def constant(number: int) -> Value:
-            return ir.Constant(wide, [number & WORD] * layout.lanes)
+            return ir.Constant(wide, [number & WORD] * code.lanes)
 
         base = code.load(layout.clock, CLOCK_WORD["base"])
         cycle = builder.add(builder.trunc(base, I32), self._tick)
         first = self._node.timing.first
-        numbers = ir.Constant(wide, [first + number for number in range(layout.lanes)])
+        numbers = ir.Constant(wide, [first + number for number in range(code.lanes)])
         instances = builder.add(numbers, _splat(builder, lane, wide))
         mixed = builder.add(
             builder.mul(instances, constant(INSTANCE_FACTOR)),

@@ -41,11 +41,16 @@ class ArrayMachine:
         self.arena = aligned_zeros(self.layout.bytes)
         latencies = [channel.latency for channel in program.channels]
         intervals = [node.interval for node in self.plan.nodes]
-        self._code = compile_text(emit_run(self.plan, self.layout, max(latencies + intervals) + 2))
+        text = emit_run(self.plan, self.layout, max(latencies + intervals) + 2)
+        self._code = compile_text(text, quickly=True)
         self.clock = self.layout.clock.view(self.arena)
         self.counters = self.layout.counters.view(self.arena)
         self.records = self.layout.pes.view(self.arena)
         self.last = np.zeros(program.pe_count, np.int64)
+        self._pes_of_order = [
+            np.flatnonzero(program.control.order_of == order)
+            for order in range(len(self.plan.walks))
+        ]
         self._fill()
 
     @property
@@ -94,7 +99,7 @@ class ArrayMachine:
         busy = program.control.firings > 0
         self.clock[CLOCK_WORD["unfinished"]] = int(busy.sum())
         self.clock[CLOCK_WORD["event"]] = self.clock[CLOCK_WORD["watched"]] = -1
-        self.clock[CLOCK_WORD["deepest"]] = -1
+        self.clock[CLOCK_WORD["deepest"]] = self.clock[CLOCK_WORD["happened"]] = -1
         for number, (node, memory) in enumerate(zip(self.plan.nodes, layout.nodes, strict=True)):
             layout.moved[number].view(arena)[:] = node.moved
             layout.stores[number].view(arena)[:] = node.stores
@@ -139,13 +144,64 @@ class ArrayMachine:
             if not port.regular:
                 here.position.view(self.arena)[lane] = max(position, 0)
 
+    @property
+    def event(self) -> int:
+        """The level at which the watched PE moved on, after ``Stop.EVENT``."""
+        return int(self.clock[CLOCK_WORD["happened"]])
+
     def firings(self) -> Counts:
         """Firings made so far, per PE."""
-        left = np.zeros(self.program.pe_count, np.int64)
+        inside, after = self.ahead()
+        return np.asarray(self.program.control.firings - inside - after, np.int64)
+
+    def ahead(self) -> tuple[Counts, Counts]:
+        """Firings left in the run of every PE, and after it."""
+        inside = self.records[:, REST].copy()
         for node, memory in zip(self.plan.nodes, self.layout.nodes, strict=True):
-            left[node.timing.instances] = memory.left.view(self.arena)[: node.lanes]
-        ahead = left + self.records[:, REST] + self.records[:, REMAINING]
-        return np.asarray(self.program.control.firings - ahead, np.int64)
+            inside[node.timing.instances] += memory.left.view(self.arena)[: node.lanes]
+        return inside, self.records[:, REMAINING].copy()
+
+    def run_lengths(self, position: Array) -> Counts:
+        """Firings of the runs that start at positions, by PE; past the end of a walk, too."""
+        lengths = np.zeros(self.program.pe_count, np.int64)
+        for order, walk in enumerate(self.plan.walks):
+            pes = self._pes_of_order[order]
+            if len(walk.runs):
+                innermost = position[pes, len(walk.axes) - 1]
+                lengths[pes] = walk.runs[innermost] * walk.repeat
+        return lengths
+
+    def set_positions(self, position: Array, inside: Counts, ahead: Counts) -> None:
+        """Put every PE to other iterations that are of the same classes."""
+        self.records[:, POSITION:] = position
+        self.records[:, REMAINING] = ahead - inside
+        filled = np.minimum(inside, self.layout.chunk)
+        self.records[:, REST] = inside - filled
+        for node, memory in zip(self.plan.nodes, self.layout.nodes, strict=True):
+            memory.left.view(self.arena)[: node.lanes] = filled[node.timing.instances]
+
+    def state(self) -> bytes:
+        """All that the future depends on besides the positions of the PEs, and besides the time."""
+        arena, layout = self.arena, self.layout
+        parts: list[Array] = [
+            self.clock[CLOCK_WORD["credit"]],
+            layout.waiting.view(arena),
+            layout.granted.view(arena),
+        ]
+        head, queued = (int(self.counters[COUNTER_WORD[name]]) for name in ("head", "queued"))
+        parts.append(np.roll(layout.ring.view(arena), -head)[:queued])
+        for node, memory in zip(self.plan.nodes, layout.nodes, strict=True):
+            parts += [memory.started.view(arena), memory.wait.view(arena)]
+            for port, here in zip(node.ports, memory.ports, strict=True):
+                parts.append(here.count.view(arena))
+                moved = here.moved.view(arena)
+                if port.sends:
+                    row = int(here.slot.view(arena)[0]) // here.row_bytes
+                    moved = moved[:, : port.size]
+                    parts += [moved[row:], moved[:row]]
+                else:
+                    parts.append(moved)
+        return b"".join(part.tobytes() for part in parts)
 
     def stalls(self) -> Counts:
         """Stalled cycles so far, in the order of the ``stalls`` section."""
@@ -237,9 +293,7 @@ class ArrayMachine:
             left[timing.elements][there] = capacities(self.plan, port)[there] - free
         for transfer in self.plan.transfers:
             sink = next(here for _, _, port, here in self.ports() if port is transfer.sink)
-            both = (transfer.source.positions != NOWHERE) & (
-                transfer.sink.positions != NOWHERE
-            )
+            both = (transfer.source.positions != NOWHERE) & (transfer.sink.positions != NOWHERE)
             taken = sink.moved.view(self.arena)[transfer.sinks].astype(np.int64)
             left[self.program.channels[transfer.channel].elements][both] += taken
         return left
@@ -275,4 +329,3 @@ class ArrayMachine:
         """Whether a token, or space, is on its way from the other side."""
         moved = other.moved.view(self.arena)
         return bool(moved[partner] != 0) if port.sends else bool(moved[:, partner].any())
-

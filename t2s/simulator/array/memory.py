@@ -15,14 +15,27 @@ from t2s.core.ops import Array
 from t2s.simulator.array.plan import ArrayPlan, NodePlan, Port
 
 VECTOR_BYTES = 64
-"""Bytes of a vector operation; a processor with shorter vectors takes several."""
+"""Bytes of the longest vectors; a processor with shorter ones takes several."""
 
-CLOCK = ("base", "credit", "last_store", "unfinished", "progress", "event", "watched", "deepest")
+_VECTORS = (16, 32, 64)
+
+CLOCK = (
+    "base",
+    "credit",
+    "last_store",
+    "unfinished",
+    "progress",
+    "event",
+    "happened",
+    "watched",
+    "deepest",
+)
 """64-bit words at the start of the arena.
 
 ``base`` plus ``tick`` is the cycle; ``credit`` is the memory credit; ``last_store`` the cycle of
 the last store; ``unfinished`` counts PEs; ``progress`` is the tick of the last firing; ``event`` is
-the level at which the ``watched`` PE moved on, and levels up to ``deepest`` stop the run.
+the level at which the ``watched`` PE moves on in this cycle, and ``happened`` that in the cycle
+before: levels up to ``deepest`` stop the run.
 """
 
 COUNTERS = ("tick", "head", "queued")
@@ -56,13 +69,14 @@ class Section:
 class PortMemory:
     """Sections of a port.
 
-    count: counters by position.  use: per lane, -1 where its next firing uses the port.  stall:
+    lanes: lanes of a vector.  count: counters by position.  use: per lane, -1 where its next firing uses the port.  stall:
     cycles that a lane waited for it.  moved: what was moved in this cycle, -1 by position; for a
     sender one row per cycle of the channel's latency.  slot: the row of this cycle, in bytes.
     position, refused: for irregular ports, per lane the position of its next firing, and -1 where
     that is not ready.
     """
 
+    lanes: int
     count: Section
     use: Section
     stall: Section
@@ -75,13 +89,14 @@ class PortMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeMemory:
-    """Sections of a node, per lane.
+    """Sections of a node, per lane; ``lanes`` is the length of its vectors.
 
     left: firings until the code changes, or until the lane is filled up.  started: -1 after the
     first firing.  wait: cycles that the interval lasts.  last: tick of the last firing.  fired: -1
     where the lane fires.  storing: -1 where the next firing stores.
     """
 
+    lanes: int
     padded: int
     left: Section
     started: Section
@@ -121,11 +136,6 @@ class ArenaLayout:
     bytes: int
 
     @property
-    def lanes(self) -> int:
-        """Lanes of a vector of counters."""
-        return VECTOR_BYTES * 8 // self.bits
-
-    @property
     def most(self) -> int:
         """The largest number that a counter holds."""
         return (1 << (self.bits - 1)) - 1
@@ -140,9 +150,7 @@ class _Allocator:
     def __init__(self) -> None:
         self.end = 0
 
-    def take(
-        self, dtype: str, *shape: int, before: int = 0, after: int = 0, row: int | None = None
-    ) -> Section:
+    def take(self, dtype: str, *shape: int, before: int = 0, after: int = 0) -> Section:
         """A section, with so many elements of zeros before and after it."""
         kind = np.dtype(dtype)
         self.end = _rounded(self.end) + _rounded(before * kind.itemsize)
@@ -176,7 +184,6 @@ def layout_of(plan: ArrayPlan, bits: int) -> ArenaLayout:
     """Place the state of a plan."""
     memory = _Allocator()
     counter = f"int{bits}"
-    lanes = VECTOR_BYTES * 8 // bits
     program = plan.program
     pes = program.pe_count
     clock = memory.take("int64", len(CLOCK))
@@ -186,9 +193,13 @@ def layout_of(plan: ArrayPlan, bits: int) -> ArenaLayout:
     moving, waiting, granted, ring = (memory.take("int32", pes) for _ in range(4))
     stall_start = memory.end = _rounded(memory.end)
     stalls = [
-        [memory.take(counter, _padded(node.lanes, lanes)) for _ in (*node.ports, None)]
+        [
+            memory.take(counter, _padded(node.lanes, vector_lanes(node.lanes, bits)))
+            for _ in (*node.ports, None)
+        ]
         for node in plan.nodes
     ]
+    memory.end = _rounded(memory.end)
     stall_count = (memory.end - stall_start) // (bits // 8)
     shifts = {
         (transfer.channel, sends): abs(transfer.shift or 0)
@@ -196,7 +207,7 @@ def layout_of(plan: ArrayPlan, bits: int) -> ArenaLayout:
         for sends in (False, True)
     }
     nodes = tuple(
-        _node(memory, plan, node, counter, lanes, stall, shifts)
+        _node(memory, plan, node, bits, stall, shifts)
         for node, stall in zip(plan.nodes, stalls, strict=True)
     )
     return ArenaLayout(
@@ -223,6 +234,12 @@ def layout_of(plan: ArrayPlan, bits: int) -> ArenaLayout:
     )
 
 
+def vector_lanes(count: int, bits: int) -> int:
+    """Lanes of the vectors for so many PEs: few passes, and little that is passed in vain."""
+    choices = [bytes * 8 // bits for bytes in _VECTORS]
+    return min(choices, key=lambda lanes: -(-count // lanes) * (lanes // choices[0] + 2))
+
+
 def _padded(count: int, lanes: int) -> int:
     return max(1, -(-count // lanes)) * lanes
 
@@ -231,16 +248,16 @@ def _node(
     memory: _Allocator,
     plan: ArrayPlan,
     node: NodePlan,
-    counter: str,
-    lanes: int,
+    bits: int,
     stalls: list[Section],
     shifts: dict[tuple[int, bool], int],
 ) -> NodeMemory:
+    counter, lanes = f"int{bits}", vector_lanes(node.lanes, bits)
     padded = _padded(node.lanes, lanes)
     ports = []
     for port, stall in zip(node.ports, stalls, strict=False):
         size = _padded(port.size, lanes)
-        margin = shifts[port.channel, port.sends] + 2 * lanes
+        margin = shifts[port.channel, port.sends] + 2 * VECTOR_BYTES
         if port.sends:
             latency = plan.program.channels[port.channel].latency
             row = size + 2 * margin
@@ -255,6 +272,7 @@ def _node(
             moved = memory.take(counter, size, before=margin, after=margin)
         ports.append(
             PortMemory(
+                lanes=lanes,
                 count=memory.take(counter, size),
                 use=memory.take(counter, padded),
                 stall=stall,
@@ -266,6 +284,7 @@ def _node(
             )
         )
     return NodeMemory(
+        lanes=lanes,
         padded=padded,
         left=memory.take(counter, padded),
         started=memory.take(counter, padded),
@@ -280,11 +299,7 @@ def _node(
 
 def _pool_words(plan: ArrayPlan) -> list[int]:
     return [
-        WALK_FIRST
-        + 2 * len(walk.axes)
-        + sum(walk.extents)
-        + walk.codes.size
-        + len(walk.runs)
+        WALK_FIRST + 2 * len(walk.axes) + sum(walk.extents) + walk.codes.size + len(walk.runs)
         for walk in plan.walks
     ]
 

@@ -145,7 +145,9 @@ def _node(program: SimProgram, timing: NodeTiming) -> NodePlan:
     stop = timing.instances.stop
     end = int(control.row_start[stop]) if stop < program.pe_count else len(control.rows)
     rows = control.rows[first:end].astype(np.int64)
-    lane_of_row = np.searchsorted(control.row_start[timing.instances], np.arange(first, end), "right") - 1
+    lane_of_row = (
+        np.searchsorted(control.row_start[timing.instances], np.arange(first, end), "right") - 1
+    )
     begins = int(rows[0, USES_BEGIN]) if len(rows) else 0
     row_of_use = np.repeat(np.arange(len(rows)), rows[:, USES_END] - rows[:, USES_BEGIN])
     elements = control.uses[begins : begins + len(row_of_use)].astype(np.int64)

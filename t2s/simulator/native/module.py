@@ -84,15 +84,18 @@ def _emit_run(module: Any, functions: list[Function]) -> None:
 
 
 @lru_cache(maxsize=_COMPILED_MODULES)
-def compile_text(text: str) -> Machine:
-    """Machine code for this CPU.  Programs used lately are kept, by their text."""
+def compile_text(text: str, *, quickly: bool = False) -> Machine:
+    """Machine code for this CPU.  Programs used lately are kept, by their text.
+
+    ``quickly`` is for code that is written as it should run: a tenth of the optimisations.
+    """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = _target_machine()
     module = binding.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    _optimise(module, machine)
+    (_tidy if quickly else _optimise)(module, machine)
     engine = binding.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -107,6 +110,18 @@ def _target_machine() -> Any:
     return target.create_target_machine(
         cpu=binding.get_host_cpu_name(), features=features, opt=2, jit=True
     )
+
+
+def _tidy(module: Any, machine: Any) -> None:
+    """Values into registers, common ones once, addresses folded."""
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())
+    passes = binding.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_new_gvn_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
 
 
 def _optimise(module: Any, machine: Any) -> None:
