@@ -14,9 +14,18 @@ from t2s.simulator.tally import Counts, Ending, Tally, idle_cycles
 
 
 def assemble(
-    program: SimProgram, tally: Tally, outputs: Mapping[str, Array], engine: str
+    program: SimProgram,
+    tally: Tally,
+    outputs: Mapping[str, Array],
+    engine: str,
+    *,
+    kernel: str,
+    skipped: int = 0,
 ) -> SimResult:
-    """The result of a run; ``InternalError`` if the counters do not add up to the cycles."""
+    """The result of a run; ``InternalError`` if the counters do not add up to the cycles.
+
+    ``kernel`` is what found the times, ``skipped`` the cycles that it did not step through.
+    """
     idle = idle_cycles(program, tally)
     starved = _by_channel(program, tally.starved)
     blocked = _by_channel(program, tally.blocked)
@@ -28,6 +37,8 @@ def assemble(
         graph=program.graph.name,
         device=program.device,
         engine=engine,
+        kernel=kernel,
+        skipped=skipped,
         outputs=outputs if tally.ending is Ending.FINISHED else {},
         cycles=tally.cycles,
         nodes=nodes,

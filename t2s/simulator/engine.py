@@ -55,6 +55,8 @@ class Engine(Protocol):
 _ENGINES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "native": ("t2s.simulator.engine_native", "NativeEngine"),
+        "array": ("t2s.simulator.engine_native", "array_engine"),
+        "table": ("t2s.simulator.engine_native", "table_engine"),
         "python": ("t2s.simulator.engine_python", "PythonEngine"),
     }
 )

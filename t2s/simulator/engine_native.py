@@ -1,16 +1,22 @@
-"""The native engine: values from compiled loop nests, times from the compiled timing kernel.
+"""The native engine: values from compiled loop nests, times from a compiled kernel.
 
-Values of graphs with static control do not depend on time, so the two are computed apart.
+Values of graphs with static control do not depend on time, so the two are computed apart.  Times
+come from one of two kernels: the array kernel (``simulator.array``) or the table kernel
+(``native.timing``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 
+from t2s.core.errors import UserError
 from t2s.core.ops import Array
+from t2s.simulator.array.machine import ArrayMachine
+from t2s.simulator.array.times import array_times
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.native import timing
@@ -19,35 +25,108 @@ from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
 from t2s.simulator.tally import Counts, Ending, Stuck, Tally, end_of_run
 
+MANY_FIRINGS = 2_000_000
+"""More firings than this are worth compiling the array kernel for."""
+
+MOST_LISTED_FIRINGS = 1 << 28
+"""Most firings of one PE that the table kernel runs."""
+
 _CHUNK = 4_000_000
 """PE-cycles between two looks at the keyboard and the observer: about a tenth of a second."""
 
 
+class Kernel(Enum):
+    """What computes the times of a run."""
+
+    ARRAY = "array"
+    TABLE = "table"
+
+
 @dataclass(frozen=True, slots=True)
 class NativeEngine:
-    """The default engine."""
+    """The default engine: ``kernel`` is chosen by the number of firings unless it is given.
+
+    The array kernel is compiled for the design and then far faster, and skips what repeats; the
+    table kernel is there at once.
+    """
 
     name: str = "native"
+    kernel: Kernel | None = None
 
     def run(
         self, program: SimProgram, limits: Limits, observer: Observer | None = None
     ) -> SimResult:
         """See ``Engine``."""
-        machine = _Machine(program)
-        interrupted = False
+        kernel = self.kernel
+        if kernel is None:
+            kernel = Kernel.ARRAY if program.total_firings > MANY_FIRINGS else Kernel.TABLE
+        if kernel is Kernel.ARRAY:
+            times = array_times(program, limits, lambda machine: _report(machine, observer))
+            tally, skipped = times.tally, times.skipped
+        else:
+            tally, skipped = table_times(program, limits, observer), 0
         outputs: Mapping[str, Array] = {}
-        try:
-            _advance(machine, limits, observer)
-            if machine.unfinished == 0 and program.inputs is not None:
+        if tally.ending is Ending.FINISHED and program.inputs is not None:
+            try:
                 outputs = compute_values(
                     program.graph,
                     program.inputs,
                     program.parameters,
-                    on_progress=lambda values: _tell(machine, observer, values),
+                    on_progress=lambda values: _tell(
+                        program, observer, tally.cycles, program.total_firings + values
+                    ),
                 )
-        except KeyboardInterrupt:
-            interrupted = True
-        return assemble(program, machine.tally(limits, interrupted), outputs, self.name)
+            except KeyboardInterrupt:
+                tally = replace(tally, ending=Ending.INTERRUPTED)
+        return assemble(program, tally, outputs, self.name, kernel=kernel.value, skipped=skipped)
+
+
+def array_engine() -> NativeEngine:
+    """The native engine with the array kernel, for any number of firings."""
+    return NativeEngine(name="array", kernel=Kernel.ARRAY)
+
+
+def table_engine() -> NativeEngine:
+    """The native engine with the table kernel, for any number of firings."""
+    return NativeEngine(name="table", kernel=Kernel.TABLE)
+
+
+def table_times(program: SimProgram, limits: Limits, observer: Observer | None = None) -> Tally:
+    """Run a program for its times with the table kernel."""
+    _check_size(program)
+    machine = _Machine(program)
+    interrupted = False
+    try:
+        _advance(machine, limits, observer)
+    except KeyboardInterrupt:
+        interrupted = True
+    return machine.tally(limits, interrupted)
+
+
+def _check_size(program: SimProgram) -> None:
+    """The table kernel holds a few bytes for each firing."""
+    for timing in program.nodes:
+        firings = int(program.control.firings[timing.instances].max(initial=0))
+        if firings > MOST_LISTED_FIRINGS:
+            raise UserError(
+                f"{timing.node.name!r} has too many firings to list",
+                location=timing.node.location,
+                expected=f"at most {MOST_LISTED_FIRINGS} firings of one PE with this kernel",
+                given=f"{firings}",
+                hint="use engine='native', which skips what repeats, or simulate a smaller problem",
+            )
+
+
+def _report(machine: ArrayMachine, observer: Observer | None) -> None:
+    if observer is not None:
+        _tell(machine.program, observer, machine.cycle, int(machine.firings().sum()))
+
+
+def _tell(program: SimProgram, observer: Observer | None, cycle: int, done: int) -> None:
+    """Tell the observer of the times and values found so far."""
+    if observer is not None:
+        total = program.total_firings * (1 if program.inputs is None else 2)
+        observer.advanced(cycle=cycle, done=done, total=total)
 
 
 def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> None:
@@ -58,19 +137,7 @@ def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> No
     more = True
     while more and machine.now <= last:
         more = machine.advance(min(machine.now + chunk - 1, last))
-        _tell(machine, observer, values=0)
-
-
-def _tell(machine: _Machine, observer: Observer | None, values: int) -> None:
-    """Tell the observer of the times found so far, and of ``values`` firings with values."""
-    if observer is None:
-        return
-    program = machine.program
-    observer.advanced(
-        cycle=machine.now - 1,
-        done=int(machine.clock[timing.FIRED_IN_ALL]) + values,
-        total=program.total_firings * (1 if program.inputs is None else 2),
-    )
+        _tell(program, observer, machine.now - 1, int(machine.clock[timing.FIRED_IN_ALL]))
 
 
 class _Machine:

@@ -136,7 +136,7 @@ class PythonEngine:
             run = _Run(program, observer)
             ending = run.to_the_end(limits)
             outputs = run.outputs() if ending is Ending.FINISHED else {}
-            return assemble(program, run.tally(ending), outputs, self.name)
+            return assemble(program, run.tally(ending), outputs, self.name, kernel="plain")
 
 
 class _Run:

@@ -109,6 +109,8 @@ class SimResult:
     outputs: output tensors by name; empty unless the run finished and had inputs.
     cycles: cycles until the last store is complete; counted from 1.
     device, engine, graph: what ran, on what.
+    kernel: what found the times: plain, table or array.
+    skipped: cycles that were not stepped through, because they repeat others exactly.
     nodes: statistics by node name, in graph order.
     ending: why the run ended.
     deadlock: the report if it ended in a deadlock.
@@ -120,6 +122,8 @@ class SimResult:
     graph: str
     device: Device
     engine: str
+    kernel: str
+    skipped: int
     outputs: Mapping[str, Array] = field(repr=False)
     cycles: int
     nodes: Mapping[str, NodeStatistics] = field(repr=False)

@@ -14,6 +14,7 @@ from t2s.simulator import run as run_module
 from t2s.simulator.deadlock import DeadlockError, TokensLeftError
 from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.program import build_program
+from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.run import simulate, simulate_cycles
 from t2s.simulator.tally import Ending
 from tests.hand_graphs import systolic_gemm
@@ -253,20 +254,31 @@ def test_an_interrupt_gives_the_partial_result(engine: str) -> None:
         assert parts == row.pe_count * result.cycles
 
 
+class Alarm:
+    """An observer that stands for a user who presses Ctrl-C soon after a run has begun."""
+
+    def __init__(self) -> None:
+        self.armed = False
+
+    def advanced(self, *, cycle: int, done: int, total: int) -> None:
+        if not self.armed:
+            self.armed = True
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
-def test_ctrl_c_reaches_a_compiled_run() -> None:
-    # A million cycles of 80 PEs take a second or more; the signal arrives in the middle of them.
-    program = build_program(systolic_gemm(10, 8, 1 << 20), "ideal", None)
+@pytest.mark.parametrize("name", ["table", "array"])
+def test_ctrl_c_reaches_a_compiled_run(name: str) -> None:
+    # Some seconds of compiled code; the stalls keep the array engine from skipping cycles.
+    graph = systolic_gemm(10, 8, 1 << (20 if name == "table" else 22))
+    program = build_program(graph, "ideal", None, stalls=RandomStalls())
 
     def press(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    engine = find_engine("native")
-    engine.run(program, Limits(max_cycles=1))  # compiles
     before = signal.signal(signal.SIGALRM, press)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        result = engine.run(program, Limits())
+        result = find_engine(name).run(program, Limits(), Alarm())
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

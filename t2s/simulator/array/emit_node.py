@@ -66,13 +66,11 @@ class NodeEmitter:
     def emit(self) -> None:
         """One cycle of all lanes."""
         code = self._code
-        irregular = [(port, memory) for port, memory in self._ports if not port.regular]
-        for _, memory in irregular:
-            self._refuse(memory)
+        for port, memory in self._ports:
+            if not port.regular:
+                self._refuse(memory)
         with code.counting(self._memory.padded, step=code.lanes) as lane:
             self._vector(lane)
-        for port, memory in irregular:
-            self._move(port, memory)
 
     def _refuse(self, memory: PortMemory) -> None:
         """Which lanes the counters of an irregular port do not let fire."""
@@ -83,13 +81,14 @@ class NodeEmitter:
             refused = builder.and_(builder.sext(empty, code.counter), code.load(memory.use, lane))
             code.store(refused, memory.refused, lane)
 
-    def _move(self, port: Port, memory: PortMemory) -> None:
-        """Take or put what the firing lanes do at an irregular port."""
+    def _move(self, port: Port, memory: PortMemory, fire: Value, lane: Value) -> None:
+        """Take or put what the firing lanes of a vector do at an irregular port."""
         code, builder = self._code, self._code.builder
-        with code.counting(self._node.lanes) as lane:
-            moved = builder.and_(code.load(memory.use, lane), code.load(self._memory.fired, lane))
-            with builder.if_then(builder.icmp_signed("!=", moved, ir.Constant(code.counter, 0))):
-                at = code.load(memory.position, lane)
+        with code.lanes_of(code.bits(fire)) as number:
+            here = builder.add(lane, number)
+            used = code.load(memory.use, here)
+            with builder.if_then(builder.icmp_signed("!=", used, ir.Constant(code.counter, 0))):
+                at = code.load(memory.position, here)
                 code.add(-1, memory.count, at)
                 slot = code.load(memory.slot) if port.sends else None
                 code.store(ir.Constant(code.counter, -1), memory.moved, at, slot)
@@ -119,7 +118,7 @@ class NodeEmitter:
                 slot = code.load(here.slot) if port.sends else None
                 code.store_vector(moved, here.moved, lane, slot)
             else:
-                code.store_vector(fired, memory.fired, lane)
+                self._move(port, here, fire, lane)
         if running is not None:
             passed = builder.sub(wait, builder.zext(builder.not_(running), code.vector))
             full = code.splat(self._node.interval - 1)

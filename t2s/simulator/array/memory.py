@@ -92,8 +92,8 @@ class NodeMemory:
     """Sections of a node, per lane; ``lanes`` is the length of its vectors.
 
     left: firings until the code changes, or until the lane is filled up.  started: -1 after the
-    first firing.  wait: cycles that the interval lasts.  last: tick of the last firing.  fired: -1
-    where the lane fires.  storing: -1 where the next firing stores.
+    first firing.  wait: cycles that the interval lasts.  last: tick of the last firing.
+    storing: -1 where the next firing stores.
     """
 
     lanes: int
@@ -102,7 +102,6 @@ class NodeMemory:
     started: Section
     wait: Section
     last: Section
-    fired: Section
     storing: Section
     memory_stall: Section
     ports: tuple[PortMemory, ...]
@@ -110,7 +109,7 @@ class NodeMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArenaLayout:
-    """All sections.
+    """All sections; what changes while a run goes on is in the first ``state_bytes``.
 
     ``stalls`` are all ``stall`` sections in a row, and ``totals`` what they were emptied into.
     ``moving``, ``waiting``, ``granted`` and ``ring`` are those of the memory queue, per PE: bytes
@@ -129,6 +128,7 @@ class ArenaLayout:
     nodes: tuple[NodeMemory, ...]
     stalls: Section
     totals: Section
+    state_bytes: int
     tables: tuple[tuple[Section, ...], ...]
     moved: tuple[Section, ...]
     stores: tuple[Section, ...]
@@ -210,6 +210,8 @@ def layout_of(plan: ArrayPlan, bits: int) -> ArenaLayout:
         _node(memory, plan, node, bits, stall, shifts)
         for node, stall in zip(plan.nodes, stalls, strict=True)
     )
+    totals = memory.take("int64", stall_count)
+    state_bytes = memory.end
     return ArenaLayout(
         bits=bits,
         clock=clock,
@@ -222,7 +224,8 @@ def layout_of(plan: ArrayPlan, bits: int) -> ArenaLayout:
         ring=ring,
         nodes=nodes,
         stalls=Section(offset=stall_start, shape=(stall_count,), dtype=np.dtype(counter)),
-        totals=memory.take("int64", stall_count),
+        totals=totals,
+        state_bytes=state_bytes,
         tables=tuple(
             tuple(memory.take("int32", len(port.table)) for port in node.ports)
             for node in plan.nodes
@@ -290,7 +293,6 @@ def _node(
         started=memory.take(counter, padded),
         wait=memory.take(counter, padded),
         last=memory.take("int32", padded),
-        fired=memory.take(counter, padded),
         storing=memory.take(counter, padded),
         memory_stall=stalls[-1],
         ports=tuple(ports),

@@ -15,6 +15,7 @@ periods of the next axis short enough to be found in turn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
 from math import prod
@@ -101,6 +102,15 @@ class _Level:
             self.restart()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checkpoint:
+    """The whole state at the end of a cycle."""
+
+    cycle: int
+    arena: Array
+    last: Counts
+
+
 @dataclass(slots=True)
 class FastForward:
     """Advances a machine, skipping what repeats; ``skipped`` counts the cycles."""
@@ -109,6 +119,8 @@ class FastForward:
     skipped: int = 0
     _levels: list[_Level] = field(default_factory=list)
     _deepest: int = -1
+    _newer: _Checkpoint | None = None
+    _older: _Checkpoint | None = None
 
     def __post_init__(self) -> None:
         program = self.machine.program
@@ -124,8 +136,17 @@ class FastForward:
         self._deepest = len(levels) - 1
         self.machine.clock[CLOCK_WORD["watched"]] = watched
 
-    def advance(self, until: int) -> Stop:
-        """Simulate or skip to the end of cycle ``until`` at most."""
+    def advance(
+        self,
+        until: int,
+        *,
+        calls_of: int = _FOREVER,
+        on_call: Callable[[ArrayMachine], None] | None = None,
+    ) -> Stop:
+        """Simulate or skip to the end of cycle ``until`` at most.
+
+        ``on_call`` is called after at most ``calls_of`` simulated cycles.
+        """
         machine = self.machine
         while True:
             now = machine.cycle
@@ -133,11 +154,33 @@ class FastForward:
             awake = asleep[0] - 1 if asleep else self._deepest
             wake = min((self._levels[at].asleep_until for at in asleep), default=_FOREVER)
             machine.clock[CLOCK_WORD["deepest"]] = awake
-            stop = machine.advance(min(until, wake))
+            self._keep()
+            stop = machine.advance(min(until, wake, now + calls_of))
+            if on_call is not None:
+                on_call(machine)
             if stop is Stop.EVENT:
                 self._look(machine.event, until)
             elif stop is not Stop.UNTIL or machine.cycle >= until:
                 return stop
+
+    def back_to(self, cycle: int) -> None:
+        """Go back to a kept state at ``cycle`` or before: one not later than the last firing."""
+        for kept in (self._newer, self._older):
+            if kept is not None and kept.cycle <= cycle:
+                self.machine.arena[: len(kept.arena)] = kept.arena
+                self.machine.last[:] = kept.last
+                return
+
+    def _keep(self) -> None:
+        """Keep the state if there was a firing since the one that was kept last."""
+        machine = self.machine
+        if self._newer is None or machine.last.max(initial=0) > self._newer.cycle:
+            self._older = self._newer
+            self._newer = _Checkpoint(
+                cycle=machine.cycle,
+                arena=machine.arena[: machine.layout.state_bytes].copy(),
+                last=machine.last.copy(),
+            )
 
     def _look(self, at: int, until: int) -> None:
         """Compare with earlier snapshots of the level; skip if one is alike."""
