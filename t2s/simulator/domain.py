@@ -133,17 +133,17 @@ class Division:
 
 def _division(node: PEArray) -> Division | None:
     """How the outermost loop of a node may be divided, if it is long and its body divides it."""
-    if not node.loops or not isinstance(node.loops[0].extent, Const):
+    if not node.loops:
         return None
-    loop = node.loops[0]
-    if int(loop.extent.value) <= _LONG:
+    loop, extent = node.loops[0], node.loops[0].extent
+    if not isinstance(extent, Const) or int(extent.value) <= _LONG:
         return None
     bases = [
-        int(by)
+        by
         for statement in node.body
         for term in walk(statement)
         for by in _divisors(term, loop.name)
-        if 1 < int(by) < int(loop.extent.value)
+        if 1 < by < int(extent.value)
     ]
     return Division(loop=loop.name, base=max(bases)) if bases else None
 

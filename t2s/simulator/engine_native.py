@@ -105,12 +105,12 @@ def table_times(program: SimProgram, limits: Limits, observer: Observer | None =
 
 def _check_size(program: SimProgram) -> None:
     """The table kernel holds a few bytes for each firing."""
-    for timing in program.nodes:
-        firings = int(program.control.firings[timing.instances].max(initial=0))
+    for node in program.nodes:
+        firings = int(program.control.firings[node.instances].max(initial=0))
         if firings > MOST_LISTED_FIRINGS:
             raise UserError(
-                f"{timing.node.name!r} has too many firings to list",
-                location=timing.node.location,
+                f"{node.node.name!r} has too many firings to list",
+                location=node.node.location,
                 expected=f"at most {MOST_LISTED_FIRINGS} firings of one PE with this kernel",
                 given=f"{firings}",
                 hint="use engine='native', which skips what repeats, or simulate a smaller problem",

@@ -63,7 +63,7 @@ class Control:
     @cached_property
     def codes(self) -> NDArray[np.int32]:
         """The codes of all orders, one after the other and one for each firing."""
-        return _joined([order.expanded() for order in self.orders], np.int32)
+        return np.concatenate([np.zeros(0, np.int32), *(o.expanded() for o in self.orders)])
 
     @cached_property
     def code_start(self) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from t2s.simulator.program import build_program
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.result import SimResult
 
-ENGINES = ("python", "array")
+ENGINES = ("python", "table", "array")
 IDEAL = DEVICES["ideal"]
 N = Index(name="n")
 ZERO = const(0)

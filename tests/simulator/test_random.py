@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from t2s.core.expr import Expr, apply, const, equals
@@ -18,7 +18,6 @@ from t2s.graph.nodes import PEArray, Register, Role
 from t2s.simulator.devices import Device, TypeFamily
 from t2s.simulator.random_stalls import RandomStalls
 from tests.simulator.designs import (
-    ENGINES,
     IDEAL,
     ZERO,
     N,
@@ -169,11 +168,8 @@ def sent_by(nodes: list[PEArray], name: str) -> int:
     raise KeyError(name)
 
 
-@settings(
-    max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
-)
-@given(st.data())
-def test_engines_agree_on_random_graphs(data: DRAW) -> None:
+def agree(data: DRAW, engine: str) -> None:
+    """A random graph, device, limit and stalls: the engine against the plain one."""
     graph = random_graph(data)
     device = device_of(data)
     limit = data.draw(st.sampled_from([None, None, 5, 17]), "limit")
@@ -185,8 +181,8 @@ def test_engines_agree_on_random_graphs(data: DRAW) -> None:
         if item.role is TensorRole.INPUT
     }
     plain, native = (
-        run(graph, engine, device=device, inputs=inputs, max_cycles=limit, stalls=stalls)
-        for engine in ENGINES
+        run(graph, name, device=device, inputs=inputs, max_cycles=limit, stalls=stalls)
+        for name in ("python", engine)
     )
     assert plain.ending == native.ending
     assert plain.cycles == native.cycles
@@ -201,3 +197,23 @@ def test_engines_agree_on_random_graphs(data: DRAW) -> None:
         for name, values in expected.items():
             np.testing.assert_array_equal(plain.outputs[name], values)
             np.testing.assert_array_equal(native.outputs[name], values)
+
+
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
+@given(st.data())
+def test_the_table_kernel_agrees_on_random_graphs(data: DRAW) -> None:
+    agree(data, "table")
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),  # a shrunk example takes minutes of compiling
+)
+@given(st.data())
+def test_the_array_kernel_agrees_on_random_graphs(data: DRAW) -> None:
+    agree(data, "array")

@@ -209,16 +209,18 @@ class _RunEmitter:
             "==", builder.srem(tick, ir.Constant(I32, period)), ir.Constant(I32, 0)
         )
         code = code.of(VECTOR_BYTES * 8 // layout.bits)
-        with builder.if_then(due, likely=False):
-            with code.counting(layout.stalls.shape[0], step=code.lanes) as at:
-                wide = ir.VectorType(I64, code.lanes)
-                counts = builder.sext(code.load_vector(layout.stalls, at), wide)
-                address = code.address(layout.totals, at)
-                total = builder.load(address, typ=wide)
-                total.align = 8
-                stored = builder.store(builder.add(total, counts), address)
-                stored.align = 8
-                code.store_vector(code.splat(0), layout.stalls, at)
+        wide = ir.VectorType(I64, code.lanes)
+        with (
+            builder.if_then(due, likely=False),
+            code.counting(layout.stalls.shape[0], step=code.lanes) as at,
+        ):
+            counts = builder.sext(code.load_vector(layout.stalls, at), wide)
+            address = code.address(layout.totals, at)
+            total = builder.load(address, typ=wide)
+            total.align = 8
+            stored = builder.store(builder.add(total, counts), address)
+            stored.align = 8
+            code.store_vector(code.splat(0), layout.stalls, at)
 
     def _reason(self, tick: Value, until: Value) -> Value:
         """Why to stop after this cycle; -1 to go on."""

@@ -197,7 +197,7 @@ class NodeEmitter:
 
     def _served(self, ready: Value, lane: Value) -> Value:
         """The ready lanes that stalls and the shared bandwidth let fire."""
-        code, builder, layout = self._code, self._code.builder, self._code.layout
+        code, builder = self._code, self._code.builder
         asking = ready
         if self._port.stalls is not None:
             asking = self._unstalled(ready, self._port.stalls, lane)

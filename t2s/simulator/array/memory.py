@@ -39,7 +39,7 @@ before: levels up to ``deepest`` stop the run.
 """
 
 COUNTERS = ("tick", "head", "queued")
-"""32-bit words: the last simulated cycle, less ``base``, and the ring of PEs that wait for memory."""
+"""32-bit words: the last simulated cycle, less ``base``; the ring of PEs that wait for memory."""
 
 REST, REMAINING, ROW, WALK, POSITION = range(5)
 """64-bit words of a PE: firings left of its run beyond those in its lane, firings after its run,
@@ -69,9 +69,10 @@ class Section:
 class PortMemory:
     """Sections of a port.
 
-    lanes: lanes of a vector.  count: counters by position.  use: per lane, -1 where its next firing uses the port.  stall:
-    cycles that a lane waited for it.  moved: what was moved in this cycle, -1 by position; for a
-    sender one row per cycle of the channel's latency.  slot: the row of this cycle, in bytes.
+    lanes: lanes of a vector.  count: counters by position.  use: per lane, -1 where its next
+    firing uses the port.  stall: cycles that a lane waited for it.  moved: what was moved in this
+    cycle, -1 by position; for a sender one row per cycle of the channel's latency.  slot: the row
+    of this cycle, in bytes.
     position, refused: for irregular ports, per lane the position of its next firing, and -1 where
     that is not ready.
     """
@@ -143,7 +144,7 @@ class ArenaLayout:
     @property
     def chunk(self) -> int:
         """Firings that a lane is filled up with, at most: a number with many divisors."""
-        return {8: 120, 16: 27720, 32: 1 << 30}[self.bits]
+        return 120 if self.bits == 8 else 840
 
 
 class _Allocator:

@@ -129,6 +129,7 @@ class FastForward:
         watched = _watched(self.machine)
         walk = self.machine.plan.walks[int(program.control.order_of[watched])]
         periods = [walk.repeat * prod(walk.extents[at + 1 :]) for at in range(len(walk.extents))]
+        periods[-1] = walk.repeat * int(walk.runs.max(initial=0))
         levels = [*takewhile(lambda period: period >= _SHORTEST, periods)]
         if len(levels) == len(periods):
             levels.append(self.machine.layout.chunk)

@@ -217,7 +217,7 @@ def _transfer(channel: int, latency: int, source: Port, sink: Port) -> Transfer:
 
 
 def walk_of(order: FiringOrder) -> Walk:
-    """The walk of an order: axes on which nothing depends are merged into ``repeat`` or left out."""
+    """The walk of an order; axes that nothing depends on are left out or merged into ``repeat``."""
     axes, codes = list(order.axes), order.codes
     repeat = 1
     while axes and codes.shape[-1] == 1:
