@@ -103,12 +103,14 @@ class _RunEmitter:
         if transfer.shift is not None:
             shift = ir.Constant(I32, transfer.shift)
             code = code.of(sink.lanes)
-            with code.counting(sink.count.shape[0], step=code.lanes) as at:
+            end = int(transfer.sinks.max(initial=-1)) + 1
+            with code.counting(end, step=code.lanes) as at:
                 sent = code.load_vector(source.moved, builder.sub(at, shift), slot)
                 count = code.load_vector(sink.count, at)
                 code.store_vector(builder.sub(count, sent), sink.count, at)
             code = code.of(source.lanes)
-            with code.counting(source.count.shape[0], step=code.lanes) as at:
+            end = int(transfer.sources.max(initial=-1)) + 1
+            with code.counting(end, step=code.lanes) as at:
                 taken = code.load_vector(sink.moved, builder.add(at, shift))
                 count = code.load_vector(source.count, at)
                 code.store_vector(builder.sub(count, taken), source.count, at)
