@@ -159,7 +159,7 @@ def simulate(
         max_cycles=max_cycles,
         progress=progress,
     )
-    return replace(result, warnings=_over_budget(graph, result.device))
+    return replace(result, warnings=_over_budget(graph, result.device), warn=_over_budget)
 
 
 def _over_budget(graph: Graph, device: Device) -> tuple[str, ...]:

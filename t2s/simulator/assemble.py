@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,6 +36,7 @@ def assemble(
         deadlock=explain(program, tally) if tally.ending is Ending.DEADLOCK else None,
         tokens_left=_tokens_left(program, tally) if tally.ending is Ending.FINISHED else (),
         padded=tuple(tensor for tensor in program.graph.tensors if tensor.padded is not None),
+        program=replace(program, inputs=None),
     )
 
 

@@ -22,6 +22,9 @@ from t2s.simulator.tally import Counts, Ending, Stuck, Tally, end_of_run
 _CHUNK = 4_000_000
 """PE-cycles between two looks at the keyboard and the observer: about a tenth of a second."""
 
+_SHORT_CHUNK = 400_000
+"""The same for a run that is given up as soon as it is too late."""
+
 
 @dataclass(frozen=True, slots=True)
 class NativeEngine:
@@ -54,11 +57,13 @@ def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> No
     """Run in chunks to the end of the program or to the cycle limit."""
     program = machine.program
     last = limits.max_cycles if limits.max_cycles is not None else timing.FOREVER - 1
-    chunk = max(1, _CHUNK // max(1, program.pe_count))
+    chunk = max(1, (_SHORT_CHUNK if limits.give_up else _CHUNK) // max(1, program.pe_count))
     more = True
     while more and machine.now <= last:
         more = machine.advance(min(machine.now + chunk - 1, last))
         _tell(machine, observer, values=0)
+        if limits.give_up and machine.earliest_end() > last:
+            return
 
 
 def _tell(machine: _Machine, observer: Observer | None, values: int) -> None:
@@ -105,6 +110,13 @@ class _Machine:
     def unfinished(self) -> int:
         """PEs with firings left."""
         return int(self.clock[timing.UNFINISHED])
+
+    def earliest_end(self) -> int:
+        """A cycle before which the run cannot end, from the firings that are left."""
+        left = self.program.control.firings - self._column(timing.FIRED)
+        soonest = np.maximum(self._column(timing.LAST) + self.program.intervals, self.now)
+        ends = soonest + (left - 1) * self.program.intervals
+        return int(ends[left > 0].max(initial=0))
 
     def advance(self, until: int) -> bool:
         """Simulate to the end of a cycle; whether anything may happen after it."""
@@ -182,7 +194,7 @@ class _Machine:
             return Ending.FINISHED, end
         if hopeless:
             return Ending.DEADLOCK, end
-        return Ending.LIMIT, limits.max_cycles or 0
+        return Ending.LIMIT, min(limits.max_cycles or 0, max(end, self.now - 1))
 
     def _requirements(self, pe: int) -> list[tuple[int, bool, int]]:
         """(element, sending, first cycle that allows it) of a PE's next firing, in body order."""

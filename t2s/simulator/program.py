@@ -197,6 +197,16 @@ class SimProgram:
         )
         return replace(self, channels=channels, inputs=None)
 
+    def with_latencies(self, latencies: Mapping[str, int]) -> SimProgram:
+        """The same program, times only, with other latencies (in cycles) of some channels."""
+        channels = tuple(
+            replace(t, channel=replace(t.channel, latency=latencies[t.channel.name]))
+            if t.channel.name in latencies
+            else t
+            for t in self.channels
+        )
+        return replace(self, channels=channels, inputs=None)
+
 
 def build_program(
     graph: Graph,
