@@ -53,6 +53,23 @@ class NativeEngine:
         return assemble(program, machine.tally(limits, interrupted), outputs, self.name)
 
 
+def run_measured(
+    program: SimProgram, limits: Limits, observer: Observer | None = None
+) -> tuple[SimResult, Counts]:
+    """The times of a program, and for every channel element the most slots ever in use.
+
+    With capacities of that many slots (datapath included) every firing is at the same cycle.
+    """
+    machine = _Machine(program, measured=True)
+    interrupted = False
+    try:
+        _advance(machine, limits, observer)
+    except KeyboardInterrupt:
+        interrupted = True
+    result = assemble(program, machine.tally(limits, interrupted), {}, NativeEngine().name)
+    return result, machine.stalls[:, int(timing.PEAK)].copy()
+
+
 def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> None:
     """Run in chunks to the end of the program or to the cycle limit."""
     program = machine.program
@@ -81,9 +98,10 @@ def _tell(machine: _Machine, observer: Observer | None, values: int) -> None:
 class _Machine:
     """The arrays that the timing kernel works on (see ``native.timing``)."""
 
-    def __init__(self, program: SimProgram) -> None:
+    def __init__(self, program: SimProgram, *, measured: bool = False) -> None:
         control = program.control
         self.program = program
+        self.measured = measured
         self.rows = _rows(control.rows)
         self.uses = control.uses.astype(np.uint64) * timing.U(timing.RECORD)
         self.elements = _elements(program)
@@ -134,6 +152,7 @@ class _Machine:
             self.rate,
             self.unit,
             until,
+            self.measured,
         )
         return bool(more)
 

@@ -55,6 +55,9 @@ USES_BEGIN, RECEIVES_END, USES_END, ACCESS = (U(n) for n in range(4))
 
 LOADS, STORES = U(1), U(2)
 
+PEAK = U(2)
+"""Column of ``stalls`` with the most slots of an element that were in use."""
+
 NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL = range(6)
 """Entries of ``clock``: the next cycle to simulate, the memory credit (in fractions of a byte) and
 the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made."""
@@ -105,8 +108,10 @@ def _move_tokens(
     elements: Unsigned,
     ring: Signed,
     wake: Signed,
+    stalls: Signed,
     row: Word,
     now: Word,
+    measured: bool,
 ) -> None:
     """Free the slots of a firing's receives and fill those of its sends."""
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
@@ -134,7 +139,26 @@ def _move_tokens(
         if elements[element + ASLEEP] == RECEIVER_SLEEPS:
             elements[element + ASLEEP] = NOBODY
             wake[elements[element + RECEIVER]] = ready
+        if measured:
+            _note_peak(elements, ring, stalls, element, now)
         use += _ONE
+
+
+@_inlined
+def _note_peak(
+    elements: Unsigned, ring: Signed, stalls: Signed, element: Word, now: Word
+) -> None:
+    """After a send: keep the most slots of the element that one cycle ever needed.
+
+    They are those that hold tokens, and one that is freed in this very cycle.
+    """
+    read, write = elements[element + READ], elements[element + WRITE]
+    begin, end = elements[element + BEGIN], elements[element + END]
+    held = write - read if write > read else write + (end - begin) - read
+    freed = (end if read == begin else read) - _ONE
+    if held < end - begin and ring[freed] == -(now + 1):
+        held += _ONE
+    stalls[element + PEAK] = max(stalls[element + PEAK], np.int64(held))
 
 
 @_compiled
@@ -271,11 +295,13 @@ def advance(
     rate: int,
     unit: int,
     until: int,
+    measured: bool,
 ) -> bool:
     """Simulate to the end of cycle ``until``; return whether anything may happen after it.
 
     ``stalls`` counts, by element record, cycles its receiver starved (column 0) and its sender was
-    blocked (column 1); ``memory_stalls`` counts by PE.  ``rate`` is memory credit per cycle
+    blocked (column 1), and in column ``PEAK``, if ``measured``, the most slots in use;
+    ``memory_stalls`` counts by PE.  ``rate`` is memory credit per cycle
     and ``unit`` credit per byte; a rate of 0 is unlimited memory.
     """
     now = clock[NOW]
@@ -297,7 +323,7 @@ def advance(
                     wake[pe] = need
                 else:
                     _account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
-                    _move_tokens(rows, uses, elements, ring, wake, row, now)
+                    _move_tokens(rows, uses, elements, ring, wake, stalls, row, now, measured)
                     _next_firing(codes, pes, wake, clock, pe, record, now)
                     fired += 1
             pe += _ONE
