@@ -1,4 +1,4 @@
-"""``DepthFit``: what a search for channel depths found, as text, in a terminal and in a notebook."""
+"""``DepthFit``: what a search for channel depths found, as text and in a notebook."""
 
 from __future__ import annotations
 

@@ -20,6 +20,9 @@ from t2s.simulator.devices import Device
 from t2s.simulator.fabric import Fabric
 from t2s.simulator.program import SimProgram, build_program
 
+MOST_SLACK = 1000
+"""Largest ``slack``: the design may take so many times its cycles more."""
+
 
 def fit_depths(
     graph: Graph,
@@ -27,6 +30,7 @@ def fit_depths(
     parameters: Mapping[str, Array] | None = None,
     device: str | Device = "ideal",
     engine: str = "native",
+    slack: float = 0.0,
     budget_bytes: int | None = None,
     budget_blocks: int | None = None,
     workers: int | None = None,
@@ -36,7 +40,7 @@ def fit_depths(
     program = build_program(graph, device, None, parameters)
     budget = _budget(program, budget_bytes, budget_blocks)
     with Workers(workers) as crew, Steps("fitting depths", progress) as steps:
-        search = _Search(program, engine, crew, steps)
+        search = _Search(program, engine, crew, steps, _checked_slack(slack))
         interrupted = False
         front = None
         try:
@@ -56,8 +60,11 @@ def fit_depths(
 class _Search:
     """The state of a search, which an interrupt leaves as it is."""
 
-    def __init__(self, program: SimProgram, engine: str, crew: Workers, steps: Steps) -> None:
+    def __init__(
+        self, program: SimProgram, engine: str, crew: Workers, steps: Steps, slack: float
+    ) -> None:
         self.program = program
+        self.slack = slack
         self.timings = Timings(program, engine, crew)
         self.timings.on_run = self._tell
         self.state: Search | None = None
@@ -84,19 +91,26 @@ class _Search:
         result, upper = unbounded(self.program, self._engine, self._crew, told)
         self.timings.keep(upper, result.cycles)
         self.unbounded, self.bounds = result.cycles, upper
-        self.state = Search(cycles=result.cycles, upper=upper, best=upper)
+        self.state = Search(cycles=self._allowed(result.cycles), upper=upper, best=upper)
         before = tuple(timing.channel.capacity for timing in self.program.channels)
         self.before_cycles = self.timings.cycles([before])[0]
         if self.before_cycles is not None and self.before_cycles < result.cycles:
-            self.state = Search(cycles=self.before_cycles, upper=before, best=before)
+            allowed = self._allowed(self.before_cycles)
+            self.state = Search(cycles=allowed, upper=before, best=before)
         minimise(self.timings, self.state, _bits(self.program), self._keep)
+
+    def _allowed(self, cycles: int) -> int:
+        return cycles + int(cycles * self.slack)
 
     def explore(self, cost: RamCost) -> None:
         """Find cheaper depths and what they cost in cycles."""
         state = self.state
         if state is None:
             raise InternalError("there are no fitted depths to start from")
-        fitted = Point(depths=state.best, ram=cost.total(state.best), cycles=state.cycles)
+        cycles = self.timings.cycles([state.best])[0]
+        if cycles is None:
+            raise InternalError("the fitted depths do not end")
+        fitted = Point(depths=state.best, ram=cost.total(state.best), cycles=cycles)
         self.points.append(fitted)
         candidates = all_combinations(cost, state.best)
         if candidates is None:
@@ -168,6 +182,17 @@ def _budget(
     )
 
 
+def _checked_slack(slack: float) -> float:
+    if isinstance(slack, int | float) and not isinstance(slack, bool) and 0 <= slack <= MOST_SLACK:
+        return float(slack)
+    raise UserError(
+        "slack is not a share of the cycles",
+        location=user_location(),
+        expected=f"a number from 0 to {MOST_SLACK}, such as 0.01 for one per cent",
+        given=repr(slack),
+    )
+
+
 def _named(search: _Search, depths: Depths) -> dict[str, int]:
     return dict(zip(search.timings.names, depths, strict=True))
 
@@ -177,9 +202,7 @@ def _front(search: _Search, cost: RamCost, budget: int) -> DepthFront:
         FrontPoint(depths=_named(search, point.depths), ram=point.ram, cycles=point.cycles)
         for point in pareto(search.points)
     )
-    return DepthFront(
-        points=points, unit=cost.unit, budget=budget, exhaustive=search.exhaustive
-    )
+    return DepthFront(points=points, unit=cost.unit, budget=budget, exhaustive=search.exhaustive)
 
 
 def _result(search: _Search, front: DepthFront | None, interrupted: bool) -> DepthFit:
@@ -187,7 +210,9 @@ def _result(search: _Search, front: DepthFront | None, interrupted: bool) -> Dep
     if state is None:
         raise InternalError("a search without a result")
     program = search.program
-    depths, cycles = _named(search, state.best), state.cycles
+    depths = _named(search, state.best)
+    found = search.timings.known(state.best)
+    cycles = state.cycles if found is None else found
     if front is not None and front.chosen is not None:
         depths, cycles = dict(front.chosen.depths), front.chosen.cycles
     elif front is not None and not interrupted:
@@ -206,7 +231,7 @@ def _result(search: _Search, front: DepthFront | None, interrupted: bool) -> Dep
                 ram_blocks=_blocks_of(fitted, program.device.fabric),
             )
         )
-    kept = cycles == state.cycles and state.complete
+    kept = state.complete and depths == _named(search, state.best)
     return DepthFit(
         design=program.graph.name,
         device=program.device,
@@ -214,8 +239,8 @@ def _result(search: _Search, front: DepthFront | None, interrupted: bool) -> Dep
         unbounded_cycles=search.unbounded,
         before_cycles=search.before_cycles,
         channels=tuple(rows),
-        minimal=kept and depths == _named(search, state.best),
-        least=kept and state.least and depths == _named(search, state.best),
+        minimal=kept,
+        least=kept and state.least,
         interrupted=interrupted,
         runs=search.runs,
         front=front,

@@ -12,7 +12,8 @@ bandwidth) more depth never makes it larger.  The search
    that cost cycles.  A depth that could not be lowered then cannot be lowered later.
 
 The result is minimal: lowering any single depth costs cycles.  Where the memory bandwidth is shared
-by arbitration this is checked by a run for every channel at the end.
+by arbitration, cycles may go up with depths; then the search starts from shallow depths that keep
+T, and a run for every channel checks the minimum at the end.
 """
 
 from __future__ import annotations
@@ -121,6 +122,9 @@ def minimise(
     ``weights`` say per channel what a token of depth costs: where there is a choice, the channels
     that cost most are lowered first.
     """
+    if not timings.monotone:
+        start = _shallow_start(timings, start)
+        told(start)
     lowest = _each_alone(timings, start)
     if timings.keeps([lowest], start.cycles)[0]:
         done = replace(start, best=lowest, least=timings.monotone)
@@ -134,6 +138,20 @@ def minimise(
     done = replace(done, complete=True)
     told(done)
     return done
+
+
+def _shallow_start(timings: Timings, start: Search) -> Search:
+    """The first of all depths 1, 2, 4, ... that keeps the cycles, as the point to start from.
+
+    With arbitrated memory cycles go up and down with depths, and small ones may do by themselves.
+    """
+    depth = 1
+    while any(depth < bound for bound in start.upper):
+        point = tuple(min(depth, bound) for bound in start.upper)
+        if timings.keeps([point], start.cycles)[0]:
+            return replace(start, upper=point, best=point)
+        depth *= 2
+    return start
 
 
 def _each_alone(timings: Timings, start: Search) -> Depths:

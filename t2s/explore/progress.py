@@ -39,7 +39,7 @@ class Steps:
             self._bar.stop()
 
     def told(self, done: int, total: int | None, text: str) -> None:
-        """``done`` runs are made, of ``total`` where that is known; ``text`` says what they gave."""
+        """``done`` runs are made, of ``total`` where that is known; ``text`` says of what."""
         if not self._enabled or time.monotonic() - self._started < self._patience:
             return
         if self._bar is None:

@@ -66,6 +66,11 @@ class Timings:
         """Note what somebody else has found."""
         self._known[point] = Timed(cycles=cycles)
 
+    def known(self, point: Depths) -> int | None:
+        """The cycles with these depths, if they were found and it does end."""
+        timed = self._known.get(point)
+        return None if timed is None else timed.cycles
+
     def _complete(self, point: Depths) -> bool:
         known = self._known.get(point)
         return known is not None and (known.cycles is not None or known.beyond is None)

@@ -16,6 +16,7 @@ from t2s.graph.nodes import Role
 from t2s.simulator.deadlock import DeadlockReport
 from t2s.simulator.devices import Device
 from t2s.simulator.program import Interval, SimProgram
+from t2s.simulator.progress import Progress
 from t2s.simulator.retime import checked_limits, run_to_the_end
 from t2s.simulator.stalls import StallRow, StallTable
 from t2s.simulator.tables import Table
@@ -164,7 +165,9 @@ class SimResult:
         new_depths = checked_per_channel(graph, depths or {}, "depth", here)
         new_latencies = checked_per_channel(graph, latencies or {}, "latency", here)
         program = self.program.with_capacities(new_depths).with_latencies(new_latencies)
-        result = run_to_the_end(program, self.engine, checked_limits(max_cycles), progress)
+        limits = checked_limits(max_cycles)
+        with Progress(progress) as observer:
+            result = run_to_the_end(program, self.engine, limits, observer)
         changed = with_depths(graph, {**self.depths, **new_depths})
         return replace(
             result,

@@ -18,7 +18,6 @@ from t2s.core.location import user_location
 from t2s.simulator.deadlock import DeadlockError, DeadlockReport, TokensLeftError, with_remedy
 from t2s.simulator.engine import Limits, Observer, find_engine
 from t2s.simulator.program import SimProgram
-from t2s.simulator.progress import Progress
 
 if TYPE_CHECKING:
     from t2s.simulator.result import SimResult
@@ -45,12 +44,10 @@ def retime(
 
 
 def run_to_the_end(
-    program: SimProgram, engine: str, limits: Limits, progress: bool | None
+    program: SimProgram, engine: str, limits: Limits, observer: Observer | None
 ) -> SimResult:
-    """Run a program under a progress bar; raises what ``simulate`` raises for a deadlock."""
-    chosen = find_engine(engine)
-    with Progress(progress) as observer:
-        result = chosen.run(program, limits, observer)
+    """Run a program; raises what ``simulate`` raises for a deadlock and for tokens left."""
+    result = find_engine(engine).run(program, limits, observer)
     if result.deadlock is not None:
         report = _with_remedy(program, result.deadlock)
         raise DeadlockError(replace(result, deadlock=report), report)

@@ -12,6 +12,7 @@ from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
 from t2s.simulator.program import build_program
+from t2s.simulator.progress import Progress
 from t2s.simulator.result import SimResult
 from t2s.simulator.retime import checked_limits, run_to_the_end
 
@@ -45,7 +46,9 @@ def simulate(
     TokensLeftError: the run ended, but not all tokens were received; has the ``result``.
     """
     program = build_program(graph, device, inputs, parameters)
-    return run_to_the_end(program, engine, checked_limits(max_cycles), progress)
+    limits = checked_limits(max_cycles)
+    with Progress(progress) as observer:
+        return run_to_the_end(program, engine, limits, observer)
 
 
 def simulate_cycles(
@@ -62,4 +65,6 @@ def simulate_cycles(
     Only the parameters that loop bounds, conditions and indices depend on have to be given.
     """
     program = build_program(graph, device, None, parameters)
-    return run_to_the_end(program, engine, checked_limits(max_cycles), progress)
+    limits = checked_limits(max_cycles)
+    with Progress(progress) as observer:
+        return run_to_the_end(program, engine, limits, observer)

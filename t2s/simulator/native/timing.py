@@ -145,9 +145,7 @@ def _move_tokens(
 
 
 @_inlined
-def _note_peak(
-    elements: Unsigned, ring: Signed, stalls: Signed, element: Word, now: Word
-) -> None:
+def _note_peak(elements: Unsigned, ring: Signed, stalls: Signed, element: Word, now: Word) -> None:
     """After a send: keep the most slots of the element that one cycle ever needed.
 
     They are those that hold tokens, and one that is freed in this very cycle.
