@@ -28,6 +28,7 @@ from t2s.graph.nodes import PEArray, Register
 from t2s.graph.verify import verify_graph
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.flatten import Control, flatten
+from t2s.simulator.time_bound import check_times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +244,7 @@ def build_program(
         control=control,
     )
     _check_ends(program)
+    check_times(program)
     return program
 
 

@@ -21,6 +21,7 @@ from t2s.simulator.retime import checked_limits, run_to_the_end
 from t2s.simulator.stalls import StallRow, StallTable
 from t2s.simulator.tables import Table
 from t2s.simulator.tally import Ending
+from t2s.simulator.time_bound import check_times
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
 
@@ -165,6 +166,7 @@ class SimResult:
         new_depths = checked_per_channel(graph, depths or {}, "depth", here)
         new_latencies = checked_per_channel(graph, latencies or {}, "latency", here)
         program = self.program.with_capacities(new_depths).with_latencies(new_latencies)
+        check_times(program)
         limits = checked_limits(max_cycles)
         with Progress(progress) as observer:
             result = run_to_the_end(program, self.engine, limits, observer)
