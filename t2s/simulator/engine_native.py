@@ -13,7 +13,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
-from t2s.simulator.native import timing
+from t2s.simulator.native import timing_tables as timing
 from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult

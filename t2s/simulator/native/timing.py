@@ -14,7 +14,8 @@ The whole state is in the arrays, so the kernel may stop after any cycle and go 
 are flat and unsigned: a record of 8 words is addressed by 8 times its number plus a column, which
 spares the compiler the handling of negative indices and is worth a factor of four in speed.
 
-This module alone imports numba.  The functions compile at their first call and are cached on disk.
+The columns of the tables are in ``timing_tables``, with the way in; ``machine_code`` compiles
+``advance`` and keeps it on disk.
 """
 
 from __future__ import annotations
@@ -26,41 +27,46 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from t2s.simulator.native.timing_tables import (
+    ACCESS,
+    ASLEEP,
+    BEGIN,
+    CODE,
+    CREDIT,
+    CREDIT_AT,
+    END,
+    FIRED,
+    FIRED_IN_ALL,
+    FIRINGS,
+    FIRST,
+    FIRST_ROW,
+    FOREVER,
+    INTERVAL,
+    LAST,
+    LAST_STORE,
+    LATENCY,
+    NOBODY,
+    NOW,
+    PEAK,
+    READ,
+    RECEIVER,
+    RECEIVER_SLEEPS,
+    RECEIVES_END,
+    ROW,
+    SENDER,
+    SENDER_SLEEPS,
+    STORES,
+    UNFINISHED,
+    USES_END,
+    WRITE,
+    U,
+)
+
 Signed = NDArray[np.int64]
 Unsigned = NDArray[np.uint64]
 Word = Any  # a 64-bit integer inside compiled code, signed for times, unsigned for positions
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-U = np.uint64
-FOREVER = np.iinfo(np.int64).max
-
-RECORD = 8
-"""Words of a record of ``pes`` and ``elements``; a record of ``rows`` has ``ROW_RECORD``."""
-ROW_RECORD = 4
-
-LAST, FIRED, CODE, ROW, FIRST, INTERVAL, FIRINGS, FIRST_ROW = (U(n) for n in range(8))
-"""Columns of ``pes``: cycle of the last firing (0 before the first), firings made, position of the
-next code, record of the next row, cycle of the first firing, II, firings in all, first row."""
-
-READ, WRITE, BEGIN, END, LATENCY, ASLEEP, SENDER, RECEIVER = (U(n) for n in range(8))
-"""Columns of ``elements``: ring positions of the next receive and send, ring bounds, latency, who
-sleeps on the element, and the PEs at its ends."""
-
-NOBODY, SENDER_SLEEPS, RECEIVER_SLEEPS = (U(n) for n in range(3))
-"""Values of ``ASLEEP``; both ends never sleep at once, for a ring is not both empty and full."""
-
-USES_BEGIN, RECEIVES_END, USES_END, ACCESS = (U(n) for n in range(4))
-"""Columns of ``rows``; ``ACCESS`` is 4 times the bytes moved, plus ``LOADS``, plus ``STORES``."""
-
-LOADS, STORES = U(1), U(2)
-
-PEAK = U(2)
-"""Column of ``stalls`` with the most slots of an element that were in use."""
-
-NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL = range(6)
-"""Entries of ``clock``: the next cycle to simulate, the memory credit (in fractions of a byte) and
-the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made."""
 
 _ONE, _ZERO = U(1), U(0)
 _ACCESS_SHIFT, _RECORD_SHIFT, _ROW_SHIFT = U(2), U(3), U(2)
@@ -278,7 +284,6 @@ def _earliest(wake: Signed) -> Word:
     return earliest
 
 
-@_compiled
 def advance(
     codes: NDArray[np.int32],
     rows: Unsigned,
