@@ -45,7 +45,7 @@ def checked_per_channel(
                 location=location,
                 expected=f"one of {', '.join(names)}" if names else "a design with channels",
                 given=repr(name),
-                hint="print(design) shows the channels of a graph with their capacities",
+                hint="t2s.lower(design).channels are the channels of a design",
             )
     return {name: _checked(name, value, what, location) for name, value in values.items()}
 
