@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 RUNS = 5
@@ -62,7 +63,7 @@ def child(*shape: int) -> None:
     result = engine.run(program, Limits())
     marks.append(time.process_time())
     assert result.finished
-    print(json.dumps([after - before for before, after in zip(marks, marks[1:], strict=False)]))
+    print(json.dumps([after - before for before, after in pairwise(marks)]))
 
 
 def run(shape: tuple[int, ...]) -> tuple[list[float], float]:
