@@ -60,9 +60,7 @@ def test_a_folder_that_cannot_be_written(made: list[str], tmp_path: Path) -> Non
 
 
 def test_the_name_depends_on_the_sources() -> None:
-    other = Kernel(
-        module=advance.module, name="advance", sources=("t2s.core.ops",), arguments=()
-    )
+    other = Kernel(module=advance.module, name="advance", sources=("t2s.core.ops",), arguments=())
     assert machine_code._fingerprint(other) != machine_code._fingerprint(advance)
     assert machine_code._fingerprint(advance) == machine_code._fingerprint(advance)
 
