@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 
-import t2s
 from engine import gemm
+
+import t2s
 from t2s.simulator.run import simulate_cycles
 
 RUNS = 3
