@@ -8,15 +8,18 @@ from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedErro
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
 from t2s.driver import (
     Func,
+    Run,
     cycles,
     emit,
     emulate,
+    fit_depths,
     funcs,
     interpret,
     lower,
     print_loop_nest,
     resources,
     simulate,
+    simulate_many,
 )
 from t2s.func.functions import absolute as abs
 from t2s.func.functions import cast, exp, rsqrt, select, sqrt
@@ -43,6 +46,7 @@ __all__ = [
     "Place",
     "RDom",
     "RandomStalls",
+    "Run",
     "T2SError",
     "T2SWarning",
     "Type",
@@ -57,6 +61,7 @@ __all__ = [
     "emit",
     "emulate",
     "exp",
+    "fit_depths",
     "funcs",
     "host",
     "interpret",
@@ -69,6 +74,7 @@ __all__ = [
     "rsqrt",
     "select",
     "simulate",
+    "simulate_many",
     "sqrt",
     "sram",
     "variables",

@@ -10,7 +10,8 @@ that need them: ``import t2s`` stays fast.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +35,8 @@ from t2s.spatial.to_graph import lower_to_graph
 
 if TYPE_CHECKING:
     from t2s.backends.base import Backend
+    from t2s.explore.depth_fit import DepthFit
+    from t2s.explore.many import GraphRun, Outcomes
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
     from t2s.simulator.random_stalls import RandomStalls
@@ -44,6 +47,21 @@ BACKENDS: Mapping[str, str] = MappingProxyType({"opencl_fpga": "t2s.backends.ope
 
 Array = np.ndarray[Any, Any]
 Design = ScheduledFunc | Sequence[ScheduledFunc]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One of the runs of ``simulate_many``: the arguments of ``simulate``, and a name for tables.
+
+    ``inputs`` is ``None`` for the times alone.
+    """
+
+    design: Graph | Design
+    inputs: Mapping[str, Any] | None = field(default=None, repr=False)
+    name: str | None = field(default=None, kw_only=True)
+    device: str | Device = field(default="ideal", kw_only=True)
+    engine: str = field(default="native", kw_only=True)
+    max_cycles: int | None = field(default=None, kw_only=True)
 
 
 class Func(IsolatingFunc):
@@ -163,7 +181,51 @@ def simulate(
         progress=progress,
         stalls=stalls,
     )
-    return replace(result, warnings=_over_budget(graph, result.device))
+    return replace(result, warnings=_over_budget(graph, result.device), warn=_over_budget)
+
+
+def simulate_many(
+    runs: Sequence[Run], *, workers: int | None = None, progress: bool | None = None
+) -> Outcomes:
+    """Simulate independent designs, inputs and devices on all cores.
+
+    The outcomes come in the order of ``runs``, whatever ends first; each has a ``result``, or an
+    ``error`` that ends this run only, and ``.results`` are all results.  A design that occurs in
+    several runs is lowered once.  Engines release the interpreter's lock, so threads do.
+
+    ``workers`` is the number of runs at once, ``None`` for one for each core.  Ctrl-C ends all runs
+    and returns what there is.
+    """
+    from t2s.explore.many import GraphRun, run_many
+    from t2s.simulator.devices import find_device
+
+    graphs: dict[object, Graph] = {}
+
+    def prepared(run: Run, name: str) -> GraphRun:
+        given, design = run.inputs or {}, run.design
+        constants = {} if isinstance(design, Graph) else _constants(design, given)
+        key = (id(design), tuple(constants.items()))
+        if key not in graphs:
+            graphs[key] = design if isinstance(design, Graph) else lower(design, **constants)
+        arrays, scalars = _split(graphs[key], constants, given)
+        return GraphRun(
+            name=name,
+            graph=graphs[key],
+            inputs=None if run.inputs is None else arrays,
+            parameters=scalars,
+            device=find_device(run.device),
+            engine=run.engine,
+            max_cycles=run.max_cycles,
+            warn=_over_budget,
+        )
+
+    names = [f"run {n}" if run.name is None else run.name for n, run in enumerate(runs)]
+    return run_many(
+        [partial(prepared, run, name) for run, name in zip(runs, names, strict=True)],
+        names,
+        workers=workers,
+        progress=progress,
+    )
 
 
 def _over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
@@ -203,6 +265,51 @@ def cycles(
 
     graph = design if isinstance(design, Graph) else lower(design)
     return simulate_cycles(graph, device=device, stalls=stalls).cycles
+
+
+def fit_depths(
+    design: Graph | Design,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    device: str | Device = "ideal",
+    slack: float = 0.0,
+    budget_bytes: int | None = None,
+    budget_blocks: int | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> DepthFit:
+    """The smallest channel depths that keep the cycle count of a design with unbounded channels.
+
+    The depths are minimal: lowering any single one costs cycles.  Without a shared memory
+    bandwidth they are often the least, smaller than all others in every channel; the result says
+    which (``minimal``, ``least``).  ``fit.apply(design)`` is the graph with these depths.
+
+    Parameters
+    ----------
+    design, device: as for ``simulate``.
+    inputs: the scalars that loop bounds, conditions and indices depend on; no arrays are needed.
+    slack: share of the cycles that may be given away, 0.01 for one per cent.
+    budget_bytes, budget_blocks: RAM that all FIFOs together may take.  The result then has the
+        ``front`` of cycles against RAM, and the depths of its fastest point within the budget.
+    workers: runs at once; one for each core if ``None``.
+    progress: show the runs: ``True`` always, ``False`` never, ``None`` for long searches.
+
+    Ctrl-C ends the search with the best depths so far.  Raises ``UserError`` for a budget that
+    cannot be met, ``DeadlockError`` for a design that does not end however deep its channels are.
+    """
+    from t2s.explore.depths import fit_depths as fit_graph
+
+    graph, _, scalars = _resolve(design, inputs or {})
+    return fit_graph(
+        graph,
+        parameters=scalars,
+        device=device,
+        slack=slack,
+        budget_bytes=budget_bytes,
+        budget_blocks=budget_blocks,
+        workers=workers,
+        progress=progress,
+    )
 
 
 def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[Path, ...]:
@@ -250,16 +357,18 @@ def _resolve(
     design: Graph | Design, inputs: Mapping[str, Any]
 ) -> tuple[Graph, dict[str, Any], dict[str, Any]]:
     """The graph, its arrays and its scalars; integers given to a Func become constants of it."""
-    given = dict(inputs)
-    if isinstance(design, Graph):
-        graph = design
-    else:
-        constants = _constants(design, inputs)
-        graph = lower(design, **constants)
-        given = {name: value for name, value in given.items() if name not in constants}
+    constants = {} if isinstance(design, Graph) else _constants(design, inputs)
+    graph = design if isinstance(design, Graph) else lower(design, **constants)
+    return graph, *_split(graph, constants, inputs)
+
+
+def _split(
+    graph: Graph, constants: Mapping[str, int], inputs: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arrays and scalars, without what has become a constant of the graph."""
+    given = {name: value for name, value in inputs.items() if name not in constants}
     scalars = {parameter.name for parameter in graph.parameters}
     return (
-        graph,
         {name: value for name, value in given.items() if name not in scalars},
         {name: value for name, value in given.items() if name in scalars},
     )

@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "sparse_repr": frozenset({"core", "func.ir", "reduction", "graph"}),
     "simulator": frozenset({"core", "graph"}),
     "report": frozenset({"core", "graph", "simulator"}),
+    "explore": frozenset({"core", "graph", "simulator", "report"}),
     "backends": frozenset({"core", "graph"}),
     "backends.opencl_fpga": frozenset({"core", "graph", "backends.base"}),
     "backends.cgra_tia": frozenset({"core", "graph", "backends.base"}),

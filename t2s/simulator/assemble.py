@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from t2s.simulator.deadlock import explain
 from t2s.simulator.program import NodeTiming, SimProgram
 from t2s.simulator.result import NodeStatistics, SimResult, TokensLeft
 from t2s.simulator.tally import Counts, Ending, Tally, idle_cycles
+from t2s.simulator.time_bound import exact_sum
 
 
 def assemble(
@@ -46,12 +48,13 @@ def assemble(
         deadlock=explain(program, tally) if tally.ending is Ending.DEADLOCK else None,
         tokens_left=_tokens_left(program, tally) if tally.ending is Ending.FINISHED else (),
         padded=tuple(tensor for tensor in program.graph.tensors if tensor.padded is not None),
+        program=replace(program, inputs=None),
     )
 
 
 def _by_channel(program: SimProgram, per_element: Counts) -> dict[str, int]:
     return {
-        timing.channel.name: int(per_element[timing.elements].sum()) for timing in program.channels
+        timing.channel.name: exact_sum(per_element[timing.elements]) for timing in program.channels
     }
 
 
@@ -76,12 +79,12 @@ def _statistics(
         total_firings=int(program.control.firings[where].sum()),
         first_firing=int(tally.first[where][fired].min()) if fired.any() else None,
         last_firing=int(tally.last[where][fired].max()) if fired.any() else None,
-        waiting=int(tally.waiting[where].sum()),
+        waiting=exact_sum(tally.waiting[where]),
         starved_by={channel.name: starved[channel.name] for channel in graph.inputs_of(node.name)},
         blocked_by={channel.name: blocked[channel.name] for channel in graph.outputs_of(node.name)},
-        starved_by_memory=int(tally.memory_starved[where].sum()),
-        blocked_by_memory=int(tally.memory_blocked[where].sum()),
-        idle=int(idle[where].sum()) - absent * tally.cycles,
+        starved_by_memory=exact_sum(tally.memory_starved[where]),
+        blocked_by_memory=exact_sum(tally.memory_blocked[where]),
+        idle=exact_sum(idle[where]) - absent * tally.cycles,
     )
 
 

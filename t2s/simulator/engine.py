@@ -10,19 +10,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.simulator.program import SimProgram
-from t2s.simulator.result import SimResult
+
+if TYPE_CHECKING:
+    from t2s.simulator.result import SimResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Where a run is cut short: after ``max_cycles`` cycles, or nowhere."""
+    """Where a run is cut short: after ``max_cycles`` cycles, or nowhere.
+
+    With ``give_up`` an engine may stop earlier, as soon as it is certain that the run takes more
+    than ``max_cycles``; what it has measured until then is not promised.
+    """
 
     max_cycles: int | None = None
+    give_up: bool = False
 
 
 class Observer(Protocol):

@@ -19,7 +19,7 @@ from t2s.simulator.array.machine import ArrayMachine
 from t2s.simulator.array.times import array_times
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
-from t2s.simulator.native import timing
+from t2s.simulator.native import timing_tables as timing
 from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
@@ -33,6 +33,9 @@ MOST_LISTED_FIRINGS = 1 << 28
 
 _CHUNK = 4_000_000
 """PE-cycles between two looks at the keyboard and the observer: about a tenth of a second."""
+
+_SHORT_CHUNK = 400_000
+"""The same for a run that is given up as soon as it is too late."""
 
 
 class Kernel(Enum):
@@ -129,23 +132,44 @@ def _tell(program: SimProgram, observer: Observer | None, cycle: int, done: int)
         observer.advanced(cycle=cycle, done=done, total=total)
 
 
+def run_measured(
+    program: SimProgram, limits: Limits, observer: Observer | None = None
+) -> tuple[SimResult, Counts]:
+    """The times of a program, and for every channel element the most slots ever in use.
+
+    With capacities of that many slots (datapath included) every firing is at the same cycle.
+    """
+    machine = _Machine(program, measured=True)
+    interrupted = False
+    try:
+        _advance(machine, limits, observer)
+    except KeyboardInterrupt:
+        interrupted = True
+    tally = machine.tally(limits, interrupted)
+    result = assemble(program, tally, {}, NativeEngine().name, kernel=Kernel.TABLE.value)
+    return result, machine.stalls[:, int(timing.PEAK)].copy()
+
+
 def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> None:
     """Run in chunks to the end of the program or to the cycle limit."""
     program = machine.program
     last = limits.max_cycles if limits.max_cycles is not None else timing.FOREVER - 1
-    chunk = max(1, _CHUNK // max(1, program.pe_count))
+    chunk = max(1, (_SHORT_CHUNK if limits.give_up else _CHUNK) // max(1, program.pe_count))
     more = True
     while more and machine.now <= last:
         more = machine.advance(min(machine.now + chunk - 1, last))
         _tell(program, observer, machine.now - 1, int(machine.clock[timing.FIRED_IN_ALL]))
+        if limits.give_up and machine.earliest_end() > last:
+            return
 
 
 class _Machine:
     """The arrays that the timing kernel works on (see ``native.timing``)."""
 
-    def __init__(self, program: SimProgram) -> None:
+    def __init__(self, program: SimProgram, *, measured: bool = False) -> None:
         control = program.control
         self.program = program
+        self.measured = measured
         self.rows = _rows(control.rows)
         self.uses = control.uses.astype(np.uint64) * timing.U(timing.RECORD)
         self.elements = _elements(program)
@@ -159,6 +183,7 @@ class _Machine:
         rate = program.memory_rate
         stalls = program.stalls
         stalling = (0, 0) if stalls is None else (stalls.seed, stalls.one_in)
+        self.accesses = program.accesses_memory.astype(np.uint64)
         self.stalling = np.array(stalling, np.uint64)
         self.rate, self.unit = (0, 1) if rate is None else (rate.numerator, rate.denominator)
         self.queue = np.zeros(max(1, program.pe_count), np.uint64)
@@ -177,6 +202,13 @@ class _Machine:
         """PEs with firings left."""
         return int(self.clock[timing.UNFINISHED])
 
+    def earliest_end(self) -> int:
+        """A cycle before which the run cannot end, from the firings that are left."""
+        left = self.program.control.firings - self._column(timing.FIRED)
+        soonest = np.maximum(self._column(timing.LAST) + self.program.intervals, self.now)
+        ends = soonest + (left - 1) * self.program.intervals
+        return int(ends[left > 0].max(initial=0))
+
     def advance(self, until: int) -> bool:
         """Simulate to the end of a cycle; whether anything may happen after it."""
         more = timing.advance(
@@ -194,8 +226,9 @@ class _Machine:
             self.rate,
             self.unit,
             self.stalling,
-            self.program.accesses_memory,
+            self.accesses,
             until,
+            self.measured,
         )
         return bool(more)
 
@@ -256,7 +289,7 @@ class _Machine:
             return Ending.FINISHED, end
         if hopeless:
             return Ending.DEADLOCK, end
-        return Ending.LIMIT, limits.max_cycles or 0
+        return Ending.LIMIT, min(limits.max_cycles or 0, max(end, self.now - 1))
 
     def _requirements(self, pe: int) -> list[tuple[int, bool, int]]:
         """(element, sending, first cycle that allows it) of a PE's next firing, in body order."""

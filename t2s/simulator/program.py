@@ -29,6 +29,7 @@ from t2s.graph.verify import verify_graph
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.flatten import Control, flatten
 from t2s.simulator.random_stalls import RandomStalls
+from t2s.simulator.time_bound import check_times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +210,16 @@ class SimProgram:
         )
         return replace(self, channels=channels, inputs=None)
 
+    def with_latencies(self, latencies: Mapping[str, int]) -> SimProgram:
+        """The same program, times only, with other latencies (in cycles) of some channels."""
+        channels = tuple(
+            replace(t, channel=replace(t.channel, latency=latencies[t.channel.name]))
+            if t.channel.name in latencies
+            else t
+            for t in self.channels
+        )
+        return replace(self, channels=channels, inputs=None)
+
 
 def build_program(
     graph: Graph,
@@ -247,6 +258,7 @@ def build_program(
         stalls=stalls,
     )
     _check_ends(program)
+    check_times(program)
     return program
 
 

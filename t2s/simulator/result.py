@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import Any
 
-from t2s.core.location import SourceLocation
+from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Array
-from t2s.graph.graph import Tensor
+from t2s.graph.depths import checked_per_channel, with_depths
+from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
 from t2s.simulator.deadlock import DeadlockReport
 from t2s.simulator.devices import Device
-from t2s.simulator.program import Interval
+from t2s.simulator.program import Interval, SimProgram
+from t2s.simulator.progress import Progress
+from t2s.simulator.retime import checked_limits, run_to_the_end
 from t2s.simulator.stalls import StallRow, StallTable
 from t2s.simulator.tables import Table
 from t2s.simulator.tally import Ending
+from t2s.simulator.time_bound import check_times
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
 
@@ -117,6 +121,8 @@ class SimResult:
     tokens_left: channels with tokens left at the end of a finished run, the fullest first.
     padded: tensors that are larger in memory, where iterations are padded.
     warnings: what makes the numbers doubtful, such as a design that is too large for the device.
+    program: what ran, without the inputs; ``retime`` runs it again.
+    warn: finds the warnings of a design on a device, where somebody does.
     """
 
     graph: str
@@ -132,6 +138,54 @@ class SimResult:
     tokens_left: tuple[TokensLeft, ...] = ()
     padded: tuple[Tensor, ...] = ()
     warnings: tuple[str, ...] = ()
+    program: SimProgram = field(repr=False, compare=False)
+    warn: Callable[[Graph, Device], tuple[str, ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    def retime(
+        self,
+        depths: Mapping[str, int] | None = None,
+        *,
+        latencies: Mapping[str, int] | None = None,
+        max_cycles: int | None = None,
+        progress: bool | None = None,
+    ) -> SimResult:
+        """The same run with other channels, without computing the values again.
+
+        Values do not depend on time, so the result has the ``outputs`` of this one (the same
+        object), and is otherwise what ``simulate`` gives for a design with these channels.
+
+        Parameters
+        ----------
+        depths: capacities by channel name, in tokens of the FIFO alone; others stay as they are.
+        latencies: cycles from send to ready by channel name, of the FIFO alone.
+        max_cycles, progress: as for ``simulate``.
+
+        Raises ``UserError`` for unknown channels and for numbers below 1, and ``DeadlockError`` if
+        the run cannot end.
+        """
+        here = user_location()
+        graph = self.program.graph
+        new_depths = checked_per_channel(graph, depths or {}, "depth", here)
+        new_latencies = checked_per_channel(graph, latencies or {}, "latency", here)
+        program = self.program.with_capacities(new_depths).with_latencies(new_latencies)
+        check_times(program)
+        limits = checked_limits(max_cycles)
+        with Progress(progress) as observer:
+            result = run_to_the_end(program, self.engine, limits, observer)
+        changed = with_depths(graph, {**self.depths, **new_depths})
+        return replace(
+            result,
+            outputs=self.outputs if result.finished else {},
+            warnings=self.warn(changed, self.device) if self.warn is not None else self.warnings,
+            warn=self.warn,
+        )
+
+    @property
+    def depths(self) -> Mapping[str, int]:
+        """The capacity of every channel in this run, in tokens of the FIFO alone."""
+        return {timing.channel.name: timing.channel.capacity for timing in self.program.channels}
 
     @property
     def finished(self) -> bool:

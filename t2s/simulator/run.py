@@ -7,19 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from t2s.core.errors import UserError
-from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
-from t2s.simulator.deadlock import DeadlockError, DeadlockReport, TokensLeftError, with_remedy
 from t2s.simulator.devices import Device
-from t2s.simulator.engine import Limits, find_engine
-from t2s.simulator.program import SimProgram, build_program
+from t2s.simulator.program import build_program
 from t2s.simulator.progress import Progress
 from t2s.simulator.random_stalls import RandomStalls, check_stalls
 from t2s.simulator.result import SimResult
+from t2s.simulator.retime import checked_limits, run_to_the_end
 
 
 def simulate(
@@ -53,7 +49,9 @@ def simulate(
     TokensLeftError: the run ended, but not all tokens were received; has the ``result``.
     """
     program = build_program(graph, device, inputs, parameters, check_stalls(stalls))
-    return _run(program, engine, max_cycles, progress)
+    limits = checked_limits(max_cycles)
+    with Progress(progress) as observer:
+        return run_to_the_end(program, engine, limits, observer)
 
 
 def simulate_cycles(
@@ -71,44 +69,6 @@ def simulate_cycles(
     Only the parameters that loop bounds, conditions and indices depend on have to be given.
     """
     program = build_program(graph, device, None, parameters, check_stalls(stalls))
-    return _run(program, engine, max_cycles, progress)
-
-
-def _run(
-    program: SimProgram, engine: str, max_cycles: int | None, progress: bool | None
-) -> SimResult:
-    chosen = find_engine(engine)
-    if max_cycles is not None and (not isinstance(max_cycles, int) or max_cycles < 1):
-        raise UserError(
-            "max_cycles is not a number of cycles",
-            location=user_location(),
-            expected="an integer of at least 1, or None",
-            given=repr(max_cycles),
-        )
+    limits = checked_limits(max_cycles)
     with Progress(progress) as observer:
-        result = chosen.run(program, Limits(max_cycles=max_cycles), observer)
-    if result.deadlock is not None:
-        report = _with_remedy(program, result.deadlock)
-        raise DeadlockError(replace(result, deadlock=report), report)
-    if result.tokens_left:
-        raise TokensLeftError(result)
-    return result
-
-
-def _with_remedy(program: SimProgram, report: DeadlockReport) -> DeadlockReport:
-    """The report with sufficient capacities; as it is if the user interrupts the search.
-
-    Whether a run ends in a deadlock is the same in every engine, so the fast one searches.
-    """
-    native = find_engine("native")
-
-    def retime(changed: SimProgram) -> DeadlockReport | None:
-        result = native.run(changed, Limits())
-        if result.interrupted:
-            raise KeyboardInterrupt
-        return result.deadlock
-
-    try:
-        return with_remedy(program, report, retime)
-    except KeyboardInterrupt:
-        return report
+        return run_to_the_end(program, engine, limits, observer)

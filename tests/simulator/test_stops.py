@@ -10,7 +10,7 @@ import pytest
 
 from t2s.core.errors import UserError
 from t2s.graph.graph import Graph
-from t2s.simulator import run as run_module
+from t2s.simulator import retime as retime_module
 from t2s.simulator.deadlock import DeadlockError, TokensLeftError
 from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.program import build_program
@@ -128,7 +128,7 @@ def test_an_interrupt_of_the_search_keeps_the_report(monkeypatch: pytest.MonkeyP
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_module, "with_remedy", interrupted)
+    monkeypatch.setattr(retime_module, "with_remedy", interrupted)
     error = deadlock(holding_fork_join(4, short=2), "python")
     assert str(error).endswith("hint:     larger capacities may free it")
 

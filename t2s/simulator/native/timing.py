@@ -16,7 +16,8 @@ The whole state is in the arrays, so the kernel may stop after any cycle and go 
 are flat and unsigned: a record of 8 words is addressed by 8 times its number plus a column, which
 spares the compiler the handling of negative indices and is worth a factor of four in speed.
 
-This module alone imports numba.  The functions compile at their first call and are cached on disk.
+The columns of the tables are in ``timing_tables``, with the way in; ``machine_code`` compiles
+``advance`` and keeps it on disk.
 """
 
 from __future__ import annotations
@@ -28,39 +29,48 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from t2s.simulator.native.timing_tables import (
+    ACCESS,
+    ASLEEP,
+    BEGIN,
+    CODE,
+    CREDIT,
+    CREDIT_AT,
+    END,
+    FIRED,
+    FIRED_IN_ALL,
+    FIRINGS,
+    FIRST,
+    FIRST_ROW,
+    FOREVER,
+    HEAD,
+    INTERVAL,
+    LAST,
+    LAST_STORE,
+    LATENCY,
+    NOBODY,
+    NOW,
+    PEAK,
+    QUEUED,
+    READ,
+    RECEIVER,
+    RECEIVER_SLEEPS,
+    RECEIVES_END,
+    ROW,
+    SENDER,
+    SENDER_SLEEPS,
+    STORES,
+    UNFINISHED,
+    USES_END,
+    WRITE,
+    U,
+)
+
 Signed = NDArray[np.int64]
 Unsigned = NDArray[np.uint64]
 Word = Any  # a 64-bit integer inside compiled code, signed for times, unsigned for positions
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-U = np.uint64
-FOREVER = np.iinfo(np.int64).max
-
-RECORD = 8
-"""Words of a record of ``pes`` and ``elements``; a record of ``rows`` has ``ROW_RECORD``."""
-ROW_RECORD = 4
-
-LAST, FIRED, CODE, ROW, FIRST, INTERVAL, FIRINGS, FIRST_ROW = (U(n) for n in range(8))
-"""Columns of ``pes``: cycle of the last firing (0 before the first), firings made, position of the
-next code, record of the next row, cycle of the first firing, II, firings in all, first row."""
-
-READ, WRITE, BEGIN, END, LATENCY, ASLEEP, SENDER, RECEIVER = (U(n) for n in range(8))
-"""Columns of ``elements``: ring positions of the next receive and send, ring bounds, latency, who
-sleeps on the element, and the PEs at its ends."""
-
-NOBODY, SENDER_SLEEPS, RECEIVER_SLEEPS = (U(n) for n in range(3))
-"""Values of ``ASLEEP``; both ends never sleep at once, for a ring is not both empty and full."""
-
-USES_BEGIN, RECEIVES_END, USES_END, ACCESS = (U(n) for n in range(4))
-"""Columns of ``rows``; ``ACCESS`` is 4 times the bytes moved, plus ``LOADS``, plus ``STORES``."""
-
-LOADS, STORES = U(1), U(2)
-
-NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL, HEAD, QUEUED = range(8)
-"""Entries of ``clock``: the next cycle to simulate, the memory credit (in fractions of a byte) and
-the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made, and
-the first position and the length of the ring of PEs that wait for memory."""
 
 _ONE, _ZERO = U(1), U(0)
 _ACCESS_SHIFT, _RECORD_SHIFT, _ROW_SHIFT = U(2), U(3), U(2)
@@ -108,8 +118,10 @@ def _move_tokens(
     elements: Unsigned,
     ring: Signed,
     wake: Signed,
+    stalls: Signed,
     row: Word,
     now: Word,
+    measured: bool,
 ) -> None:
     """Free the slots of a firing's receives and fill those of its sends."""
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
@@ -137,7 +149,24 @@ def _move_tokens(
         if elements[element + ASLEEP] == RECEIVER_SLEEPS:
             elements[element + ASLEEP] = NOBODY
             wake[elements[element + RECEIVER]] = ready
+        if measured:
+            _note_peak(elements, ring, stalls, element, now)
         use += _ONE
+
+
+@_inlined
+def _note_peak(elements: Unsigned, ring: Signed, stalls: Signed, element: Word, now: Word) -> None:
+    """After a send: keep the most slots of the element that one cycle ever needed.
+
+    They are those that hold tokens, and one that is freed in this very cycle.
+    """
+    read, write = elements[element + READ], elements[element + WRITE]
+    begin, end = elements[element + BEGIN], elements[element + END]
+    held = write - read if write > read else write + (end - begin) - read
+    freed = (end if read == begin else read) - _ONE
+    if held < end - begin and ring[freed] == -(now + 1):
+        held += _ONE
+    stalls[element + PEAK] = max(stalls[element + PEAK], np.int64(held))
 
 
 @_compiled
@@ -281,6 +310,7 @@ def _fire(
     stalls: Signed,
     memory_stalls: Signed,
     clock: Signed,
+    measured: bool,
     pe: Word,
     record: Word,
     row: Word,
@@ -290,7 +320,7 @@ def _fire(
     if rows[row + ACCESS] & STORES:
         clock[LAST_STORE] = now
     _account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
-    _move_tokens(rows, uses, elements, ring, wake, row, now)
+    _move_tokens(rows, uses, elements, ring, wake, stalls, row, now, measured)
     _next_firing(codes, pes, wake, clock, pe, record, now)
 
 
@@ -307,6 +337,7 @@ def _serve(
     memory_stalls: Signed,
     clock: Signed,
     queue: Unsigned,
+    measured: bool,
     unit: Word,
     now: Word,
 ) -> Word:
@@ -321,7 +352,7 @@ def _serve(
         clock[CREDIT] -= np.int64(rows[row + ACCESS] >> _ACCESS_SHIFT) * unit
         _fire(
             codes, rows, uses, wake, pes, elements, ring, stalls, memory_stalls, clock,
-            pe, record, row, now,
+            measured, pe, record, row, now,
         )  # fmt: skip
         fired += 1
     return fired
@@ -338,7 +369,6 @@ def _earliest(wake: Signed) -> Word:
     return earliest
 
 
-@_compiled
 def advance(
     codes: NDArray[np.int32],
     rows: Unsigned,
@@ -354,13 +384,15 @@ def advance(
     rate: int,
     unit: int,
     stalling: Unsigned,
-    accesses_memory: NDArray[np.bool_],
+    accesses_memory: Unsigned,
     until: int,
+    measured: bool,
 ) -> bool:
     """Simulate to the end of cycle ``until``; return whether anything may happen after it.
 
     ``stalls`` counts, by element record, cycles its receiver starved (column 0) and its sender was
-    blocked (column 1); ``memory_stalls`` counts by PE.  ``rate`` is memory credit per cycle
+    blocked (column 1), and in column ``PEAK``, if ``measured``, the most slots in use;
+    ``memory_stalls`` counts by PE.  ``rate`` is memory credit per cycle
     and ``unit`` credit per byte; a rate of 0 is unlimited memory.  ``stalling`` holds up the PEs
     that ``accesses_memory`` marks, before they ask for credit (see ``_unstalled``).
     """
@@ -373,7 +405,7 @@ def advance(
             if clock[QUEUED] > 0:
                 fired = _serve(
                     codes, rows, uses, wake, pes, elements, ring, stalls, memory_stalls, clock,
-                    queue, unit, now,
+                    queue, measured, unit, now,
                 )  # fmt: skip
         pe = _ZERO
         while pe < count:
@@ -381,7 +413,7 @@ def advance(
                 record = pe << _RECORD_SHIFT
                 row = pes[record + ROW]
                 need = _ready(rows, uses, elements, ring, row)
-                if need <= now and accesses_memory[pe]:
+                if need <= now and accesses_memory[pe] > _ZERO:
                     need = _unstalled(stalling, pe, now)
                 cost = np.int64(rows[row + ACCESS] >> _ACCESS_SHIFT) * unit if rate > 0 else 0
                 if need > now:
@@ -389,7 +421,7 @@ def advance(
                 elif _granted(clock, queue, pe, cost):
                     _fire(
                         codes, rows, uses, wake, pes, elements, ring, stalls, memory_stalls, clock,
-                        pe, record, row, now,
+                        measured, pe, record, row, now,
                     )  # fmt: skip
                     fired += 1
                 else:

@@ -1,0 +1,246 @@
+"""The smallest channel depths that cost no cycle.
+
+The cycle count T is a function of the depths of all channels, and (but for a shared memory
+bandwidth) more depth never makes it larger.  The search
+
+1. finds T without limits: depths grow until no sender was ever blocked.  The most slots that each
+   channel then used at once are depths that keep every firing at its cycle: upper bounds (where
+   the design as it is takes fewer cycles, its own cycles and depths are taken instead);
+2. finds for every channel alone the smallest depth that keeps T, the others at their upper bounds.
+   No depths that keep T are smaller anywhere, so if these together keep T, they are *the least*;
+3. lowers otherwise one group of channels after the other from the upper bounds, halving the groups
+   that cost cycles.  A depth that could not be lowered then cannot be lowered later.
+
+The result is minimal: lowering any single depth costs cycles.  Where the memory bandwidth is shared
+by arbitration, cycles may go up with depths; then the search starts from shallow depths that keep
+T, and a run for every channel checks the minimum at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from t2s.explore.parallel import Workers
+from t2s.explore.timings import Depths, Timings
+from t2s.simulator.deadlock import DeadlockError, TokensLeftError
+from t2s.simulator.engine import Limits
+from t2s.simulator.engine_native import run_measured
+from t2s.simulator.program import SimProgram
+from t2s.simulator.result import SimResult
+from t2s.simulator.retime import retime
+
+_FIRST_DEPTH = 64
+_GROWTH = 32
+"""Depth of the first run without limits, and how much deeper a channel is made that blocks."""
+
+MOST_MEASURED = 1 << 31
+"""Slots in use are counted in programs of at most so many firings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Where a search is, or ended.
+
+    ``best`` keeps ``cycles``; it is minimal if ``complete``, and no other depths that keep them are
+    smaller anywhere if ``least``.  ``upper`` are depths at which no sender is ever blocked.
+    """
+
+    cycles: int
+    upper: Depths
+    best: Depths
+    least: bool = False
+    complete: bool = False
+
+
+def unbounded(
+    program: SimProgram, engine: str, workers: Workers, told: Callable[[], None]
+) -> tuple[SimResult, Depths]:
+    """A run in which no channel ever blocks, and depths that suffice for exactly this run.
+
+    Raises ``DeadlockError`` if the program does not end however deep its channels are.
+    """
+    all_tokens = _all_tokens(program)
+    depths = tuple(
+        min(most, max(_FIRST_DEPTH, timing.channel.capacity))
+        for most, timing in zip(all_tokens, program.channels, strict=True)
+    )
+    while True:
+        result, peaks = _run_with(program, depths, engine, workers)
+        told()
+        blocks = {name: n for node in result.nodes.values() for name, n in node.blocked_by.items()}
+        grown = tuple(
+            min(most, depth * _GROWTH) if blocks[timing.channel.name] else depth
+            for most, depth, timing in zip(all_tokens, depths, program.channels, strict=True)
+        )
+        if grown == depths:
+            break
+        depths = grown
+    if result.deadlock is not None:
+        raise DeadlockError(result, replace(result.deadlock, searched=True))
+    if result.tokens_left:
+        raise TokensLeftError(result)
+    return result, tuple(map(min, depths, peaks))
+
+
+def _run_with(
+    program: SimProgram, depths: Depths, engine: str, workers: Workers
+) -> tuple[SimResult, Depths]:
+    """A run, and the depths that it needs to be what it is."""
+    names = [timing.channel.name for timing in program.channels]
+    capacities = dict(zip(names, depths, strict=True))
+    peaks = depths
+    if program.total_firings <= MOST_MEASURED and engine == "native":
+        changed = program.with_capacities(capacities)
+        result, slots = run_measured(changed, Limits(), workers.watch)
+        peaks = tuple(
+            max(1, int(slots[timing.elements].max(initial=0)) - timing.datapath)
+            for timing in program.channels
+        )
+    else:
+        result = retime(program, capacities, engine=engine, observer=workers.watch)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result, peaks
+
+
+def _all_tokens(program: SimProgram) -> Depths:
+    """Depths that never block: all tokens that an element ever carries."""
+    sent = program.control.sent
+    return tuple(
+        max(1, int(np.max(sent[timing.elements], initial=1))) for timing in program.channels
+    )
+
+
+def minimise(
+    timings: Timings, start: Search, weights: Sequence[int], told: Callable[[Search], None]
+) -> Search:
+    """The smallest depths; ``told`` gets every better point, so that an interrupt loses nothing.
+
+    ``weights`` say per channel what a token of depth costs: where there is a choice, the channels
+    that cost most are lowered first.
+    """
+    if not timings.monotone:
+        start = _shallow_start(timings, start)
+        told(start)
+    lowest = _each_alone(timings, start)
+    if timings.keeps([lowest], start.cycles)[0]:
+        done = replace(start, best=lowest, least=timings.monotone)
+    else:
+        saves = [w * (u - low) for w, u, low in zip(weights, start.upper, lowest, strict=True)]
+        order = sorted((c for c, save in enumerate(saves) if save), key=lambda c: -saves[c])
+        done = _lower(timings, start, lowest, order, told)
+    told(done)
+    if not timings.monotone:
+        done = _checked(timings, done, told)
+    done = replace(done, complete=True)
+    told(done)
+    return done
+
+
+def _shallow_start(timings: Timings, start: Search) -> Search:
+    """The first of all depths 1, 2, 4, ... that keeps the cycles, as the point to start from.
+
+    With arbitrated memory cycles go up and down with depths, and small ones may do by themselves.
+    """
+    depth = 1
+    while any(depth < bound for bound in start.upper):
+        point = tuple(min(depth, bound) for bound in start.upper)
+        if timings.keeps([point], start.cycles)[0]:
+            return replace(start, upper=point, best=point)
+        depth *= 2
+    return start
+
+
+def _each_alone(timings: Timings, start: Search) -> Depths:
+    """Per channel the smallest depth that keeps the cycles, the others at their upper bounds.
+
+    Depths double from 1 until they suffice (a run that does not is soon given up), then the last
+    step is bisected.  All channels take a step at once, in parallel.
+    """
+    low = [0] * len(start.upper)
+    high = list(start.upper)
+    trial = [1] * len(start.upper)
+    while open_ := [c for c in range(len(high)) if high[c] - low[c] > 1]:
+        points = [_with(start.upper, {c: trial[c]}) for c in open_]
+        for c, kept in zip(open_, timings.keeps(points, start.cycles), strict=True):
+            doubling = high[c] == start.upper[c]
+            if kept:
+                high[c] = trial[c]
+            else:
+                low[c] = trial[c]
+            if kept or not doubling or 2 * trial[c] >= high[c]:
+                trial[c] = (low[c] + high[c]) // 2
+            else:
+                trial[c] = 2 * trial[c]
+    return tuple(high)
+
+
+def _lower(
+    timings: Timings,
+    start: Search,
+    lowest: Depths,
+    order: Sequence[int],
+    told: Callable[[Search], None],
+) -> Search:
+    """Lower a group of channels that cannot all be at their lowest, by halves."""
+    if len(order) == 1:
+        return _lower_one(timings, start, lowest[order[0]], order[0], told)
+    found = start
+    middle = len(order) // 2
+    for half in (order[:middle], order[middle:]):
+        point = _with(found.best, {c: lowest[c] for c in half})
+        if timings.keeps([point], start.cycles)[0]:
+            found = replace(found, best=point)
+            told(found)
+        else:
+            found = _lower(timings, found, lowest, half, told)
+    return found
+
+
+def _lower_one(
+    timings: Timings, start: Search, lowest: int, channel: int, told: Callable[[Search], None]
+) -> Search:
+    """Lower one channel as far as it goes, the others as they are; several runs at once."""
+    low, high = lowest - 1, start.best[channel]
+    found = start
+    while high - low > 1:
+        count = min(timings.workers, high - low - 1)
+        trials = sorted({low + (high - low) * (n + 1) // (count + 1) for n in range(count)})
+        points = [_with(start.best, {channel: depth}) for depth in trials]
+        for depth, kept in zip(trials, timings.keeps(points, start.cycles), strict=True):
+            if kept:
+                high = min(high, depth)
+            else:
+                low = max(low, min(depth, high - 1))
+        found = replace(found, best=_with(found.best, {channel: high}))
+        told(found)
+    return found
+
+
+def _checked(timings: Timings, found: Search, told: Callable[[Search], None]) -> Search:
+    """Lower single depths for as long as one of them can be one token less at no cost.
+
+    Such a depth becomes the first of 1, 2, 4, ... that keeps the cycles, or else that token less.
+    """
+    while True:
+        channels = [c for c, depth in enumerate(found.best) if depth > 1]
+        points = [_with(found.best, {c: found.best[c] - 1}) for c in channels]
+        kept = timings.keeps(points, found.cycles)
+        free = [c for c, keeps in zip(channels, kept, strict=True) if keeps]
+        if not free:
+            return found
+        depth = 1
+        while depth < found.best[free[0]] - 1:
+            if timings.keeps([_with(found.best, {free[0]: depth})], found.cycles)[0]:
+                break
+            depth *= 2
+        depth = min(depth, found.best[free[0]] - 1)
+        found = replace(found, best=_with(found.best, {free[0]: depth}))
+        told(found)
+
+
+def _with(point: Depths, changes: dict[int, int]) -> Depths:
+    return tuple(changes.get(c, depth) for c, depth in enumerate(point))

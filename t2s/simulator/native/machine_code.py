@@ -1,0 +1,219 @@
+"""Kernels that numba compiled once, as machine code on disk: later processes need no numba.
+
+Importing numba and taking a function from its own cache takes the better part of a second, and
+loading the same machine code through llvmlite a few milliseconds.  Such a kernel is a function over
+flat arrays and integers that neither allocates nor raises, so the code that numba makes of it needs
+nothing else.  A file holds its digest and is named by everything that it depends on: the sources,
+the versions of the compilers and the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from hashlib import sha256
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+
+from t2s.core.errors import InternalError
+from t2s.core.ops import Array
+from t2s.simulator.native.llvm import binding
+
+_ARRAY_WORDS = 7
+"""An array is passed as two owners, its size, the size of an item, address, shape and stride."""
+
+_ENTRY = "kernel"
+
+
+class Argument(Enum):
+    """The type of an argument: one-dimensional arrays by their items, or a number."""
+
+    INT32_ARRAY = "int32"
+    INT64_ARRAY = "int64"
+    UINT64_ARRAY = "uint64"
+    INT64 = "integer"
+    BOOLEAN = "boolean"
+
+    @property
+    def is_array(self) -> bool:
+        return self not in (Argument.INT64, Argument.BOOLEAN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """A function of a module that numba can compile; it returns a boolean.
+
+    ``sources`` are the modules whose text the machine code depends on.
+    """
+
+    module: str
+    name: str
+    sources: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+
+    def __call__(self, *values: Any) -> bool:
+        """Run the kernel without the interpreter's lock; compiles at the first call."""
+        answer = ctypes.c_uint8(0)
+        words: list[Any] = [ctypes.addressof(answer), None]
+        for kind, value in zip(self.arguments, values, strict=True):
+            words += _array_words(kind, value) if kind.is_array else [int(value)]
+        _loaded(self).run(*words)
+        return bool(answer.value)
+
+
+def _array_words(kind: Argument, array: Array) -> list[Any]:
+    if array.dtype != kind.value or array.ndim != 1 or not array.flags.c_contiguous:
+        raise InternalError(f"a kernel takes a flat array of {kind.value}, not {array.dtype}")
+    return [None, None, array.size, array.itemsize, array.ctypes.data, array.size, array.itemsize]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Machine code in memory as long as this lives."""
+
+    run: Callable[..., int]
+    engine: Any
+
+
+@lru_cache(maxsize=16)
+def _loaded(kernel: Kernel) -> _Loaded:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+        cpu=binding.get_host_cpu_name(),
+        features=binding.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
+    )
+    code = _code(kernel, machine)
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    words: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
+    for kind in kernel.arguments:
+        words += _parameter_types(kind)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, *words)
+    return _Loaded(prototype(engine.get_function_address(_ENTRY)), engine)
+
+
+def _parameter_types(kind: Argument) -> list[Any]:
+    pointer, integer = ctypes.c_void_p, ctypes.c_int64
+    if kind.is_array:
+        return [pointer, pointer, integer, integer, pointer, integer, integer]
+    return [ctypes.c_uint8 if kind is Argument.BOOLEAN else integer]
+
+
+def _code(kernel: Kernel, machine: Any) -> bytes:
+    """The machine code, from disk if it is there."""
+    name = f"{kernel.name}-{_fingerprint(kernel)}.o"
+    for folder in _folders():
+        found = _read(folder / name)
+        if found is not None:
+            return found
+    code = _compiled(kernel, machine)
+    for folder in _folders():
+        if _written(folder / name, code):
+            break
+    return code
+
+
+def _fingerprint(kernel: Kernel) -> str:
+    """A digest of everything that the machine code depends on."""
+    digest = sha256()
+    for source in (*kernel.sources, __name__):
+        spec = find_spec(source)
+        if spec is None or spec.origin is None:
+            raise InternalError(f"the source of {source} is not there")
+        digest.update(Path(spec.origin).read_bytes())
+    for part in (
+        version("numba"),
+        llvmlite.__version__,
+        binding.get_process_triple(),
+        binding.get_host_cpu_name(),
+        binding.get_host_cpu_features().flatten(),
+        kernel.name,
+    ):
+        digest.update(f"\0{part}".encode())
+    return digest.hexdigest()[:32]
+
+
+def _folders() -> Iterator[Path]:
+    """Where machine code may be kept: beside the bytecode here, else in the user's cache."""
+    yield Path(__file__).parent / "__pycache__"
+    try:
+        yield Path.home() / ".cache" / "t2s"
+    except RuntimeError:
+        return
+
+
+def _read(path: Path) -> bytes | None:
+    """The code in a file; ``None`` if it is not there or not whole."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, code = content[:32], content[32:]
+    return code if sha256(code).digest() == digest else None
+
+
+def _written(path: Path, code: bytes) -> bool:
+    """Write a file whole or not at all; whether it is there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(sha256(code).digest() + code)
+        os.replace(temporary, path)
+    except OSError:
+        return False
+    return True
+
+
+def _compiled(kernel: Kernel, machine: Any) -> bytes:
+    """Let numba write the code and LLVM translate it."""
+    import numba
+
+    items = {
+        Argument.INT32_ARRAY: numba.int32[::1],
+        Argument.INT64_ARRAY: numba.int64[::1],
+        Argument.UINT64_ARRAY: numba.uint64[::1],
+        Argument.INT64: numba.int64,
+        Argument.BOOLEAN: numba.boolean,
+    }
+    function = getattr(import_module(kernel.module), kernel.name)
+    njit: Any = numba.njit
+    dispatcher = njit(
+        nogil=True,
+        error_model="numpy",
+        _nrt=False,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )(function)
+    dispatcher.compile(tuple(items[kind] for kind in kernel.arguments))
+    text = dispatcher.inspect_llvm(dispatcher.signatures[0])
+    return bytes(machine.emit_object(binding.parse_assembly(_with_entry(kernel, text))))
+
+
+def _with_entry(kernel: Kernel, text: str) -> str:
+    """The code with a plain name for its function, whose parameters have to be as expected."""
+    found = re.findall(r'^define [^\n@]*@("[^"]+"|[^(\s]+)\(([^\n]*)\) ', text, re.MULTILINE)
+    mangled = f"{len(kernel.name)}{kernel.name}"
+    entries = [(name, given) for name, given in found if mangled in name and "%retptr" in given]
+    words = 2 + sum(_ARRAY_WORDS if kind.is_array else 1 for kind in kernel.arguments)
+    if len(entries) != 1 or len(re.findall(r"%[\w.]+", entries[0][1])) != words:
+        raise InternalError(f"numba passes the arguments of {kernel.name} in another way")
+    outside = [line for line in text.splitlines() if line.startswith("declare")]
+    if any("@llvm." not in line for line in outside):
+        raise InternalError(f"{kernel.name} calls functions of numba: {outside}")
+    return text.replace(f"@{entries[0][0]}(", f"@{_ENTRY}(")

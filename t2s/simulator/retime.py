@@ -1,0 +1,89 @@
+"""Running a program for its end, and running it again with other channels.
+
+The values of a graph of blocking nodes do not depend on time, so a run with other capacities or
+latencies of channels needs no values: ``retime`` runs the times of a program again.  It is the one
+place where that is done; what engine does it, and how, is the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.simulator.deadlock import DeadlockError, DeadlockReport, TokensLeftError, with_remedy
+from t2s.simulator.engine import Limits, Observer, find_engine
+from t2s.simulator.program import SimProgram
+
+if TYPE_CHECKING:
+    from t2s.simulator.result import SimResult
+
+
+def retime(
+    program: SimProgram,
+    capacities: Mapping[str, int],
+    *,
+    latencies: Mapping[str, int] | None = None,
+    engine: str = "native",
+    limits: Limits | None = None,
+    observer: Observer | None = None,
+) -> SimResult:
+    """The times of a program with other capacities (and latencies) of some channels, by name.
+
+    Both are those of the FIFO alone, and at least 1.  The result has no outputs; a deadlock, a
+    limit and an interrupt are in the result, nothing is raised for them.
+    """
+    changed = program.with_capacities(capacities)
+    if latencies:
+        changed = changed.with_latencies(latencies)
+    return find_engine(engine).run(changed, limits or Limits(), observer)
+
+
+def run_to_the_end(
+    program: SimProgram, engine: str, limits: Limits, observer: Observer | None
+) -> SimResult:
+    """Run a program; raises what ``simulate`` raises for a deadlock and for tokens left."""
+    result = find_engine(engine).run(program, limits, observer)
+    if result.deadlock is not None:
+        report = _with_remedy(program, result.deadlock)
+        raise DeadlockError(replace(result, deadlock=report), report)
+    if result.tokens_left:
+        raise TokensLeftError(result)
+    return result
+
+
+def checked_limits(max_cycles: int | None) -> Limits:
+    """The limits of a run; ``UserError`` unless it is a number of cycles or ``None``."""
+    if max_cycles is None:
+        return Limits()
+    whole = isinstance(max_cycles, int | np.integer) and not isinstance(max_cycles, bool)
+    if not whole or max_cycles < 1:
+        raise UserError(
+            "max_cycles is not a number of cycles",
+            location=user_location(),
+            expected="an integer of at least 1, or None",
+            given=repr(max_cycles),
+        )
+    return Limits(max_cycles=int(max_cycles))
+
+
+def _with_remedy(program: SimProgram, report: DeadlockReport) -> DeadlockReport:
+    """The report with sufficient capacities; as it is if the user interrupts the search.
+
+    Whether a run ends in a deadlock is the same in every engine, so the fast one searches.
+    """
+
+    def deadlock_of(changed: SimProgram) -> DeadlockReport | None:
+        result = retime(changed, {})
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return result.deadlock
+
+    try:
+        return with_remedy(program, report, deadlock_of)
+    except KeyboardInterrupt:
+        return report

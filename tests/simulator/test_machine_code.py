@@ -1,0 +1,98 @@
+"""Machine code of kernels on disk: whole, up to date, or made again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2s.core.errors import InternalError
+from t2s.simulator.native import machine_code
+from t2s.simulator.native.machine_code import Argument, Kernel
+from t2s.simulator.native.timing_tables import advance
+from t2s.simulator.run import simulate_cycles
+from tests.simulator.designs import chain
+
+MADE = b"machine code"
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The kernels that were compiled, in a cache of its own."""
+    found: list[str] = []
+
+    def compiled(kernel: Kernel, machine: object) -> bytes:
+        found.append(kernel.name)
+        return MADE
+
+    monkeypatch.setattr(machine_code, "_compiled", compiled)
+    monkeypatch.setattr(machine_code, "_folders", lambda: [tmp_path / "here", tmp_path / "there"])
+    return found
+
+
+def test_code_is_made_once(made: list[str], tmp_path: Path) -> None:
+    assert machine_code._code(advance, None) == MADE
+    assert machine_code._code(advance, None) == MADE
+    assert made == ["advance"]
+    assert [path.parent.name for path in tmp_path.rglob("*.o")] == ["here"]
+
+
+def test_a_damaged_file_is_made_again(made: list[str], tmp_path: Path) -> None:
+    machine_code._code(advance, None)
+    (path,) = tmp_path.rglob("*.o")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert machine_code._code(advance, None) == MADE
+    assert machine_code._code(advance, None) == MADE
+    assert made == ["advance", "advance"]
+
+
+def test_a_folder_that_cannot_be_written(made: list[str], tmp_path: Path) -> None:
+    (tmp_path / "here").write_text("a file")
+    assert machine_code._code(advance, None) == MADE
+    assert [path.parent.name for path in tmp_path.rglob("*.o")] == ["there"]
+    (tmp_path / "there").rename(tmp_path / "gone")
+    (tmp_path / "there").write_text("a file")
+    assert machine_code._code(advance, None) == MADE
+    assert made == ["advance", "advance"]
+
+
+def test_the_name_depends_on_the_sources() -> None:
+    other = Kernel(module=advance.module, name="advance", sources=("t2s.core.ops",), arguments=())
+    assert machine_code._fingerprint(other) != machine_code._fingerprint(advance)
+    assert machine_code._fingerprint(advance) == machine_code._fingerprint(advance)
+
+
+@pytest.mark.parametrize(
+    "array", [np.zeros(2, np.float64), np.zeros((2, 2), np.int64), np.zeros(4, np.int64)[::2]]
+)
+def test_arrays_have_to_be_flat_and_of_their_type(array: np.ndarray) -> None:
+    with pytest.raises(InternalError, match="a kernel takes a flat array of int64"):
+        machine_code._array_words(Argument.INT64_ARRAY, array)
+
+
+def test_another_way_of_passing_arguments_is_noticed() -> None:
+    text = "define i32 @other(ptr %retptr, ptr %excinfo, i64 %arg.x) {\n"
+    with pytest.raises(InternalError, match="passes the arguments of advance in another way"):
+        machine_code._with_entry(advance, text)
+
+
+def test_functions_of_numba_are_noticed() -> None:
+    kernel = Kernel(module="m", name="k", sources=(), arguments=(Argument.INT64,))
+    text = "define i32 @k(ptr %retptr, ptr %excinfo, i64 %arg.x) {\n}\n"
+    assert "@kernel(" in machine_code._with_entry(kernel, text)
+    with pytest.raises(InternalError, match="calls functions of numba"):
+        machine_code._with_entry(kernel, text + "declare i32 @numba_unpickle(ptr)\n")
+
+
+def test_a_new_process_needs_no_numba() -> None:
+    simulate_cycles(chain(4))
+    code = (
+        "import sys; from tests.simulator.designs import chain;"
+        "from t2s.simulator.run import simulate_cycles;"
+        "assert simulate_cycles(chain(4)).cycles == 6; sys.exit('numba' in sys.modules)"
+    )
+    root = Path(__file__).parent.parent.parent
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=root).returncode == 0

@@ -1,0 +1,143 @@
+"""Re-timing: other channels, the same values, and the cycles of a fresh run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from t2s.core.errors import UserError
+from t2s.graph.depths import MOST_DEPTH, depths_of, with_depths
+from t2s.graph.graph import Graph
+from t2s.simulator.deadlock import DeadlockError
+from t2s.simulator.engine import Limits
+from t2s.simulator.program import build_program
+from t2s.simulator.result import SimResult
+from t2s.simulator.retime import retime
+from t2s.simulator.run import simulate, simulate_cycles
+from tests.simulator.designs import ENGINES, chain, fork_join, holding_fork_join
+from tests.simulator.test_random import device_of, random_graph
+
+X4 = {"X": np.arange(4, dtype=np.int32)}
+
+
+def same_times(first: SimResult, second: SimResult) -> bool:
+    return (
+        first.cycles == second.cycles
+        and first.ending is second.ending
+        and first.nodes == second.nodes
+        and first.deadlock == second.deadlock
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_result_is_timed_again_with_the_same_outputs(engine: str) -> None:
+    graph = fork_join(4, short=1)
+    result = simulate(graph, X4, engine=engine)
+    again = result.retime({"short": 8})
+    assert again.cycles < result.cycles
+    assert again.outputs is result.outputs
+    assert again.engine == engine
+    assert again.depths == depths_of(graph) | {"short": 8}
+    assert same_times(again, simulate_cycles(with_depths(graph, {"short": 8}), engine=engine))
+    assert same_times(again.retime({"short": 1}), result)
+    assert same_times(result.retime(), result)
+
+
+def test_latencies() -> None:
+    # load 1..4, a token takes 5 cycles instead of 1 through the second channel.
+    result = simulate(chain(4), X4)
+    slow = result.retime(latencies={"B": 5}, depths={"B": 9})
+    assert slow.cycles == result.cycles + 4
+    assert slow.outputs is result.outputs
+
+
+def test_the_seam_changes_neither_graph_nor_control() -> None:
+    program = build_program(fork_join(4, short=1), "ideal", X4)
+    result = retime(program, {"short": 8})
+    assert result.outputs == {}
+    assert result.program.control is program.control
+    assert result.program.graph is program.graph
+    assert result.program.inputs is None
+
+
+def test_a_deadlock_of_other_depths_is_explained() -> None:
+    result = simulate_cycles(holding_fork_join(4, short=4))
+    with pytest.raises(DeadlockError) as caught:
+        result.retime({"short": 2})
+    assert str(caught.value).endswith("hint:     a capacity that frees it: 'short' 2 -> 4")
+    # and from the deadlock back
+    assert caught.value.result.retime({"short": 4}).cycles == result.cycles
+
+
+def test_a_limit() -> None:
+    result = simulate(fork_join(4, short=1), X4)
+    cut = result.retime({"short": 2}, max_cycles=3)
+    assert cut.limit_reached
+    assert cut.outputs == {}
+
+
+def test_giving_up_ends_the_run_before_the_limit() -> None:
+    program = build_program(fork_join(400_000, short=1), "ideal", None)
+    fast = retime(program, {"short": 8})
+    slow = retime(program, {}, limits=Limits(max_cycles=fast.cycles, give_up=True))
+    assert fast.finished
+    assert slow.limit_reached
+    assert slow.cycles < fast.cycles / 2
+    same = retime(program, {"short": 8}, limits=Limits(max_cycles=fast.cycles, give_up=True))
+    assert same_times(same, fast)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(st.data())
+def test_retiming_is_a_fresh_run(data: st.DataObject) -> None:
+    graph, device = random_graph(data), device_of(data)
+    depth = st.integers(1, 6)
+    depths = {channel.name: data.draw(depth, "depth") for channel in graph.channels}
+    engine = data.draw(st.sampled_from(ENGINES))
+    program = build_program(graph, device, None)
+    fresh = retime(build_program(with_depths(graph, depths), device, None), {}, engine=engine)
+    assert same_times(retime(program, depths, engine=engine), fresh)
+
+
+def refused(graph: Graph, **arguments: object) -> str:
+    result = simulate_cycles(graph)
+    with pytest.raises(UserError) as caught:
+        result.retime(**arguments)  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+def test_a_channel_that_is_not_there() -> None:
+    text = refused(chain(4), depths={"C": 3})
+    assert "has no channel 'C'" in text
+    assert "expected: one of A, B" in text
+    assert "test_retime.py" in text
+
+
+@pytest.mark.parametrize("depth", [0, -1, 1.5, "3", True, None, MOST_DEPTH + 1])
+def test_a_depth_has_to_be_a_positive_integer(depth: object) -> None:
+    text = refused(chain(4), depths={"A": depth})
+    assert text.startswith("the depth of channel 'A' is not possible\n")
+    assert f"expected: an integer from 1 to {MOST_DEPTH}" in text
+    assert f"given:    {depth!r}" in text
+
+
+def test_a_latency_has_to_be_a_positive_integer() -> None:
+    assert refused(chain(4), latencies={"A": 0}).startswith("the latency of channel 'A'")
+
+
+def test_integers_of_numpy() -> None:
+    result = simulate_cycles(chain(4), max_cycles=np.int64(100))  # type: ignore[arg-type]
+    assert result.retime({"A": np.int64(7)}).depths["A"] == 7
+
+
+def test_warnings_follow_the_depths() -> None:
+    def warn(graph: Graph, device: object) -> tuple[str, ...]:
+        return ("deep",) if depths_of(graph)["A"] > 100 else ()
+
+    result = replace(simulate_cycles(chain(4)), warn=warn)
+    assert result.retime({"A": 1000}).warnings == ("deep",)
+    assert result.retime({"A": 1000}).retime({"A": 2}).warnings == ()
