@@ -43,12 +43,15 @@ def measured(request: pytest.FixtureRequest) -> Measured:
 
 def test_every_block_costs_the_closed_form(measured: Measured) -> None:
     name = measured.row.name
-    assert measured.counted.steps == STEPS[name]
-    assert measured.counted.affine
-    assert measured.counted.differences == (CYCLES[name], CYCLES[name])
-    overhead = measured.counted.runs[0] - CYCLES[name]
+    blocks, rest = divmod(measured.counted.steps, STEPS[name])
+    assert blocks > 10
+    assert rest == 0
+    overhead = measured.counted.cycles - blocks * CYCLES[name]
     assert 0 < overhead - LEAVING[name] < 0.02 * CYCLES[name]  # the first buffers, and latencies
-    assert measured.counted.cycles == measured.counted.blocks * CYCLES[name] + overhead
+
+
+def test_most_cycles_are_skipped(measured: Measured) -> None:
+    assert measured.counted.skipped > 0.7 * measured.counted.cycles
 
 
 def test_ours_is_within_the_bands(measured: Measured) -> None:
@@ -83,12 +86,11 @@ def test_the_published_work_is_done() -> None:
 
 @pytest.mark.parametrize("name", ["T2S-Tensor GEMM", "T2S-Tensor MTTKRP", "T2S-Tensor TTMc"])
 def test_rows_that_take_long_with_tiny_sizes(name: str) -> None:
-    """Every further block costs one cycle for each step of its PEs."""
+    """Tiny sizes are start-up more than anything else."""
     row = replace(BY_NAME[name], sizes="TINY")
     measured = measure(row)
-    assert measured.counted.affine
-    assert measured.counted.differences[0] == measured.counted.steps
-    assert measured.counted.blocks == row.family.all_blocks(row.family.sizes("TINY"))
+    assert measured.counted.skipped == 0
+    assert measured.counted.steps < measured.counted.cycles < 5 * measured.counted.steps + 1000
     assert row.lines is not None
     assert 10 < measured.lines <= row.lines
 
@@ -97,11 +99,11 @@ def test_rows_of_qr_last_as_long_as_their_recurrence() -> None:
     """Of 128, 128, 127, ... 1 steps; 61 cycles pass from one dot product to the next."""
     measured = measure(BY_NAME["QR A10"])
     lengths = np.array([128, *range(1, 129)])
-    assert measured.counted.steps == lengths.sum()
-    assert measured.counted.affine
+    matrices, rest = divmod(measured.counted.steps, int(lengths.sum()))
+    assert matrices > 1000
+    assert rest == 0
     least = np.maximum(lengths, 4 + 4 + 4 + 7 * 4 + 4 + 16 + 1).sum()
-    assert 0 <= measured.counted.differences[0] / least - 1 < 0.02
-    assert measured.counted.runs[0] < 6 * measured.counted.differences[0]
+    assert 0 <= measured.counted.cycles / matrices / least - 1 < 0.02
     assert abs(measured.dsp_blocks / measured.row.dsp_blocks - 1) < DSP_BAND
     assert measured.peak == pytest.approx(244e6 / lengths.sum() / 1e3)
 
@@ -110,36 +112,26 @@ def test_tiny_tables_of_pairhmm() -> None:
     """One table element in each step of a PE; small batches wait for the array's recurrence."""
     row = replace(BY_NAME["PairHMM A10"], sizes="TINY")
     measured = measure(row)
-    assert measured.counted.steps == row.family.sizes("TINY").firings
+    assert measured.counted.steps % row.family.sizes("TINY").firings == 0
     assert measured.peak == pytest.approx(2 * 3 * 229.67e6 / 1e9)
-    assert measured.counted.differences[0] > measured.counted.steps
+    assert measured.counted.cycles > measured.counted.steps
     assert row.family.sizes("BOARD").firings == row.family.sizes("PUBLISHED").firings
     assert row.family.sizes("BOARD").counts == (224, 224)
 
 
-def counted(*runs: int) -> Measured:
+def counted(cycles: int) -> Measured:
     return Measured(
         row=BY_NAME["T2S-Tensor TTM"],
-        counted=Counted(runs=runs, blocks=10, steps=100),
+        counted=Counted(cycles=cycles, skipped=900, steps=1000),
         peak=566.0,
         dsp_blocks=1408,
         lines=20,
     )
 
 
-def test_growth_that_is_not_affine_is_reported_and_the_larger_cost_taken() -> None:
-    even, uneven = counted(110, 210, 310), counted(110, 210, 311)
-    assert even.counted.cycles == 110 + 9 * 100
-    assert uneven.counted.cycles == 110 + 9 * 101
-    assert not any("apart" in text for text in remarks([even]))
-    assert (
-        "~ T2S-Tensor TTM: the second block costs 100 cycles and the third 101 (1.0000% apart); "
-        "the larger one is used." in list(remarks([uneven]))
-    )
-
-
 def test_rows_outside_of_the_band_are_explained() -> None:
-    (_, text) = remarks([counted(110, 220, 330)])
+    assert list(remarks([counted(1010)])) == []
+    (text,) = remarks([counted(1100)])
     assert text == "* T2S-Tensor TTM: -8.4% utilisation: not explained."
     assert flagged(-0.05, BAND) == "[bold red]-5.0% *[/]"
     assert flagged(0.015, BAND) == "+1.5%"
@@ -147,8 +139,7 @@ def test_rows_outside_of_the_band_are_explained() -> None:
 
 def test_the_table() -> None:
     stream = io.StringIO()
-    Console(file=stream, width=150).print(table([counted(110, 210, 310), counted(110, 210, 311)]))
-    even, uneven = (line for line in stream.getvalue().splitlines() if "TTM" in line)
-    assert "│              1,010 │ 0.990 / 0.993 │" in even
-    assert "560 / 562 GFLOPS │ 1,408 / 1,416 │ -0.6% │ 20 / 30 │" in even
-    assert "│            1,019 ~ │" in uneven
+    Console(file=stream, width=150).print(table([counted(1010)]))
+    (line,) = (line for line in stream.getvalue().splitlines() if "TTM" in line)
+    assert "│  1,010 │     110 │ 0.990 / 0.993 │" in line
+    assert "560 / 562 GFLOPS │ 1,408 / 1,416 │ -0.6% │ 20 / 30 │" in line
