@@ -14,6 +14,7 @@ from t2s.core.ops import Array
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.native import timing
+from t2s.simulator.native.units import MemoryUnits
 from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
@@ -91,6 +92,8 @@ class _Machine:
         self.memory_stalls = np.zeros(program.pe_count, np.int64)
         rate = program.memory_rate
         self.rate, self.unit = (0, 1) if rate is None else (rate.numerator, rate.denominator)
+        dram = program.device.memory
+        self.memory = MemoryUnits(program, dram) if dram is not None else None
         self.queue = np.zeros(max(1, program.pe_count), np.uint64)
         self.clock = np.zeros(8, np.int64)
         self.clock[timing.NOW] = self.clock[timing.CREDIT_AT] = 1
@@ -109,6 +112,8 @@ class _Machine:
 
     def advance(self, until: int) -> bool:
         """Simulate to the end of a cycle; whether anything may happen after it."""
+        if self.memory is not None:
+            return self.memory.advance(self, until)
         more = timing.advance(
             self.program.control.codes,
             self.rows.reshape(-1),
@@ -165,6 +170,7 @@ class _Machine:
             memory_blocked=np.where(program.loads, 0, memory),
             left=self._left(),
             stuck=stuck,
+            memory=self.memory.tally() if self.memory is not None else None,
         )
 
     def _column(self, column: np.uint64) -> Counts:

@@ -140,7 +140,7 @@ class DramModel:
         self, channel: _Channel, place: Place, clock: int, write: bool
     ) -> tuple[int | None, int | None, int]:
         """The clocks of precharging and activating, if need be, and of the read or write."""
-        t, dram = self.dram.timing, self.dram
+        t = self.dram.timing
         rank = channel.ranks[place.rank]
         bank, group = rank.banks[place.group, place.bank], rank.groups[place.group]
         precharge: int | None = None

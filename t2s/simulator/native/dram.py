@@ -7,7 +7,8 @@ a row of 8 per channel.  One function places one request; nothing is allocated.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -18,6 +19,7 @@ from t2s.simulator.memory.spec import Coordinate, Dram
 
 Signed = NDArray[np.int64]
 Word = Any
+F = TypeVar("F", bound=Callable[..., Any])
 
 (
     CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
@@ -41,7 +43,8 @@ _RANK = 12
 _COORDINATES = tuple(Coordinate)
 _CHANNEL_OF, _RANK_OF, _GROUP_OF, _BANK_OF, _ROW_OF = range(5)
 
-_inlined: Any = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+_njit = cast(Any, numba.njit)
+_compiled: Callable[[F], F] = _njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 
 
 def new_parameters(dram: Dram) -> Signed:
@@ -82,7 +85,7 @@ def channel_counts(counts: Signed) -> tuple[ChannelCounts, ...]:
     return tuple(ChannelCounts(*(int(value) for value in row[:6])) for row in counts)
 
 
-@_inlined
+@_compiled
 def _refresh(
     parameters: Signed, state: Signed, counts: Signed, channel: Word, first: Word, rank: Word,
     clock: Word,
@@ -115,7 +118,7 @@ def _refresh(
         state[bank + B_ACTIVATE] = start + parameters[TRFC]
 
 
-@_inlined
+@_compiled
 def access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
 ) -> Word:
@@ -214,7 +217,7 @@ def access(
     return end
 
 
-@_inlined
+@_compiled
 def access_all(
     parameters: Signed, state: Signed, counts: Signed, clocks: Signed, bursts: Signed,
     writes: Signed, ends: Signed,

@@ -110,8 +110,9 @@ def _move_tokens(
     wake: Signed,
     row: Word,
     now: Word,
+    sent: Word,
 ) -> None:
-    """Free the slots of a firing's receives and fill those of its sends."""
+    """Free the slots of a firing's receives; fill those of its sends, which leave at ``sent``."""
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
     while use < middle:
         element = uses[use]
@@ -128,7 +129,7 @@ def _move_tokens(
     while use < end:
         element = uses[use]
         at = elements[element + WRITE]
-        ready = now + np.int64(elements[element + LATENCY])
+        ready = sent + np.int64(elements[element + LATENCY])
         ring[at] = ready
         at += _ONE
         elements[element + WRITE] = (
@@ -268,7 +269,7 @@ def _fire(
     if rows[row + ACCESS] & STORES:
         clock[LAST_STORE] = now
     _account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
-    _move_tokens(rows, uses, elements, ring, wake, row, now)
+    _move_tokens(rows, uses, elements, ring, wake, row, now, now)
     _next_firing(codes, pes, wake, clock, pe, record, now)
 
 
