@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from t2s.backends.base import Backend
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
+    from t2s.simulator.memory.spec import Dram
     from t2s.simulator.result import SimResult
 
 BACKENDS: Mapping[str, str] = MappingProxyType({"opencl_fpga": "t2s.backends.opencl_fpga"})
@@ -64,10 +65,15 @@ class Func(IsolatingFunc):
         return interpret(self, inputs)
 
     def simulate(
-        self, inputs: Mapping[str, Any], *, device: str | Device = "ideal", engine: str = "native"
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        device: str | Device = "ideal",
+        memory: str | Dram | None = None,
+        engine: str = "native",
     ) -> SimResult:
         """Lower and simulate; see ``t2s.simulate``."""
-        return simulate(self, inputs, device=device, engine=engine)
+        return simulate(self, inputs, device=device, memory=memory, engine=engine)
 
     def resources(self, *, device: str | Device = "arria10") -> ResourceReport:
         """Lower and estimate DSP and RAM blocks; see ``t2s.resources``."""
@@ -134,6 +140,7 @@ def simulate(
     inputs: Mapping[str, Any],
     *,
     device: str | Device = "ideal",
+    memory: str | Dram | None = None,
     engine: str = "native",
     max_cycles: int | None = None,
     progress: bool | None = None,
@@ -142,6 +149,8 @@ def simulate(
 
     ``design`` is a graph from ``lower``, a Func or a tuple of Funcs; ``inputs`` holds arrays and
     scalars by name.
+    ``memory`` replaces the memory of the device: a ``Dram`` or the name of one (``"ddr4-2133"``,
+    ``"ddr4-2133x2"``, ``"hbm2e"``), or ``"ideal"``, constant latency and bandwidth.
     ``engine`` is ``"native"`` or ``"python"``; both give the same values and cycles.  A run that
     reaches ``max_cycles`` returns a partial result without outputs.  Raises ``UserError`` for
     inputs that do not fit, ``DeadlockError`` if the design stops before its end.  A design that is
@@ -154,12 +163,19 @@ def simulate(
         graph,
         arrays,
         parameters=scalars,
-        device=device,
+        device=_device(device, memory),
         engine=engine,
         max_cycles=max_cycles,
         progress=progress,
     )
     return replace(result, warnings=_over_budget(graph, result.device))
+
+
+def _device(device: str | Device, memory: str | Dram | None) -> Device:
+    from t2s.simulator.devices import find_device
+
+    found = find_device(device)
+    return found if memory is None else found.with_memory(memory)
 
 
 def _over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
@@ -185,12 +201,17 @@ def resources(design: Graph | Design, *, device: str | Device = "arria10") -> Re
     return estimate_resources(graph, device)
 
 
-def cycles(design: Graph | Design, *, device: str | Device = "ideal") -> int:
-    """The exact cycle count of a design; no inputs are needed."""
+def cycles(
+    design: Graph | Design,
+    *,
+    device: str | Device = "ideal",
+    memory: str | Dram | None = None,
+) -> int:
+    """The exact cycle count of a design; no inputs are needed.  ``memory``: see ``simulate``."""
     from t2s.simulator.run import simulate_cycles
 
     graph = design if isinstance(design, Graph) else lower(design)
-    return simulate_cycles(graph, device=device).cycles
+    return simulate_cycles(graph, device=_device(device, memory)).cycles
 
 
 def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[Path, ...]:

@@ -188,8 +188,8 @@ class _Run:
         pe.receives = [(use, self.fifos[use]) for use in receives]
         pe.sends = [(use, self.fifos[use]) for use in sends]
         pe.moved_bytes, pe.stores = 0, False
-        if self.ports is not None and pe.port is not None:
-            self.ports.prepare(pe.port, pe.node, pe.current, pe.firings)
+        if pe.port is not None:
+            pe.port.prepare(pe.firings)
         for statement in pe.node.body:
             match statement:
                 case Load(type=type, condition=condition) if holds(condition, pe.current):

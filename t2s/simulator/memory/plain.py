@@ -7,9 +7,9 @@ import numpy as np
 from t2s.core.expr import evaluate
 from t2s.graph.body import Load, Store
 from t2s.graph.nodes import PEArray
-from t2s.graph.semantics import Environment, holds
+from t2s.graph.semantics import Environment, holds, iterations, space_points
 from t2s.simulator.memory.model import DramModel
-from t2s.simulator.memory.port import Access, Port, accessed_bytes, addresses_of
+from t2s.simulator.memory.port import Lines, Port, accessed_bytes, addresses_of, uses_memory
 from t2s.simulator.memory.report import MemoryCounts
 from t2s.simulator.program import SimProgram
 
@@ -24,35 +24,29 @@ class Ports:
         self.model = DramModel(dram)
         self.bases, _ = addresses_of(program.graph)
         ratio = dram.clock_hz / program.device.clock_hz
-        self.ports = {
-            instance: Port(dram, ratio, self.model)
-            for timing in program.nodes
-            if any(isinstance(statement, Load | Store) for statement in timing.node.body)
-            for instance in range(timing.first, timing.instances.stop)
-            if program.control.firings[instance]
-        }
-        self.last = {
-            id(port): int(program.control.firings[instance]) - 1
-            for instance, port in self.ports.items()
-        }
+        self.ports: dict[int, Port] = {}
+        for timing in program.nodes:
+            if not uses_memory(timing.node):
+                continue
+            for instance, point in enumerate(space_points(timing.node), timing.first):
+                firings = int(program.control.firings[instance])
+                statements = self._lines(timing.node, point, dram.line_bytes)
+                self.ports[instance] = Port(dram, ratio, self.model, firings, statements)
 
     def port_of(self, instance: int) -> Port | None:
         """The port of a PE that is a unit."""
         return self.ports.get(instance)
 
-    def prepare(self, port: Port, node: PEArray, environment: Environment, firing: int) -> None:
-        """Tell a port of the PE's next firing, number ``firing`` from 0."""
-        accesses = [
-            Access(
-                statement=position,
-                address=self._address(statement, environment),
-                bytes=accessed_bytes(statement),
-                store=isinstance(statement, Store),
-            )
-            for position, statement in enumerate(node.body)
-            if isinstance(statement, Load | Store) and holds(statement.condition, environment)
-        ]
-        port.prepare(accesses, firing == self.last[id(port)])
+    def _lines(self, node: PEArray, point: tuple[int, ...], line_bytes: int) -> list[Lines]:
+        """The lines that each memory statement of a PE begins in the run."""
+        statements = [item for item in node.body if isinstance(item, Load | Store)]
+        found = [Lines(isinstance(statement, Store)) for statement in statements]
+        for firing, environment in enumerate(iterations(node, point, self.program.parameters)):
+            for statement, lines in zip(statements, found, strict=True):
+                if holds(statement.condition, environment):
+                    address = self._address(statement, environment)
+                    lines.add(firing, address, accessed_bytes(statement), line_bytes)
+        return found
 
     def _address(self, statement: Load | Store, environment: Environment) -> int:
         tensor = self.program.graph.tensor(statement.tensor)

@@ -2,12 +2,12 @@
 
 A *unit* is a PE whose body loads or stores.  It asks the memory for whole lines:
 
-* A load asks for the lines of its element that are not the line it asked for last (each load of the
-  body remembers one).  The tokens of a firing leave when all that the unit has asked for to load
-  has come, so what a unit sends stays in order.
-* A store joins the line that the same statement stored to last, or begins a line; when
-  ``store_lines`` lines are full and another begins, all of them are written.  The last firing of a
-  unit writes what is left.
+* The elements that a load of the body loads, firing after firing, *begin* a line where they are not
+  in the line of the one before.  A unit knows these lines in advance: with every
+  ``load_lines``-th of them it asks for that one and for those that follow.  The tokens of a firing
+  leave when the lines that its loads began last are there, and so are those of earlier firings.
+* What a store of the body stores begins lines in the same way.  When ``store_lines`` lines are
+  begun and another one begins, all of them are written; the last firing of a unit writes the rest.
 * At most ``outstanding`` requests of a unit are under way; a firing that would ask for more waits.
   A firing that asks for more than that at once waits until none is under way.
 
@@ -18,13 +18,13 @@ is done in the first cycle that does not begin before the end of its data, plus 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
+from t2s.graph.nodes import PEArray
 from t2s.simulator.memory.model import DramModel
 from t2s.simulator.memory.spec import Dram
 
@@ -45,6 +45,19 @@ def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
     return found, end
 
 
+def uses_memory(node: PEArray) -> bool:
+    """Whether the node's PEs are units."""
+    return any(isinstance(statement, Load | Store) for statement in node.body)
+
+
+def most_requests(node: PEArray, dram: Dram) -> int:
+    """A bound on the requests of one firing."""
+    units = dram.units
+    group = max(units.load_lines, units.store_lines)
+    statements = [item for item in node.body if isinstance(item, Load | Store)]
+    return sum(2 * group + accessed_bytes(item) // dram.line_bytes + 2 for item in statements)
+
+
 def accessed_bytes(statement: Load | Store) -> int:
     """What one access of a statement moves."""
     return (statement.type if isinstance(statement, Load) else statement.value.type).bytes
@@ -53,16 +66,6 @@ def accessed_bytes(statement: Load | Store) -> int:
 def later(time: int, ratio: Fraction) -> int:
     """``time * ratio`` rounded up."""
     return -(-time * ratio.numerator // ratio.denominator)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """What one statement of a firing does: ``bytes`` from ``address``."""
-
-    statement: int
-    address: int
-    bytes: int
-    store: bool
 
 
 @dataclass(slots=True)
@@ -75,70 +78,94 @@ class UnitCounts:
 
 
 @dataclass(slots=True)
+class Lines:
+    """The lines that a statement of a unit's body begins in the run: (firing, line), in order.
+
+    ``begun`` of them are begun.  ``asked`` maps the lines of a load that were asked for, counted
+    from 0, to the number of the unit's request.
+    """
+
+    store: bool
+    all: list[tuple[int, int]] = field(default_factory=list)
+    begun: int = 0
+    asked: dict[int, int] = field(default_factory=dict)
+    written: int = 0
+    last: int = -1
+
+    def add(self, firing: int, address: int, bytes: int, line_bytes: int) -> None:
+        """Note an access."""
+        end = (address + bytes - 1) // line_bytes
+        for line in range(address // line_bytes, end + 1):
+            if line != self.last:
+                self.all.append((firing, line))
+        self.last = end
+
+
+@dataclass(slots=True)
 class Port:
-    """The state of a unit."""
+    """The state of a unit that makes ``firings`` firings and begins ``statements``' lines."""
 
     dram: Dram
     ratio: Fraction
     model: DramModel
-    done: deque[int] = field(default_factory=deque)
-    ready: int = 0
+    firings: int
+    statements: list[Lines]
+    done: list[int] = field(default_factory=list)
+    needed: int = -1
     written: int = 0
-    last_line: dict[int, int] = field(default_factory=dict)
-    stored: dict[int, list[int]] = field(default_factory=dict)
     counts: UnitCounts = field(default_factory=UnitCounts)
     requests: list[tuple[int, bool]] = field(default_factory=list)
 
-    def prepare(self, accesses: Sequence[Access], last: bool) -> None:
-        """Find the requests of the next firing, which is the unit's last or is not."""
+    def prepare(self, firing: int) -> None:
+        """Find the requests of the next firing, counted from 0."""
         self.requests = []
-        for access in accesses:
-            end = access.address + access.bytes - 1
-            previous = self.last_line.get(access.statement)
-            for line in range(
-                access.address // self.dram.line_bytes, end // self.dram.line_bytes + 1
-            ):
-                if line != previous:
-                    self._touch(access, line)
-            self.last_line[access.statement] = end // self.dram.line_bytes
-        if last:
-            for statement in sorted(self.stored):
-                self.requests += [(line, True) for line in self.stored[statement]]
+        for lines in self.statements:
+            while lines.begun < len(lines.all) and lines.all[lines.begun][0] == firing:
+                if lines.store:
+                    self._store(lines, lines.begun // self.dram.units.store_lines)
+                elif lines.begun % self.dram.units.load_lines == 0:
+                    self._load(lines)
+                lines.begun += 1
+            if not lines.store and lines.begun:
+                self.needed = max(self.needed, lines.asked[lines.begun - 1])
+        if firing == self.firings - 1:
+            for lines in self.statements:
+                if lines.store:
+                    self._write(lines, len(lines.all))
 
-    def _touch(self, access: Access, line: int) -> None:
-        if not access.store:
-            self.requests.append((line, False))
-            return
-        lines = self.stored.setdefault(access.statement, [])
-        if len(lines) == self.dram.units.store_lines:
-            self.requests += [(full, True) for full in lines]
-            lines.clear()
-        lines.append(line)
+    def _load(self, lines: Lines) -> None:
+        end = min(lines.begun + self.dram.units.load_lines, len(lines.all))
+        for number in range(lines.begun, end):
+            lines.asked[number] = len(self.done) + len(self.requests)
+            self.requests.append((lines.all[number][1], False))
+
+    def _store(self, lines: Lines, full: int) -> None:
+        self._write(lines, full * self.dram.units.store_lines)
+
+    def _write(self, lines: Lines, end: int) -> None:
+        self.requests += [(line, True) for _, line in lines.all[lines.written : end]]
+        lines.written = max(lines.written, end)
 
     def free(self) -> int:
         """The cycle from which the next firing may ask; 0 if nothing is in its way."""
-        limit, asked = self.dram.units.outstanding, len(self.requests)
-        if not asked or len(self.done) + asked <= limit:
-            return 0
-        return self.done[min(len(self.done) + asked - limit, len(self.done)) - 1]
+        made, asked = len(self.done), len(self.requests)
+        blocking = min(made + asked - self.dram.units.outstanding, made) - 1
+        return self.done[blocking] if asked and blocking >= 0 else 0
 
     def ask(self, now: int) -> int:
-        """Make the firing's requests; the cycle in which all that was asked for to load is here."""
+        """Make the firing's requests; the cycle in which all that it loads is here."""
         bursts = self.dram.units.line_bursts
+        clock = later(now, self.ratio)
         for line, write in self.requests:
             done = self.done[-1] if self.done else 0
-            clock = later(now, self.ratio)
             for burst in range(line * bursts, (line + 1) * bursts):
                 end = self.model.access(clock, burst, write)
                 done = max(done, later(end, 1 / self.ratio) + self.dram.units.path_cycles)
             self.done.append(done)
-            if len(self.done) > self.dram.units.outstanding:
-                self.done.popleft()
             self.counts.latency += done - now
             if write:
                 self.counts.writes += 1
                 self.written = done
             else:
                 self.counts.reads += 1
-                self.ready = done
-        return max(now, self.ready)
+        return max(now, self.done[self.needed]) if self.needed >= 0 else now

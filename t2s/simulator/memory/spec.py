@@ -97,17 +97,19 @@ class Units:
 
     Attributes
     ----------
-    line_bursts: bursts of a line.  A unit reads whole lines, and keeps the last one it has read for
-        each load of its body: further elements of that line cost nothing.
-    store_lines: a unit collects what it stores in so many lines, and then writes them all; a store
-        to the line of the one before joins that line.
+    line_bursts: bursts of a line.  Units read and write whole lines; for each load of its body a
+        unit keeps the last line, so that further elements of it cost nothing.
+    load_lines: lines that a unit asks for at once; it knows its addresses in advance.
+    store_lines: lines in which a unit collects what it stores, to write them at once; a store to
+        the line of the one before joins that line.
     outstanding: requests (lines) of a unit that may be under way.
     path_cycles: cycles of the device's clock from the memory to the unit, there and back.
     """
 
     line_bursts: int = 1
-    store_lines: int = 16
-    outstanding: int = 64
+    load_lines: int = 32
+    store_lines: int = 32
+    outstanding: int = 128
     path_cycles: int = 0
 
 
@@ -123,8 +125,9 @@ class Dram:
         channel, a rank, a bank group, a bank, and bursts in a row; powers of two.
     burst_bytes, burst_clocks: what one read or write moves, and how long that takes.
     mapping: which bits of the number of a burst are which coordinate, lowest bits first.
-    hash_banks: the bank and its group are exclusive-ored with the lowest bits of the row, so that
-        rows one above the other lie in different banks.
+    rotate_banks: the number of the bank group is rotated by the column, its next digit and the row,
+        that of the bank by the next digit of the row (a digit counts groups), so that strided
+        bursts and rows one above the other lie in different groups and banks.
     timing: see ``Timing``.
     units: see ``Units``.
     """
@@ -141,7 +144,7 @@ class Dram:
     burst_bytes: int
     burst_clocks: int
     mapping: Mapping
-    hash_banks: bool = True
+    rotate_banks: bool = True
     timing: Timing = field(repr=False)
     units: Units = field(default=Units(), repr=False)
 
@@ -173,10 +176,12 @@ class Dram:
             found[coordinate] |= burst % (1 << bits) << known[coordinate]
             known[coordinate] += bits
             burst >>= bits
-        if self.hash_banks:
-            row = found[Coordinate.ROW]
-            found[Coordinate.GROUP] ^= row % self.groups
-            found[Coordinate.BANK] ^= row // self.groups % self.banks
+        if self.rotate_banks:
+            row, column = found[Coordinate.ROW], found[Coordinate.COLUMN]
+            found[Coordinate.GROUP] += column + column // self.groups + row
+            found[Coordinate.GROUP] %= self.groups
+            found[Coordinate.BANK] += row // self.groups
+            found[Coordinate.BANK] %= self.banks
         return Place(**{coordinate.value: value for coordinate, value in found.items()})
 
     def _extents(self) -> tuple[tuple[Coordinate, int], ...]:

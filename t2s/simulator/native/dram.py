@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 (
     CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
-    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, HASH, PIECES,
+    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, PIECES,
 ) = range(24)  # fmt: skip
 """Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
 
@@ -53,7 +53,8 @@ def new_parameters(dram: Dram) -> Signed:
     values = [
         t.CL, t.CWL, t.tRCD, t.tRP, t.tRAS, t.tRRD_S, t.tRRD_L, t.tFAW, t.tCCD_S, t.tCCD_L, t.tWR,
         t.tWTR_S, t.tWTR_L, t.tRTP, t.turnaround, t.tRFC, t.tREFI, dram.burst_clocks,
-        dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.hash_banks), len(dram.mapping),
+        dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.rotate_banks),
+        len(dram.mapping),
     ]  # fmt: skip
     for coordinate, bits in dram.mapping:
         values += [_COORDINATES.index(coordinate), bits]
@@ -119,12 +120,10 @@ def _refresh(
 
 
 @_compiled
-def access(
-    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
-) -> Word:
-    """See ``DramModel.access``."""
-    channel = rank = group = bank = row = 0
-    channel_shift = rank_shift = group_shift = bank_shift = row_shift = 0
+def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Word]:
+    """Channel, rank, group, bank and row of a burst: ``Dram.place``."""
+    channel = rank = group = bank = row = column = 0
+    channel_shift = rank_shift = group_shift = bank_shift = row_shift = column_shift = 0
     for piece in range(parameters[PIECES]):
         coordinate = parameters[PIECES + 1 + 2 * piece]
         bits = parameters[PIECES + 2 + 2 * piece]
@@ -145,10 +144,76 @@ def access(
         elif coordinate == _ROW_OF:
             row |= part << row_shift
             row_shift += bits
+        else:
+            column |= part << column_shift
+            column_shift += bits
+    groups = parameters[GROUPS]
+    if parameters[ROTATE]:
+        group = (group + column + column // groups + row) & (groups - 1)
+        bank = (bank + row // groups) & (parameters[BANKS] - 1)
+    return channel, rank, group, bank, row
+
+
+@_compiled
+def _activation(
+    parameters: Signed, state: Signed, clock: Word, at_bank: Word, at_group: Word, at_rank: Word
+) -> Word:
+    """When the bank can open another row."""
+    activate = max(clock, state[at_bank + B_ACTIVATE])
+    if state[at_bank + ROW] >= 0:
+        activate = max(activate, max(clock, state[at_bank + B_PRECHARGE]) + parameters[TRP])
+    activate = max(activate, state[at_group + S_ACTIVATE])
+    activate = max(activate, state[at_rank + S_ACTIVATE])
+    oldest = at_rank + OLDEST + state[at_rank + FOUR]
+    return max(activate, state[oldest] + parameters[TFAW])
+
+
+@_compiled
+def _activate(
+    parameters: Signed, state: Signed, activate: Word, row: Word, at_bank: Word, at_group: Word,
+    at_rank: Word,
+) -> None:  # fmt: skip
+    """Open a row."""
+    state[at_bank + ROW] = row
+    state[at_bank + B_COLUMN] = activate + parameters[TRCD]
+    state[at_bank + B_PRECHARGE] = activate + parameters[TRAS]
+    state[at_bank + B_ACTIVATE] = activate + parameters[TRAS] + parameters[TRP]
+    state[at_group + S_ACTIVATE] = activate + parameters[TRRD_L]
+    state[at_rank + S_ACTIVATE] = activate + parameters[TRRD_S]
+    state[at_rank + OLDEST + state[at_rank + FOUR]] = activate
+    state[at_rank + FOUR] = (state[at_rank + FOUR] + 1) & 3
+
+
+@_compiled
+def _move(
+    parameters: Signed, state: Signed, column: Word, write: Word, at_bank: Word, at_group: Word,
+    at_rank: Word, at_channel: Word,
+) -> Word:  # fmt: skip
+    """Read or write; return the end of the data."""
+    end = column + parameters[CWL if write else CL] + parameters[BURST]
+    state[at_group + S_WRITE] = column + parameters[TCCD_L]
+    state[at_rank + S_WRITE] = column + parameters[TCCD_S]
+    if write:
+        state[at_group + S_READ] = end + parameters[TWTR_L]
+        state[at_rank + S_READ] = end + parameters[TWTR_S]
+        recovered = end + parameters[TWR]
+    else:
+        state[at_group + S_READ] = column + parameters[TCCD_L]
+        state[at_rank + S_READ] = column + parameters[TCCD_S]
+        recovered = column + parameters[TRTP]
+    state[at_bank + B_PRECHARGE] = max(state[at_bank + B_PRECHARGE], recovered)
+    state[at_channel + C_COLUMN] = column + 1
+    state[at_channel + C_BUS] = end
+    return end
+
+
+@_compiled
+def access(
+    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
+) -> Word:
+    """See ``DramModel.access``."""
+    channel, rank, group, bank, row = _locate(parameters, burst)
     groups, banks = parameters[GROUPS], parameters[BANKS]
-    if parameters[HASH]:
-        group ^= row & (groups - 1)
-        bank ^= (row // groups) & (banks - 1)
     ranks = parameters[CHANNELS] * parameters[RANKS]
     rank_number = channel * parameters[RANKS] + rank
     first_group = 4 * ranks * groups * banks
@@ -158,63 +223,31 @@ def access(
     at_group = first_group + 4 * (rank_number * groups + group)
     at_rank = first_rank + _RANK * rank_number
     at_channel = first_rank + _RANK * ranks + 4 * channel
-    user = 2 * rank + write
-    delay = parameters[CWL] if write else parameters[CL]
+    user, before = 2 * rank + write, state[at_channel + C_USER]
+    gap = parameters[TURN] if before >= 0 and before != user else 0
+    bus = state[at_channel + C_BUS] + gap - parameters[CWL if write else CL]
     ready = S_WRITE if write else S_READ
-    gap = 0
-    if state[at_channel + C_USER] >= 0 and state[at_channel + C_USER] != user:
-        gap = parameters[TURN]
-    bus = max(state[at_channel + C_COLUMN], state[at_channel + C_BUS] + gap - delay)
-    bus = max(bus, max(state[at_group + ready], state[at_rank + ready]))
+    shared = max(state[at_group + ready], state[at_rank + ready])
+    earliest = max(clock, max(shared, max(state[at_channel + C_COLUMN], bus)))
     while True:
-        activate = np.int64(NEVER)
         opened = state[at_bank + ROW]
         if opened == row:
-            column = max(clock, state[at_bank + B_COLUMN])
+            activate = np.int64(NEVER)
+            column = max(earliest, state[at_bank + B_COLUMN])
         else:
-            activate = max(clock, state[at_bank + B_ACTIVATE])
-            if opened >= 0:
-                precharge = max(clock, state[at_bank + B_PRECHARGE])
-                activate = max(activate, precharge + parameters[TRP])
-            activate = max(activate, state[at_group + S_ACTIVATE])
-            activate = max(activate, state[at_rank + S_ACTIVATE])
-            oldest = at_rank + OLDEST + state[at_rank + FOUR]
-            activate = max(activate, state[oldest] + parameters[TFAW])
-            column = activate + parameters[TRCD]
-        column = max(column, bus)
+            activate = _activation(parameters, state, clock, at_bank, at_group, at_rank)
+            column = max(earliest, activate + parameters[TRCD])
         if column < state[at_rank + DUE]:
             break
         _refresh(parameters, state, counts, channel, first_bank, at_rank, clock)
+    counts[channel, WRITES if write else READS] += 1
     if opened == row:
         counts[channel, HITS] += 1
     else:
         counts[channel, CONFLICTS if opened >= 0 else MISSES] += 1
-        state[at_bank + ROW] = row
-        state[at_bank + B_COLUMN] = activate + parameters[TRCD]
-        state[at_bank + B_PRECHARGE] = activate + parameters[TRAS]
-        state[at_bank + B_ACTIVATE] = activate + parameters[TRAS] + parameters[TRP]
-        state[at_group + S_ACTIVATE] = activate + parameters[TRRD_L]
-        state[at_rank + S_ACTIVATE] = activate + parameters[TRRD_S]
-        state[at_rank + OLDEST + state[at_rank + FOUR]] = activate
-        state[at_rank + FOUR] = (state[at_rank + FOUR] + 1) & 3
-    end = column + delay + parameters[BURST]
-    state[at_group + S_WRITE] = column + parameters[TCCD_L]
-    state[at_rank + S_WRITE] = column + parameters[TCCD_S]
-    if write:
-        counts[channel, WRITES] += 1
-        state[at_group + S_READ] = end + parameters[TWTR_L]
-        state[at_rank + S_READ] = end + parameters[TWTR_S]
-        recovered = end + parameters[TWR]
-    else:
-        counts[channel, READS] += 1
-        state[at_group + S_READ] = column + parameters[TCCD_L]
-        state[at_rank + S_READ] = column + parameters[TCCD_S]
-        recovered = column + parameters[TRTP]
-    state[at_bank + B_PRECHARGE] = max(state[at_bank + B_PRECHARGE], recovered)
-    state[at_channel + C_COLUMN] = column + 1
-    state[at_channel + C_BUS] = end
+        _activate(parameters, state, activate, row, at_bank, at_group, at_rank)
     state[at_channel + C_USER] = user
-    return end
+    return _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel)
 
 
 @_compiled

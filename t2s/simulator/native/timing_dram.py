@@ -2,8 +2,9 @@
 
 A PE whose firing would have too many requests under way sleeps until one of them is done; the times
 of all requests are known when they are made, so a unit never waits for something unknown.  The
-requests of the firings to come lie ready in ``asked`` (how many each firing makes) and
-``requests``, which are filled a stretch at a time: see ``units``.
+requests of the firings to come lie ready in ``asked_in`` (how many each firing makes),
+``needed_in`` (the unit's request whose line it needs) and ``requests``; ``units`` fills them a
+stretch at a time.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from t2s.simulator.native.timing import FOREVER, Signed, Unsigned, Word
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ASKED_AT, REQUEST_AT, DONE, READY, READS, WRITES, LATENCY = range(7)
-"""Columns of ``units``: positions in ``asked`` and ``requests``, when the last request is done and
-when the last line to load is here, lines read and written, cycles from asking to done of all."""
+ASKED_AT, REQUEST_AT, DONE, READS, WRITES, LATENCY = range(6)
+"""Columns of ``units``: positions in ``asked_in`` and ``requests``, when the last request is done,
+lines read and written, cycles from asking to done of all."""
 
-UP, DOWN, PATH, OUTSTANDING, BURSTS = range(5)
+UP, DOWN, PATH, OUTSTANDING, BURSTS, KEPT = range(6)
 """Entries of ``ways``: numerator and denominator of memory clocks per cycle; ``path_cycles``,
-``outstanding`` and ``line_bursts`` of ``Units``."""
+``outstanding`` and ``line_bursts`` of ``Units``; how many requests ``done`` keeps for a unit."""
 
 _ACCESS, _CODE, _ROW = timing.ACCESS, timing.CODE, timing.ROW
 _NOW, _LAST_STORE, _UNFINISHED = timing.NOW, timing.LAST_STORE, timing.UNFINISHED
@@ -47,10 +48,9 @@ def _scaled(time: Word, up: Word, down: Word) -> Word:
 @_compiled
 def _free(units: Signed, done: Signed, ways: Signed, unit: Word, asked: Word) -> Word:
     """The cycle from which the unit may make so many requests."""
-    limit = ways[OUTSTANDING]
     made = units[unit, READS] + units[unit, WRITES]
-    needed = min(made + asked - limit, made) - 1
-    return done[unit * limit + needed % limit] if needed >= 0 else np.int64(0)
+    blocking = min(made + asked - ways[OUTSTANDING], made) - 1
+    return done[unit * ways[KEPT] + blocking % ways[KEPT]] if blocking >= 0 else np.int64(0)
 
 
 @_compiled
@@ -65,10 +65,14 @@ def _ask(
     clock: Signed,
     unit: Word,
     asked: Word,
+    needed: Word,
     now: Word,
 ) -> Word:
-    """Make the requests of a firing; return when all that was asked for to load is here."""
-    limit, bursts = ways[OUTSTANDING], ways[BURSTS]
+    """Make the requests of a firing; return when request ``needed`` is done, or now.
+
+    A request that is no longer kept is done.
+    """
+    bursts, first = ways[BURSTS], unit * ways[KEPT]
     at = units[unit, REQUEST_AT]
     arrival = _scaled(now, ways[UP], ways[DOWN])
     for number in range(asked):
@@ -78,7 +82,7 @@ def _ask(
             end = access(parameters, state, counts, arrival, burst, write)
             finished = max(finished, _scaled(end, ways[DOWN], ways[UP]) + ways[PATH])
         made = units[unit, READS] + units[unit, WRITES]
-        done[unit * limit + made % limit] = finished
+        done[first + made % ways[KEPT]] = finished
         units[unit, DONE] = finished
         units[unit, LATENCY] += finished - now
         if write:
@@ -86,10 +90,12 @@ def _ask(
             clock[_LAST_STORE] = max(clock[_LAST_STORE], finished)
         else:
             units[unit, READS] += 1
-            units[unit, READY] = finished
     units[unit, REQUEST_AT] = at + asked
     units[unit, ASKED_AT] += 1
-    return max(now, units[unit, READY])
+    made = units[unit, READS] + units[unit, WRITES]
+    if needed < 0 or needed < made - ways[KEPT]:
+        return now
+    return max(now, done[first + needed % ways[KEPT]])
 
 
 @_compiled
@@ -107,6 +113,7 @@ def advance(
     unit_of: Signed,
     units: Signed,
     asked_in: NDArray[np.int32],
+    needed_in: Signed,
     requests: Signed,
     done: Signed,
     ways: Signed,
@@ -137,8 +144,10 @@ def advance(
                 continue
             sent = now
             if unit >= 0:
+                needed = needed_in[units[unit, ASKED_AT]]
                 sent = _ask(
-                    units, done, ways, requests, parameters, state, counts, clock, unit, asked, now
+                    units, done, ways, requests, parameters, state, counts, clock,
+                    unit, asked, needed, now,
                 )  # fmt: skip
             timing._account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
             timing._move_tokens(rows, uses, elements, ring, wake, row, now, sent)

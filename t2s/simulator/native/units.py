@@ -8,10 +8,10 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.simulator.domain import domains
-from t2s.simulator.memory.port import UnitCounts, addresses_of
+from t2s.simulator.memory.port import UnitCounts, addresses_of, most_requests, uses_memory
 from t2s.simulator.memory.report import MemoryCounts
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.memory.streams import RequestStream, uses_memory
+from t2s.simulator.memory.streams import RequestStream
 from t2s.simulator.native import dram as native_dram
 from t2s.simulator.native import timing_dram
 from t2s.simulator.program import SimProgram
@@ -41,7 +41,10 @@ class MemoryUnits:
         count = max(1, len(self.streams))
         self.stretch = max(_LEAST, min(1 << 16, _MOST_FIRINGS // count))
         self.units = np.zeros((count, 8), np.int64)
-        self.done = np.zeros(count * dram.units.outstanding, np.int64)
+        kept = max(
+            dram.units.outstanding, *(most_requests(node, dram) for node in program.graph.nodes)
+        )
+        self.done = np.zeros(count * kept, np.int64)
         ratio = dram.clock_hz / program.device.clock_hz
         self.ways = np.array(
             [
@@ -50,16 +53,18 @@ class MemoryUnits:
                 dram.units.path_cycles,
                 dram.units.outstanding,
                 dram.units.line_bursts,
+                kept,
             ],
             np.int64,
         )
         self.parameters = native_dram.new_parameters(dram)
         self.state = native_dram.new_state(dram)
         self.counts = native_dram.new_counts(dram)
-        self.ready = [(np.zeros(0, np.int32), np.zeros(0, np.int64))] * len(self.streams)
+        empty = np.zeros(0, np.int64)
+        self.ready: list[tuple[Array, ...]] = [(empty, empty, empty)] * len(self.streams)
         self.begin = np.zeros((count, 2), np.int64)
-        self.asked: Array = np.zeros(0, np.int32)
-        self.requests: Array = np.zeros(0, np.int64)
+        self.asked: Array = empty
+        self.needed, self.requests = empty, empty
 
     def advance(self, machine: Any, until: int) -> bool:
         """Simulate up to a cycle, or as far as the requests that lie ready reach."""
@@ -78,6 +83,7 @@ class MemoryUnits:
             self.unit_of,
             self.units,
             self.asked,
+            self.needed,
             self.requests,
             self.done,
             self.ways,
@@ -96,20 +102,21 @@ class MemoryUnits:
         taken = self.units[:, :2] - self.begin
         at_asked = at_request = 0
         for unit, stream in enumerate(self.streams):
-            asked, requests = self.ready[unit]
-            asked, requests = asked[taken[unit, 0] :], requests[taken[unit, 1] :]
-            if stream.left and len(asked) < self.stretch:
-                more_asked, more_requests = stream.take(self.stretch)
-                asked = np.concatenate([asked, more_asked])
-                requests = np.concatenate([requests, more_requests])
-            self.ready[unit] = asked, requests
+            asked, needed, requests = self.ready[unit]
+            fired, made = taken[unit]
+            left: tuple[Array, ...] = (asked[fired:], needed[fired:], requests[made:])
+            if stream.left and len(left[0]) < self.stretch:
+                more = stream.take(self.stretch)
+                left = tuple(np.concatenate(pair) for pair in zip(left, more, strict=True))
+            self.ready[unit] = left
             self.begin[unit] = at_asked, at_request
-            at_asked += len(asked)
-            at_request += len(requests)
+            at_asked += len(left[0])
+            at_request += len(left[2])
         self.units[:, :2] = self.begin
         if self.streams:
-            self.asked = np.concatenate([asked for asked, _ in self.ready])
-            self.requests = np.concatenate([requests for _, requests in self.ready])
+            self.asked, self.needed, self.requests = (
+                np.concatenate(parts) for parts in zip(*self.ready, strict=True)
+            )
         return self.stretch
 
     def _lasting(self) -> int | None:
