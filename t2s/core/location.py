@@ -7,11 +7,13 @@ object; it is never reconstructed later.
 
 from __future__ import annotations
 
+import dataclasses
 import linecache
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 
 _PACKAGE_ROOT = str(Path(__file__).parent.parent) + os.sep
 
@@ -33,12 +35,19 @@ class SourceLocation:
 
 
 def user_location() -> SourceLocation:
-    """The innermost call site outside the ``t2s`` package.
+    """The innermost call site outside the ``t2s`` package, and outside of what makes dataclasses.
 
     Falls back to the outermost frame if the whole stack lies inside the package (``t2s run``
     executes the user's file, so this happens only in the package's own start-up code).
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE_ROOT):
+    while frame.f_back is not None and _is_inside(frame.f_code):
         frame = frame.f_back
     return SourceLocation(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_inside(code: CodeType) -> bool:
+    """Whether a frame is ours, or ``replace`` or the generated ``__init__`` of a dataclass."""
+    if code.co_filename.startswith(_PACKAGE_ROOT) or code.co_filename == dataclasses.__file__:
+        return True
+    return code.co_filename == "<string>" and code.co_name == "__init__"

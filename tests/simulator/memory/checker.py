@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import pairwise
 
 from t2s.simulator.memory.model import Command, Kind
 from t2s.simulator.memory.spec import Dram
@@ -39,7 +40,7 @@ def _check_bus(dram: Dram, moves: list[Command]) -> None:
         return command.clock + (dram.timing.CL if read else dram.timing.CWL)
 
     moves = sorted(moves, key=start)
-    for before, after in zip(moves, moves[1:], strict=False):
+    for before, after in pairwise(moves):
         same = (before.kind, before.rank) == (after.kind, after.rank)
         gap = 0 if same else dram.timing.turnaround
         assert start(after) - start(before) >= dram.burst_clocks + gap, (before, after)

@@ -225,7 +225,7 @@ def test_long_random_requests(name: str, writes: float) -> None:
 @pytest.mark.parametrize("name", Timing.__dataclass_fields__)
 def test_the_checker_sees_a_violation_by_one_clock(name: str) -> None:
     """Some list of commands keeps to all times, but not to one that is a clock longer."""
-    times = {**{field: 1 for field in Timing.__dataclass_fields__}, "tREFI": 0, "turnaround": 0}
+    times = {**dict.fromkeys(Timing.__dataclass_fields__, 1), "tREFI": 0, "turnaround": 0}
     times |= {"tREFI": 300} if name in ("tREFI", "tRFC") else {}
     times |= {name: times[name] + 9 if name != "tREFI" else 300}
     if name == "tFAW":
