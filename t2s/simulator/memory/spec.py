@@ -16,6 +16,9 @@ from math import prod
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 
+MOST_ROW_BITS = 40
+"""Bits of the number of a row, at most."""
+
 MOST_CLOCKS = 1 << 20
 """The longest time between two commands, and the terms of the ratio of two clocks, are below."""
 
@@ -125,9 +128,9 @@ class Dram:
         channel, a rank, a bank group, a bank, and bursts in a row; powers of two.
     burst_bytes, burst_clocks: what one read or write moves, and how long that takes.
     mapping: which bits of the number of a burst are which coordinate, lowest bits first.
-    rotate_banks: the number of the bank group is rotated by the column, its next digit and the row,
-        that of the bank by the next digit of the row (a digit counts groups), so that strided
-        bursts and rows one above the other lie in different groups and banks.
+    rotate_banks: the number of the bank group is rotated by the column and the row, that of the
+        bank by row // 4 + row // 16 + ..., so that strided bursts lie in different groups, and
+        rows that are any power of two apart in different groups or banks.
     timing: see ``Timing``.
     units: see ``Units``.
     """
@@ -180,7 +183,7 @@ class Dram:
             row, column = found[Coordinate.ROW], found[Coordinate.COLUMN]
             found[Coordinate.GROUP] += column + column // self.groups + row
             found[Coordinate.GROUP] %= self.groups
-            found[Coordinate.BANK] += row // self.groups
+            found[Coordinate.BANK] += sum(row >> shift for shift in range(2, MOST_ROW_BITS, 2))
             found[Coordinate.BANK] %= self.banks
         return Place(**{coordinate.value: value for coordinate, value in found.items()})
 
@@ -196,7 +199,7 @@ class Dram:
 
     def _check_sizes(self) -> None:
         for coordinate, extent in self._extents():
-            if not _is_count(extent) or extent & (extent - 1):
+            if not _is_count(extent) or extent & (extent - 1) or extent >> MOST_ROW_BITS:
                 name = f"number of {coordinate.value}s"
                 raise _refusal(self.name, name, "a power of two", extent)
         if not isinstance(self.clock_hz, int | Fraction) or self.clock_hz <= 0:

@@ -150,7 +150,11 @@ def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Wo
     groups = parameters[GROUPS]
     if parameters[ROTATE]:
         group = (group + column + column // groups + row) & (groups - 1)
-        bank = (bank + row // groups) & (parameters[BANKS] - 1)
+        above = row >> 2
+        while above > 0:
+            bank += above
+            above >>= 2
+        bank &= parameters[BANKS] - 1
     return channel, rank, group, bank, row
 
 

@@ -16,7 +16,7 @@ from t2s.simulator.native import dram as native_dram
 from t2s.simulator.native import timing_dram
 from t2s.simulator.program import SimProgram
 
-_MOST_FIRINGS = 1 << 22
+_MOST_FIRINGS = 1 << 20
 """Firings of all units whose requests lie ready, about; at least ``_LEAST`` of each unit."""
 _LEAST = 256
 
@@ -41,9 +41,8 @@ class MemoryUnits:
         count = max(1, len(self.streams))
         self.stretch = max(_LEAST, min(1 << 16, _MOST_FIRINGS // count))
         self.units = np.zeros((count, 8), np.int64)
-        kept = max(
-            dram.units.outstanding, *(most_requests(node, dram) for node in program.graph.nodes)
-        )
+        most = (most_requests(node, dram) for node in program.graph.nodes)
+        kept = max(dram.units.outstanding, max(most, default=0))
         self.done = np.zeros(count * kept, np.int64)
         ratio = dram.clock_hz / program.device.clock_hz
         self.ways = np.array(
@@ -60,11 +59,13 @@ class MemoryUnits:
         self.parameters = native_dram.new_parameters(dram)
         self.state = native_dram.new_state(dram)
         self.counts = native_dram.new_counts(dram)
-        empty = np.zeros(0, np.int64)
-        self.ready: list[tuple[Array, ...]] = [(empty, empty, empty)] * len(self.streams)
+        self.asked = np.zeros(0, np.int32)
+        self.needed = self.requests = np.zeros(0, np.int64)
+        nothing: tuple[Array, ...] = (self.asked, self.needed, self.requests)
+        self.ready = [nothing] * len(self.streams)
         self.begin = np.zeros((count, 2), np.int64)
-        self.asked: Array = empty
-        self.needed, self.requests = empty, empty
+        self.end = np.zeros(count, np.int64)
+        self.more = np.array([stream.left > 0 for stream in self.streams] or [False])
 
     def advance(self, machine: Any, until: int) -> bool:
         """Simulate up to a cycle, or as far as the requests that lie ready reach."""
@@ -111,6 +112,8 @@ class MemoryUnits:
             self.ready[unit] = left
             self.begin[unit] = at_asked, at_request
             at_asked += len(left[0])
+            self.end[unit] = at_asked
+            self.more[unit] = stream.left > 0
             at_request += len(left[2])
         self.units[:, :2] = self.begin
         if self.streams:
@@ -121,13 +124,9 @@ class MemoryUnits:
 
     def _lasting(self) -> int | None:
         """Cycles before a unit may run out, ``None`` if one has."""
-        taken = self.units[:, 0] - self.begin[:, 0]
-        lasts = [
-            len(self.ready[unit][0]) - int(taken[unit])
-            for unit, stream in enumerate(self.streams)
-            if stream.left
-        ]
-        least = min(lasts, default=1 << 40)
+        if not self.more.any():
+            return 1 << 40
+        least = int((self.end - self.units[:, timing_dram.ASKED_AT])[self.more].min())
         return least if least > 0 else None
 
     def tally(self) -> MemoryCounts:
