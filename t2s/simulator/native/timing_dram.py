@@ -5,6 +5,9 @@ of all requests are known when they are made, so a unit never waits for somethin
 requests of the firings to come lie ready in ``asked_in`` (how many each firing makes),
 ``needed_in`` (the unit's request whose line it needs) and ``requests``; ``units`` fills them a
 stretch at a time.
+
+The cache of compiled functions looks at the age of this file only: after a change of ``dram`` or
+``timing``, whose functions are compiled into ``advance``, this file has to be saved again.
 """
 
 from __future__ import annotations
