@@ -26,6 +26,7 @@ from t2s.func.collect import needed_funcs
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.printer import summarize_graph
 from t2s.simulator.devices import DEVICES
+from t2s.simulator.memory.presets import IDEAL, MEMORIES
 
 app = typer.Typer(add_completion=False, help="Compile and simulate designs for spatial hardware.")
 
@@ -45,6 +46,10 @@ def run(
     file: Annotated[Path, typer.Argument(help="a Python file that defines Funcs")],
     func: Annotated[str | None, typer.Option(help="the Func to run, if there are several")] = None,
     device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "arria10",
+    memory: Annotated[
+        str | None,
+        typer.Option(help="ideal, ddr4-2133, ddr4-2133x2 or hbm2e, for the device's own"),
+    ] = None,
     engine: Annotated[str, typer.Option(help="native or python")] = "native",
     out: Annotated[Path | None, typer.Option(help="folder for the OpenCL")] = None,
     emulate: Annotated[bool, typer.Option(help="also run the OpenCL on the emulator")] = False,
@@ -58,7 +63,7 @@ def run(
     console = Console(highlight=False)
     try:
         constants = _constants(constant or [])
-        _run(console, file, func, device, engine, out, emulate, seed, constants)
+        _run(console, file, func, device, memory, engine, out, emulate, seed, constants)
     except (T2SError, OSError) as error:
         text = f"[bold red]error:[/] {escape(str(error))}"
         Console(stderr=True, highlight=False).print(text, soft_wrap=True)
@@ -70,6 +75,7 @@ def _run(
     file: Path,
     func: str | None,
     device: str,
+    memory: str | None,
     engine: str,
     out: Path | None,
     emulate: bool,
@@ -77,6 +83,8 @@ def _run(
     constants: dict[str, int],
 ) -> None:
     _check_choice("device", device, DEVICES)
+    if memory is not None:
+        _check_choice("memory", memory, (IDEAL, *MEMORIES))
     _check_choice("engine", engine, ENGINES)
     design = find_design(file, func)
     _section(console, "loop nest")
@@ -88,7 +96,7 @@ def _run(
         _section(console, "resources")
         console.out(str(t2s.resources(graph, device=device)).rstrip())
     inputs = random_inputs(graph, seed)
-    result = t2s.simulate(graph, inputs, device=device, engine=engine)
+    result = t2s.simulate(graph, inputs, device=device, memory=memory, engine=engine)
     _section(console, "simulation")
     console.out(str(result).rstrip())
     expected = t2s.interpret(design, {**constants, **inputs})

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from t2s.explore.many import GraphRun, Outcomes
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
+    from t2s.simulator.memory.spec import Dram
     from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.result import SimResult
 
@@ -83,10 +84,15 @@ class Func(IsolatingFunc):
         return interpret(self, inputs)
 
     def simulate(
-        self, inputs: Mapping[str, Any], *, device: str | Device = "ideal", engine: str = "native"
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        device: str | Device = "ideal",
+        memory: str | Dram | None = None,
+        engine: str = "native",
     ) -> SimResult:
         """Lower and simulate; see ``t2s.simulate``."""
-        return simulate(self, inputs, device=device, engine=engine)
+        return simulate(self, inputs, device=device, memory=memory, engine=engine)
 
     def resources(self, *, device: str | Device = "arria10") -> ResourceReport:
         """Lower and estimate DSP and RAM blocks; see ``t2s.resources``."""
@@ -153,6 +159,7 @@ def simulate(
     inputs: Mapping[str, Any],
     *,
     device: str | Device = "ideal",
+    memory: str | Dram | None = None,
     engine: str = "native",
     max_cycles: int | None = None,
     progress: bool | None = None,
@@ -162,6 +169,8 @@ def simulate(
 
     ``design`` is a graph from ``lower``, a Func or a tuple of Funcs; ``inputs`` holds arrays and
     scalars by name.
+    ``memory`` replaces the memory of the device: a ``Dram`` or the name of one (``"ddr4-2133"``,
+    ``"ddr4-2133x2"``, ``"hbm2e"``), or ``"ideal"``, constant latency and bandwidth.
     ``engine`` is ``"native"`` or ``"python"``; both give the same values and cycles.  A run that
     reaches ``max_cycles`` returns a partial result without outputs.  ``stalls`` holds up load and
     store units now and then, as ``t2s.RandomStalls`` says.  Raises ``UserError`` for
@@ -175,7 +184,7 @@ def simulate(
         graph,
         arrays,
         parameters=scalars,
-        device=device,
+        device=_device(device, memory),
         engine=engine,
         max_cycles=max_cycles,
         progress=progress,
@@ -228,6 +237,13 @@ def simulate_many(
     )
 
 
+def _device(device: str | Device, memory: str | Dram | None) -> Device:
+    from t2s.simulator.devices import find_device
+
+    found = find_device(device)
+    return found if memory is None else found.with_memory(memory)
+
+
 def _over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
     """One line for each kind of block of which the device has too few."""
     if device.fabric is None:
@@ -255,16 +271,18 @@ def cycles(
     design: Graph | Design,
     *,
     device: str | Device = "ideal",
+    memory: str | Dram | None = None,
     stalls: RandomStalls | None = None,
 ) -> int:
     """The exact cycle count of a design; no inputs are needed.
 
-    ``stalls`` holds up load and store units now and then, as ``t2s.RandomStalls`` says.
+    ``memory`` is as for ``simulate``.  ``stalls`` holds up load and store units now and then, as
+    ``t2s.RandomStalls`` says.
     """
     from t2s.simulator.run import simulate_cycles
 
     graph = design if isinstance(design, Graph) else lower(design)
-    return simulate_cycles(graph, device=device, stalls=stalls).cycles
+    return simulate_cycles(graph, device=_device(device, memory), stalls=stalls).cycles
 
 
 def fit_depths(

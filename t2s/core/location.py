@@ -7,6 +7,7 @@ object; it is never reconstructed later.
 
 from __future__ import annotations
 
+import dataclasses
 import linecache
 import os
 import sys
@@ -34,7 +35,7 @@ class SourceLocation:
 
 
 def user_location() -> SourceLocation:
-    """The innermost call site outside the ``t2s`` package.
+    """The innermost call site outside the ``t2s`` package, and outside of what makes dataclasses.
 
     Falls back to the outermost frame if the whole stack lies inside the package (``t2s run``
     executes the user's file, so this happens only in the package's own start-up code).
@@ -46,8 +47,9 @@ def user_location() -> SourceLocation:
 
 
 def _inside(frame: FrameType) -> bool:
-    """Whether a frame belongs to the package; the methods that dataclasses make are in no file."""
+    """Whether a frame is ours, or one of a dataclass: its ``replace``, or a method made for it."""
     file = frame.f_code.co_filename
     if file == "<string>":
         file = str(frame.f_globals.get("__file__", file))
-    return file.startswith(_PACKAGE_ROOT)
+        return file.startswith(_PACKAGE_ROOT) or frame.f_code.co_name == "__init__"
+    return file.startswith(_PACKAGE_ROOT) or file == dataclasses.__file__

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
 from t2s.core.ops import Array
 from t2s.simulator.deadlock import explain
+from t2s.simulator.memory.report import MemoryReport, UnitRow
 from t2s.simulator.program import NodeTiming, SimProgram
 from t2s.simulator.result import NodeStatistics, SimResult, TokensLeft
 from t2s.simulator.tally import Counts, Ending, Tally, idle_cycles
@@ -47,8 +49,37 @@ def assemble(
         ending=tally.ending,
         deadlock=explain(program, tally) if tally.ending is Ending.DEADLOCK else None,
         tokens_left=_tokens_left(program, tally) if tally.ending is Ending.FINISHED else (),
+        memory=_memory(program, tally),
         padded=tuple(tensor for tensor in program.graph.tensors if tensor.padded is not None),
         program=replace(program, inputs=None),
+    )
+
+
+def _memory(program: SimProgram, tally: Tally) -> MemoryReport | None:
+    """The report of the DRAM, if there is one."""
+    if tally.memory is None or program.device.memory is None:
+        return None
+    waited = tally.memory_starved + tally.memory_blocked
+    rows = []
+    for timing in program.nodes:
+        where = range(timing.first, timing.instances.stop)
+        counts = [tally.memory.units[pe] for pe in where if pe in tally.memory.units]
+        if counts:
+            rows.append(
+                UnitRow(
+                    node=timing.node.name,
+                    pe_count=timing.node.pe_count,
+                    reads=sum(count.reads for count in counts),
+                    writes=sum(count.writes for count in counts),
+                    latency=sum(count.latency for count in counts),
+                    waited=int(waited[timing.instances].sum()),
+                )
+            )
+    return MemoryReport(
+        dram=program.device.memory,
+        seconds=Fraction(tally.cycles, program.device.clock_hz),
+        channels=tally.memory.channels,
+        units=tuple(rows),
     )
 
 

@@ -11,7 +11,7 @@ passed as the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
@@ -22,6 +22,11 @@ from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 from t2s.simulator.fabric import M20K_FABRIC, Fabric
+from t2s.simulator.memory.presets import find_memory
+from t2s.simulator.memory.spec import Dram
+
+_MOST_RATIO = 1 << 31
+"""Both terms of the ratio of two clocks are below, so that products with cycles fit 64 bits."""
 
 LatencyTable = Mapping[tuple[Op, "TypeFamily"], int]
 
@@ -65,6 +70,9 @@ class Device:
     store_latency: cycles from a store's firing until the value is in memory.
     bytes_per_cycle_per_unit: what one load or store unit moves per cycle; ``None`` is unlimited.
     memory_bytes_per_second: bandwidth shared by all load and store units; ``None`` is unlimited.
+    memory: a DRAM in place of constant latencies and bandwidth (``load_latency``,
+        ``store_latency`` and ``memory_bytes_per_second``, which then have no effect); ``None`` is
+        none.
     dsp_blocks, ram_blocks: resources of the chip; ``None`` where the notion does not apply.
     fabric: what these blocks can do; ``None`` where the notion does not apply.
     """
@@ -78,6 +86,7 @@ class Device:
     store_latency: int = 0
     bytes_per_cycle_per_unit: int | None = None
     memory_bytes_per_second: int | None = None
+    memory: Dram | None = None
     dsp_blocks: int | None = None
     ram_blocks: int | None = None
     fabric: Fabric | None = field(default=None, repr=False)
@@ -99,8 +108,38 @@ class Device:
                     expected=f"an integer of at least {least}",
                     given=repr(value),
                 )
+        self._check_memory()
         frozen = MappingProxyType(dict(self.operator_latencies))
         object.__setattr__(self, "operator_latencies", frozen)
+
+    def _check_memory(self) -> None:
+        if self.memory is None:
+            return
+        if not isinstance(self.memory, Dram):
+            raise UserError(
+                f"device {self.name!r}: memory is not a DRAM",
+                location=user_location(),
+                expected="a Dram, or None for constant latency and bandwidth",
+                given=repr(self.memory),
+                hint="device.with_memory('ddr4-2133') takes names",
+            )
+        ratio = self.memory.clock_hz / Fraction(self.clock_hz)
+        if max(ratio.numerator, ratio.denominator) >= _MOST_RATIO:
+            raise UserError(
+                f"the clocks of device {self.name!r} and memory {self.memory.name!r} have no "
+                "simple ratio",
+                location=user_location(),
+                expected=f"numerator and denominator below {_MOST_RATIO}",
+                given=str(ratio),
+                hint="round clock_hz to a multiple of 1000",
+            )
+
+    def with_memory(self, memory: str | Dram) -> Device:
+        """This device with another memory: a ``Dram``, or a name of ``MEMORIES``.
+
+        ``"ideal"`` is the memory of constant latency and bandwidth that the device describes.
+        """
+        return replace(self, memory=find_memory(memory))
 
     def _latency_items(self) -> list[tuple[tuple[Op, TypeFamily], int]]:
         return list(self.operator_latencies.items())

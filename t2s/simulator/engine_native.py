@@ -20,6 +20,7 @@ from t2s.simulator.array.times import array_times
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.native import timing_tables as timing
+from t2s.simulator.native.units import MemoryUnits
 from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
@@ -61,8 +62,10 @@ class NativeEngine:
     ) -> SimResult:
         """See ``Engine``."""
         kernel = self.kernel
-        if kernel is None:
-            kernel = Kernel.ARRAY if program.total_firings > MANY_FIRINGS else Kernel.TABLE
+        if kernel is None or program.memory_depends_on_addresses:
+            many = program.total_firings > MANY_FIRINGS
+            simple = not program.memory_depends_on_addresses
+            kernel = Kernel.ARRAY if many and simple else Kernel.TABLE
         if kernel is Kernel.ARRAY:
             times = array_times(program, limits, lambda machine: _report(machine, observer))
             tally, skipped = times.tally, times.skipped
@@ -186,6 +189,8 @@ class _Machine:
         self.accesses = program.accesses_memory.astype(np.uint64)
         self.stalling = np.array(stalling, np.uint64)
         self.rate, self.unit = (0, 1) if rate is None else (rate.numerator, rate.denominator)
+        dram = program.device.memory
+        self.memory = MemoryUnits(program, dram) if dram is not None else None
         self.queue = np.zeros(max(1, program.pe_count), np.uint64)
         self.clock = np.zeros(8, np.int64)
         self.clock[timing.NOW] = self.clock[timing.CREDIT_AT] = 1
@@ -211,6 +216,8 @@ class _Machine:
 
     def advance(self, until: int) -> bool:
         """Simulate to the end of a cycle; whether anything may happen after it."""
+        if self.memory is not None:
+            return self.memory.advance(self, until)
         more = timing.advance(
             self.program.control.codes,
             self.rows.reshape(-1),
@@ -270,6 +277,7 @@ class _Machine:
             memory_blocked=np.where(program.loads, 0, memory),
             left=self._left(),
             stuck=stuck,
+            memory=self.memory.tally() if self.memory is not None else None,
         )
 
     def _column(self, column: np.uint64) -> Counts:

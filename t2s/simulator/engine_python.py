@@ -31,6 +31,8 @@ from t2s.graph.semantics import (
 )
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
+from t2s.simulator.memory.plain import Ports
+from t2s.simulator.memory.port import Port
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
 from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run
@@ -64,7 +66,10 @@ class _Fifo:
 
 @dataclass(slots=True)
 class _PE:
-    """A PE, its next firing, and its counters; ``queued`` says that it waits for memory."""
+    """A PE, its next firing, and its counters.
+
+    ``queued`` says that it waits for memory; it has a ``port`` if it is a unit of a DRAM.
+    """
 
     number: int
     node: PEArray
@@ -82,6 +87,7 @@ class _PE:
     waiting: int = 0
     memory_stalls: int = 0
     queued: bool = False
+    port: Port | None = None
 
     def unknown(self) -> tuple[_Fifo, bool] | None:
         """The first port, and whether it sends, that waits for what has not been brought about."""
@@ -170,6 +176,9 @@ class _Run:
             for timing in program.nodes
             for at, point in enumerate(space_points(timing.node))
         ]
+        self.ports = Ports(program) if program.memory_depends_on_addresses else None
+        for instance, pe in enumerate(self.pes):
+            pe.port = self.ports.port_of(instance) if self.ports is not None else None
         for pe in self.pes:
             self._next(pe)
 
@@ -182,6 +191,8 @@ class _Run:
         pe.receives = [(use, self.fifos[use]) for use in receives]
         pe.sends = [(use, self.fifos[use]) for use in sends]
         pe.moved_bytes, pe.stores = 0, False
+        if pe.port is not None:
+            pe.port.prepare(pe.firings)
         for statement in pe.node.body:
             match statement:
                 case Load(type=type, condition=condition) if holds(condition, pe.current):
@@ -233,6 +244,8 @@ class _Run:
         for pe in self.pes:
             if pe.current is None or pe.queued or not pe.allowed(self.cycle):
                 continue
+            if pe.port is not None and pe.port.free() > self.cycle:
+                continue
             if self._stalled(pe):
                 continue
             if self.credit is None or not pe.moved_bytes:
@@ -263,10 +276,14 @@ class _Run:
         sent: Mapping[str, Array] = {}
         if self.memory is not None:
             sent = fire(pe.node, environment, tokens, pe.registers, self.memory)
-        for use, fifo in pe.sends:
-            fifo.tokens.append((now + fifo.latency, sent.get(use.channel)))
-        if pe.stores:
+        leaving = now
+        if pe.port is not None:
+            leaving = pe.port.ask(now)
+            self.last_store = max(self.last_store, pe.port.written)
+        elif pe.stores:
             self.last_store = now
+        for use, fifo in pe.sends:
+            fifo.tokens.append((leaving + fifo.latency, sent.get(use.channel)))
         pe.first = pe.first or now
         pe.last = now
         pe.firings += 1
@@ -310,4 +327,5 @@ class _Run:
             memory_blocked=np.where(self.program.loads, 0, memory),
             left=np.array([len(fifo.tokens) for fifo in fifos], np.int64),
             stuck=tuple(stuck),
+            memory=self.ports.tally() if self.ports is not None else None,
         )

@@ -28,6 +28,7 @@ from t2s.graph.nodes import PEArray, Register
 from t2s.graph.verify import verify_graph
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.flatten import Control, flatten
+from t2s.simulator.memory.port import addresses_of
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.time_bound import check_times
 
@@ -95,12 +96,15 @@ class NodeTiming:
 class ChannelTiming:
     """A channel on this device: its FIFOs are elements ``first`` to ``first + count - 1``.
 
-    ``latency`` and ``capacity`` include ``datapath``, the latency of the sender's datapath.
+    ``latency`` and ``capacity`` include ``datapath``, the latency of the sender's datapath;
+    ``capacity`` includes ``buffered``, the tokens for which a sender that loads has room until
+    their data come from a DRAM.
     """
 
     channel: Channel
     first: int
     datapath: int
+    buffered: int = 0
 
     @property
     def latency(self) -> int:
@@ -110,7 +114,7 @@ class ChannelTiming:
     @property
     def capacity(self) -> int:
         """Tokens that one element holds, those in the sender's pipeline included."""
-        return self.channel.capacity + self.datapath
+        return self.channel.capacity + self.datapath + self.buffered
 
     @property
     def elements(self) -> slice:
@@ -146,8 +150,13 @@ class SimProgram:
 
     @property
     def memory_rate(self) -> Fraction | None:
-        """Shared memory bandwidth in bytes per cycle; ``None`` is unlimited."""
-        return self.device.memory_bytes_per_cycle
+        """Shared memory bandwidth in bytes per cycle; ``None`` is unlimited, or a DRAM's."""
+        return None if self.memory_depends_on_addresses else self.device.memory_bytes_per_cycle
+
+    @property
+    def memory_depends_on_addresses(self) -> bool:
+        """Whether the time of an access depends on where it is: there is a DRAM."""
+        return self.device.memory is not None
 
     @cached_property
     def intervals(self) -> NDArray[np.int64]:
@@ -234,6 +243,7 @@ def build_program(
     """
     target = find_device(device)
     verify_graph(graph)
+    _check_memory(graph, target)
     arrays: dict[str, Array] | None = None
     if inputs is None:
         required = _control_parameters(graph)
@@ -300,16 +310,41 @@ def _interval(node: PEArray, device: Device) -> Interval:
 
 def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
     latencies: dict[str, int] = {}
+    constant = device.memory is None
+    load_latency = device.load_latency if constant else 0
+    store_latency = device.store_latency if constant else 0
     for node in graph.nodes:
-        latencies |= datapath_latencies(
-            node, device.latency_of, device.load_latency, device.store_latency
-        )
+        latencies |= datapath_latencies(node, device.latency_of, load_latency, store_latency)
     timings: list[ChannelTiming] = []
     for channel in graph.channels:
         first = timings[-1].elements.stop if timings else 0
         datapath = latencies[channel.name]
-        timings.append(ChannelTiming(channel=channel, first=first, datapath=datapath))
+        buffered = _buffered(graph.node(channel.source), device)
+        timings.append(
+            ChannelTiming(channel=channel, first=first, datapath=datapath, buffered=buffered)
+        )
     return tuple(timings)
+
+
+def _buffered(node: PEArray, device: Device) -> int:
+    """Firings of a unit for which the lines that may be under way have room."""
+    loaded = sum(item.type.bytes for item in node.body if isinstance(item, Load))
+    if device.memory is None or not loaded:
+        return 0
+    return max(1, device.memory.units.outstanding * device.memory.line_bytes // loaded)
+
+
+def _check_memory(graph: Graph, device: Device) -> None:
+    """All tensors fit into the memory."""
+    _, end = addresses_of(graph)
+    if device.memory is not None and end > device.memory.capacity:
+        raise UserError(
+            f"the tensors of {graph.name!r} do not fit into memory {device.memory.name!r}",
+            location=graph.tensors[-1].location,
+            expected=f"at most {device.memory.capacity:,} bytes",
+            given=f"{end:,} bytes",
+            hint="simulate a smaller problem, or describe a larger memory",
+        )
 
 
 def _check_ends(program: SimProgram) -> None:

@@ -15,6 +15,7 @@ from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
 from t2s.simulator.deadlock import DeadlockReport
 from t2s.simulator.devices import Device
+from t2s.simulator.memory.report import MemoryReport
 from t2s.simulator.program import Interval, SimProgram
 from t2s.simulator.progress import Progress
 from t2s.simulator.retime import checked_limits, run_to_the_end
@@ -119,6 +120,7 @@ class SimResult:
     ending: why the run ended.
     deadlock: the report if it ended in a deadlock.
     tokens_left: channels with tokens left at the end of a finished run, the fullest first.
+    memory: bandwidth, rows and waits, if the device has a DRAM.
     padded: tensors that are larger in memory, where iterations are padded.
     warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     program: what ran, without the inputs; ``retime`` runs it again.
@@ -136,6 +138,7 @@ class SimResult:
     ending: Ending
     deadlock: DeadlockReport | None = None
     tokens_left: tuple[TokensLeft, ...] = ()
+    memory: MemoryReport | None = None
     padded: tuple[Tensor, ...] = ()
     warnings: tuple[str, ...] = ()
     program: SimProgram = field(repr=False, compare=False)
@@ -272,6 +275,8 @@ class SimResult:
         width = max(len(label) for label, _ in self.summary)
         head = [f"{label.ljust(width)}  {text}" for label, text in self.summary]
         parts = [f"{self.graph}\n" + "\n".join(head), self.node_table.text(), str(self.stalls)]
+        if self.memory is not None:
+            parts.append(str(self.memory))
         if self.deadlock is not None:
             parts.append(str(self.deadlock))
         return "\n\n".join(parts)
@@ -282,6 +287,8 @@ class SimResult:
 
         head = "\n".join(f"{label:12} {text}" for label, text in self.summary)
         parts = [Text(f"{self.graph}\n{head}"), self.node_table.rich(), self.stalls.table.rich()]
+        if self.memory is not None:
+            parts.append(self.memory.__rich__())
         if self.deadlock is not None:
             parts.append(Text(str(self.deadlock)))
         return Group(*parts)
@@ -292,10 +299,11 @@ class SimResult:
             f"<td style='text-align:left'>{escape(text)}</td></tr>"
             for label, text in self.summary
         )
+        memory = self.memory._repr_html_() if self.memory is not None else ""
         deadlock = f"<pre>{escape(str(self.deadlock))}</pre>" if self.deadlock is not None else ""
         return (
             f"<div><h4>{escape(self.graph)}</h4><table>{rows}</table>"
-            f"{self.node_table.html()}{self.stalls.table.html()}{deadlock}</div>"
+            f"{self.node_table.html()}{self.stalls.table.html()}{memory}{deadlock}</div>"
         )
 
 

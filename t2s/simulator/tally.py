@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.core.errors import InternalError
+from t2s.simulator.memory.report import MemoryCounts
 from t2s.simulator.program import SimProgram
 
 Counts = NDArray[np.int64]
@@ -44,6 +45,7 @@ class Tally:
     are per channel element: cycles that its receiver starved on it and its sender was blocked on
     it.  ``left`` is the number of tokens in every element at the end.  ``stuck`` lists unfinished
     PEs that wait for something no firing on the way will bring; in a deadlock, all unfinished PEs.
+    ``memory`` is there if the program has a DRAM.
     """
 
     ending: Ending
@@ -58,10 +60,16 @@ class Tally:
     memory_blocked: Counts
     left: Counts
     stuck: tuple[Stuck, ...]
+    memory: MemoryCounts | None = None
 
 
 def end_of_run(program: SimProgram, last_firing: int, last_store: int) -> int:
-    """The cycle in which a run that is not cut short ends: its last firing or store completion."""
+    """The cycle in which a run that is not cut short ends: its last firing or store completion.
+
+    ``last_store`` is the cycle of the last store's firing, with a DRAM that of its completion.
+    """
+    if program.memory_depends_on_addresses:
+        return max(last_firing, last_store)
     stored = last_store + program.device.store_latency if last_store else 0
     return max(last_firing, stored)
 

@@ -121,9 +121,10 @@ def _move_tokens(
     stalls: Signed,
     row: Word,
     now: Word,
+    sent: Word,
     measured: bool,
 ) -> None:
-    """Free the slots of a firing's receives and fill those of its sends."""
+    """Free the slots of a firing's receives; fill those of its sends, which leave at ``sent``."""
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
     while use < middle:
         element = uses[use]
@@ -140,7 +141,7 @@ def _move_tokens(
     while use < end:
         element = uses[use]
         at = elements[element + WRITE]
-        ready = now + np.int64(elements[element + LATENCY])
+        ready = sent + np.int64(elements[element + LATENCY])
         ring[at] = ready
         at += _ONE
         elements[element + WRITE] = (
@@ -320,7 +321,7 @@ def _fire(
     if rows[row + ACCESS] & STORES:
         clock[LAST_STORE] = now
     _account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
-    _move_tokens(rows, uses, elements, ring, wake, stalls, row, now, measured)
+    _move_tokens(rows, uses, elements, ring, wake, stalls, row, now, now, measured)
     _next_firing(codes, pes, wake, clock, pe, record, now)
 
 

@@ -1,0 +1,236 @@
+"""The plain model of a DRAM and its controller: when a request is done, from what was done before.
+
+There is no clock that ticks.  Every bank, bank group, rank and channel remembers the earliest time
+of its next command of each kind; the times of a request's commands are maxima of these.
+
+**The controller.**  Pages stay open.  The read and write commands of a channel are in the order of
+the requests; precharging and activating for a request happen as early as the bank, the rank and
+earlier activations of the rank allow, long before the data of the requests in front of it have
+moved.  A rank is refreshed as a whole, in the order of requests: if the read or write command of a
+request would not come before the rank's refresh is due, the refresh comes first, as soon as the
+open banks are precharged.  The buses for row and for column commands are taken to be separate and
+row commands of different banks not to be in each other's way, so that the only conflicts are those
+of the named times and of the data bus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from t2s.simulator.memory.spec import Dram, Place
+
+NEVER = -(1 << 40)
+"""A time before all others."""
+
+
+class Kind(Enum):
+    """Commands."""
+
+    ACTIVATE = "ACT"
+    PRECHARGE = "PRE"
+    READ = "RD"
+    WRITE = "WR"
+    REFRESH = "REF"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command and its clock; a refresh has a rank only, and precharges what is open first."""
+
+    kind: Kind
+    clock: int
+    channel: int
+    rank: int
+    group: int = -1
+    bank: int = -1
+    row: int = -1
+
+
+@dataclass(slots=True)
+class ChannelCounts:
+    """What a channel has done: bursts read and written, by what became of their row, refreshes."""
+
+    reads: int = 0
+    writes: int = 0
+    hits: int = 0
+    misses: int = 0
+    conflicts: int = 0
+    refreshes: int = 0
+
+
+@dataclass(slots=True)
+class _Bank:
+    row: int | None = None
+    activate: int = NEVER
+    precharge: int = NEVER
+    column: int = NEVER
+
+
+@dataclass(slots=True)
+class _Shared:
+    """Earliest times for all banks of a group, or of a rank."""
+
+    activate: int = NEVER
+    read: int = NEVER
+    write: int = NEVER
+
+
+@dataclass(slots=True)
+class _Rank:
+    banks: dict[tuple[int, int], _Bank]
+    groups: list[_Shared]
+    due: int
+    all: _Shared = field(default_factory=_Shared)
+    activations: list[int] = field(default_factory=lambda: [NEVER] * 4)
+
+
+@dataclass(slots=True)
+class _Channel:
+    ranks: list[_Rank]
+    column: int = NEVER
+    bus: int = NEVER
+    user: tuple[int, bool] | None = None
+    counts: ChannelCounts = field(default_factory=ChannelCounts)
+
+
+class DramModel:
+    """A DRAM in use.  ``trace`` collects the commands if it is a list."""
+
+    def __init__(self, dram: Dram, trace: list[Command] | None = None) -> None:
+        self.dram = dram
+        self.trace = trace
+        due = dram.timing.tREFI or 1 << 62
+        self.channels = [
+            _Channel(
+                [
+                    _Rank(
+                        {(g, b): _Bank() for g in range(dram.groups) for b in range(dram.banks)},
+                        [_Shared() for _ in range(dram.groups)],
+                        due,
+                    )
+                    for _ in range(dram.ranks)
+                ]
+            )
+            for _ in range(dram.channels)
+        ]
+
+    def access(self, clock: int, burst: int, write: bool) -> int:
+        """The clock in which the last data of a burst have moved, if it is asked for at ``clock``.
+
+        Requests have to come in the order of their clocks.
+        """
+        place = self.dram.place(burst)
+        channel = self.channels[place.channel]
+        rank = channel.ranks[place.rank]
+        while True:
+            precharge, activate, column = self._plan(channel, place, clock, write)
+            if column < rank.due:
+                break
+            self._refresh(channel, place)
+        bank = rank.banks[place.group, place.bank]
+        self._count(channel.counts, precharge, activate, write)
+        if precharge is not None:
+            self._record(Kind.PRECHARGE, precharge, place)
+        if activate is not None:
+            self._activate(rank, bank, place, activate)
+        return self._move(channel, bank, place, column, write)
+
+    def _plan(
+        self, channel: _Channel, place: Place, clock: int, write: bool
+    ) -> tuple[int | None, int | None, int]:
+        """The clocks of precharging and activating, if need be, and of the read or write."""
+        t = self.dram.timing
+        rank = channel.ranks[place.rank]
+        bank, group = rank.banks[place.group, place.bank], rank.groups[place.group]
+        precharge: int | None = None
+        activate: int | None = None
+        column = max(clock, bank.column)
+        if bank.row != place.row:
+            activate = max(clock, bank.activate)
+            if bank.row is not None:
+                precharge = max(clock, bank.precharge)
+                activate = max(activate, precharge + t.tRP)
+            activate = max(activate, group.activate, rank.all.activate)
+            activate = max(activate, rank.activations[0] + t.tFAW)
+            column = activate + t.tRCD
+        delay = t.CWL if write else t.CL
+        gap = t.turnaround if channel.user not in (None, (place.rank, write)) else 0
+        column = max(column, channel.column, channel.bus + gap - delay)
+        for shared in (group, rank.all):
+            column = max(column, shared.write if write else shared.read)
+        return precharge, activate, column
+
+    def _refresh(self, channel: _Channel, place: Place) -> None:
+        t = self.dram.timing
+        rank = channel.ranks[place.rank]
+        closed = [bank for bank in rank.banks.values() if bank.row is None]
+        opened = [bank for bank in rank.banks.values() if bank.row is not None]
+        start = rank.due
+        if opened:
+            start = max(start, *(bank.precharge for bank in opened)) + t.tRP
+        start = max(start, *(bank.activate for bank in closed)) if closed else start
+        for bank in rank.banks.values():
+            bank.row, bank.activate = None, start + t.tRFC
+        rank.due += t.tREFI
+        channel.counts.refreshes += 1
+        if self.trace is not None:
+            where = {"channel": place.channel, "rank": place.rank}
+            if opened:
+                self.trace.append(Command(kind=Kind.PRECHARGE, clock=start - t.tRP, **where))
+            self.trace.append(Command(kind=Kind.REFRESH, clock=start, **where))
+
+    def _activate(self, rank: _Rank, bank: _Bank, place: Place, clock: int) -> None:
+        t = self.dram.timing
+        bank.row = place.row
+        bank.column = clock + t.tRCD
+        bank.precharge = clock + t.tRAS
+        bank.activate = clock + t.tRC
+        rank.groups[place.group].activate = clock + t.tRRD_L
+        rank.all.activate = clock + t.tRRD_S
+        rank.activations = [*rank.activations[1:], clock]
+        self._record(Kind.ACTIVATE, clock, place)
+
+    def _move(self, channel: _Channel, bank: _Bank, place: Place, clock: int, write: bool) -> int:
+        """Read or write at a clock; return the end of the data."""
+        t = self.dram.timing
+        rank = channel.ranks[place.rank]
+        end = clock + (t.CWL if write else t.CL) + self.dram.burst_clocks
+        for shared, same, other in (
+            (rank.groups[place.group], t.tCCD_L, t.tWTR_L),
+            (rank.all, t.tCCD_S, t.tWTR_S),
+        ):
+            shared.write = clock + same
+            shared.read = end + other if write else clock + same
+        bank.precharge = max(bank.precharge, end + t.tWR if write else clock + t.tRTP)
+        channel.column, channel.bus = clock + 1, end
+        channel.user = (place.rank, write)
+        self._record(Kind.WRITE if write else Kind.READ, clock, place)
+        return end
+
+    @staticmethod
+    def _count(
+        counts: ChannelCounts, precharge: int | None, activate: int | None, write: bool
+    ) -> None:
+        counts.writes += write
+        counts.reads += not write
+        if activate is None:
+            counts.hits += 1
+        elif precharge is None:
+            counts.misses += 1
+        else:
+            counts.conflicts += 1
+
+    def _record(self, kind: Kind, clock: int, place: Place) -> None:
+        if self.trace is not None:
+            self.trace.append(
+                Command(
+                    kind=kind,
+                    clock=clock,
+                    channel=place.channel,
+                    rank=place.rank,
+                    group=place.group,
+                    bank=place.bank,
+                    row=place.row,
+                )
+            )

@@ -1,0 +1,144 @@
+"""What came of a memory in a run: bandwidth, rows, refreshes, and what units waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from t2s.simulator.memory.model import ChannelCounts
+from t2s.simulator.memory.port import UnitCounts
+from t2s.simulator.memory.spec import Dram
+from t2s.simulator.tables import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryCounts:
+    """What an engine measures: by channel, and by instance of the PEs that are units."""
+
+    channels: tuple[ChannelCounts, ...]
+    units: Mapping[int, UnitCounts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRow:
+    """The units of one node: lines read and written, and what they waited for.
+
+    ``latency`` is the sum over all lines of the cycles from asking for a line to having it (or to
+    having written it); ``waited`` counts PE-cycles in which nothing but the bound on requests under
+    way kept a unit from firing.
+    """
+
+    node: str
+    pe_count: int
+    reads: int
+    writes: int
+    latency: int
+    waited: int
+
+    @property
+    def mean_latency(self) -> float:
+        """Cycles per line; 0 if there was none."""
+        lines = self.reads + self.writes
+        return self.latency / lines if lines else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryReport:
+    """The memory of a run.
+
+    Attributes
+    ----------
+    dram: the memory.
+    seconds: how long the run took.
+    channels: counters of every channel.
+    units: one row per node that loads or stores.
+    """
+
+    dram: Dram
+    seconds: Fraction
+    channels: tuple[ChannelCounts, ...]
+    units: tuple[UnitRow, ...]
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of all bursts, whether units used all of them or not."""
+        return sum(c.reads + c.writes for c in self.channels) * self.dram.burst_bytes
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes moved per second of the run."""
+        return float(self.bytes_moved / self.seconds) if self.seconds else 0.0
+
+    @property
+    def share_of_peak(self) -> float:
+        """The bandwidth as a share of that of the data buses."""
+        return self.bandwidth / float(self.dram.peak_bytes_per_second)
+
+    @property
+    def row_hits(self) -> float:
+        """The share of bursts whose row was open; 0 if there was no burst."""
+        bursts = sum(c.reads + c.writes for c in self.channels)
+        return sum(c.hits for c in self.channels) / bursts if bursts else 0.0
+
+    @property
+    def channel_table(self) -> Table:
+        """Bursts and what became of their rows, by channel."""
+        peak = float(self.dram.peak_bytes_per_second) / 1e9
+        offered = self.seconds * self.dram.clock_hz / self.dram.burst_clocks
+        rows = tuple(
+            (
+                str(number),
+                f"{c.reads:,}",
+                f"{c.writes:,}",
+                *(_share(value, c.reads + c.writes) for value in (c.hits, c.misses, c.conflicts)),
+                f"{c.refreshes:,}",
+                f"{float((c.reads + c.writes) / offered) if offered else 0.0:.1%}",
+            )
+            for number, c in enumerate(self.channels)
+        )
+        return Table(
+            title=f"{self.dram.name}: {self.bandwidth / 1e9:.2f} of {peak:.2f} GB/s "
+            f"({self.share_of_peak:.1%})",
+            headers=(
+                "channel", "reads", "writes", "row hits", "row misses", "row conflicts",
+                "refreshes", "bus busy",
+            ),
+            rows=rows,
+        )  # fmt: skip
+
+    @property
+    def unit_table(self) -> Table:
+        """Lines and waits, by node."""
+        rows = tuple(
+            (
+                row.node,
+                f"{row.pe_count:,}",
+                f"{row.reads:,}",
+                f"{row.writes:,}",
+                f"{row.mean_latency:,.1f}",
+                f"{row.waited:,}",
+            )
+            for row in self.units
+        )
+        return Table(
+            title=f"load and store units, lines of {self.dram.line_bytes} bytes",
+            headers=("node", "PEs", "lines read", "lines written", "mean latency", "waited"),
+            rows=rows,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.channel_table.text()}\n\n{self.unit_table.text()}"
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+
+        return Group(self.channel_table.rich(), self.unit_table.rich())
+
+    def _repr_html_(self) -> str:
+        return f"<div>{self.channel_table.html()}{self.unit_table.html()}</div>"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} ({part / whole:.1%})" if whole else "0"

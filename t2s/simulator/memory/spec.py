@@ -1,0 +1,262 @@
+"""What a dynamic RAM is: its organisation, its timing, its address mapping.
+
+All times are in cycles of the memory's command clock (data moves on both edges of it, so a burst of
+8 beats takes 4 cycles); the names are those of the JEDEC standards (JESD79-4 for DDR4, JESD235 for
+HBM).  Every description is a frozen value: ``dataclasses.replace`` makes a variant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from fractions import Fraction
+from math import prod
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+
+MOST_ROW_BITS = 40
+"""Bits of the number of a row, at most."""
+
+MOST_CLOCKS = 1 << 20
+"""The longest time between two commands, and the terms of the ratio of two clocks, are below."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The least time between commands, in clocks; ``S`` between bank groups, ``L`` within one.
+
+    Attributes
+    ----------
+    CL, CWL: from a read or write command to the first of its data.
+    tRCD: from activating a row to reading or writing it.
+    tRP: from precharging a bank (closing its row) to activating another row.
+    tRAS: from activating a row to precharging it; tRAS + tRP is tRC.
+    tRRD_S, tRRD_L: from one activation to the next, in one rank.
+    tFAW: a rank activates at most four rows in this time.
+    tCCD_S, tCCD_L: from one read or write to the next of the same kind, in one rank.
+    tWR: from the end of written data to precharging the bank.
+    tWTR_S, tWTR_L: from the end of written data to a read of the same rank.
+    tRTP: from a read to precharging the bank.
+    turnaround: clocks in which the data bus is idle, between ranks and between read and written
+        data.
+    tRFC, tREFI: a refresh, and the time between the refreshes of a rank; a tREFI of 0 is none.
+    """
+
+    CL: int
+    CWL: int
+    tRCD: int
+    tRP: int
+    tRAS: int
+    tRRD_S: int
+    tRRD_L: int
+    tFAW: int
+    tCCD_S: int
+    tCCD_L: int
+    tWR: int
+    tWTR_S: int
+    tWTR_L: int
+    tRTP: int
+    turnaround: int
+    tRFC: int
+    tREFI: int
+
+    @property
+    def tRC(self) -> int:
+        """From one activation of a bank to the next."""
+        return self.tRAS + self.tRP
+
+
+class Coordinate(Enum):
+    """A part of the place of a burst."""
+
+    CHANNEL = "channel"
+    RANK = "rank"
+    GROUP = "group"
+    BANK = "bank"
+    ROW = "row"
+    COLUMN = "column"
+
+
+Mapping = tuple[tuple[Coordinate, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a burst is; ``bank`` counts within its group."""
+
+    channel: int
+    rank: int
+    group: int
+    bank: int
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """How load and store units use a memory.
+
+    Attributes
+    ----------
+    line_bursts: bursts of a line.  Units read and write whole lines; for each load of its body a
+        unit keeps the last line, so that further elements of it cost nothing.
+    load_lines: lines that a unit asks for at once; it knows its addresses in advance.
+    store_lines: lines in which a unit collects what it stores, to write them at once; a store to
+        the line of the one before joins that line.
+    outstanding: requests (lines) of a unit that may be under way.
+    path_cycles: cycles of the device's clock from the memory to the unit, there and back.
+    """
+
+    line_bursts: int = 1
+    load_lines: int = 32
+    store_lines: int = 32
+    outstanding: int = 128
+    path_cycles: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dram:
+    """A dynamic RAM with its controller.
+
+    Attributes
+    ----------
+    name, description: for reports.
+    clock_hz: command clocks per second.
+    channels, ranks, groups, banks, rows, columns: of what there is in the whole memory, in a
+        channel, a rank, a bank group, a bank, and bursts in a row; powers of two.
+    burst_bytes, burst_clocks: what one read or write moves, and how long that takes.
+    mapping: which bits of the number of a burst are which coordinate, lowest bits first.
+    rotate_banks: the number of the bank group is rotated by the column and the row, that of the
+        bank by row // 4 + row // 16 + ..., so that strided bursts lie in different groups, and
+        rows that are any power of two apart in different groups or banks.
+    timing: see ``Timing``.
+    units: see ``Units``.
+    """
+
+    name: str
+    description: str
+    clock_hz: Fraction
+    channels: int = 1
+    ranks: int = 1
+    groups: int
+    banks: int
+    rows: int
+    columns: int
+    burst_bytes: int
+    burst_clocks: int
+    mapping: Mapping
+    rotate_banks: bool = True
+    timing: Timing = field(repr=False)
+    units: Units = field(default=Units(), repr=False)
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        self._check_mapping()
+        self._check_refresh()
+
+    @property
+    def line_bytes(self) -> int:
+        """Bytes of a line."""
+        return self.units.line_bursts * self.burst_bytes
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of the memory."""
+        return self.burst_bytes * prod(extent for _, extent in self._extents())
+
+    @property
+    def peak_bytes_per_second(self) -> Fraction:
+        """The bandwidth of all data buses."""
+        return self.clock_hz * self.burst_bytes * self.channels / self.burst_clocks
+
+    def place(self, burst: int) -> Place:
+        """Where burst number ``burst`` (address / burst_bytes) is."""
+        found = dict.fromkeys(Coordinate, 0)
+        known = dict.fromkeys(Coordinate, 0)
+        for coordinate, bits in self.mapping:
+            found[coordinate] |= burst % (1 << bits) << known[coordinate]
+            known[coordinate] += bits
+            burst >>= bits
+        if self.rotate_banks:
+            row, column = found[Coordinate.ROW], found[Coordinate.COLUMN]
+            found[Coordinate.GROUP] += column + column // self.groups + row
+            found[Coordinate.GROUP] %= self.groups
+            found[Coordinate.BANK] += sum(row >> shift for shift in range(2, MOST_ROW_BITS, 2))
+            found[Coordinate.BANK] %= self.banks
+        return Place(**{coordinate.value: value for coordinate, value in found.items()})
+
+    def _extents(self) -> tuple[tuple[Coordinate, int], ...]:
+        return (
+            (Coordinate.CHANNEL, self.channels),
+            (Coordinate.RANK, self.ranks),
+            (Coordinate.GROUP, self.groups),
+            (Coordinate.BANK, self.banks),
+            (Coordinate.ROW, self.rows),
+            (Coordinate.COLUMN, self.columns),
+        )
+
+    def _check_sizes(self) -> None:
+        for coordinate, extent in self._extents():
+            if not _is_count(extent) or extent & (extent - 1) or extent >> MOST_ROW_BITS:
+                name = f"number of {coordinate.value}s"
+                raise _refusal(self.name, name, "a power of two", extent)
+        if not isinstance(self.clock_hz, int | Fraction) or self.clock_hz <= 0:
+            raise _refusal(self.name, "clock_hz", "an integer or a Fraction above 0", self.clock_hz)
+        for part, least in ((self.timing, 1), (self.units, 1)):
+            for item in fields(part):
+                low = 0 if item.name in _MAY_BE_ZERO else least
+                value = getattr(part, item.name)
+                if not isinstance(value, int) or not low <= value < MOST_CLOCKS:
+                    raise _refusal(
+                        self.name, item.name, f"an integer from {low} to {MOST_CLOCKS - 1}", value
+                    )
+        for name in ("burst_bytes", "burst_clocks"):
+            if not _is_count(getattr(self, name)):
+                raise _refusal(self.name, name, "an integer of at least 1", getattr(self, name))
+
+    def _check_mapping(self) -> None:
+        for coordinate, extent in self._extents():
+            bits = sum(bits for item, bits in self.mapping if item is coordinate)
+            if 1 << bits != extent:
+                raise _refusal(
+                    self.name,
+                    "mapping",
+                    f"{extent.bit_length() - 1} bits of {coordinate.value} for {extent} of them",
+                    f"{bits} bits",
+                )
+
+    def _check_refresh(self) -> None:
+        t = self.timing
+        least = t.tRFC + t.tRC + t.tRCD + t.CL + t.CWL + t.tWR + 2 * self.burst_clocks
+        if 0 < t.tREFI <= least:
+            raise _refusal(
+                self.name, "tREFI", f"more than {least} clocks, or 0 for no refresh", t.tREFI
+            )
+
+
+_MAY_BE_ZERO = ("turnaround", "tRFC", "tREFI", "path_cycles", "CWL")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _refusal(memory: str, what: str, expected: str, given: object) -> UserError:
+    return UserError(
+        f"memory {memory!r}: {what} is out of range",
+        location=user_location(),
+        expected=expected,
+        given=given if isinstance(given, str) else repr(given),
+    )
+
+
+def mapping_of(*pieces: tuple[Coordinate, int]) -> Mapping:
+    """A mapping, lowest bits first, without its empty pieces."""
+    return tuple((coordinate, bits) for coordinate, bits in pieces if bits)
+
+
+def bits_of(mapping: Iterable[tuple[Coordinate, int]]) -> int:
+    """Bits of the number of a burst."""
+    return sum(bits for _, bits in mapping)

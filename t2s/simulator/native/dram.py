@@ -1,0 +1,266 @@
+"""The compiled model of a DRAM: the meaning of ``memory/model.py`` on flat arrays.
+
+``parameters`` are the times and sizes of a ``Dram``; ``state`` has a record of 4 words for every
+bank, then for every bank group, then 8 words for every rank and 4 for every channel; ``counts`` is
+a row of 8 per channel.  One function places one request; nothing is allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.simulator.memory.model import NEVER, ChannelCounts
+from t2s.simulator.memory.spec import Coordinate, Dram
+
+Signed = NDArray[np.int64]
+Word = Any
+F = TypeVar("F", bound=Callable[..., Any])
+
+(
+    CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
+    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, PIECES,
+) = range(24)  # fmt: skip
+"""Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
+
+ROW, B_ACTIVATE, B_PRECHARGE, B_COLUMN = range(4)
+"""Words of a bank; a row of -1 is none."""
+S_ACTIVATE, S_READ, S_WRITE = range(3)
+"""Words of a group, and the first ones of a rank."""
+DUE, FOUR, OLDEST, _ = range(3, 7)
+"""Words of a rank: when its refresh is due; its last four activations have a place of their own."""
+C_COLUMN, C_BUS, C_USER = range(3)
+"""Words of a channel; its user is 2 times the rank plus 1 for a write, -1 before the first."""
+
+READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES = range(6)
+"""Columns of ``counts``."""
+
+_RANK = 12
+_COORDINATES = tuple(Coordinate)
+_CHANNEL_OF, _RANK_OF, _GROUP_OF, _BANK_OF, _ROW_OF = range(5)
+
+_njit = cast(Any, numba.njit)
+_compiled: Callable[[F], F] = _njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+
+
+def new_parameters(dram: Dram) -> Signed:
+    """The parameters of a DRAM."""
+    t = dram.timing
+    values = [
+        t.CL, t.CWL, t.tRCD, t.tRP, t.tRAS, t.tRRD_S, t.tRRD_L, t.tFAW, t.tCCD_S, t.tCCD_L, t.tWR,
+        t.tWTR_S, t.tWTR_L, t.tRTP, t.turnaround, t.tRFC, t.tREFI, dram.burst_clocks,
+        dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.rotate_banks),
+        len(dram.mapping),
+    ]  # fmt: skip
+    for coordinate, bits in dram.mapping:
+        values += [_COORDINATES.index(coordinate), bits]
+    return np.array(values, np.int64)
+
+
+def new_state(dram: Dram) -> Signed:
+    """The state before the first request."""
+    ranks = dram.channels * dram.ranks
+    groups = ranks * dram.groups
+    bank = [-1, NEVER, NEVER, NEVER]
+    rank = [NEVER, NEVER, NEVER, dram.timing.tREFI or 1 << 62, 0, NEVER, NEVER, NEVER, NEVER]
+    parts = (
+        np.tile(bank, groups * dram.banks),
+        np.full(4 * groups, NEVER),
+        np.tile(rank + [0] * (_RANK - len(rank)), ranks),
+        np.tile([NEVER, NEVER, -1, 0], dram.channels),
+    )
+    return np.concatenate(parts).astype(np.int64)
+
+
+def new_counts(dram: Dram) -> Signed:
+    """The counters of every channel."""
+    return np.zeros((dram.channels, 8), np.int64)
+
+
+def channel_counts(counts: Signed) -> tuple[ChannelCounts, ...]:
+    """The counters as the plain model has them."""
+    return tuple(ChannelCounts(*(int(value) for value in row[:6])) for row in counts)
+
+
+@_compiled
+def _refresh(
+    parameters: Signed, state: Signed, counts: Signed, channel: Word, first: Word, rank: Word,
+    clock: Word,
+) -> None:  # fmt: skip
+    """Refresh a rank whose first bank is at ``first``; while it idles, as often as is due."""
+    banks = parameters[GROUPS] * parameters[BANKS]
+    start = state[rank + DUE]
+    closed = start
+    opened = False
+    for number in range(banks):
+        bank = first + 4 * number
+        if state[bank + ROW] >= 0:
+            opened = True
+            start = max(start, state[bank + B_PRECHARGE])
+        else:
+            closed = max(closed, state[bank + B_ACTIVATE])
+    if opened:
+        start += parameters[TRP]
+    start = max(start, closed)
+    state[rank + DUE] += parameters[TREFI]
+    counts[channel, REFRESHES] += 1
+    if clock >= state[rank + DUE]:
+        more = (clock - state[rank + DUE]) // parameters[TREFI] + 1
+        start = state[rank + DUE] + (more - 1) * parameters[TREFI]
+        state[rank + DUE] += more * parameters[TREFI]
+        counts[channel, REFRESHES] += more
+    for number in range(banks):
+        bank = first + 4 * number
+        state[bank + ROW] = -1
+        state[bank + B_ACTIVATE] = start + parameters[TRFC]
+
+
+@_compiled
+def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Word]:
+    """Channel, rank, group, bank and row of a burst: ``Dram.place``."""
+    channel = rank = group = bank = row = column = 0
+    channel_shift = rank_shift = group_shift = bank_shift = row_shift = column_shift = 0
+    for piece in range(parameters[PIECES]):
+        coordinate = parameters[PIECES + 1 + 2 * piece]
+        bits = parameters[PIECES + 2 + 2 * piece]
+        part = burst & ((1 << bits) - 1)
+        burst >>= bits
+        if coordinate == _CHANNEL_OF:
+            channel |= part << channel_shift
+            channel_shift += bits
+        elif coordinate == _RANK_OF:
+            rank |= part << rank_shift
+            rank_shift += bits
+        elif coordinate == _GROUP_OF:
+            group |= part << group_shift
+            group_shift += bits
+        elif coordinate == _BANK_OF:
+            bank |= part << bank_shift
+            bank_shift += bits
+        elif coordinate == _ROW_OF:
+            row |= part << row_shift
+            row_shift += bits
+        else:
+            column |= part << column_shift
+            column_shift += bits
+    groups = parameters[GROUPS]
+    if parameters[ROTATE]:
+        group = (group + column + column // groups + row) & (groups - 1)
+        above = row >> 2
+        while above > 0:
+            bank += above
+            above >>= 2
+        bank &= parameters[BANKS] - 1
+    return channel, rank, group, bank, row
+
+
+@_compiled
+def _activation(
+    parameters: Signed, state: Signed, clock: Word, at_bank: Word, at_group: Word, at_rank: Word
+) -> Word:
+    """When the bank can open another row."""
+    activate = max(clock, state[at_bank + B_ACTIVATE])
+    if state[at_bank + ROW] >= 0:
+        activate = max(activate, max(clock, state[at_bank + B_PRECHARGE]) + parameters[TRP])
+    activate = max(activate, state[at_group + S_ACTIVATE])
+    activate = max(activate, state[at_rank + S_ACTIVATE])
+    oldest = at_rank + OLDEST + state[at_rank + FOUR]
+    return max(activate, state[oldest] + parameters[TFAW])
+
+
+@_compiled
+def _activate(
+    parameters: Signed, state: Signed, activate: Word, row: Word, at_bank: Word, at_group: Word,
+    at_rank: Word,
+) -> None:  # fmt: skip
+    """Open a row."""
+    state[at_bank + ROW] = row
+    state[at_bank + B_COLUMN] = activate + parameters[TRCD]
+    state[at_bank + B_PRECHARGE] = activate + parameters[TRAS]
+    state[at_bank + B_ACTIVATE] = activate + parameters[TRAS] + parameters[TRP]
+    state[at_group + S_ACTIVATE] = activate + parameters[TRRD_L]
+    state[at_rank + S_ACTIVATE] = activate + parameters[TRRD_S]
+    state[at_rank + OLDEST + state[at_rank + FOUR]] = activate
+    state[at_rank + FOUR] = (state[at_rank + FOUR] + 1) & 3
+
+
+@_compiled
+def _move(
+    parameters: Signed, state: Signed, column: Word, write: Word, at_bank: Word, at_group: Word,
+    at_rank: Word, at_channel: Word,
+) -> Word:  # fmt: skip
+    """Read or write; return the end of the data."""
+    end = column + parameters[CWL if write else CL] + parameters[BURST]
+    state[at_group + S_WRITE] = column + parameters[TCCD_L]
+    state[at_rank + S_WRITE] = column + parameters[TCCD_S]
+    if write:
+        state[at_group + S_READ] = end + parameters[TWTR_L]
+        state[at_rank + S_READ] = end + parameters[TWTR_S]
+        recovered = end + parameters[TWR]
+    else:
+        state[at_group + S_READ] = column + parameters[TCCD_L]
+        state[at_rank + S_READ] = column + parameters[TCCD_S]
+        recovered = column + parameters[TRTP]
+    state[at_bank + B_PRECHARGE] = max(state[at_bank + B_PRECHARGE], recovered)
+    state[at_channel + C_COLUMN] = column + 1
+    state[at_channel + C_BUS] = end
+    return end
+
+
+@_compiled
+def access(
+    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
+) -> Word:
+    """See ``DramModel.access``."""
+    channel, rank, group, bank, row = _locate(parameters, burst)
+    groups, banks = parameters[GROUPS], parameters[BANKS]
+    ranks = parameters[CHANNELS] * parameters[RANKS]
+    rank_number = channel * parameters[RANKS] + rank
+    first_group = 4 * ranks * groups * banks
+    first_rank = first_group + 4 * ranks * groups
+    first_bank = 4 * rank_number * groups * banks
+    at_bank = first_bank + 4 * (group * banks + bank)
+    at_group = first_group + 4 * (rank_number * groups + group)
+    at_rank = first_rank + _RANK * rank_number
+    at_channel = first_rank + _RANK * ranks + 4 * channel
+    user, before = 2 * rank + write, state[at_channel + C_USER]
+    gap = parameters[TURN] if before >= 0 and before != user else 0
+    bus = state[at_channel + C_BUS] + gap - parameters[CWL if write else CL]
+    ready = S_WRITE if write else S_READ
+    shared = max(state[at_group + ready], state[at_rank + ready])
+    earliest = max(clock, max(shared, max(state[at_channel + C_COLUMN], bus)))
+    while True:
+        opened = state[at_bank + ROW]
+        if opened == row:
+            activate = np.int64(NEVER)
+            column = max(earliest, state[at_bank + B_COLUMN])
+        else:
+            activate = _activation(parameters, state, clock, at_bank, at_group, at_rank)
+            column = max(earliest, activate + parameters[TRCD])
+        if column < state[at_rank + DUE]:
+            break
+        _refresh(parameters, state, counts, channel, first_bank, at_rank, clock)
+    counts[channel, WRITES if write else READS] += 1
+    if opened == row:
+        counts[channel, HITS] += 1
+    else:
+        counts[channel, CONFLICTS if opened >= 0 else MISSES] += 1
+        _activate(parameters, state, activate, row, at_bank, at_group, at_rank)
+    state[at_channel + C_USER] = user
+    return _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel)
+
+
+@_compiled
+def access_all(
+    parameters: Signed, state: Signed, counts: Signed, clocks: Signed, bursts: Signed,
+    writes: Signed, ends: Signed,
+) -> None:  # fmt: skip
+    """``access`` for a list of requests in the order of their clocks."""
+    for request in range(len(clocks)):
+        ends[request] = access(
+            parameters, state, counts, clocks[request], bursts[request], writes[request]
+        )

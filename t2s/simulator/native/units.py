@@ -1,0 +1,140 @@
+"""The load and store units of a program with a DRAM, for the compiled kernel ``timing_dram``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.simulator.domain import domains
+from t2s.simulator.memory.port import UnitCounts, addresses_of, most_requests, uses_memory
+from t2s.simulator.memory.report import MemoryCounts
+from t2s.simulator.memory.spec import Dram
+from t2s.simulator.memory.streams import RequestStream
+from t2s.simulator.native import dram as native_dram
+from t2s.simulator.native import timing_dram
+from t2s.simulator.program import SimProgram
+
+_MOST_FIRINGS = 1 << 20
+"""Firings of all units whose requests lie ready, about; at least ``_LEAST`` of each unit."""
+_LEAST = 256
+
+
+class MemoryUnits:
+    """The state of the memory and of its units."""
+
+    def __init__(self, program: SimProgram, dram: Dram) -> None:
+        self.dram = dram
+        bases, _ = addresses_of(program.graph)
+        self.unit_of = np.full(program.pe_count, -1, np.int64)
+        self.streams: list[RequestStream] = []
+        for timing in program.nodes:
+            if not uses_memory(timing.node):
+                continue
+            for domain in domains(timing.node, program.parameters):
+                for pe in range(domain.pe_count if domain.firings else 0):
+                    self.unit_of[timing.first + domain.first_pe + pe] = len(self.streams)
+                    self.streams.append(
+                        RequestStream(program.graph, timing.node, domain, pe, bases, dram)
+                    )
+        count = max(1, len(self.streams))
+        self.stretch = max(_LEAST, min(1 << 16, _MOST_FIRINGS // count))
+        self.units = np.zeros((count, 8), np.int64)
+        most = (most_requests(node, dram) for node in program.graph.nodes)
+        kept = max(dram.units.outstanding, max(most, default=0))
+        self.done = np.zeros(count * kept, np.int64)
+        ratio = dram.clock_hz / program.device.clock_hz
+        self.ways = np.array(
+            [
+                ratio.numerator,
+                ratio.denominator,
+                dram.units.path_cycles,
+                dram.units.outstanding,
+                dram.units.line_bursts,
+                kept,
+            ],
+            np.int64,
+        )
+        self.parameters = native_dram.new_parameters(dram)
+        self.state = native_dram.new_state(dram)
+        self.counts = native_dram.new_counts(dram)
+        self.asked = np.zeros(0, np.int32)
+        self.needed = self.requests = np.zeros(0, np.int64)
+        nothing: tuple[Array, ...] = (self.asked, self.needed, self.requests)
+        self.ready = [nothing] * len(self.streams)
+        self.begin = np.zeros((count, 2), np.int64)
+        self.end = np.zeros(count, np.int64)
+        self.more = np.array([stream.left > 0 for stream in self.streams] or [False])
+
+    def advance(self, machine: Any, until: int) -> bool:
+        """Simulate up to a cycle, or as far as the requests that lie ready reach."""
+        last = min(until, machine.now + self._provide() - 1)
+        more = timing_dram.advance(
+            machine.program.control.codes,
+            machine.rows.reshape(-1),
+            machine.uses,
+            machine.wake,
+            machine.pes.reshape(-1),
+            machine.elements.reshape(-1),
+            machine.ring,
+            machine.stalls.reshape(-1),
+            machine.memory_stalls,
+            machine.clock,
+            self.unit_of,
+            self.units,
+            self.asked,
+            self.needed,
+            self.requests,
+            self.done,
+            self.ways,
+            self.parameters,
+            self.state,
+            self.counts,
+            machine.stalling,
+            last,
+        )
+        return bool(more)
+
+    def _provide(self) -> int:
+        """Have requests ready; the number of cycles that they are sure to last."""
+        lasts = self._lasting()
+        if lasts is not None:
+            return lasts
+        taken = self.units[:, :2] - self.begin
+        at_asked = at_request = 0
+        for unit, stream in enumerate(self.streams):
+            asked, needed, requests = self.ready[unit]
+            fired, made = taken[unit]
+            left: tuple[Array, ...] = (asked[fired:], needed[fired:], requests[made:])
+            if stream.left and len(left[0]) < self.stretch:
+                more = stream.take(self.stretch)
+                left = tuple(np.concatenate(pair) for pair in zip(left, more, strict=True))
+            self.ready[unit] = left
+            self.begin[unit] = at_asked, at_request
+            at_asked += len(left[0])
+            self.end[unit] = at_asked
+            self.more[unit] = stream.left > 0
+            at_request += len(left[2])
+        self.units[:, :2] = self.begin
+        if self.streams:
+            self.asked, self.needed, self.requests = (
+                np.concatenate(parts) for parts in zip(*self.ready, strict=True)
+            )
+        return self.stretch
+
+    def _lasting(self) -> int | None:
+        """Cycles before a unit may run out, ``None`` if one has."""
+        if not self.more.any():
+            return 1 << 40
+        least = int((self.end - self.units[:, timing_dram.ASKED_AT])[self.more].min())
+        return least if least > 0 else None
+
+    def tally(self) -> MemoryCounts:
+        """What was measured."""
+        units = {
+            pe: UnitCounts(*(int(n) for n in self.units[unit, timing_dram.READS :][:3]))
+            for pe, unit in enumerate(self.unit_of)
+            if unit >= 0
+        }
+        return MemoryCounts(channels=native_dram.channel_counts(self.counts), units=units)

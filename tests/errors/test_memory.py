@@ -1,0 +1,186 @@
+"""Errors about memories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, cast
+
+import t2s
+from t2s import Func, ImageParam, Int, Var
+from t2s.simulator.devices import DEVICES
+from t2s.simulator.memory.presets import MEMORIES
+from t2s.simulator.memory.spec import Coordinate, Timing, Units
+from tests.errors.refusal import refused
+
+DDR4 = MEMORIES["ddr4-2133"]
+IDEAL = DEVICES["ideal"]
+
+
+def test_unknown_name() -> None:
+    with refused(
+        """
+        there is no such memory
+          --> IDEAL.with_memory("ddr5")
+          expected: one of ideal, ddr4-2133, ddr4-2133x2, hbm2e, or a Dram
+          given:    'ddr5'
+          hint:     dataclasses.replace(MEMORIES['ddr4-2133'], ...) describes a variant
+        """
+    ):
+        IDEAL.with_memory("ddr5")
+
+
+def test_not_a_dram() -> None:
+    with refused(
+        """
+        device 'ideal': memory is not a DRAM
+          --> replace(IDEAL, memory=cast(Any, "hbm2e"))
+          expected: a Dram, or None for constant latency and bandwidth
+          given:    'hbm2e'
+          hint:     device.with_memory('ddr4-2133') takes names
+        """
+    ):
+        replace(IDEAL, memory=cast(Any, "hbm2e"))
+
+
+def test_time_below_its_least() -> None:
+    timing: Timing = replace(DDR4.timing, tRCD=0)
+    with refused(
+        """
+        memory 'ddr4-2133': tRCD is out of range
+          --> replace(DDR4, timing=timing)
+          expected: an integer from 1 to 1048575
+          given:    0
+        """
+    ):
+        replace(DDR4, timing=timing)
+
+
+def test_time_that_is_no_integer() -> None:
+    half = replace(DDR4.timing, tWR=cast(Any, 7.5))
+    with refused(
+        """
+        memory 'ddr4-2133': tWR is out of range
+          --> replace(DDR4, timing=half)
+          expected: an integer from 1 to 1048575
+          given:    7.5
+        """
+    ):
+        replace(DDR4, timing=half)
+
+
+def test_no_request_at_all() -> None:
+    with refused(
+        """
+        memory 'ddr4-2133': outstanding is out of range
+          --> replace(DDR4, units=Units(outstanding=0))
+          expected: an integer from 1 to 1048575
+          given:    0
+        """
+    ):
+        replace(DDR4, units=Units(outstanding=0))
+
+
+def test_channels_that_are_no_power_of_two() -> None:
+    with refused(
+        """
+        memory 'ddr4-2133': number of channels is out of range
+          --> replace(DDR4, channels=3)
+          expected: a power of two
+          given:    3
+        """
+    ):
+        replace(DDR4, channels=3)
+
+
+def test_burst_without_bytes() -> None:
+    with refused(
+        """
+        memory 'ddr4-2133': burst_bytes is out of range
+          --> replace(DDR4, burst_bytes=0)
+          expected: an integer of at least 1
+          given:    0
+        """
+    ):
+        replace(DDR4, burst_bytes=0)
+
+
+def test_clock_that_stands() -> None:
+    with refused(
+        """
+        memory 'ddr4-2133': clock_hz is out of range
+          --> replace(DDR4, clock_hz=Fraction(0))
+          expected: an integer or a Fraction above 0
+          given:    Fraction(0, 1)
+        """
+    ):
+        replace(DDR4, clock_hz=Fraction(0))
+
+
+def test_mapping_that_misses_channels() -> None:
+    with refused(
+        """
+        memory 'ddr4-2133': mapping is out of range
+          --> replace(DDR4, channels=2)
+          expected: 1 bits of channel for 2 of them
+          given:    0 bits
+        """
+    ):
+        replace(DDR4, channels=2)
+
+
+def test_mapping_with_a_bit_too_many() -> None:
+    longer = (*DDR4.mapping, (Coordinate.ROW, 1))
+    with refused(
+        """
+        memory 'ddr4-2133': mapping is out of range
+          --> replace(DDR4, mapping=longer)
+          expected: 16 bits of row for 65536 of them
+          given:    17 bits
+        """
+    ):
+        replace(DDR4, mapping=longer)
+
+
+def test_refresh_without_end() -> None:
+    always = replace(DDR4.timing, tREFI=400)
+    with refused(
+        """
+        memory 'ddr4-2133': tREFI is out of range
+          --> replace(DDR4, timing=always)
+          expected: more than 490 clocks, or 0 for no refresh
+          given:    400
+        """
+    ):
+        replace(DDR4, timing=always)
+
+
+def test_clocks_without_a_simple_ratio() -> None:
+    odd = replace(IDEAL, clock_hz=2_147_483_659)
+    with refused(
+        """
+        the clocks of device 'ideal' and memory 'ddr4-2133' have no simple ratio
+          --> odd.with_memory("ddr4-2133")
+          expected: numerator and denominator below 2147483648
+          given:    3200000000/6442450977
+          hint:     round clock_hz to a multiple of 1000
+        """
+    ):
+        odd.with_memory("ddr4-2133")
+
+
+def test_tensors_that_do_not_fit() -> None:
+    A, i, copied = ImageParam(Int(32), 1, name="A"), Var("i"), Func("copied")
+    copied[i] = A[i]
+    copied.bound(i, 0, 1 << 20)
+    small = replace(DDR4, name="small", rows=16, mapping=(*DDR4.mapping[:-1], (Coordinate.ROW, 4)))
+    with refused(
+        """
+        the tensors of 'copied' do not fit into memory 'small'
+          --> A, i, copied = ImageParam(Int(32), 1, name="A"), Var("i"), Func("copied")
+          expected: at most 2,097,152 bytes
+          given:    8,388,608 bytes
+          hint:     simulate a smaller problem, or describe a larger memory
+        """
+    ):
+        t2s.cycles(copied, memory=small)
