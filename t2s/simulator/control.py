@@ -122,7 +122,8 @@ def firing_codes(domain: Domain, features: Sequence[Feature]) -> FiringCodes:
         coarse = _alike(codes, axis)
         axes.append(coarse[labels])
         classes.append(_first_positions(coarse))
-    codes = np.ascontiguousarray(codes[np.ix_(*classes)])
+    shape = tuple(len(first) for first in classes)
+    codes = np.ascontiguousarray(codes[np.ix_(*classes)]).reshape(shape)
     order = FiringOrder(axes=tuple(axes), codes=codes, start=domain.start, firings=domain.firings)
     firsts = tuple(_first_positions(labels) for labels in axes)
     count = int(codes.max()) + 1
