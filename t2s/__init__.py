@@ -17,6 +17,7 @@ from t2s.driver import (
     print_loop_nest,
     resources,
     simulate,
+    verilate,
 )
 from t2s.func.functions import absolute as abs
 from t2s.func.functions import cast, exp, rsqrt, select, sqrt
@@ -72,4 +73,5 @@ __all__ = [
     "sqrt",
     "sram",
     "variables",
+    "verilate",
 ]

@@ -21,7 +21,6 @@ from t2s.backends.verilog.names import Identifiers
 from t2s.backends.verilog.verilog_ast import (
     Binary,
     Declaration,
-    Element,
     Expression,
     For,
     Name,
@@ -237,6 +236,3 @@ def flat(indices: tuple[Expression, ...], shape: tuple[int, ...]) -> Expression:
         scaled = Binary(operator="*", left=position, right=number(extent))
         position = Resize(bits=32, value=Binary(operator="+", left=scaled, right=index))
     return position
-
-
-__all__ = ["Element", "ExpressionWriter", "apply", "convert", "flat"]

@@ -1,9 +1,10 @@
 """The testbench: memory, its bandwidth and its stalls, and what is counted.
 
-It is for simulation only.  Settings are read from the command line (``+name=value``): every latency,
-capacity and interval under the name of its port, ``+store_latency``, the memory's rate in fractions
-of a byte (``+rate=`` and ``+unit=``), ``+seed=`` and ``+one_in=`` of pseudo-random stalls,
-``+max_cycles=``, and ``+quiet=``, after how many cycles without a firing nothing will ever happen.
+It is for simulation only.  Settings are read from the command line (``+name=value``): every
+latency, capacity and interval under the name of its port, ``+store_latency``, the memory's rate in
+fractions of a byte (``+rate=`` and ``+unit=``), ``+seed=`` and ``+one_in=`` of pseudo-random
+stalls, ``+max_cycles=``, and ``+quiet=``, after how many cycles without a firing nothing will ever
+happen.
 """
 
 from __future__ import annotations
@@ -347,12 +348,14 @@ class Testbench:
 
     def _report(self) -> tuple[Statement, ...]:
         own = self.own
-        body: list[Statement] = [
-            _show(
-                "t2s run %0d %0d %0d",
-                *(Name(name=n) for n in (own.ended, own.last_firing, own.last_store)),
-            )
-        ]
+        stored, fired = Name(name=own.last_store), Name(name=own.last_firing)
+        complete = Binary(operator="+", left=stored, right=Name(name=self.option["store_latency"]))
+        after = both(
+            Binary(operator="!=", left=stored, right=LONG_ZERO),
+            Binary(operator=">", left=complete, right=fired),
+        )
+        cycles = Ternary(condition=after, if_true=complete, if_false=fired)
+        body: list[Statement] = [_show("t2s run %0d %0d", Name(name=own.ended), cycles)]
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
             line = _show("t2s pe %0d %0d %0d", *(_of(name) for name in counts))
             body.append(For(variable=P, count=interface.node.place_count, body=(line,)))

@@ -186,7 +186,7 @@ def top_module(top: Top, bounds: Bounds) -> Module:
     items: list[Item] = []
     for channel, names in top.channels:
         items += _fifos(channel, names, bounds.channels[channel.name])
-    channels = dict((channel.name, names) for channel, names in top.channels)
+    channels = {channel.name: names for channel, names in top.channels}
     parameters = dict(zip((p.name for p in top.graph.parameters), top.parameters, strict=True))
     items += [_node(interface, node, channels, parameters) for interface, node in top.nodes]
     return Module(
