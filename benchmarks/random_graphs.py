@@ -1,3 +1,440 @@
-"""Placeholder."""
-def random_graph(seed): raise NotImplementedError
-def random_device(seed): raise NotImplementedError
+"""Random graphs and devices for the referee: small, and with everything in them that is legal.
+
+A graph is several independent parts side by side, which share the bandwidth of memory.  A part is a
+network of single PEs with channels that are used now and then, or an array that is fed and drained
+one PE after the other (some places may have no PE), or a chain of nodes over a nest that is not a
+box.  Types, lanes, expressions, register files, depths and latencies are random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import numpy as np
+
+from t2s.core.expr import (
+    Broadcast,
+    Cast,
+    Expr,
+    Index,
+    Insert,
+    LaneNumbers,
+    Local,
+    ReduceLanes,
+    Select,
+    apply,
+    const,
+    equals,
+    evaluate,
+)
+from t2s.core.ops import Op
+from t2s.core.types import INT32, Float, Int, Type, UInt
+from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
+from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
+from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
+from t2s.simulator.devices import DEVICES, Device, TypeFamily
+
+INTEGERS = (Int(8), Int(16), Int(32), Int(64), UInt(8), UInt(16), UInt(32), UInt(64))
+FLOATS = (Float(32), Float(64))
+ARITHMETIC = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.MINIMUM, Op.MAXIMUM)
+WHOLE = (Op.FLOOR_DIVIDE, Op.MODULO, Op.AND, Op.OR, Op.XOR)
+ORDER = (Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL, Op.EQUAL, Op.NOT_EQUAL)
+TREES = (Op.ADD, Op.MINIMUM, Op.MAXIMUM)
+
+
+def random_device(seed: int) -> tuple[Device, ...]:
+    """Two devices: slow in some ways and unlimited in others, and the board."""
+    random = Random(seed + 1_000_000)
+    ideal = DEVICES["ideal"]
+    bandwidth = random.choice([None, 1, 3, 7, 8, 101])
+    operators = (*ARITHMETIC, *WHOLE, Op.NEGATE, Op.ABSOLUTE)
+    latencies = {
+        (op, family): random.randint(0, 5)
+        for op in operators
+        for family in (TypeFamily.INTEGER, TypeFamily.FLOAT32, TypeFamily.FLOAT64)
+    }
+    slow = replace(
+        ideal,
+        name=f"random {seed}",
+        operator_latencies=latencies,
+        conversion_latency=random.randint(0, 3),
+        load_latency=random.randint(0, 9),
+        store_latency=random.randint(0, 9),
+        bytes_per_cycle_per_unit=random.choice([None, 2, 4, 16]),
+        memory_bytes_per_second=bandwidth and bandwidth * ideal.clock_hz // 2,
+    )
+    return slow, DEVICES["arria10"]
+
+
+def random_graph(seed: int) -> Graph:
+    """Two to five parts side by side."""
+    random = Random(seed)
+    parts = _Parts(random=random)
+    for number in range(random.randint(2, 5)):
+        make = random.choice([_network, _network, _array, _array, _nest])
+        make(parts, f"p{number}")
+    order = list(parts.nodes)
+    random.shuffle(order)
+    return Graph(
+        name=f"random_{seed}",
+        nodes=tuple(order),
+        channels=tuple(parts.channels),
+        tensors=tuple(parts.tensors),
+    )
+
+
+@dataclass(kw_only=True)
+class _Parts:
+    """What has been made so far."""
+
+    random: Random
+    nodes: list[PEArray] = field(default_factory=list)
+    channels: list[Channel] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
+
+    def type(self) -> Type:
+        """A type with or without lanes."""
+        scalar = self.random.choice([*INTEGERS, INT32, INT32, *FLOATS])
+        return scalar.with_lanes(self.random.choice([1, 1, 1, 2, 3, 4]))
+
+    def channel(
+        self,
+        name: str,
+        ends: tuple[str, str],
+        type: Type,
+        shape: tuple[int, ...] = (),
+        sent: Sequence[Expr] = (),
+        received: Sequence[Expr] = (),
+    ) -> None:
+        """Add a channel of random depth and latency."""
+        self.channels.append(
+            Channel(
+                name=name,
+                stream=StreamType(element=type),
+                source=ends[0],
+                sink=ends[1],
+                shape=shape,
+                source_index=tuple(sent),
+                sink_index=tuple(received),
+                capacity=self.random.randint(1, 4),
+                latency=self.random.randint(1, 4),
+            )
+        )
+
+    def tensor(self, name: str, type: Type, *shape: int, role: TensorRole) -> None:
+        """Add a tensor of scalars."""
+        self.tensors.append(Tensor(name=name, type=type.scalar, shape=shape, role=role))
+
+    def value(self, type: Type, known: Sequence[Expr], depth: int = 3) -> Expr:
+        """A random expression of a type over known values of it."""
+        pick = self.random
+        if depth == 0 or pick.random() < 0.2:
+            return pick.choice(known) if known and pick.random() < 0.8 else self.constant(type)
+
+        def some() -> Expr:
+            return self.value(type, known, depth - 1)
+
+        kind = pick.choice(["two", "two", "two", "one", "select", "cast", "lanes"])
+        if kind == "one":
+            return apply(pick.choice([Op.NEGATE, Op.ABSOLUTE]), some())
+        if kind == "select":
+            condition = apply(pick.choice(ORDER), some(), some())
+            return Select(condition=condition, if_true=some(), if_false=some(), type=type)
+        if kind == "cast" and not type.is_float:
+            wide = pick.choice(INTEGERS).with_lanes(type.lanes)
+            return Cast(value=Cast(value=some(), type=wide), type=type)
+        if kind == "lanes" and type.lanes > 1:
+            scalar = ReduceLanes(operator=pick.choice(TREES), value=some(), type=type.scalar)
+            lane = const(pick.randint(-1, type.lanes))
+            choices = [
+                Broadcast(value=scalar, type=type),
+                Insert(vector=some(), lane=lane, value=scalar, type=type),
+            ]
+            if type.is_integer:
+                choices.append(apply(Op.ADD, LaneNumbers(type=type), some()))
+            return pick.choice(choices)
+        operators = ARITHMETIC if type.is_float else (*ARITHMETIC, *WHOLE)
+        return apply(pick.choice(operators), some(), some())
+
+    def constant(self, type: Type) -> Expr:
+        """A small literal, in all lanes."""
+        low = -5 if type.scalar.kind.value != "uint" else 0
+        number = self.random.randint(low, 5)
+        literal = const(float(number) if type.is_float else number, type.scalar)
+        return literal if type.lanes == 1 else Broadcast(value=literal, type=type)
+
+    def condition(self, period: int, index: Expr) -> Expr | None:
+        """What holds in one of ``period`` firings."""
+        if period == 1:
+            return None
+        phase = self.random.randrange(period)
+        return equals(apply(Op.MODULO, index, const(period)), const(phase))
+
+
+def _loop(name: str, extent: int | Expr, minimum: int | Expr = 0) -> Loop:
+    low = minimum if isinstance(minimum, Expr) else const(minimum)
+    return Loop(
+        name=name, minimum=low, extent=extent if isinstance(extent, Expr) else const(extent)
+    )
+
+
+def _load(tensor: str, indices: tuple[Expr, ...], type: Type) -> Load:
+    return Load(target="value", tensor=tensor, indices=indices, type=type)
+
+
+def _memory(
+    parts: _Parts, type: Type, register: str, where: Expr, total: Expr
+) -> tuple[list[Statement], Expr]:
+    """Read, write and possibly read again an element of a register file."""
+    body: list[Statement] = [
+        RegisterRead(target="old", register=register, indices=(where,), type=type),
+        Let(target="new", value=apply(Op.ADD, total, Local(name="old", type=type))),
+    ]
+    new = Local(name="new", type=type)
+    keep = parts.condition(parts.random.choice([1, 1, 2]), where)
+    body.append(RegisterWrite(register=register, indices=(where,), value=new, condition=keep))
+    if parts.random.random() < 0.5:
+        body.append(RegisterRead(target="again", register=register, indices=(where,), type=type))
+        return body, Local(name="again", type=type)
+    return body, new
+
+
+def _network(parts: _Parts, prefix: str) -> None:
+    """Load units, a random acyclic network, store units, and now and then a channel back."""
+    random, type = parts.random, parts.type()
+    count, loads, middle = random.randint(1, 12), random.randint(1, 2), random.randint(1, 4)
+    n = Index(name="n")
+    names = [f"{prefix}_load{i}" for i in range(loads)] + [f"{prefix}_n{i}" for i in range(middle)]
+    edges: list[tuple[str, str, str]] = []
+    for at in range(loads, len(names)):
+        for source in random.sample(range(at), random.randint(1, min(at, 3))):
+            edges.append((f"{prefix}_c{len(edges)}", names[source], names[at]))
+    back = f"{prefix}_back"
+    if random.random() < 0.4:
+        edges.append((back, names[-1], names[loads]))
+    for name in names:
+        if all(source != name for label, source, _ in edges if label != back):
+            edges.append((f"{prefix}_to_{name}", name, f"{prefix}_store_{name}"))
+    for label, source, sink in edges:
+        parts.channel(label, (source, sink), type)
+    whens = {
+        label: parts.condition(1 if source in names[:loads] else random.choice([1, 1, 2, 3]), n)
+        for label, source, _ in edges
+    }
+    for at, name in enumerate(names):
+        trips = count + (random.random() < 0.01)
+        sending = [label for label, source, _ in edges if source == name]
+        if at < loads:
+            lane = apply(Op.MULTIPLY, n, const(type.lanes))
+            body: list[Statement] = [_load(f"X_{name}", (lane,), type)]
+            body += [Send(channel=c, value=Local(name="value", type=type)) for c in sending]
+            parts.tensor(f"X_{name}", type, trips * type.lanes, role=TensorRole.INPUT)
+            registers: tuple[Register, ...] = ()
+        else:
+            receiving = [label for label, _, sink in edges if sink == name]
+            body, registers = _middle(parts, type, receiving, sending, back, count, whens)
+        role = Role.LOAD if at < loads else Role.COMPUTE
+        parts.nodes.append(
+            PEArray(
+                name=name,
+                role=role,
+                space=(),
+                loops=(_loop("n", trips),),
+                registers=registers,
+                body=tuple(body),
+            )
+        )
+    for label, _, sink in edges:
+        if label.startswith(f"{prefix}_to_"):
+            trips = len([t for t in range(count) if _holds(whens[label], t)])
+            _store(parts, sink, label, type, trips)
+
+
+def _middle(
+    parts: _Parts,
+    type: Type,
+    receiving: list[str],
+    sending: list[str],
+    back: str,
+    count: int,
+    whens: dict[str, Expr | None],
+) -> tuple[list[Statement], tuple[Register, ...]]:
+    random, n = parts.random, Index(name="n")
+    body: list[Statement] = []
+    for label in receiving:
+        when = apply(Op.GREATER, n, const(0)) if label == back else whens[label]
+        body.append(Receive(target=label, channel=label, type=type, condition=when))
+    known: list[Expr] = [Local(name=label, type=type) for label in receiving]
+    total = parts.value(type, known)
+    registers: tuple[Register, ...] = ()
+    if random.random() < 0.5:
+        size = random.randint(1, 3)
+        registers = (Register(name="r", type=type, shape=(size,), distance=size),)
+        more, total = _memory(parts, type, "r", apply(Op.MODULO, n, const(size)), total)
+        body += more
+    for label in sending:
+        when = apply(Op.LESS, n, const(count - 1)) if label == back else whens[label]
+        value = parts.value(type, [*known, total], 1)
+        body.append(Send(channel=label, value=value, condition=when))
+    return body, registers
+
+
+def _holds(condition: Expr | None, at: int) -> bool:
+    return condition is None or bool(evaluate(condition, {"n": np.int32(at)}))
+
+
+def _store(parts: _Parts, name: str, channel: str, type: Type, trips: int) -> None:
+    n = Index(name="n")
+    where = apply(Op.MULTIPLY, n, const(type.lanes))
+    body = (
+        Receive(target="value", channel=channel, type=type),
+        Store(tensor=f"Y_{name}", indices=(where,), value=Local(name="value", type=type)),
+    )
+    parts.tensor(f"Y_{name}", type, max(1, trips) * type.lanes, role=TensorRole.OUTPUT)
+    parts.nodes.append(
+        PEArray(name=name, role=Role.STORE, space=(), loops=(_loop("n", trips),), body=body)
+    )
+
+
+def _array(parts: _Parts, prefix: str) -> None:
+    """A feeder serves the PEs of an array in turn, they pass tokens on, a collector drains them."""
+    random, type = parts.random, parts.type()
+    rows, columns = random.randint(1, 3), random.randint(1, 4)
+    rounds, block, low = random.randint(1, 3), random.randint(1, 3), random.choice([0, -1, 2])
+    r, i, j, b = (Index(name=name) for name in "rijb")
+    space = (
+        SpaceDimension(name="i", minimum=0, extent=rows),
+        SpaceDimension(name="j", minimum=low, extent=columns),
+    )
+    column = apply(Op.SUBTRACT, j, const(low))
+    triangular = random.random() < 0.5
+    exists = apply(Op.LESS_EQUAL, i, column) if triangular else None
+    feeder, array, collector = f"{prefix}_feed", f"{prefix}_array", f"{prefix}_collect"
+    entry, passed, out = f"{prefix}_in", f"{prefix}_pass", f"{prefix}_out"
+    turn = apply(Op.MODULO, apply(Op.ADD, j, r), const(columns)) if random.random() < 0.5 else j
+    parts.channel(entry, (feeder, array), type, (columns,), (turn,), (column,))
+    below = (apply(Op.ADD, i, const(1)), column)
+    parts.channel(passed, (array, array), type, (rows + 1, columns), below, (i, column))
+    parts.channel(out, (array, collector), type, (rows, columns), (i, column), (i, j))
+    parts.tensor(f"X_{prefix}", type, rounds, columns, block * type.lanes, role=TensorRole.INPUT)
+    shape = (rounds, rows, columns, type.lanes)
+    parts.tensor(f"Y_{prefix}", type, *shape, role=TensorRole.OUTPUT)
+    wide = apply(Op.MULTIPLY, b, const(type.lanes))
+    load = _load(f"X_{prefix}", (r, turn, wide), type)
+    send = Send(channel=entry, value=Local(name="value", type=type))
+    loops = (_loop("r", rounds), _loop("j", columns), _loop("b", block))
+    parts.nodes.append(
+        PEArray(name=feeder, role=Role.LOAD, space=(), loops=loops, body=(load, send))
+    )
+    top = equals(i, const(0))
+    last_row = column if triangular else const(rows - 1)
+    last = apply(Op.MINIMUM, last_row, const(rows - 1))
+    first = Local(name="first", type=type)
+    above = Local(name="above", type=type)
+    chosen = Select(condition=top, if_true=first, if_false=above, type=type)
+    body: list[Statement] = [
+        Receive(target="first", channel=entry, type=type, condition=top),
+        Receive(
+            target="above", channel=passed, type=type, condition=apply(Op.GREATER, i, const(0))
+        ),
+        Let(target="own", value=chosen),
+    ]
+    own = Local(name="own", type=type)
+    more, total = _memory(parts, type, "kept", const(0), parts.value(type, [own]))
+    body += more
+    body.append(Send(channel=passed, value=own, condition=apply(Op.LESS, i, last)))
+    ending = equals(b, const(block - 1))
+    body.append(Send(channel=out, value=total, condition=ending))
+    parts.nodes.append(
+        PEArray(
+            name=array,
+            role=Role.COMPUTE,
+            space=space,
+            exists=exists,
+            loops=(_loop("r", rounds), _loop("b", block)),
+            registers=(Register(name="kept", type=type, shape=(1,), distance=1),),
+            body=tuple(body),
+        )
+    )
+    _collector(parts, (collector, out, f"Y_{prefix}"), type, (rounds, rows, columns), triangular)
+
+
+def _collector(
+    parts: _Parts,
+    names: tuple[str, str, str],
+    type: Type,
+    extents: tuple[int, int, int],
+    triangular: bool,
+) -> None:
+    """Takes one token of each PE, one after the other; only PEs that exist have an iteration."""
+    name, channel, tensor = names
+    rounds, rows, columns = extents
+    r, i, j = (Index(name=index) for index in "rij")
+    start: Expr = i if triangular else const(0)
+    inner = _loop("j", apply(Op.SUBTRACT, const(columns), start), start)
+    most = min(rows, columns) if triangular else rows
+    body = (
+        Receive(target="value", channel=channel, type=type),
+        Store(tensor=tensor, indices=(r, i, j, const(0)), value=Local(name="value", type=type)),
+    )
+    loops = (_loop("r", rounds), _loop("i", most), inner)
+    parts.nodes.append(PEArray(name=name, role=Role.STORE, space=(), loops=loops, body=body))
+
+
+def _nest(parts: _Parts, prefix: str) -> None:
+    """A load unit, nodes that pass on or drop, a store unit: all over a nest that is not a box."""
+    random, type = parts.random, parts.type()
+    size = random.randint(1, 5)
+    i, j, p = Index(name="i"), Index(name="j"), Index(name="p")
+    pes = random.randint(1, 3)
+    space = (SpaceDimension(name="p", minimum=0, extent=pes),)
+    step = random.choice([1, 2])
+    shrink = apply(Op.MODULO, apply(Op.MULTIPLY, i, const(step)), const(3))
+    low: Expr = random.choice([const(0), i, p, const(-1)])
+    extent: Expr = random.choice(
+        [
+            shrink,
+            apply(Op.MODULO, apply(Op.ADD, i, p), const(random.choice([2, 4]))),
+            apply(Op.MAXIMUM, apply(Op.SUBTRACT, i, const(random.randint(0, 4))), const(0)),
+            apply(Op.ADD, i, p),
+            apply(Op.SUBTRACT, const(size), i),
+        ]
+    )
+    loops = [_loop("i", size), _loop("j", extent, low)]
+    if random.random() < 0.5:
+        tail = apply(Op.MODULO, apply(Op.ADD, i, apply(Op.ABSOLUTE, j)), const(3))
+        loops.append(_loop("k", tail))
+    names = [f"{prefix}_load", f"{prefix}_mid", f"{prefix}_store"]
+    for at, label in enumerate(("x", "y")):
+        parts.channel(f"{prefix}_{label}", (names[at], names[at + 1]), type, (pes,), (p,), (p,))
+    parts.tensor(f"X_{prefix}", type, pes, size * type.lanes, role=TensorRole.INPUT)
+    parts.tensor(f"Y_{prefix}", type, pes, size, type.lanes, role=TensorRole.OUTPUT)
+    value = Local(name="value", type=type)
+    wide = apply(Op.MULTIPLY, i, const(type.lanes))
+    more, total = _memory(parts, type, "r", const(0), parts.value(type, [value]))
+    bodies: list[tuple[Statement, ...]] = [
+        (_load(f"X_{prefix}", (p, wide), type), Send(channel=f"{prefix}_x", value=value)),
+        (
+            Receive(target="value", channel=f"{prefix}_x", type=type),
+            *more,
+            Send(channel=f"{prefix}_y", value=total),
+        ),
+        (
+            Receive(target="value", channel=f"{prefix}_y", type=type),
+            Store(tensor=f"Y_{prefix}", indices=(p, i, const(0)), value=value),
+        ),
+    ]
+    for name, role, body in zip(names, (Role.LOAD, Role.COMPUTE, Role.STORE), bodies, strict=True):
+        registers = (Register(name="r", type=type, shape=(1,), distance=1),)
+        parts.nodes.append(
+            PEArray(
+                name=name,
+                role=role,
+                space=space,
+                loops=tuple(loops),
+                registers=registers if role is Role.COMPUTE else (),
+                body=body,
+            )
+        )

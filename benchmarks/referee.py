@@ -10,6 +10,7 @@ design's own depths compute values, which have to be the simulator's, bit for bi
 ``--random N`` does the same with N random graphs.  The exit code is 1 if anything differs.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
@@ -28,10 +29,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 
 import t2s
-from random_graphs import random_device, random_graph
+from benchmarks.random_graphs import random_device, random_graph
 from t2s import Graph
 from t2s.backends.verilog.timing import Stalling, Timing, largest
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
@@ -42,7 +44,6 @@ from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.program import SimProgram, build_program
 from t2s.simulator.result import SimResult
 
-ROOT = Path(__file__).resolve().parent.parent
 DEPTHS = (None, 1, 2, 3, 8, 64)
 STALLS = (None, t2s.RandomStalls(seed=1, one_in=8), t2s.RandomStalls(seed=2, one_in=2))
 
@@ -142,9 +143,13 @@ def random_inputs(graph: Graph) -> dict[str, Any]:
 
 
 def referee(
-    name: str, graph: Graph, devices: Sequence[Device], depths: Sequence[int | None]
+    name: str,
+    graph: Graph,
+    devices: Sequence[Device],
+    depths: Sequence[int | None],
+    runtime: Path | None = None,
 ) -> Row:
-    """Build one design and compare all of its runs."""
+    """Build one design and compare all of its runs; ``runtime`` keeps what builds share."""
     row = Row(name=name, pes=sum(n.pe_count for n in graph.nodes), channels=len(graph.channels))
     scalars = {p.name: p.type.numpy.type(3) for p in graph.parameters}
     programs = [build_program(graph, device, random_inputs(graph), scalars) for device in devices]
@@ -157,7 +162,7 @@ def referee(
     with tempfile.TemporaryDirectory(prefix="t2s-referee-") as temporary:
         start = time.perf_counter()
         model = build_hardware(
-            graph, timings[0], largest(*timings), Path(temporary), runtime=RUNTIME
+            graph, timings[0], largest(*timings), Path(temporary), runtime=runtime
         )
         row.build_seconds = time.perf_counter() - start
         for (program, depth), timing in zip(machines, timings, strict=True):
@@ -191,9 +196,7 @@ def compare(
     row.differences += [f"{where}: {text}" for text in differences(program, expected, found)]
 
 
-def differences(
-    program: SimProgram, expected: SimResult, found: HardwareResult
-) -> Iterator[str]:
+def differences(program: SimProgram, expected: SimResult, found: HardwareResult) -> Iterator[str]:
     """What the hardware did otherwise."""
     if found.ending.name != expected.ending.name:
         yield f"ends with {found.ending.name}, not {expected.ending.name}"
@@ -240,7 +243,7 @@ def show(rows: Sequence[Row]) -> None:
     console.print(f"{len(rows)} designs, {total} runs, {len(different)} differences")
 
 
-def main() -> int:
+def main(runtime: Path) -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="examples; all if there are none")
@@ -252,11 +255,11 @@ def main() -> int:
     devices = (DEVICES["ideal"], DEVICES["arria10"])
     for name, make in examples().items():
         if name in arguments.names or not (arguments.names or arguments.random):
-            rows.append(referee(name, t2s.lower(make()), devices, DEPTHS))
+            rows.append(referee(name, t2s.lower(make()), devices, DEPTHS, runtime))
             print(f"{name}: {len(rows[-1].differences)} differences", flush=True)
     for seed in range(arguments.seed, arguments.seed + arguments.random):
         graph = random_graph(seed)
-        rows.append(referee(f"random {seed}", graph, random_device(seed), (None, 1, 2)))
+        rows.append(referee(f"random {seed}", graph, random_device(seed), (None, 1, 2), runtime))
         print(f"random {seed}: {len(rows[-1].differences)} differences", flush=True)
     show(rows)
     return 1 if any(row.differences for row in rows) else 0
@@ -264,5 +267,4 @@ def main() -> int:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="t2s-referee-runtime-") as shared:
-        RUNTIME = Path(shared)
-        sys.exit(main())
+        sys.exit(main(Path(shared)))

@@ -36,7 +36,7 @@ class VerilogBackend:
     def emit(self, graph: Graph) -> Mapping[str, str]:
         """The files of a design on a device without latencies.
 
-        Raises ``UnsupportedError`` if ``supports`` is not empty.
+        ``verilator -f verilator.f`` builds its simulation.  Raises ``UnsupportedError`` if ``supports`` is not empty.
         """
         timing = timing_of(graph)
         return self.emit_for(graph, timing, largest(timing))
@@ -60,8 +60,11 @@ class VerilogBackend:
             built = pe.build()
             array = array_module(interface, names.module, pe_name, tuple(pe.space.values()))
             files[f"{names.module}.sv"] = print_modules((built, array))
+        sources = [*files, "top.sv", "testbench.sv"]
         files["top.sv"] = print_modules((top_module(top, bounds),))
         files["testbench.sv"] = print_modules((Testbench(top, timing).build(),))
+        command = ("--cc --exe --build --top-module testbench", *sources, *_LAST)
+        files["verilator.f"] = "\n".join((*command, ""))
         return {**files, **{name: _text(name) for name in _LAST}}
 
 

@@ -58,11 +58,11 @@ class Counters:
         """Each loop that is not at its end moves on, and those inside of it start anew."""
         names = self.names
         start: list[Statement] = [
-            put(name, self.coming.scalar(loop.minimum))
+            put(name, self.coming.index(loop.minimum))
             for loop, name in zip(self.loops, names.after, strict=True)
         ]
         empty = [
-            Binary(operator="<=", left=self.coming.scalar(loop.extent), right=number(0))
+            Binary(operator="<=", left=self.coming.index(loop.extent), right=number(0))
             for loop in self.loops
         ]
         start.append(put(names.finishes, either(negation(self.exists), *empty)))
@@ -72,7 +72,7 @@ class Counters:
             inside = range(at + 1, len(self.loops))
             then: list[Statement] = [put(names.after[at], moved)]
             then += [
-                put(names.after[level], self.coming.scalar(self.loops[level].minimum))
+                put(names.after[level], self.coming.index(self.loops[level].minimum))
                 for level in inside
             ]
             more = Binary(operator="<", left=moved, right=self._limit(at, self.present))
@@ -135,7 +135,7 @@ class Counters:
             If(
                 condition=Name(name=names.rising),
                 then=(put(index, _plus(Name(name=index), number(1))),),
-                otherwise=(put(index, self.coming.scalar(self.loops[at].minimum)),),
+                otherwise=(put(index, self.coming.index(self.loops[at].minimum)),),
             ),
             If(condition=more, then=enter, otherwise=leave),
         )
@@ -146,9 +146,9 @@ class Counters:
 
     def _limit(self, at: int, writer: ExpressionWriter) -> Expression:
         loop = self.loops[at]
-        if writer.scalar(loop.minimum) == number(0):
-            return writer.scalar(loop.extent)
-        return _plus(writer.scalar(loop.minimum), writer.scalar(loop.extent))
+        if writer.index(loop.minimum) == number(0):
+            return writer.index(loop.extent)
+        return _plus(writer.index(loop.minimum), writer.index(loop.extent))
 
 
 def _plus(left: Expression, right: Expression) -> Expression:

@@ -133,7 +133,7 @@ class Datapath:
         self.names[target] = name
 
     def _where(self, register: str, indices: tuple[Expr, ...]) -> Expression:
-        written = tuple(self.writer.scalar(index) for index in indices)
+        written = tuple(self.writer.index(index) for index in indices)
         self.body += self.writer.take_before()
         return flat(written, self.registers[register].shape)
 

@@ -119,6 +119,10 @@ class ExpressionWriter:
         taken, self.before = self.before, []
         return taken
 
+    def index(self, expr: Expr) -> Expression:
+        """An index, or a bound of a loop: 32 bits with a sign, whatever its type."""
+        return convert(self.scalar(expr), expr.type, INT32)
+
     def scalar(self, expr: Expr, lane: Expression | None = None) -> Expression:
         """A scalar, or one lane of a vector."""
         match expr:

@@ -147,7 +147,7 @@ class PEModule:
         moved: list[Expression] = []
 
         def set_where(target: str, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> None:
-            where = flat(tuple(self.control.scalar(index) for index in indices), shape)
+            where = flat(tuple(self.control.index(index) for index in indices), shape)
             body.extend(self.control.take_before())
             body.append(put(target, where))
 

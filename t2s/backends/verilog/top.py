@@ -30,7 +30,7 @@ from t2s.graph.graph import Channel, Graph
 
 Fresh = Callable[[str], str]
 
-LIBRARY = ("fifo", "operators", "floats", "stalls", "testbench")
+LIBRARY = ("fifo", "operators", "floats", "stalls", "testbench", "top")
 """Modules and packages that are the same in every design."""
 
 
