@@ -258,12 +258,14 @@ def verilate(
     device: str | Device = "ideal",
     stalls: RandomStalls | None = None,
     time_limit: float = 60.0,
+    directory: str | Path | None = None,
 ) -> HardwareResult:
     """Run the emitted SystemVerilog in Verilator: the cycles and the outputs of the hardware.
 
     It is the referee of the simulator, which has to give the same cycles.  Without ``inputs`` only
     the cycles mean something.  Needs the extra ``t2s[verilog]``, or a Verilator of the system, and
     a C++ compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
+    ``directory`` keeps the files and the build; another build there is faster.
 
     Raises ``UserError`` for inputs that do not fit, ``UnsupportedError`` for what the backend
     cannot emit, and ``VerilationError`` for hardware that does not come to its end.
@@ -283,8 +285,9 @@ def verilate(
         largest(timing),
         program.inputs,
         program.parameters,
-        stalling=stalls and Stalling(seed=stalls.seed, one_in=stalls.one_in),
+        stalling=Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None,
         time_limit=time_limit,
+        directory=None if directory is None else Path(directory),
     )
 
 

