@@ -36,7 +36,8 @@ class VerilogBackend:
     def emit(self, graph: Graph) -> Mapping[str, str]:
         """The files of a design on a device without latencies.
 
-        ``verilator -f verilator.f`` builds its simulation.  Raises ``UnsupportedError`` if ``supports`` is not empty.
+        ``verilator -f verilator.f`` builds its simulation.  Raises ``UnsupportedError`` if
+        ``supports`` is not empty.
         """
         timing = timing_of(graph)
         return self.emit_for(graph, timing, largest(timing))

@@ -36,6 +36,7 @@ from t2s.backends.verilog.verilog_ast import (
 )
 
 _INDENT = "  "
+_COLUMNS = 100
 _TERNARY, _PREFIX, _PRIMARY = 0, 20, 30
 _LEVELS = {
     "||": 1,
@@ -101,7 +102,7 @@ def _item(item: Item, indent: str) -> Iterator[str]:
         case Declaration(variable=variable):
             yield f"{indent}{_variable(variable)};"
         case Wire(target=target, value=value):
-            yield f"{indent}assign {show(target)} = {show(value)};"
+            yield from _wire(target, value, indent)
         case Combinational(body=body):
             yield from _block("always_comb", body, indent)
         case Clocked(body=body):
@@ -120,6 +121,25 @@ def _item(item: Item, indent: str) -> Iterator[str]:
             yield f"{indent}end"
         case _:
             raise TypeError(f"{item.__class__.__name__} has no spelling")
+
+
+def _wire(target: Expression, value: Expression, indent: str) -> Iterator[str]:
+    line = f"{indent}assign {show(target)} = {show(value)};"
+    parts = _conjuncts(value)
+    if len(line) <= _COLUMNS or len(parts) == 1:
+        yield line
+        return
+    yield f"{indent}assign {show(target)} ="
+    for position, part in enumerate(parts):
+        joined = f"&& {_show(part, _LEVELS['&&'] + 1)}" if position else _show(part, _LEVELS["&&"])
+        yield f"{indent}{_INDENT}{joined}" + (";" if position == len(parts) - 1 else "")
+
+
+def _conjuncts(value: Expression) -> list[Expression]:
+    match value:
+        case Binary(operator="&&", left=left, right=right):
+            return [*_conjuncts(left), right]
+    return [value]
 
 
 def _block(head: str, body: tuple[Statement, ...], indent: str) -> Iterator[str]:

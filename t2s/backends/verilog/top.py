@@ -123,9 +123,9 @@ def _access(access: AccessNames, places: int) -> list[Port]:
 def top_of(graph: Graph) -> Top:
     """The names of a design."""
     modules = Identifiers(LIBRARY)
-    module = modules.fresh(graph.name)
     interfaces = tuple(interface_of(graph, node) for node in graph.nodes)
     nodes = {node.name: modules.fresh(node.name) for node in graph.nodes}
+    module = modules.fresh(f"{graph.name}_top")
     identifiers = Identifiers((*LIBRARY, module, *nodes.values(), port.CLOCK, port.RESET))
     fresh = identifiers.fresh
     return Top(

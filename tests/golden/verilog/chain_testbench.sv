@@ -90,7 +90,7 @@ module testbench (
       memory_Y[at] = 0;
     end
   end
-  design_ design__2 (
+  design_top design_ (
     .clock,
     .reset,
     .A_latency,

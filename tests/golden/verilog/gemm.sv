@@ -97,7 +97,16 @@ module C_pe (
 
   // firing
   logic [31:0] cooldown;
-  assign fires = !finished && cooldown == 0 && (!takes_A_in || A_in_valid) && (!takes_A_pass || A_pass_valid) && (!takes_B_in || B_in_valid) && (!takes_B_pass || B_pass_valid) && (!sends_A_pass || A_pass_space) && (!sends_B_pass || B_pass_space) && (!sends_C_out || C_out_space);
+  assign fires =
+    !finished
+    && cooldown == 0
+    && (!takes_A_in || A_in_valid)
+    && (!takes_A_pass || A_pass_valid)
+    && (!takes_B_in || B_in_valid)
+    && (!takes_B_pass || B_pass_valid)
+    && (!sends_A_pass || A_pass_space)
+    && (!sends_B_pass || B_pass_space)
+    && (!sends_C_out || C_out_space);
   assign A_in_pop = fires && takes_A_in;
   assign A_pass_pop = fires && takes_A_pass;
   assign B_in_pop = fires && takes_B_in;
@@ -475,7 +484,7 @@ endmodule
 // A node fires when memory grants the access for which it is ready; what is read has to
 // be there in the same cycle, or the pipeline that the latency of the channels behind
 // it stands for has to begin with that of the memory.
-module gemm (
+module gemm_top (
   input logic clock,
   input logic reset,
   input logic [31:0] A_in_latency,
