@@ -8,11 +8,12 @@ import pytest
 
 import t2s
 from t2s.backends.verilog import BACKEND
+from t2s.backends.verilog.expressions import unsupported_term
 from t2s.backends.verilog.names import identifier
 from t2s.backends.verilog.nests import nest_of
-from t2s.core.expr import Expr, Parameter, apply, const
-from t2s.core.ops import Op
-from t2s.core.types import INT32, BFloat, Float
+from t2s.core.expr import Apply, Expr, Parameter, Read, apply, const
+from t2s.core.ops import OPERATORS, Op, accepts
+from t2s.core.types import BOOL, INT32, BFloat, Float
 from t2s.graph.body import Receive, Send
 from t2s.graph.graph import Graph, ScalarParameter
 from t2s.graph.nodes import Loop, PEArray, Role
@@ -133,6 +134,27 @@ def test_types_without_operators() -> None:
         f"the verilog backend cannot emit 'gemm': node 'A_load': {why}"
     )
     assert problems(systolic_gemm(1, 1, 2, element=Float(16)))[0].endswith(why.replace("bf", "f"))
+
+
+def test_what_has_no_spelling() -> None:
+    read = Read(source="X", indices=(), type=INT32)
+    assert unsupported_term(read) == "Read is not written as SystemVerilog yet"
+    for type in (INT32, BOOL, Float(32)):
+        for op in Op:
+            if accepts(op, type):
+                operands = [local("a", type)] * OPERATORS[op].arity
+                assert unsupported_term(apply(op, *operands)) is None
+    divide = Apply(operator=Op.DIVIDE, operands=(const(1), const(2)), type=INT32)
+    assert unsupported_term(divide) == "there is no '/' of int32 in SystemVerilog yet"
+
+
+def test_a_tensor_that_is_too_large() -> None:
+    graph = chain(4)
+    tensors = tuple(replace(t, shape=(2**24 + 1,)) for t in graph.tensors)
+    assert problems(replace(graph, tensors=tensors)) == [
+        f"tensor '{name}': it has more than 16777216 elements, which the testbench would hold"
+        for name in "XY"
+    ]
 
 
 def test_a_nest_of_unknown_holes() -> None:

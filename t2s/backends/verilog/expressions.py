@@ -50,6 +50,7 @@ from t2s.core.expr import (
 )
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Kind, Type
+from t2s.core.walk import Term
 
 LANE = "lane"
 
@@ -90,6 +91,25 @@ _FUNCTIONS = {
 }
 _CARRYING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
 _CALLED = (Op.FLOOR_DIVIDE, Op.MODULO, Op.MINIMUM, Op.MAXIMUM, Op.ABSOLUTE)
+
+
+def unsupported_term(term: Term) -> str | None:
+    """Why a node of an expression has no spelling; ``None`` if it has one."""
+    match term:
+        case Apply(operator=operator, operands=operands):
+            if operands[0].type.is_float:
+                known = operator in _FUNCTIONS and operator not in (Op.FLOOR_DIVIDE, Op.MODULO)
+            else:
+                known = operator in (*_PLAIN, *_CALLED, Op.NEGATE, Op.NOT)
+            if not known:
+                return f"there is no {operator.value!r} of {operands[0].type} in SystemVerilog yet"
+        case Const() | Index() | Parameter() | Local() | Select() | Cast():
+            pass
+        case Broadcast() | LaneNumbers() | ReduceLanes() | Insert():
+            pass
+        case _:
+            return f"{term.__class__.__name__} is not written as SystemVerilog yet"
+    return None
 
 
 @dataclass(kw_only=True)

@@ -27,6 +27,7 @@ from t2s.backends.verilog.verilog_ast import (
     variable,
 )
 from t2s.graph.graph import Channel, Graph
+from t2s.graph.nodes import PEArray
 
 Fresh = Callable[[str], str]
 
@@ -123,8 +124,9 @@ def _access(access: AccessNames, places: int) -> list[Port]:
 def top_of(graph: Graph) -> Top:
     """The names of a design."""
     modules = Identifiers(LIBRARY)
-    interfaces = tuple(interface_of(graph, node) for node in graph.nodes)
-    nodes = {node.name: modules.fresh(node.name) for node in graph.nodes}
+    arrays = tuple(node for node in graph.nodes if isinstance(node, PEArray))
+    interfaces = tuple(interface_of(graph, node) for node in arrays)
+    nodes = {node.name: modules.fresh(node.name) for node in arrays}
     module = modules.fresh(f"{graph.name}_top")
     identifiers = Identifiers((*LIBRARY, module, *nodes.values(), port.CLOCK, port.RESET))
     fresh = identifiers.fresh
