@@ -11,7 +11,7 @@ import pytest
 
 import t2s
 from benchmarks.random_graphs import random_device, random_graph
-from benchmarks.referee import referee
+from benchmarks.referee import Row, compare, differences, referee
 from t2s.backends.verilog import verilator
 from t2s.backends.verilog.timing import largest, timing_of
 from t2s.backends.verilog.verilator import (
@@ -25,11 +25,14 @@ from t2s.core.expr import Cast, Expr, Parameter, apply
 from t2s.core.ops import OPERATORS, Op, accepts, result_type
 from t2s.core.types import BOOL, INT32, Bool, Float, Int, Type, UInt
 from t2s.core.walk import Term, rewrite
+from t2s.driver import hardware_timing
 from t2s.graph.body import Let, Load, Statement, Store
 from t2s.graph.graph import Graph, ScalarParameter, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import PEArray, Role
 from t2s.simulator.devices import DEVICES
+from t2s.simulator.engine import Limits, find_engine
+from t2s.simulator.program import build_program
 from tests.backends import designs
 from tests.backends.builders import local, node
 from tests.backends.triangles import triangular_array
@@ -263,3 +266,26 @@ def test_a_run_with_more_than_there_is_room_for(tmp_path: Path) -> None:
     deeper = {name: replace(c, capacity=c.capacity + 1) for name, c in timing.channels.items()}
     with pytest.raises(InternalError, match="less room in 'A'"):
         model.run(replace(timing, channels=deeper), None, {})
+
+
+@needs_verilator
+def test_the_referee_sees_a_difference(runtime: Path, tmp_path: Path) -> None:
+    graph = chain(5)
+    inputs = {"X": np.arange(5, dtype=np.int32)}
+    program = build_program(graph, "ideal", inputs)
+    timing = hardware_timing(program)
+    model = build_hardware(graph, timing, largest(timing), tmp_path, runtime=runtime)
+    row = Row(name="chain")
+    compare(row, model, program, timing, None)
+    assert row.differences == []
+    shallow = {name: replace(c, capacity=1) for name, c in timing.channels.items()}
+    compare(row, model, program, replace(timing, channels=shallow), None)
+    assert [text.partition(": ")[2] for text in row.differences] == [
+        "takes 11 cycles, not 7",
+        "load fires (5, 1, 9), not (5, 1, 5) (number, first, last)",
+        "compute fires (5, 2, 10), not (5, 2, 6) (number, first, last)",
+        "store fires (5, 3, 11), not (5, 3, 7) (number, first, last)",
+    ]
+    other = find_engine("native").run(replace(program, inputs={"X": inputs["X"] + 1}), Limits())
+    found = model.run(timing, inputs, {})
+    assert list(differences(program, other, found)) == ["other values in Y"]
