@@ -94,14 +94,10 @@ def array_module(interface: Interface, name: str, pe_module: str, space: Sequenc
         connections.append((text, element(text, Name(name=pe))))
     instance = Instance(module=pe_module, name="one", connections=tuple(connections))
     repeat = Repeat(variable=pe, count=places, label="place", items=(instance,))
-    return Module(
-        name=name,
-        about=_about(node),
-        ports=tuple(ports),
-        items=(*declarations, repeat, Remark(text="from PEs to channels"), *routes)
-        if routes
-        else (*declarations, repeat),
-    )
+    if routes:
+        routes.insert(0, Remark(text="from PEs to channels"))
+    items = (*declarations, repeat, *routes)
+    return Module(name=name, about=_about(node), ports=tuple(ports), items=items)
 
 
 def _straight(interface: Interface) -> tuple[Port, ...]:

@@ -6,6 +6,7 @@ an unpacked array over the elements of a channel, or over the PEs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from t2s.backends.verilog.data_types import bits_of
@@ -101,30 +102,10 @@ def interface_of(graph: Graph, node: PEArray) -> Interface:
     stores: list[StorePort] = []
     for statement in node.body:
         match statement:
-            case Receive(channel=name):
-                taking.append(
-                    TakingPort(
-                        statement=statement,
-                        channel=graph.channel(name),
-                        type=bits_of(statement.type),
-                        valid=fresh(f"{name}_valid"),
-                        token=fresh(f"{name}_token"),
-                        pop=fresh(f"{name}_pop"),
-                        at=fresh(f"{name}_from"),
-                    )
-                )
-            case Send(channel=name):
-                sending.append(
-                    SendingPort(
-                        statement=statement,
-                        channel=graph.channel(name),
-                        type=bits_of(statement.value.type),
-                        space=fresh(f"{name}_space"),
-                        push=fresh(f"{name}_push"),
-                        value=fresh(f"{name}_value"),
-                        at=fresh(f"{name}_to"),
-                    )
-                )
+            case Receive():
+                taking.append(_taking(statement, graph, fresh))
+            case Send():
+                sending.append(_sending(statement, graph, fresh))
             case Load(tensor=name):
                 loads.append(
                     LoadPort(
@@ -155,6 +136,32 @@ def interface_of(graph: Graph, node: PEArray) -> Interface:
         stores=tuple(stores),
         parameters=tuple((p, fresh(p.name)) for p in _parameters_of(graph, node)),
         identifiers=identifiers,
+    )
+
+
+def _taking(statement: Receive, graph: Graph, fresh: Callable[[str], str]) -> TakingPort:
+    name = statement.channel
+    return TakingPort(
+        statement=statement,
+        channel=graph.channel(name),
+        type=bits_of(statement.type),
+        valid=fresh(f"{name}_valid"),
+        token=fresh(f"{name}_token"),
+        pop=fresh(f"{name}_pop"),
+        at=fresh(f"{name}_from"),
+    )
+
+
+def _sending(statement: Send, graph: Graph, fresh: Callable[[str], str]) -> SendingPort:
+    name = statement.channel
+    return SendingPort(
+        statement=statement,
+        channel=graph.channel(name),
+        type=bits_of(statement.value.type),
+        space=fresh(f"{name}_space"),
+        push=fresh(f"{name}_push"),
+        value=fresh(f"{name}_value"),
+        at=fresh(f"{name}_to"),
     )
 
 
