@@ -8,21 +8,16 @@ box.  Types, lanes, expressions, register files, depths and latencies are random
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 
+from benchmarks.random_parts import ARITHMETIC, WHOLE, Parts
 from t2s.core.expr import (
-    Broadcast,
-    Cast,
     Expr,
     Index,
-    Insert,
-    LaneNumbers,
     Local,
-    ReduceLanes,
     Select,
     apply,
     const,
@@ -30,18 +25,11 @@ from t2s.core.expr import (
     evaluate,
 )
 from t2s.core.ops import Op
-from t2s.core.types import INT32, Float, Int, Type, UInt
+from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
-from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
+from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
-
-INTEGERS = (Int(8), Int(16), Int(32), Int(64), UInt(8), UInt(16), UInt(32), UInt(64))
-FLOATS = (Float(32), Float(64))
-ARITHMETIC = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.MINIMUM, Op.MAXIMUM)
-WHOLE = (Op.FLOOR_DIVIDE, Op.MODULO, Op.AND, Op.OR, Op.XOR)
-ORDER = (Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL, Op.EQUAL, Op.NOT_EQUAL)
-TREES = (Op.ADD, Op.MINIMUM, Op.MAXIMUM)
 
 
 def random_device(seed: int) -> tuple[Device, ...]:
@@ -71,7 +59,7 @@ def random_device(seed: int) -> tuple[Device, ...]:
 def random_graph(seed: int) -> Graph:
     """Two to five parts side by side."""
     random = Random(seed)
-    parts = _Parts(random=random)
+    parts = Parts(random=random)
     for number in range(random.randint(2, 5)):
         make = random.choice([_network, _network, _array, _array, _nest])
         make(parts, f"p{number}")
@@ -83,94 +71,6 @@ def random_graph(seed: int) -> Graph:
         channels=tuple(parts.channels),
         tensors=tuple(parts.tensors),
     )
-
-
-@dataclass(kw_only=True)
-class _Parts:
-    """What has been made so far."""
-
-    random: Random
-    nodes: list[PEArray] = field(default_factory=list)
-    channels: list[Channel] = field(default_factory=list)
-    tensors: list[Tensor] = field(default_factory=list)
-
-    def type(self) -> Type:
-        """A type with or without lanes."""
-        scalar = self.random.choice([*INTEGERS, INT32, INT32, *FLOATS])
-        return scalar.with_lanes(self.random.choice([1, 1, 1, 2, 3, 4]))
-
-    def channel(
-        self,
-        name: str,
-        ends: tuple[str, str],
-        type: Type,
-        shape: tuple[int, ...] = (),
-        sent: Sequence[Expr] = (),
-        received: Sequence[Expr] = (),
-    ) -> None:
-        """Add a channel of random depth and latency."""
-        self.channels.append(
-            Channel(
-                name=name,
-                stream=StreamType(element=type),
-                source=ends[0],
-                sink=ends[1],
-                shape=shape,
-                source_index=tuple(sent),
-                sink_index=tuple(received),
-                capacity=self.random.randint(1, 4),
-                latency=self.random.randint(1, 4),
-            )
-        )
-
-    def tensor(self, name: str, type: Type, *shape: int, role: TensorRole) -> None:
-        """Add a tensor of scalars."""
-        self.tensors.append(Tensor(name=name, type=type.scalar, shape=shape, role=role))
-
-    def value(self, type: Type, known: Sequence[Expr], depth: int = 3) -> Expr:
-        """A random expression of a type over known values of it."""
-        pick = self.random
-        if depth == 0 or pick.random() < 0.2:
-            return pick.choice(known) if known and pick.random() < 0.8 else self.constant(type)
-
-        def some() -> Expr:
-            return self.value(type, known, depth - 1)
-
-        kind = pick.choice(["two", "two", "two", "one", "select", "cast", "lanes"])
-        if kind == "one":
-            return apply(pick.choice([Op.NEGATE, Op.ABSOLUTE]), some())
-        if kind == "select":
-            condition = apply(pick.choice(ORDER), some(), some())
-            return Select(condition=condition, if_true=some(), if_false=some(), type=type)
-        if kind == "cast" and not type.is_float:
-            wide = pick.choice(INTEGERS).with_lanes(type.lanes)
-            return Cast(value=Cast(value=some(), type=wide), type=type)
-        if kind == "lanes" and type.lanes > 1:
-            scalar = ReduceLanes(operator=pick.choice(TREES), value=some(), type=type.scalar)
-            lane = const(pick.randint(-1, type.lanes))
-            choices = [
-                Broadcast(value=scalar, type=type),
-                Insert(vector=some(), lane=lane, value=scalar, type=type),
-            ]
-            if type.is_integer:
-                choices.append(apply(Op.ADD, LaneNumbers(type=type), some()))
-            return pick.choice(choices)
-        operators = ARITHMETIC if type.is_float else (*ARITHMETIC, *WHOLE)
-        return apply(pick.choice(operators), some(), some())
-
-    def constant(self, type: Type) -> Expr:
-        """A small literal, in all lanes."""
-        low = -5 if type.scalar.kind.value != "uint" else 0
-        number = self.random.randint(low, 5)
-        literal = const(float(number) if type.is_float else number, type.scalar)
-        return literal if type.lanes == 1 else Broadcast(value=literal, type=type)
-
-    def condition(self, period: int, index: Expr) -> Expr | None:
-        """What holds in one of ``period`` firings."""
-        if period == 1:
-            return None
-        phase = self.random.randrange(period)
-        return equals(apply(Op.MODULO, index, const(period)), const(phase))
 
 
 def _loop(name: str, extent: int | Expr, minimum: int | Expr = 0) -> Loop:
@@ -185,7 +85,7 @@ def _load(tensor: str, indices: tuple[Expr, ...], type: Type) -> Load:
 
 
 def _memory(
-    parts: _Parts, type: Type, register: str, where: Expr, total: Expr
+    parts: Parts, type: Type, register: str, where: Expr, total: Expr
 ) -> tuple[list[Statement], Expr]:
     """Read, write and possibly read again an element of a register file."""
     body: list[Statement] = [
@@ -201,7 +101,7 @@ def _memory(
     return body, new
 
 
-def _network(parts: _Parts, prefix: str) -> None:
+def _network(parts: Parts, prefix: str) -> None:
     """Load units, a random acyclic network, store units, and now and then a channel back."""
     random, type = parts.random, parts.type()
     count, loads, middle = random.randint(1, 12), random.randint(1, 2), random.randint(1, 4)
@@ -253,7 +153,7 @@ def _network(parts: _Parts, prefix: str) -> None:
 
 
 def _middle(
-    parts: _Parts,
+    parts: Parts,
     type: Type,
     receiving: list[str],
     sending: list[str],
@@ -285,7 +185,7 @@ def _holds(condition: Expr | None, at: int) -> bool:
     return condition is None or bool(evaluate(condition, {"n": np.int32(at)}))
 
 
-def _store(parts: _Parts, name: str, channel: str, type: Type, trips: int) -> None:
+def _store(parts: Parts, name: str, channel: str, type: Type, trips: int) -> None:
     n = Index(name="n")
     where = apply(Op.MULTIPLY, n, const(type.lanes))
     body = (
@@ -298,7 +198,7 @@ def _store(parts: _Parts, name: str, channel: str, type: Type, trips: int) -> No
     )
 
 
-def _array(parts: _Parts, prefix: str) -> None:
+def _array(parts: Parts, prefix: str) -> None:
     """A feeder serves the PEs of an array in turn, they pass tokens on, a collector drains them."""
     random, type = parts.random, parts.type()
     rows, columns = random.randint(1, 3), random.randint(1, 4)
@@ -331,8 +231,7 @@ def _array(parts: _Parts, prefix: str) -> None:
     top = equals(i, const(0))
     last_row = column if triangular else const(rows - 1)
     last = apply(Op.MINIMUM, last_row, const(rows - 1))
-    first = Local(name="first", type=type)
-    above = Local(name="above", type=type)
+    first, above = (Local(name=name, type=type) for name in ("first", "above"))
     chosen = Select(condition=top, if_true=first, if_false=above, type=type)
     body: list[Statement] = [
         Receive(target="first", channel=entry, type=type, condition=top),
@@ -343,8 +242,7 @@ def _array(parts: _Parts, prefix: str) -> None:
     ]
     own = Local(name="own", type=type)
     more, total = _memory(parts, type, "kept", const(0), parts.value(type, [own]))
-    body += more
-    body.append(Send(channel=passed, value=own, condition=apply(Op.LESS, i, last)))
+    body += [*more, Send(channel=passed, value=own, condition=apply(Op.LESS, i, last))]
     ending = equals(b, const(block - 1))
     body.append(Send(channel=out, value=total, condition=ending))
     parts.nodes.append(
@@ -362,7 +260,7 @@ def _array(parts: _Parts, prefix: str) -> None:
 
 
 def _collector(
-    parts: _Parts,
+    parts: Parts,
     names: tuple[str, str, str],
     type: Type,
     extents: tuple[int, int, int],
@@ -383,7 +281,7 @@ def _collector(
     parts.nodes.append(PEArray(name=name, role=Role.STORE, space=(), loops=loops, body=body))
 
 
-def _nest(parts: _Parts, prefix: str) -> None:
+def _nest(parts: Parts, prefix: str) -> None:
     """A load unit, nodes that pass on or drop, a store unit: all over a nest that is not a box."""
     random, type = parts.random, parts.type()
     size = random.randint(1, 5)
