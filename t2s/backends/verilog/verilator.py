@@ -80,10 +80,14 @@ class HardwareResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tools:
-    """Where Verilator, its files and the C++ compiler are."""
+    """Where Verilator, its files and the C++ compiler are.
+
+    ``told`` says that the program has to be told where its files are.
+    """
 
     verilator: Path
     root: Path
+    told: bool
     compiler: Path
 
 
@@ -97,10 +101,12 @@ def _find_tools() -> _Tools | str:
     compiler = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
     if compiler is None:
         return "a C++ compiler (g++ or clang++)"
-    root = _installed_package() or _installed_command()
-    if root is None:
+    package = _installed_package()
+    found = package or _installed_command()
+    if found is None:
         return "Verilator"
-    return _Tools(verilator=root[0], root=root[1], compiler=Path(compiler))
+    told = package is not None
+    return _Tools(verilator=found[0], root=found[1], told=told, compiler=Path(compiler))
 
 
 def _installed_package() -> tuple[Path, Path] | None:
@@ -265,7 +271,8 @@ def _compile(
     """Verilate and compile, everything of the design as one file of C++."""
     shutil.rmtree(folder / "verilated", ignore_errors=True)  # of an earlier build
     command = [str(tools.verilator), "--cc", "--top-module", "testbench", "--Mdir", "verilated"]
-    _run(graph, [*command, *sources], folder, 600, {"VERILATOR_ROOT": str(tools.root)})
+    environment = {"VERILATOR_ROOT": str(tools.root)} if tools.told else None
+    _run(graph, [*command, *sources], folder, 600, environment)
     include = tools.root / "include"
     flags = [f"-D{name}" for name in (*_DEFINES, *_MORE_DEFINES)]
     flags += [f"-I{include}", f"-I{include / 'vltstd'}", "-I.", "-std=c++17", "-O0", "-w"]
