@@ -103,7 +103,7 @@ def test_designs_with_something_that_is_easy_to_get_wrong(runtime: Path) -> None
 
 
 @needs_verilator
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", [1, 11])  # 11: unsigned numbers compared with 0
 def test_random_graphs(seed: int, runtime: Path) -> None:
     row = referee("random", random_graph(seed), random_device(seed), (None, 1, 3), runtime)
     assert row.differences == []

@@ -64,7 +64,7 @@ class VerilogBackend:
         sources = [*files, "top.sv", "testbench.sv"]
         files["top.sv"] = print_modules((top_module(top, bounds),))
         files["testbench.sv"] = print_modules((Testbench(top, timing).build(),))
-        command = ("--cc --exe --build --top-module testbench", *sources, *_LAST)
+        command = ("-Wno-fatal --cc --exe --build --top-module testbench", *sources, *_LAST)
         files["verilator.f"] = "\n".join((*command, ""))
         return {**files, **{name: _text(name) for name in _LAST}}
 
