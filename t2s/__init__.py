@@ -20,6 +20,7 @@ from t2s.driver import (
     resources,
     simulate,
     simulate_many,
+    verilate,
 )
 from t2s.func.functions import absolute as abs
 from t2s.func.functions import cast, exp, rsqrt, select, sqrt
@@ -78,4 +79,5 @@ __all__ = [
     "sqrt",
     "sram",
     "variables",
+    "verilate",
 ]

@@ -35,15 +35,20 @@ from t2s.spatial.to_graph import lower_to_graph
 
 if TYPE_CHECKING:
     from t2s.backends.base import Backend
+    from t2s.backends.verilog.timing import Timing
+    from t2s.backends.verilog.verilator import HardwareResult
     from t2s.explore.depth_fit import DepthFit
     from t2s.explore.many import GraphRun, Outcomes
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
+    from t2s.simulator.program import SimProgram
     from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.result import SimResult
 
-BACKENDS: Mapping[str, str] = MappingProxyType({"opencl_fpga": "t2s.backends.opencl_fpga"})
+BACKENDS: Mapping[str, str] = MappingProxyType(
+    {"opencl_fpga": "t2s.backends.opencl_fpga", "verilog": "t2s.backends.verilog"}
+)
 
 
 Array = np.ndarray[Any, Any]
@@ -369,6 +374,61 @@ def emulate(
 
     graph, arrays, scalars = _resolve(design, inputs)
     return emulate_graph(graph, arrays, scalars, time_limit=time_limit)
+
+
+def verilate(
+    design: Graph | Design,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    device: str | Device = "ideal",
+    stalls: RandomStalls | None = None,
+    time_limit: float = 60.0,
+    directory: str | Path | None = None,
+) -> HardwareResult:
+    """Run the emitted SystemVerilog in Verilator: the cycles and the outputs of the hardware.
+
+    It is the referee of the simulator, which has to give the same cycles.  Without ``inputs`` only
+    the cycles mean something.  Needs the extra ``t2s[verilog]``, or a Verilator of the system, and
+    a C++ compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
+    ``directory`` keeps the files and the build; another build there is faster.
+
+    Raises ``UserError`` for inputs that do not fit, ``UnsupportedError`` for what the backend
+    cannot emit, and ``VerilationError`` for hardware that does not come to its end.
+    """
+    from t2s.backends.verilog.timing import Stalling, largest
+    from t2s.backends.verilog.verilator import verilate as verilate_graph
+    from t2s.simulator.program import build_program
+    from t2s.simulator.random_stalls import check_stalls
+
+    graph, arrays, scalars = _resolve(design, inputs or {})
+    check_stalls(stalls)
+    program = build_program(graph, device, None if inputs is None else arrays, scalars)
+    timing = hardware_timing(program)
+    return verilate_graph(
+        graph,
+        timing,
+        largest(timing),
+        program.inputs,
+        program.parameters,
+        stalling=Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None,
+        time_limit=time_limit,
+        directory=None if directory is None else Path(directory),
+    )
+
+
+def hardware_timing(program: SimProgram) -> Timing:
+    """What the hardware has to know of the device that a program was built for."""
+    from t2s.backends.verilog.timing import ChannelTiming, Timing
+
+    return Timing(
+        intervals={timing.node.name: timing.interval.cycles for timing in program.nodes},
+        channels={
+            timing.channel.name: ChannelTiming(latency=timing.latency, capacity=timing.capacity)
+            for timing in program.channels
+        },
+        memory_rate=program.memory_rate,
+        store_latency=program.device.store_latency,
+    )
 
 
 def _resolve(

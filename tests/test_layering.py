@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "explore": frozenset({"core", "graph", "simulator", "report"}),
     "backends": frozenset({"core", "graph"}),
     "backends.opencl_fpga": frozenset({"core", "graph", "backends.base"}),
+    "backends.verilog": frozenset({"core", "graph", "backends.base"}),
     "backends.cgra_tia": frozenset({"core", "graph", "backends.base"}),
     "backends.capstan": frozenset({"core", "graph", "backends.base"}),
 }

@@ -164,12 +164,12 @@ def test_load_with_a_guard_that_data_can_avoid() -> None:
 def test_unknown_backend(tmp_path: Path) -> None:
     graph = t2s.lower(product().C)
     with refused("""
-            there is no backend 'verilog'
-              --> t2s.emit(graph, "verilog", tmp_path)
-              expected: opencl_fpga
-              given:    'verilog'
+            there is no backend 'vhdl'
+              --> t2s.emit(graph, "vhdl", tmp_path)
+              expected: opencl_fpga, verilog
+              given:    'vhdl'
             """):
-        t2s.emit(graph, "verilog", tmp_path)
+        t2s.emit(graph, "vhdl", tmp_path)
 
 
 def test_unknown_device() -> None:

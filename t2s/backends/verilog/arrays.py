@@ -1,0 +1,167 @@
+"""The module of a node: its PEs, and the ways from their ports to the elements of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.interfaces import Interface
+from t2s.backends.verilog.verilog_ast import (
+    BIT,
+    WORD,
+    Binary,
+    Bits,
+    Combinational,
+    Expression,
+    For,
+    If,
+    Instance,
+    Item,
+    Literal,
+    Module,
+    Name,
+    Port,
+    Remark,
+    Repeat,
+    Resize,
+    Statement,
+    element,
+    given,
+    number,
+    put,
+    taken,
+    variable,
+)
+from t2s.graph.nodes import PEArray, SpaceDimension
+
+PE = "pe"
+ELEMENT = "at"
+FALSE, ZEROS = Literal(text="1'b0"), Literal(text="'0")
+
+
+def array_module(interface: Interface, name: str, pe_module: str, space: Sequence[str]) -> Module:
+    """The module ``name`` of a node, over instances of ``pe_module``.
+
+    ``space`` are the names of the ports of a PE that take its place in the array.
+    """
+    node, places = interface.node, interface.node.place_count
+    fresh = interface.identifiers.fresh
+    pe = fresh(PE)
+    ports = [taken(port.CLOCK), taken(port.RESET), taken(port.INTERVAL, WORD)]
+    ports += [taken(text, bits_of(p.type)) for p, text in interface.parameters]
+    declarations: list[Item] = []
+    routes: list[Item] = []
+    connections: list[tuple[str, Expression]] = [
+        (text, Name(name=text)) for text in (port.CLOCK, port.RESET, port.INTERVAL)
+    ]
+    connections += zip(space, _place(node, pe), strict=True)
+    connections += [(text, Name(name=text)) for _, text in interface.parameters]
+
+    def each(text: str, type: Bits) -> Name:
+        """A variable with an element for each PE, connected to the PE's port ``text``."""
+        wire = fresh(f"pe_{text}")
+        declarations.append(variable(wire, type, places))
+        connections.append((text, element(wire, Name(name=pe))))
+        return Name(name=wire)
+
+    for taking in interface.taking:
+        count = taking.channel.element_count
+        ports += [taken(taking.valid, BIT, count), taken(taking.token, taking.type, count)]
+        ports.append(given(taking.pop, BIT, count))
+        where, pop = each(taking.at, WORD), each(taking.pop, BIT)
+        at = element(where.name, Name(name=pe))
+        connections += [
+            (taking.valid, element(taking.valid, at)),
+            (taking.token, element(taking.token, at)),
+        ]
+        routes.append(_pops(taking.pop, count, places, pop.name, where.name))
+    for sending in interface.sending:
+        count = sending.channel.element_count
+        ports += [taken(sending.space, BIT, count), given(sending.push, BIT, count)]
+        ports.append(given(sending.value, sending.type, count))
+        where, push = each(sending.at, WORD), each(sending.push, BIT)
+        value = each(sending.value, sending.type)
+        at = element(where.name, Name(name=pe))
+        connections.append((sending.space, element(sending.space, at)))
+        names = (push.name, where.name, value.name)
+        routes.append(_pushes(sending.push, sending.value, count, places, names))
+    for straight in _straight(interface):
+        text = straight.variable.name
+        ports.append(replace(straight, variable=replace(straight.variable, count=places)))
+        connections.append((text, element(text, Name(name=pe))))
+    instance = Instance(module=pe_module, name="one", connections=tuple(connections))
+    repeat = Repeat(variable=pe, count=places, label="place", items=(instance,))
+    if routes:
+        routes.insert(0, Remark(text="from PEs to channels"))
+    items = (*declarations, repeat, *routes)
+    return Module(name=name, about=_about(node), ports=tuple(ports), items=items)
+
+
+def _straight(interface: Interface) -> tuple[Port, ...]:
+    """Ports of a PE that leave the array as they are."""
+    ports: list[Port] = []
+    for load in interface.loads:
+        ports += [given(load.enable), given(load.address, WORD), taken(load.data, load.type)]
+    for store in interface.stores:
+        ports += [given(store.enable), given(store.address, WORD), given(store.data, store.type)]
+    if interface.memory:
+        ports += [given(port.READY), given(port.MOVED, WORD), taken(port.GRANTED)]
+    return (*ports, given(port.FIRES), given(port.FINISHED))
+
+
+def _about(node: PEArray) -> tuple[str, ...]:
+    shape = " x ".join(str(dimension.extent) for dimension in node.space)
+    what = f"{shape} PEs" if node.space else "one PE"
+    return (f"The {node.role.value} node {node.name}: {what}.",)
+
+
+def _place(node: PEArray, pe: str) -> list[Expression]:
+    """The point of the space domain of PE number ``pe``, in row-major order."""
+    found: list[Expression] = []
+    for at, dimension in enumerate(node.space):
+        inside = prod(other.extent for other in node.space[at + 1 :])
+        found.append(_coordinate(dimension, inside, at == 0, pe))
+    return found
+
+
+def _coordinate(dimension: SpaceDimension, inside: int, outermost: bool, pe: str) -> Expression:
+    place: Expression = Name(name=pe)
+    if inside > 1:
+        place = Binary(operator="/", left=place, right=number(inside))
+    if not outermost:
+        place = Binary(operator="%", left=place, right=number(dimension.extent))
+    if dimension.minimum:
+        place = Binary(operator="+", left=place, right=number(dimension.minimum))
+    return Resize(bits=32, value=place)
+
+
+def _pops(pop: str, count: int, places: int, pops: str, where: str) -> Item:
+    clear: Statement = For(
+        variable=ELEMENT, count=count, body=(put(element(pop, Name(name=ELEMENT)), FALSE),)
+    )
+    at = element(where, Name(name=PE))
+    set_one = If(
+        condition=element(pops, Name(name=PE)),
+        then=(put(element(pop, at), element(pops, Name(name=PE))),),
+    )
+    return Combinational(body=(clear, For(variable=PE, count=places, body=(set_one,))))
+
+
+def _pushes(push: str, value: str, count: int, places: int, names: tuple[str, str, str]) -> Item:
+    pushes, where, values = names
+    here, one = Name(name=ELEMENT), Name(name=PE)
+    clear = For(
+        variable=ELEMENT,
+        count=count,
+        body=(put(element(push, here), FALSE), put(element(value, here), ZEROS)),
+    )
+    at = element(where, one)
+    then = (
+        put(element(push, at), element(pushes, one)),
+        put(element(value, at), element(values, one)),
+    )
+    set_one = If(condition=element(pushes, one), then=then)
+    return Combinational(body=(clear, For(variable=PE, count=places, body=(set_one,))))

@@ -1,0 +1,262 @@
+"""Expressions of t2s as expressions of SystemVerilog.
+
+SystemVerilog widens operands to the context of an expression; here every operator that may carry
+is cut to its own width, so that numbers wrap around where t2s says.  Vectors are computed lane by
+lane, in a loop over the lanes; trees over lanes get a variable of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from t2s.backends.verilog.data_types import (
+    bits_of,
+    literal,
+    signed_as,
+    suffix_of,
+    width_of,
+)
+from t2s.backends.verilog.names import Identifiers
+from t2s.backends.verilog.verilog_ast import (
+    Binary,
+    Declaration,
+    Expression,
+    For,
+    Name,
+    Resize,
+    Statement,
+    Ternary,
+    Unary,
+    Variable,
+    call,
+    element,
+    number,
+    put,
+)
+from t2s.core.expr import (
+    Apply,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Insert,
+    LaneNumbers,
+    Local,
+    Parameter,
+    ReduceLanes,
+    Select,
+)
+from t2s.core.ops import Op
+from t2s.core.types import INT32, Kind, Type
+from t2s.core.walk import Term
+
+LANE = "lane"
+
+_PLAIN = {
+    Op.ADD: "+",
+    Op.SUBTRACT: "-",
+    Op.MULTIPLY: "*",
+    Op.EQUAL: "==",
+    Op.NOT_EQUAL: "!=",
+    Op.LESS: "<",
+    Op.LESS_EQUAL: "<=",
+    Op.GREATER: ">",
+    Op.GREATER_EQUAL: ">=",
+    Op.AND: "&",
+    Op.OR: "|",
+    Op.XOR: "^",
+}
+_FUNCTIONS = {
+    Op.ADD: "add",
+    Op.SUBTRACT: "subtract",
+    Op.MULTIPLY: "multiply",
+    Op.DIVIDE: "divide",
+    Op.FLOOR_DIVIDE: "floor_divide",
+    Op.MODULO: "modulo",
+    Op.MINIMUM: "minimum",
+    Op.MAXIMUM: "maximum",
+    Op.NEGATE: "negate",
+    Op.ABSOLUTE: "absolute",
+    Op.SQUARE_ROOT: "square_root",
+    Op.RECIPROCAL_SQUARE_ROOT: "reciprocal_square_root",
+    Op.EXPONENTIAL: "exponential",
+    Op.EQUAL: "equal",
+    Op.NOT_EQUAL: "not_equal",
+    Op.LESS: "less",
+    Op.LESS_EQUAL: "less_equal",
+    Op.GREATER: "greater",
+    Op.GREATER_EQUAL: "greater_equal",
+}
+_CARRYING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
+_CALLED = (Op.FLOOR_DIVIDE, Op.MODULO, Op.MINIMUM, Op.MAXIMUM, Op.ABSOLUTE)
+
+
+def unsupported_term(term: Term) -> str | None:
+    """Why a node of an expression has no spelling; ``None`` if it has one."""
+    match term:
+        case Apply(operator=operator, operands=operands):
+            if operands[0].type.is_float:
+                known = operator in _FUNCTIONS and operator not in (Op.FLOOR_DIVIDE, Op.MODULO)
+            else:
+                known = operator in (*_PLAIN, *_CALLED, Op.NEGATE, Op.NOT)
+            if not known:
+                return f"there is no {operator.value!r} of {operands[0].type} in SystemVerilog yet"
+        case Const() | Index() | Parameter() | Local() | Select() | Cast():
+            pass
+        case Broadcast() | LaneNumbers() | ReduceLanes() | Insert():
+            pass
+        case _:
+            return f"{term.__class__.__name__} is not written as SystemVerilog yet"
+    return None
+
+
+@dataclass(kw_only=True)
+class ExpressionWriter:
+    """Writes the expressions of one procedural block.
+
+    ``names`` maps indices, parameters and locals to identifiers.  ``before`` collects statements
+    that compute parts of an expression, and ``declarations`` their variables.
+    """
+
+    names: Mapping[str, str]
+    identifiers: Identifiers
+    before: list[Statement] = field(default_factory=list)
+    declarations: list[Declaration] = field(default_factory=list)
+
+    def assign(self, target: str, value: Expr) -> list[Statement]:
+        """Statements that set a variable of the type of ``value``."""
+        if value.type.lanes == 1:
+            wanted: Statement = put(target, self.scalar(value))
+        else:
+            each = put(element(target, Name(name=LANE)), self.scalar(value, Name(name=LANE)))
+            wanted = For(variable=LANE, count=value.type.lanes, body=(each,))
+        return [*self.take_before(), wanted]
+
+    def take_before(self) -> list[Statement]:
+        """The statements that have to come before what was written since the last call."""
+        taken, self.before = self.before, []
+        return taken
+
+    def index(self, expr: Expr) -> Expression:
+        """An index, or a bound of a loop: 32 bits with a sign, whatever its type."""
+        return convert(self.scalar(expr), expr.type, INT32)
+
+    def scalar(self, expr: Expr, lane: Expression | None = None) -> Expression:
+        """A scalar, or one lane of a vector."""
+        match expr:
+            case Const(value=value, type=type):
+                return literal(value, type)
+            case Index(name=name, type=type) | Parameter(name=name, type=type):
+                return Name(name=self.names[name])
+            case Local(name=name, type=type) if type.lanes == 1:
+                return Name(name=self.names[name])
+            case Local(name=name, type=type):
+                assert lane is not None
+                return signed_as(element(self.names[name], lane), type)
+            case Apply(operator=operator, operands=operands):
+                values = tuple(self.scalar(operand, lane) for operand in operands)
+                return apply(operator, operands[0].type, values)
+            case Select(condition=condition, if_true=if_true, if_false=if_false):
+                return Ternary(
+                    condition=self.scalar(condition, lane),
+                    if_true=self.scalar(if_true, lane),
+                    if_false=self.scalar(if_false, lane),
+                )
+            case Cast(value=value, type=type):
+                return convert(self.scalar(value, lane), value.type, type)
+            case Broadcast(value=value):
+                return self.scalar(value)
+            case LaneNumbers(type=type):
+                assert lane is not None
+                return convert(lane, INT32, type)
+            case ReduceLanes(operator=operator, value=value):
+                return self._tree(operator, value)
+            case Insert(vector=vector, lane=wanted, value=value):
+                assert lane is not None
+                here = convert(self.scalar(wanted), wanted.type, INT64)
+                return Ternary(
+                    condition=Binary(operator="==", left=here, right=convert(lane, INT32, INT64)),
+                    if_true=self.scalar(value),
+                    if_false=self.scalar(vector, lane),
+                )
+        raise TypeError(f"{expr.__class__.__name__} has no spelling in SystemVerilog")
+
+    def _tree(self, operator: Op, value: Expr) -> Expression:
+        """All lanes combined: neighbours pairwise, an odd last one is carried over."""
+        type = value.type
+        name = self.identifiers.fresh("lanes")
+        self.declarations.append(Declaration(variable=Variable(name=name, type=bits_of(type))))
+        self.before += self.assign(name, value)
+        scalar = type.scalar
+        left = [signed_as(element(name, lane), scalar) for lane in range(type.lanes)]
+        while len(left) > 1:
+            pairs = zip(left[0::2], left[1::2], strict=False)
+            combined = [apply(operator, scalar, pair) for pair in pairs]
+            left = [*combined, *left[len(left) - len(left) % 2 :]]
+        return left[0]
+
+
+INT64 = Type(Kind.INT, 64)
+
+
+def apply(operator: Op, type: Type, operands: tuple[Expression, ...]) -> Expression:
+    """An operator on scalars of a type, or on one lane of it."""
+    if type.is_float:
+        return call(f"floats::t2s_{_FUNCTIONS[operator]}_{suffix_of(type)}", *operands)
+    if operator in _CALLED:
+        return call(f"operators::{_FUNCTIONS[operator]}_{suffix_of(type)}", *operands)
+    if operator is Op.NEGATE:
+        return Resize(bits=type.bits, value=Unary(operator="-", operand=operands[0]))
+    if operator is Op.NOT:
+        if type.is_bool:
+            return Unary(operator="!", operand=operands[0])
+        return Resize(bits=type.bits, value=Unary(operator="~", operand=operands[0]))
+    left, right = operands
+    plain = Binary(operator=_PLAIN[operator], left=left, right=right)
+    return Resize(bits=type.bits, value=plain) if operator in _CARRYING else plain
+
+
+def convert(value: Expression, source: Type, target: Type) -> Expression:
+    """A scalar as another type."""
+    if source.scalar == target.scalar:
+        return value
+    if source.is_float:
+        return _from_float(value, source, target)
+    if target.is_bool:
+        return Binary(operator="!=", left=value, right=literal(0, source.scalar))
+    if target.is_float:
+        signed = source.kind is Kind.INT
+        wide = Resize(bits=64, value=value)
+        name = f"floats::t2s_from_{'signed' if signed else 'unsigned'}_{suffix_of(target)}"
+        return call(name, wide)
+    resized = value if width_of(source) == target.bits else Resize(bits=target.bits, value=value)
+    if (source.kind is Kind.INT) == (target.kind is Kind.INT):
+        return resized
+    return call("$signed" if target.kind is Kind.INT else "$unsigned", resized)
+
+
+def _from_float(value: Expression, source: Type, target: Type) -> Expression:
+    suffix = suffix_of(source)
+    if target.is_float:
+        return call(
+            "floats::t2s_widen" if target.bits > source.bits else "floats::t2s_narrow", value
+        )
+    if target.is_bool:
+        return call(f"floats::t2s_to_bool_{suffix}", value)
+    sign = "signed" if target.kind is Kind.INT else "unsigned"
+    wide = call(f"floats::t2s_to_{sign}_{suffix}", value, number(target.bits))
+    return Resize(bits=target.bits, value=wide)
+
+
+def flat(indices: tuple[Expression, ...], shape: tuple[int, ...]) -> Expression:
+    """The row-major position of an element; 32 bits."""
+    position: Expression = number(0)
+    for index, extent in zip(indices, shape, strict=True):
+        if position == number(0):
+            position = index
+            continue
+        scaled = Binary(operator="*", left=position, right=number(extent))
+        position = Resize(bits=32, value=Binary(operator="+", left=scaled, right=index))
+    return position

@@ -1,0 +1,327 @@
+"""The testbench: memory, its bandwidth and its stalls, and what is counted.
+
+It is for simulation only.  Settings are read from the command line (``+name=value``): every
+latency, capacity and interval under the name of its port, ``+store_latency``, the memory's rate in
+fractions of a byte (``+rate=`` and ``+unit=``), ``+seed=`` and ``+one_in=`` of pseudo-random
+stalls, ``+max_cycles=``, and ``+quiet=``, after how many cycles without a firing nothing will ever
+happen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog.data_types import bits_of, width_of
+from t2s.backends.verilog.memory import MemoryModel
+from t2s.backends.verilog.timing import Timing
+from t2s.backends.verilog.top import Top
+from t2s.backends.verilog.verilog_ast import (
+    BIT,
+    LONG,
+    WORD,
+    Binary,
+    Bits,
+    Clocked,
+    Combinational,
+    Declaration,
+    Do,
+    Expression,
+    Finally,
+    For,
+    If,
+    Initially,
+    Instance,
+    Item,
+    Literal,
+    Module,
+    Name,
+    Remark,
+    Set,
+    Statement,
+    Ternary,
+    Variable,
+    both,
+    call,
+    either,
+    element,
+    negation,
+    number,
+    put,
+    taken,
+    variable,
+)
+from t2s.graph.graph import Tensor, TensorRole
+
+P, AT, LANE = "p", "at", "lane"
+ONE, ZERO = number(1), number(0)
+LONG_ZERO = Literal(text="64'sd0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """Variables of the testbench itself."""
+
+    cycle: str
+    last_firing: str
+    last_store: str
+    quiet: str
+    running: str
+    ended: str
+    credit: str
+    left: str
+
+
+class Testbench:
+    """Builds the module."""
+
+    def __init__(self, top: Top, timing: Timing) -> None:
+        self.top, self.timing = top, timing
+        fresh = top.identifiers.fresh
+        self.settings: list[tuple[str, Bits, int]] = []
+        self.option = {
+            name: self._setting(fresh(name), LONG, value)
+            for name, value in (
+                ("store_latency", timing.store_latency),
+                ("rate", 0 if timing.memory_rate is None else timing.memory_rate.numerator),
+                ("unit", 1 if timing.memory_rate is None else timing.memory_rate.denominator),
+                ("seed", 0),
+                ("one_in", 0),
+                ("max_cycles", 0),
+                ("quiet", 100_000),
+            )
+        }
+        for channel, names in top.channels:
+            self._setting(names.latency, WORD, timing.channels[channel.name].latency)
+            self._setting(names.capacity, WORD, timing.channels[channel.name].capacity)
+        for interface, node in top.nodes:
+            self._setting(node.interval, WORD, timing.intervals[interface.node.name])
+        for parameter, text in zip(top.graph.parameters, top.parameters, strict=True):
+            self._setting(text, bits_of(parameter.type), 0)
+        self.memories = {
+            tensor.name: fresh(f"memory_{tensor.name}") for tensor in top.graph.tensors
+        }
+        self.counts = [
+            tuple(fresh(f"{interface.node.name}_{what}") for what in ("firings", "first", "last"))
+            for interface, _ in top.nodes
+        ]
+        self.own = Own(
+            cycle=fresh("cycle"),
+            last_firing=fresh("last_firing"),
+            last_store=fresh("last_store"),
+            quiet=fresh("quiet_cycles"),
+            running=fresh("running"),
+            ended=fresh("ended"),
+            credit=fresh("credit"),
+            left=fresh("left"),
+        )
+
+    def _setting(self, name: str, type: Bits, value: int) -> str:
+        self.settings.append((name, type, value))
+        return name
+
+    def build(self) -> Module:
+        """The module."""
+        return Module(
+            name="testbench",
+            about=(f"A testbench of {self.top.graph.name}: for simulation only.",),
+            ports=(taken(port.CLOCK),),
+            items=(
+                *self._declarations(),
+                self._design(),
+                *self._memory(),
+                *self._counting(),
+                Finally(body=self._report()),
+            ),
+        )
+
+    # --------------------------------------------------------------------------- declarations
+
+    def _declarations(self) -> list[Item]:
+        top = self.top
+        known = {name for name, _, _ in self.settings} | {port.CLOCK, port.RESET}
+        items: list[Item] = [
+            Declaration(variable=Variable(name=port.RESET, type=BIT, initial=Literal(text="1'b1")))
+        ]
+        items += [variable(name, type) for name, type, _ in self.settings]
+        items += [
+            Declaration(variable=p.variable) for p in top.ports if p.variable.name not in known
+        ]
+        own = self.own
+        items += [variable(n, LONG) for n in (own.cycle, own.last_firing, own.last_store)]
+        items += [variable(n, LONG) for n in (own.quiet, own.credit, own.left)]
+        items += [variable(own.running), variable(own.ended, WORD)]
+        for (interface, _), counts in zip(top.nodes, self.counts, strict=True):
+            items += [variable(name, LONG, interface.node.place_count) for name in counts]
+        items += [
+            variable(self.memories[tensor.name], _element(tensor), _size(tensor))
+            for tensor in top.graph.tensors
+        ]
+        return [*items, Initially(body=self._start())]
+
+    def _start(self) -> tuple[Statement, ...]:
+        body: list[Statement] = []
+        for name, type, value in self.settings:
+            start = Literal(text=f"64'sd{value}") if type == LONG else number(value)
+            body.append(put(name, start))
+            form = "%h" if name in self.top.parameters else "%d"
+            plusarg = call("$value$plusargs", Literal(text=f'"{name}={form}"'), Name(name=name))
+            body.append(Do(call=call("void'", plusarg)))
+        for tensor in self.top.graph.tensors:
+            memory = self.memories[tensor.name]
+            if tensor.role is TensorRole.INPUT:
+                file = Literal(text=f'"{memory}.hex"')
+                body.append(Do(call=call("$readmemh", file, Name(name=memory))))
+            else:
+                body.append(For(variable=AT, count=_size(tensor), body=(put(_at(memory), ZERO),)))
+        return tuple(body)
+
+    def _design(self) -> Instance:
+        names = [p.variable.name for p in self.top.ports]
+        return Instance(
+            module=self.top.module,
+            name=self.top.identifiers.fresh("design"),
+            connections=tuple((name, Name(name=name)) for name in names),
+        )
+
+    def _memory(self) -> tuple[Item, ...]:
+        model = MemoryModel(
+            top=self.top,
+            arrays=self.memories,
+            option=self.option,
+            cycle=self.own.cycle,
+            credit=self.own.credit,
+            left=self.own.left,
+        )
+        return model.build()
+
+    # ------------------------------------------------------------------------------- counting
+
+    def _counting(self) -> list[Item]:
+        own = self.own
+        running: list[Statement] = [put(own.running, Literal(text="1'b0"))]
+        for interface, names in self.top.nodes:
+            unfinished = If(
+                condition=negation(_of(names.finished)),
+                then=(put(own.running, Literal(text="1'b1")),),
+            )
+            running.append(For(variable=P, count=interface.node.place_count, body=(unfinished,)))
+        return [
+            Remark(text="what happens, and the end"),
+            Combinational(body=tuple(running)),
+            Clocked(
+                body=(
+                    If(
+                        condition=Name(name=port.RESET),
+                        then=self._first_cycle(),
+                        otherwise=self._one_cycle(),
+                    ),
+                )
+            ),
+        ]
+
+    def _first_cycle(self) -> tuple[Statement, ...]:
+        own = self.own
+        zeros = (own.last_firing, own.last_store, own.quiet, own.ended)
+        body = [_later(name, ZERO) for name in zeros]
+        body += [_later(port.RESET, Literal(text="1'b0")), _later(own.cycle, ONE)]
+        loops: list[Statement] = []
+        for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
+            clear = tuple(put(_of(name), ZERO, clocked=True) for name in counts)
+            loops.append(For(variable=P, count=interface.node.place_count, body=clear))
+        return (*body, *loops)
+
+    def _one_cycle(self) -> tuple[Statement, ...]:
+        own = self.own
+        cycle = Name(name=own.cycle)
+        body: list[Statement] = [
+            _later(own.cycle, Binary(operator="+", left=cycle, right=ONE)),
+            _later(own.quiet, Binary(operator="+", left=Name(name=own.quiet), right=ONE)),
+        ]
+        for (interface, names), counts in zip(self.top.nodes, self.counts, strict=True):
+            firings, first, last = counts
+            none = Binary(operator="==", left=_of(firings), right=LONG_ZERO)
+            more = Binary(operator="+", left=_of(firings), right=ONE)
+            then: list[Statement] = [
+                put(_of(firings), more, clocked=True),
+                put(_of(last), cycle, clocked=True),
+                If(condition=none, then=(put(_of(first), cycle, clocked=True),)),
+                _later(own.last_firing, cycle),
+                _later(own.quiet, ZERO),
+            ]
+            if names.stores:
+                stored = either(*(_of(access.enable) for access in names.stores))
+                then.append(If(condition=stored, then=(_later(own.last_store, cycle),)))
+            fired = If(condition=_of(names.fires), then=tuple(then))
+            body.append(For(variable=P, count=interface.node.place_count, body=(fired,)))
+        limit, quiet = Name(name=self.option["max_cycles"]), Name(name=self.option["quiet"])
+        over = both(
+            Binary(operator="!=", left=limit, right=LONG_ZERO),
+            Binary(operator=">", left=cycle, right=limit),
+        )
+        still = Binary(operator=">=", left=Name(name=own.quiet), right=quiet)
+        body.append(
+            If(
+                condition=negation(Name(name=own.running)),
+                then=self._end(1),
+                otherwise=(
+                    If(
+                        condition=still,
+                        then=self._end(2),
+                        otherwise=(If(condition=over, then=self._end(3)),),
+                    ),
+                ),
+            )
+        )
+        return tuple(body)
+
+    def _end(self, how: int) -> tuple[Statement, ...]:
+        return (_later(self.own.ended, number(how)), Do(call=call("$finish")))
+
+    def _report(self) -> tuple[Statement, ...]:
+        own = self.own
+        stored, fired = Name(name=own.last_store), Name(name=own.last_firing)
+        complete = Binary(operator="+", left=stored, right=Name(name=self.option["store_latency"]))
+        after = both(
+            Binary(operator="!=", left=stored, right=LONG_ZERO),
+            Binary(operator=">", left=complete, right=fired),
+        )
+        cycles = Ternary(condition=after, if_true=complete, if_false=fired)
+        body: list[Statement] = [_show("t2s run %0d %0d", Name(name=own.ended), cycles)]
+        for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
+            line = _show("t2s pe %0d %0d %0d", *(_of(name) for name in counts))
+            body.append(For(variable=P, count=interface.node.place_count, body=(line,)))
+        for channel, names in self.top.channels:
+            line = _show("t2s held %0d", _at(names.held))
+            body.append(For(variable=AT, count=channel.element_count, body=(line,)))
+        for tensor in self.top.graph.tensors:
+            if tensor.role is TensorRole.OUTPUT:
+                memory = self.memories[tensor.name]
+                file = Literal(text=f'"{memory}.out"')
+                body.append(Do(call=call("$writememh", file, Name(name=memory))))
+        return tuple(body)
+
+
+def _element(tensor: Tensor) -> Bits:
+    return Bits(width=width_of(tensor.type))
+
+
+def _size(tensor: Tensor) -> int:
+    return prod(tensor.allocated)
+
+
+def _of(name: str) -> Expression:
+    return element(name, Name(name=P))
+
+
+def _at(name: str) -> Expression:
+    return element(name, Name(name=AT))
+
+
+def _later(name: str, value: Expression) -> Set:
+    return put(name, value, clocked=True)
+
+
+def _show(form: str, *values: Expression) -> Statement:
+    return Do(call=call("$display", Literal(text=f'"{form}"'), *values))

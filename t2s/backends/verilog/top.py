@@ -1,0 +1,270 @@
+"""The module of the whole design: its nodes, and a FIFO for every element of every channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.interfaces import Interface, interface_of
+from t2s.backends.verilog.names import Identifiers
+from t2s.backends.verilog.timing import Bounds, ChannelTiming
+from t2s.backends.verilog.verilog_ast import (
+    BIT,
+    WORD,
+    Bits,
+    Instance,
+    Item,
+    Module,
+    Name,
+    Port,
+    Repeat,
+    element,
+    given,
+    number,
+    taken,
+    variable,
+)
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.nodes import PEArray
+
+Fresh = Callable[[str], str]
+
+LIBRARY = ("fifo", "operators", "floats", "stalls", "testbench", "top")
+"""Modules and packages that are the same in every design."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessNames:
+    """A load or store statement at the top: names of its signals."""
+
+    enable: str
+    address: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeNames:
+    """A node at the top: names of its signals."""
+
+    module: str
+    node: str
+    interval: str
+    fires: str
+    finished: str
+    ready: str
+    moved: str
+    granted: str
+    loads: tuple[AccessNames, ...]
+    stores: tuple[AccessNames, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelNames:
+    """A channel at the top: names of its signals."""
+
+    fifos: str
+    latency: str
+    capacity: str
+    held: str
+    push: str
+    value: str
+    space: str
+    pop: str
+    valid: str
+    token: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Top:
+    """Everything that the modules around the nodes have to know."""
+
+    graph: Graph
+    module: str
+    nodes: tuple[tuple[Interface, NodeNames], ...]
+    channels: tuple[tuple[Channel, ChannelNames], ...]
+    parameters: tuple[str, ...]
+    identifiers: Identifiers
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The ports of the design; those of memory and of the firings have one element per PE."""
+        ports = [taken(port.CLOCK), taken(port.RESET)]
+        for parameter, text in zip(self.graph.parameters, self.parameters, strict=True):
+            ports.append(taken(text, bits_of(parameter.type)))
+        for channel, names in self.channels:
+            ports += [taken(names.latency, WORD), taken(names.capacity, WORD)]
+            ports.append(given(names.held, WORD, channel.element_count))
+        for interface, node in self.nodes:
+            ports += _node_ports(interface, node)
+        return tuple(ports)
+
+
+def _node_ports(interface: Interface, names: NodeNames) -> list[Port]:
+    places = interface.node.place_count
+    ports = [taken(names.interval, WORD), given(names.fires, BIT, places)]
+    ports.append(given(names.finished, BIT, places))
+    if interface.memory:
+        ports += [given(names.ready, BIT, places), given(names.moved, WORD, places)]
+        ports.append(taken(names.granted, BIT, places))
+    for load, access in zip(interface.loads, names.loads, strict=True):
+        ports += _access(access, places)
+        ports.append(taken(access.data, load.type, places))
+    for store, access in zip(interface.stores, names.stores, strict=True):
+        ports += _access(access, places)
+        ports.append(given(access.data, store.type, places))
+    return ports
+
+
+def _access(access: AccessNames, places: int) -> list[Port]:
+    return [given(access.enable, BIT, places), given(access.address, WORD, places)]
+
+
+def top_of(graph: Graph) -> Top:
+    """The names of a design."""
+    modules = Identifiers(LIBRARY)
+    arrays = tuple(node for node in graph.nodes if isinstance(node, PEArray))
+    interfaces = tuple(interface_of(graph, node) for node in arrays)
+    nodes = {node.name: modules.fresh(node.name) for node in arrays}
+    module = modules.fresh(f"{graph.name}_top")
+    identifiers = Identifiers((*LIBRARY, module, *nodes.values(), port.CLOCK, port.RESET))
+    fresh = identifiers.fresh
+    return Top(
+        graph=graph,
+        module=module,
+        parameters=tuple(fresh(parameter.name) for parameter in graph.parameters),
+        channels=tuple((channel, _channel_names(channel, fresh)) for channel in graph.channels),
+        nodes=tuple(
+            (interface, _node_names(interface, nodes[interface.node.name], fresh))
+            for interface in interfaces
+        ),
+        identifiers=identifiers,
+    )
+
+
+def _channel_names(channel: Channel, fresh: Fresh) -> ChannelNames:
+    name = channel.name
+    return ChannelNames(
+        fifos=fresh(f"{name}_fifos"),
+        latency=fresh(f"{name}_latency"),
+        capacity=fresh(f"{name}_capacity"),
+        held=fresh(f"{name}_held"),
+        push=fresh(f"{name}_push"),
+        value=fresh(f"{name}_value"),
+        space=fresh(f"{name}_space"),
+        pop=fresh(f"{name}_pop"),
+        valid=fresh(f"{name}_valid"),
+        token=fresh(f"{name}_token"),
+    )
+
+
+def _node_names(interface: Interface, module: str, fresh: Fresh) -> NodeNames:
+    name = interface.node.name
+
+    def access(item: port.LoadPort | port.StorePort) -> AccessNames:
+        return AccessNames(
+            enable=fresh(f"{name}_{item.enable}"),
+            address=fresh(f"{name}_{item.address}"),
+            data=fresh(f"{name}_{item.data}"),
+        )
+
+    return NodeNames(
+        module=module,
+        node=fresh(f"{name}_node"),
+        interval=fresh(f"{name}_interval"),
+        fires=fresh(f"{name}_fires"),
+        finished=fresh(f"{name}_finished"),
+        ready=fresh(f"{name}_ready"),
+        moved=fresh(f"{name}_moved"),
+        granted=fresh(f"{name}_granted"),
+        loads=tuple(access(load) for load in interface.loads),
+        stores=tuple(access(store) for store in interface.stores),
+    )
+
+
+def top_module(top: Top, bounds: Bounds) -> Module:
+    """The module of the design; ``bounds`` sizes the FIFOs."""
+    items: list[Item] = []
+    for channel, names in top.channels:
+        items += _fifos(channel, names, bounds.channels[channel.name])
+    channels = {channel.name: names for channel, names in top.channels}
+    parameters = dict(zip((p.name for p in top.graph.parameters), top.parameters, strict=True))
+    items += [_node(interface, node, channels, parameters) for interface, node in top.nodes]
+    return Module(
+        name=top.module,
+        about=(
+            f"The design {top.graph.name}.",
+            "",
+            "Latencies, capacities and intervals are constants of a chip, in cycles and tokens.",
+            "A node fires when memory grants the access for which it is ready; what is read has to",
+            "be there in the same cycle, or the pipeline that the latency of the channels behind",
+            "it stands for has to begin with that of the memory.",
+        ),
+        ports=top.ports,
+        items=tuple(items),
+    )
+
+
+def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTiming) -> list[Item]:
+    type, count = bits_of(channel.stream.element), channel.element_count
+    wires: list[tuple[str, Bits]] = [(names.push, BIT), (names.value, type), (names.space, BIT)]
+    wires += [(names.pop, BIT), (names.valid, BIT), (names.token, type)]
+    at = Name(name="at")
+    instance = Instance(
+        module="fifo",
+        name="one",
+        parameters=(
+            ("WIDTH", number(type.total)),
+            ("STORAGE", number(bound.capacity)),
+            ("PIPELINE", number(max(1, bound.latency - 1))),
+        ),
+        connections=(
+            (port.CLOCK, Name(name=port.CLOCK)),
+            (port.RESET, Name(name=port.RESET)),
+            ("latency", Name(name=names.latency)),
+            ("capacity", Name(name=names.capacity)),
+            ("push", element(names.push, at)),
+            ("value", element(names.value, at)),
+            ("space", element(names.space, at)),
+            ("pop", element(names.pop, at)),
+            ("valid", element(names.valid, at)),
+            ("token", element(names.token, at)),
+            ("held", element(names.held, at)),
+        ),
+    )
+    label = names.fifos
+    return [
+        *(variable(text, wire, count) for text, wire in wires),
+        Repeat(variable="at", count=count, label=label, items=(instance,)),
+    ]
+
+
+def _node(
+    interface: Interface,
+    names: NodeNames,
+    channels: dict[str, ChannelNames],
+    parameters: dict[str, str],
+) -> Instance:
+    pairs = [(port.CLOCK, port.CLOCK), (port.RESET, port.RESET), (port.INTERVAL, names.interval)]
+    pairs += [(text, parameters[parameter.name]) for parameter, text in interface.parameters]
+    for taking in interface.taking:
+        ends = channels[taking.channel.name]
+        pairs += [(taking.valid, ends.valid), (taking.token, ends.token), (taking.pop, ends.pop)]
+    for sending in interface.sending:
+        ends = channels[sending.channel.name]
+        pairs += [(sending.space, ends.space), (sending.push, ends.push)]
+        pairs.append((sending.value, ends.value))
+    items: tuple[port.LoadPort | port.StorePort, ...] = (*interface.loads, *interface.stores)
+    for item, access in zip(items, (*names.loads, *names.stores), strict=True):
+        pairs += [(item.enable, access.enable), (item.address, access.address)]
+        pairs.append((item.data, access.data))
+    if interface.memory:
+        pairs += [(port.READY, names.ready), (port.MOVED, names.moved)]
+        pairs.append((port.GRANTED, names.granted))
+    pairs += [(port.FIRES, names.fires), (port.FINISHED, names.finished)]
+    return Instance(
+        module=names.module,
+        name=names.node,
+        connections=tuple((inside, Name(name=outside)) for inside, outside in pairs),
+    )

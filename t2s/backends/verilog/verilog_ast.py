@@ -1,0 +1,326 @@
+"""The target AST: the part of SystemVerilog that the backend writes.
+
+Everything that has to be decided is decided when this tree is built; ``printer`` only spells it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+# --------------------------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """Base of SystemVerilog expressions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name(Expression):
+    """A variable, a port, a parameter or a function."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Literal(Expression):
+    """A literal, as it is written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unary(Expression):
+    """A prefix operator: ``-``, ``!`` or ``~``."""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binary(Expression):
+    """A binary operator."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ternary(Expression):
+    """``condition ? if_true : if_false``."""
+
+    condition: Expression
+    if_true: Expression
+    if_false: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize(Expression):
+    """``bits'(value)``: the value by itself, then cut or extended by its own signedness."""
+
+    bits: int
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Expression):
+    """A function, or a system function like ``$signed``."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element(Expression):
+    """``base[index]``: an element of an array, or a lane of a packed vector."""
+
+    base: Expression
+    index: Expression
+
+
+# ------------------------------------------------------------------------- types and variables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bits:
+    """A packed type: ``logic signed [31:0]``, or with lanes ``logic [3:0][31:0]``."""
+
+    width: int
+    signed: bool = False
+    lanes: int = 1
+
+    @property
+    def total(self) -> int:
+        """Bits of all lanes."""
+        return self.width * self.lanes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A variable; ``count`` makes an unpacked array of it."""
+
+    name: str
+    type: Bits
+    count: int | None = None
+    initial: Expression | None = None
+
+
+class Direction(Enum):
+    """Of a port."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """A port of a module."""
+
+    direction: Direction
+    variable: Variable
+
+
+# ---------------------------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """Base of procedural statements."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Set(Statement):
+    """``target = value``; at a clock edge ``target <= value``."""
+
+    target: Expression
+    value: Expression
+    clocked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class If(Statement):
+    """``if`` with an optional ``else``."""
+
+    condition: Expression
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class For(Statement):
+    """A loop that is unrolled in hardware: ``variable`` from 0 to ``count - 1``."""
+
+    variable: str
+    count: int
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Do(Statement):
+    """A call of a task, like ``$display``."""
+
+    call: Call
+
+
+# --------------------------------------------------------------------------------- module items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """Base of what a module consists of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark(Item):
+    """A comment of one line, after an empty line."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration(Item):
+    """A variable of the module."""
+
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire(Item):
+    """``assign target = value``."""
+
+    target: Expression
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combinational(Item):
+    """``always_comb``."""
+
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocked(Item):
+    """``always_ff @(posedge clock)``."""
+
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Initially(Item):
+    """``initial``: for simulation only."""
+
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finally(Item):
+    """``final``: for simulation only."""
+
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance(Item):
+    """An instance of a module; connections by name."""
+
+    module: str
+    name: str
+    parameters: tuple[tuple[str, Expression], ...] = ()
+    connections: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat(Item):
+    """A generated block: the items for ``variable`` from 0 to ``count - 1``."""
+
+    variable: str
+    count: int
+    label: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """A module; ``about`` is the comment before it.
+
+    ``shared`` keeps a simulator from copying the module into every place that uses it.
+    """
+
+    name: str
+    about: tuple[str, ...]
+    ports: tuple[Port, ...]
+    items: tuple[Item, ...]
+    shared: bool = False
+
+
+# ------------------------------------------------------------------------------------ shorthand
+
+BIT = Bits(width=1)
+WORD = Bits(width=32)
+INTEGER = Bits(width=32, signed=True)
+LONG = Bits(width=64, signed=True)
+
+
+def number(value: int) -> Literal:
+    """A plain decimal literal: 32 bits, signed."""
+    return Literal(text=str(value))
+
+
+def call(function: str, *arguments: Expression) -> Call:
+    """A call of a function."""
+    return Call(function=function, arguments=arguments)
+
+
+def element(base: str, index: Expression | int) -> Element:
+    """An element of a variable."""
+    at = number(index) if isinstance(index, int) else index
+    return Element(base=Name(name=base), index=at)
+
+
+def both(*conditions: Expression) -> Expression:
+    """The conjunction; true for none."""
+    if not conditions:
+        return Literal(text="1'b1")
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = Binary(operator="&&", left=result, right=condition)
+    return result
+
+
+def either(*conditions: Expression) -> Expression:
+    """The disjunction; false for none."""
+    if not conditions:
+        return Literal(text="1'b0")
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = Binary(operator="||", left=result, right=condition)
+    return result
+
+
+def negation(condition: Expression) -> Expression:
+    """``!condition``."""
+    return Unary(operator="!", operand=condition)
+
+
+def variable(name: str, type: Bits = BIT, count: int | None = None) -> Declaration:
+    """A declaration without an initial value."""
+    return Declaration(variable=Variable(name=name, type=type, count=count))
+
+
+def taken(name: str, type: Bits = BIT, count: int | None = None) -> Port:
+    """An input."""
+    return Port(direction=Direction.INPUT, variable=Variable(name=name, type=type, count=count))
+
+
+def given(name: str, type: Bits = BIT, count: int | None = None) -> Port:
+    """An output."""
+    return Port(direction=Direction.OUTPUT, variable=Variable(name=name, type=type, count=count))
+
+
+def put(target: str | Expression, value: Expression, *, clocked: bool = False) -> Set:
+    """An assignment."""
+    to = Name(name=target) if isinstance(target, str) else target
+    return Set(target=to, value=value, clocked=clocked)
