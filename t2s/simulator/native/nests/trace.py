@@ -1,0 +1,274 @@
+"""Following values backwards: from a receive to the load, or the computation, that made the token.
+
+Channels are in order and control is static, so token number ``n`` of an element is what its sender
+sent in the ``n``-th of the firings in which it sends; ``digits`` says which firing that is.  What is
+sent may have been received or read from a register file itself, and so on, to an element of a
+tensor.  Where the value is computed, or has no simple form, the channel is **kept**: its sender runs
+and leaves all tokens in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from t2s.core.expr import Broadcast, Const, Expr, Insert, Local, Select
+from t2s.core.walk import Term
+from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement
+from t2s.graph.graph import TensorRole
+from t2s.graph.nodes import PEArray
+from t2s.simulator.native.layout import ALIGNMENT
+from t2s.simulator.native.nests.digits import Numbers, Opaque, Product, normalised, regroup, size
+from t2s.simulator.native.nests.network import PE, End, Network, Place, longest
+from t2s.simulator.native.nests.references import (
+    Reference,
+    StreamSource,
+    TensorSource,
+    inserted,
+    merged,
+    zeros,
+)
+from t2s.simulator.native.nests.registers import last_writer
+
+
+class Again(Exception):
+    """A channel turned out to be kept after values were followed through it."""
+
+
+class Tracer:
+    """Follows values through the PEs of a network.
+
+    ``order`` lists the PEs, senders first.  ``kept`` are the channels whose tokens are in memory,
+    and grows; tracing starts anew, with ``Again``, if a channel was taken for one that is not.
+    """
+
+    def __init__(self, network: Network, order: Sequence[Place], kept: set[str]) -> None:
+        self.network = network
+        self.kept = kept
+        self._rank = {place: rank for rank, place in enumerate(order)}
+        self._begun: set[str] = set()
+        self._streams: dict[End, tuple[tuple[int, ...], Reference]] = {}
+        self._bound: dict[str, dict[str, Statement]] = {}
+
+    def resolve(self, pe: PE, expr: Expr, points: Product) -> Reference:
+        """What an expression is in these iterations; ``Opaque`` if it is not in memory."""
+        match expr:
+            case Local(name=name):
+                return self.local(pe, name, points)
+            case Select():
+                return self._select(pe, expr, points)
+            case Insert(vector=vector, lane=lane, value=value):
+                digit, number = pe.frame.single(lane, pe.known)
+                if digit is not None:
+                    raise Opaque
+                base = self.resolve(pe, vector, points)
+                return inserted(base, int(number), self.resolve(pe, value, points))
+            case Const() | Broadcast(value=Const()) if _is_zero(expr):
+                return zeros(expr.type.lanes, points)
+        raise Opaque
+
+    def stream(self, end: End) -> tuple[tuple[int, ...], Reference]:
+        """The tokens of an element of a channel: over a mixed radix, what each of them is."""
+        if end[0] in self.kept:
+            return self._kept_stream(end)
+        for earlier in self._ends_before(end):
+            self._follow(earlier)
+        self._follow(end)
+        return self._kept_stream(end) if end[0] in self.kept else self._streams[end]
+
+    def _follow(self, end: End) -> None:
+        """Find the tokens of an end, or keep its channel."""
+        if end in self._streams or end[0] in self.kept:
+            return
+        try:
+            found = self._passed_stream(end)
+        except Opaque:
+            self.keep(end[0])
+        if end[0] not in self.kept:
+            self._streams[end] = found
+
+    def _ends_before(self, end: End) -> list[End]:
+        """From PE to PE along a node: all ends, senders first, so that none waits for many."""
+        channel = self.network.graph.channel(end[0])
+        if channel.source != channel.sink or end in self._streams or end[0] in self._begun:
+            return []
+        self._begun.add(end[0])
+        ends = [other for other in self.network.sender if other[0] == end[0]]
+        return sorted(ends, key=lambda other: self._rank.get(self.network.sender[other], 0))
+
+    def keep(self, channel: str) -> None:
+        """Let the tokens of a channel stay in memory."""
+        self.kept.add(channel)
+        if any(end[0] == channel for end in self._streams):
+            raise Again
+
+    def pitch(self, channel: str) -> int:
+        """Scalars from one row of a kept channel to the next."""
+        element = self.network.graph.channel(channel).stream.element
+        line = ALIGNMENT // element.scalar.bytes
+        used = longest(self.network, channel) * element.lanes
+        return (-(-used // line) + 1) * line
+
+    def _kept_stream(self, end: End) -> tuple[tuple[int, ...], Reference]:
+        lanes = self.network.graph.channel(end[0]).stream.element.lanes
+        count = self.network.received[end]
+        tables = (lanes * np.arange(count, dtype=np.int64),)
+        if self.network.sent.get(end, count) < count:
+            raise Opaque
+        base = end[1] * self.pitch(end[0])
+        source = StreamSource(channel=end[0])
+        numbers = tuple(range(lanes))
+        return (count,), Reference(source=source, base=base, tables=tables, lanes=numbers)
+
+    def _passed_stream(self, end: End) -> tuple[tuple[int, ...], Reference]:
+        if end not in self.network.sender:
+            raise Opaque
+        pe = self.network.pes[self.network.sender[end]]
+        send = next(s for s in pe.node.body if isinstance(s, Send) and s.channel == end[0])
+        points = pe.points(send.condition)
+        found = self.resolve(pe, send.value, points)
+        return tuple(len(values) for values in points), found
+
+    def local(self, pe: PE, name: str, points: Product) -> Reference:
+        match self._binding(pe.node, name):
+            case Let(value=value):
+                return self.resolve(pe, value, points)
+            case Receive() as receive:
+                return self._received(pe, receive, points)
+            case Load() as load:
+                return self._loaded(pe, load, points)
+            case RegisterRead() as read:
+                return self._read(pe, read, points)
+        raise Opaque
+
+    def _received(self, pe: PE, receive: Receive, points: Product) -> Reference:
+        arriving = pe.points(receive.condition)
+        channel = self.network.graph.channel(receive.channel)
+        if not size(arriving):
+            return zeros(receive.type.lanes, points)
+        chosen = [_positions(within, of) for within, of in zip(arriving, points, strict=True)]
+        end = self.network.end(pe, channel, channel.sink_index)
+        wanted = tuple(len(values) for values in arriving)
+        lengths, token = self.stream(end)
+        try:
+            tables = token.tables if lengths == wanted else regroup(lengths, token.tables, wanted)
+        except Opaque:
+            if channel.name in self.kept:
+                raise
+            self.keep(channel.name)
+            lengths, token = self._kept_stream(end)
+            tables = regroup(lengths, token.tables, wanted)
+        picked = tuple(table[at] for table, at in zip(tables, chosen, strict=True))
+        return Reference(source=token.source, base=token.base, tables=picked, lanes=token.lanes)
+
+    def _loaded(self, pe: PE, load: Load, points: Product) -> Reference:
+        tensor = self.network.graph.tensor(load.tensor)
+        if tensor.role is not TensorRole.INPUT:
+            raise Opaque
+        for within, of in zip(pe.points(load.condition), points, strict=True):
+            _positions(within, of)
+        base, tables = 0, {number: np.zeros(len(v), np.int64) for number, v in enumerate(points)}
+        for at, index in enumerate(load.indices):
+            scale = prod(tensor.allocated[at + 1 :])
+            total = pe.frame.sum(index, pe.known)
+            low = high = total.base
+            base += scale * total.base
+            for digit, table in total.tables.items():
+                here = table[_positions(pe.frame.all[digit], points[digit])]
+                tables[digit] = tables[digit] + scale * here
+                low, high = low + int(here.min()), high + int(here.max())
+            wide = load.type.lanes if at == len(load.indices) - 1 else 1
+            if low < 0 or high + wide > tensor.allocated[at]:
+                raise Opaque
+        return Reference(
+            source=TensorSource(tensor=load.tensor),
+            base=base,
+            tables=tuple(tables.values()),
+            lanes=tuple(range(load.type.lanes)),
+        )
+
+    def _read(self, pe: PE, read: RegisterRead, points: Product) -> Reference:
+        body = pe.node.body
+        writes = [s for s in body if isinstance(s, RegisterWrite) and s.register == read.register]
+        if len(writes) != 1:
+            raise Opaque
+        write = writes[0]
+        writing = pe.points(write.condition)
+        origins = last_writer(
+            pe.frame,
+            pe.known,
+            (write.indices, writing),
+            (read.indices, points),
+            written_first=body.index(write) < body.index(read),
+        )
+        value = self.resolve(pe, write.value, writing)
+        base, tables = value.base, [np.zeros(len(values), np.int64) for values in points]
+        for origin, table in zip(origins, value.tables, strict=True):
+            if origin.digit is None:
+                base += int(table[origin.positions[0]])
+            else:
+                tables[origin.digit] = tables[origin.digit] + table[origin.positions]
+        return Reference(source=value.source, base=base, tables=tuple(tables), lanes=value.lanes)
+
+    def _select(self, pe: PE, select: Select, points: Product) -> Reference:
+        digit, holds = pe.frame.single(select.condition, pe.known)
+        if digit is None:
+            return self.resolve(pe, select.if_true if holds else select.if_false, points)
+        here = np.asarray(holds)[_positions(pe.frame.all[digit], points[digit])]
+        pieces: list[tuple[Numbers, Reference]] = []
+        for chosen, side in ((here, select.if_true), (~here, select.if_false)):
+            if chosen.any():
+                values = points[digit][chosen]
+                part = (*points[:digit], values, *points[digit + 1 :])
+                pieces.append((values, self.resolve(pe, side, part)))
+        return merged(pieces, digit, points)
+
+    def _binding(self, node: PEArray, name: str) -> Statement | None:
+        if node.name not in self._bound:
+            self._bound[node.name] = bindings(node)
+        return self._bound[node.name].get(name)
+
+
+def bindings(node: PEArray) -> dict[str, Statement]:
+    """The statement that binds each local of a body."""
+    binding = Receive | Let | Load | RegisterRead
+    return {s.target: s for s in node.body if isinstance(s, binding)}
+
+
+def full(reference: Reference, points: Product, everything: Product) -> tuple[int, dict[int, Numbers]]:
+    """Base and tables over all values of the digits; 0 stands where nothing is defined."""
+    base, tables = reference.base, {}
+    for digit, (table, values) in enumerate(zip(reference.tables, points, strict=True)):
+        at = normalised(0, {digit: table})
+        base += at.base
+        if at.tables:
+            tables[digit] = np.zeros(len(everything[digit]), np.int64)
+            tables[digit][np.searchsorted(everything[digit], values)] = at.tables[digit]
+    return base, tables
+
+
+def _positions(within: Numbers, values: Numbers) -> Numbers:
+    """Where the values are; ``Opaque`` if some are not there."""
+    if within is values or np.array_equal(within, values):
+        return np.arange(len(values))
+    at = np.searchsorted(within, values)
+    if len(at) and (at[-1] >= len(within) or not np.array_equal(within[at], values)):
+        raise Opaque
+    return at
+
+
+def _is_zero(expr: Term) -> bool:
+    """Whether this is the number zero, not minus zero."""
+    match expr:
+        case Const(value=value):
+            return not value and not str(value).startswith("-")
+        case Broadcast(value=value):
+            return _is_zero(value)
+    return False
+
+
+def known_parameters(parameters: Mapping[str, object]) -> dict[str, np.generic]:
+    """Parameters as numpy scalars."""
+    return {name: np.asarray(value)[()] for name, value in parameters.items()}
