@@ -17,6 +17,7 @@ from t2s.graph.graph import Graph
 from t2s.simulator.native.emit_node import FAULTED, emit_node
 from t2s.simulator.native.layout import Layout
 from t2s.simulator.native.llvm import Function, binding, ir
+from t2s.simulator.native.nests.emit_nest import NEST
 from t2s.simulator.native.representation import I64, POINTER, integer
 
 _ENTRY = "run"
@@ -35,10 +36,11 @@ class Program:
 class Machine:
     """Machine code in memory, as long as this object lives.
 
-    ``run`` takes the address of an arena and a budget, and releases the GIL.
+    ``run`` takes the address of an arena and numbers (for a program a budget of firings), and
+    releases the GIL.
     """
 
-    run: Callable[[int, int], int]
+    run: Callable[..., int]
     engine: Any
 
 
@@ -85,7 +87,18 @@ def _emit_run(module: Any, functions: list[Function]) -> None:
 
 @lru_cache(maxsize=_COMPILED_MODULES)
 def compile_text(text: str) -> Machine:
-    """Machine code for this CPU.  Programs used lately are kept, by their text."""
+    """Machine code for this CPU of a whole program.  Programs used lately are kept, by their text."""
+    return _compiled(text, _ENTRY, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64))
+
+
+@lru_cache(maxsize=_COMPILED_MODULES)
+def compile_nest(text: str) -> Machine:
+    """Machine code for this CPU of a nest; ``run`` takes an arena, a PE, and two iterations."""
+    numbers = ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+    return _compiled(text, NEST, ctypes.CFUNCTYPE(None, ctypes.c_void_p, *numbers))
+
+
+def _compiled(text: str, entry: str, prototype: Any) -> Machine:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = _target_machine()
@@ -95,9 +108,7 @@ def compile_text(text: str) -> Machine:
     _optimise(module, machine)
     engine = binding.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-    run = prototype(engine.get_function_address(_ENTRY))
-    return Machine(run=run, engine=engine)
+    return Machine(run=prototype(engine.get_function_address(entry)), engine=engine)
 
 
 def _target_machine() -> Any:

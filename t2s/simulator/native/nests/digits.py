@@ -163,15 +163,13 @@ class Frame:
             return self._within_bounds(self.all)
         _, key = self._form(condition, known)
         if key not in self._products:
-            points = list(self.all)
+            kept = [np.ones(len(values), np.bool_) for values in self.all]
             for factor in conjuncts(condition):
                 digit, holds = self.single(factor, known)
-                if digit is None:
-                    points = points if holds else [values[:0] for values in points]
-                    continue
-                kept = np.broadcast_to(holds, self.all[digit].shape)
-                points[digit] = np.intersect1d(points[digit], self.all[digit][kept])
-            self._products[key] = self._within_bounds(tuple(points))
+                for mask in kept if digit is None else (kept[digit],):
+                    mask &= holds
+            points = tuple(values[mask] for values, mask in zip(self.all, kept, strict=True))
+            self._products[key] = self._within_bounds(points)
         return self._products[key]
 
     def single(self, expr: Expr, known: Mapping[str, Array]) -> tuple[int | None, Array]:

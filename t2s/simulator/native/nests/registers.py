@@ -57,17 +57,23 @@ def last_writer(
     origins: list[Origin] = []
     same = True
     for number, values in enumerate(written[1]):
-        reader, candidates = _candidates(number, values, pairs, read[1])
-        if same and (reader == number or reader is None):
-            position, same = _not_behind(values, candidates, read[1][number], reader is None)
-            origins.append(Origin(digit=number, positions=position))
-        elif same:
+        mine = [pair for pair in pairs if pair[0].digit == number]
+        reader = _reader(mine)
+        keys, wanted = _keys(mine, len(values))
+        if not same:
+            limit = np.full(len(wanted), len(values) - 1)
+            origins.append(Origin(digit=reader, positions=_last(keys, wanted, limit)))
+            continue
+        if reader is not None and reader != number:
             raise Opaque
-        else:
-            if not candidates.any(axis=1).all():
-                raise Opaque
-            last = len(values) - 1 - np.argmax(candidates[:, ::-1], axis=1)
-            origins.append(Origin(digit=reader, positions=last))
+        own = read[1][number]
+        limit = np.searchsorted(values, own, side="right") - 1
+        position = _last(keys, np.broadcast_to(wanted, own.shape), limit)
+        equal = values[position] == own
+        same = bool(equal.all())
+        if equal.any() and not same:
+            raise Opaque
+        origins.append(Origin(digit=number, positions=position))
     for write, element in pairs:
         if write.digit is None and not (element.values == write.values).all():
             raise Opaque
@@ -88,38 +94,32 @@ def _element(
     return _Element(None, np.array([total.base]))
 
 
-def _candidates(
-    number: int, values: Numbers, pairs: Sequence[tuple[_Element, _Element]], points: Product
-) -> tuple[int | None, Array]:
-    """The reader's digit that decides about a digit of the writer, and what it admits.
-
-    A row for every value of the reader's digit, a column for every value of the writer's.
-    """
-    mine = [(write, read) for write, read in pairs if write.digit == number]
-    readers = {read.digit for _, read in mine if read.digit is not None}
+def _reader(pairs: Sequence[tuple[_Element, _Element]]) -> int | None:
+    """The only digit of the reader that decides, if any does."""
+    readers = {read.digit for _, read in pairs if read.digit is not None}
     if len(readers) > 1:
         raise Opaque
-    reader = next(iter(readers), None)
-    rows = 1 if reader is None else len(points[reader])
-    admitted = np.ones((rows, len(values)), np.bool_)
-    for write, read in mine:
-        admitted &= read.values[:, None] == write.values[None, :]
-    return reader, admitted
+    return next(iter(readers), None)
 
 
-def _not_behind(
-    values: Numbers, candidates: Array, reading: Numbers, fixed: bool
-) -> tuple[Numbers, bool]:
-    """The largest admitted values up to the reader's own; whether they all are the reader's own."""
-    allowed = (np.broadcast_to(candidates, (len(reading), len(values))) if fixed else candidates) & (
-        values[None, :] <= reading[:, None]
-    )
-    if not allowed.any(axis=1).all():
+def _keys(pairs: Sequence[tuple[_Element, _Element]], count: int) -> tuple[Numbers, Numbers]:
+    """A number for each value of the writer's digit, and of the reader's: equal if they meet."""
+    keys, wanted, bound = np.zeros(count, np.int64), np.zeros(1, np.int64), 1
+    for write, read in pairs:
+        low = min(int(write.values.min()), int(read.values.min()))
+        span = max(int(write.values.max()), int(read.values.max())) - low + 1
+        bound *= span
+        keys, wanted = keys * span + (write.values - low), wanted * span + (read.values - low)
+    if bound * count >= 1 << 62:
         raise Opaque
-    position = len(values) - 1 - np.argmax(allowed[:, ::-1], axis=1)
-    equal = values[position] == reading
-    if equal.all():
-        return position, True
-    if equal.any():
+    return keys, wanted
+
+
+def _last(keys: Numbers, wanted: Numbers, limit: Numbers) -> Numbers:
+    """The last position up to the limit with the wanted key; ``Opaque`` if one has none."""
+    count = len(keys)
+    codes = np.sort(keys * count + np.arange(count))
+    at = np.searchsorted(codes, wanted * count + limit, side="right") - 1
+    if (limit < 0).any() or (at < 0).any() or (codes[at] // count != wanted).any():
         raise Opaque
-    return position, False
+    return codes[at] % count

@@ -9,7 +9,7 @@ and leaves all tokens in memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -42,11 +42,16 @@ class Tracer:
 
     ``order`` lists the PEs, senders first.  ``kept`` are the channels whose tokens are in memory,
     and grows; tracing starts anew, with ``Again``, if a channel was taken for one that is not.
+    ``recorded`` are those of them that rings fill.
     """
 
-    def __init__(self, network: Network, order: Sequence[Place], kept: set[str]) -> None:
+    def __init__(
+        self, network: Network, order: Sequence[Place], kept: set[str], recorded: set[str]
+    ) -> None:
         self.network = network
         self.kept = kept
+        self._recorded = recorded
+        self._pitches: dict[str, int] = {}
         self._rank = {place: rank for rank, place in enumerate(order)}
         self._begun: set[str] = set()
         self._streams: dict[End, tuple[tuple[int, ...], Reference]] = {}
@@ -105,11 +110,21 @@ class Tracer:
             raise Again
 
     def pitch(self, channel: str) -> int:
-        """Scalars from one row of a kept channel to the next."""
-        element = self.network.graph.channel(channel).stream.element
-        line = ALIGNMENT // element.scalar.bytes
-        used = longest(self.network, channel) * element.lanes
-        return (-(-used // line) + 1) * line
+        """Scalars from one row of a kept channel to the next.
+
+        Rings have a power of two of tokens.  Elsewhere rows are a cache line apart, so that those
+        of all PEs do not share the same few lines of the cache.
+        """
+        if channel not in self._pitches:
+            element = self.network.graph.channel(channel).stream.element
+            count = max(1, longest(self.network, channel))
+            if channel in self._recorded:
+                pitch = (1 << (count - 1).bit_length()) * element.lanes
+            else:
+                line = ALIGNMENT // element.scalar.bytes
+                pitch = (-(-count * element.lanes // line) + 1) * line
+            self._pitches[channel] = pitch
+        return self._pitches[channel]
 
     def _kept_stream(self, end: End) -> tuple[tuple[int, ...], Reference]:
         lanes = self.network.graph.channel(end[0]).stream.element.lanes
@@ -267,8 +282,3 @@ def _is_zero(expr: Term) -> bool:
         case Broadcast(value=value):
             return _is_zero(value)
     return False
-
-
-def known_parameters(parameters: Mapping[str, object]) -> dict[str, np.generic]:
-    """Parameters as numpy scalars."""
-    return {name: np.asarray(value)[()] for name, value in parameters.items()}

@@ -1,0 +1,124 @@
+"""Running the nests of a plan, one PE after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.graph.graph import Graph
+from t2s.simulator.native.layout import Layout, aligned_zeros, placed
+from t2s.simulator.native.module import compile_nest
+from t2s.simulator.native.nests.emit_access import keyed_accesses
+from t2s.simulator.native.nests.emit_nest import emit_nest
+from t2s.simulator.native.nests.groups import group_of
+from t2s.simulator.native.nests.nest import Nest
+from t2s.simulator.native.nests.plan import Plan
+from t2s.simulator.native.state import address_of_exp
+
+_FIRINGS_PER_CALL = 1 << 22
+"""Python takes over this often, for interrupts and progress."""
+
+
+def run_nests(
+    graph: Graph,
+    plan: Plan,
+    memory: Mapping[str, Array],
+    parameters: Mapping[str, Array],
+    recorded: Mapping[str, Array],
+    on_progress: Callable[[int], None],
+) -> None:
+    """Run all nests; ``memory`` is changed in place.
+
+    ``recorded`` are the tokens of the channels that rings filled.  ``on_progress`` is called with
+    the number of firings so far.
+    """
+    layout = placed(_requests(graph, plan))
+    arena = aligned_zeros(layout.bytes)
+    streams = {**recorded, **_streams(graph, plan, recorded)}
+    _fill(graph, plan, layout, arena, memory, parameters, streams)
+    code = {
+        name: compile_nest(emit_nest(graph, nest, layout)) for name, nest in plan.nests.items()
+    }
+    address, total = int(arena.ctypes.data), 0
+    for name, place in plan.order:
+        nest = plan.nests[name]
+        for begin, end in _chunks(nest):
+            code[name].run(address, place, begin, end)
+            total += (end - begin) * _firings(nest) // _rounds(nest)
+            on_progress(total)
+
+
+def _firings(nest: Nest) -> int:
+    return prod(extent for _, extent in nest.frame.bounds.values())
+
+
+def _rounds(nest: Nest) -> int:
+    """Iterations of the outermost loop, or 1 if a call runs all of them."""
+    if group_of(nest).first == 0:
+        return 1
+    return nest.frame.bounds[nest.node.loops[0].name][1]
+
+
+def _chunks(nest: Nest) -> Iterator[tuple[int, int]]:
+    rounds = _rounds(nest)
+    step = max(1, _FIRINGS_PER_CALL * rounds // _firings(nest))
+    for begin in range(0, rounds, step):
+        yield begin, min(begin + step, rounds)
+
+
+def _requests(graph: Graph, plan: Plan) -> Iterator[tuple[tuple[str, ...], tuple[int, ...], str]]:
+    """The sections of the arena."""
+    yield ("exponential",), (), "uint64"
+    for parameter in graph.parameters:
+        yield ("parameter", parameter.name), (parameter.type.bytes,), "uint8"
+    for tensor in graph.tensors:
+        yield ("tensor", tensor.name), (), "uint64"
+    for channel in plan.streams:
+        yield ("stream", channel), (), "uint64"
+    for name, nest in plan.nests.items():
+        for key, _ in keyed_accesses(nest):
+            yield ("base", name, key), (nest.node.place_count,), "int64"
+        for register in nest.node.registers:
+            row = prod(register.shape) * register.type.bytes
+            yield ("register", name, register.name), (nest.node.place_count, row), "uint8"
+
+
+def _streams(graph: Graph, plan: Plan, recorded: Mapping[str, Array]) -> dict[str, Array]:
+    """Memory for the tokens that nests keep."""
+    made = {}
+    for name, pitch in plan.streams.items():
+        if name not in recorded:
+            channel = graph.channel(name)
+            scalars = pitch * channel.element_count
+            made[name] = aligned_zeros(scalars * channel.stream.element.scalar.bytes)
+    return made
+
+
+def _fill(
+    graph: Graph,
+    plan: Plan,
+    layout: Layout,
+    arena: Array,
+    memory: Mapping[str, Array],
+    parameters: Mapping[str, Array],
+    streams: Mapping[str, Array],
+) -> None:
+    """Write everything that the code finds in the arena."""
+
+    def put(key: tuple[str, ...], value: object) -> None:
+        layout.sections[key].view(arena)[...] = value
+
+    put(("exponential",), address_of_exp())
+    for parameter in graph.parameters:
+        value = np.frombuffer(parameters[parameter.name].tobytes(), np.uint8)
+        put(("parameter", parameter.name), value)
+    for tensor in graph.tensors:
+        put(("tensor", tensor.name), memory[tensor.name].ctypes.data)
+    for channel, tokens in streams.items():
+        put(("stream", channel), tokens.ctypes.data)
+    for name, nest in plan.nests.items():
+        for key, access in keyed_accesses(nest):
+            put(("base", name, key), access.bases)
