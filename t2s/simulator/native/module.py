@@ -93,8 +93,8 @@ def compile_text(text: str) -> Machine:
 
 @lru_cache(maxsize=_COMPILED_MODULES)
 def compile_nest(text: str) -> Machine:
-    """Machine code for this CPU of a nest; ``run`` takes an arena, a PE, and two iterations."""
-    numbers = ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+    """Machine code for this CPU of a nest; ``run`` takes an arena, two PEs, and two rounds."""
+    numbers = (ctypes.c_int64,) * 4
     return _compiled(text, NEST, ctypes.CFUNCTYPE(None, ctypes.c_void_p, *numbers))
 
 

@@ -1,14 +1,19 @@
-"""The function of a nest: ``nest(arena, place, begin, end)`` runs one PE.
+"""The function of a nest: ``nest(arena, first, last, begin, end)`` runs some PEs for some time.
 
-It runs iterations ``begin`` to ``end`` of the outermost loop.  The shape of the code, for loops
-``i``, ``j`` and a group of one loop ``v``::
+It runs the rounds from ``begin`` to ``end`` of the PEs from ``first`` to ``last``, the ends left
+out.  A **round** is one iteration of the outermost loops, as few of them as leave some thousands of
+firings.  PEs take turns after every round, because those of an array often read the same data.  The
+shape of the code, for a round of loop ``h``, further loops ``i`` and ``j``, and a group ``v``::
 
-    for i:
-        load the operands that change with i alone        # or not at all: before the loop
-        for j:
-            load the operands that change with i and j
-            for each block of v:
-                body, for all firings of the block
+    for h:
+        for each PE:
+            load the operands that change with h alone        # or not at all
+            for i:
+                load the operands that change with i, and not with j
+                for j:
+                    load the operands that change with j
+                    for each block of v:
+                        body, for all firings of the block
 
 An operand that changes with ``v``, but not with the loop around it, is laid out for the blocks as
 soon as the loops that it changes with are entered: lane by lane, the firings of a block in a row.
@@ -28,7 +33,7 @@ from t2s.simulator.native.layout import ALIGNMENT, Layout
 from t2s.simulator.native.llvm import Value, ir
 from t2s.simulator.native.nests.emit_access import AccessEmitter, Start
 from t2s.simulator.native.nests.emit_lanes import LaneEmitter
-from t2s.simulator.native.nests.groups import Group, group_of, pattern
+from t2s.simulator.native.nests.groups import Group, group_of, pattern, rounds_of
 from t2s.simulator.native.nests.nest import Access, Nest, Operand
 from t2s.simulator.native.representation import (
     I32,
@@ -49,10 +54,10 @@ NEST = "nest"
 def emit_nest(graph: Graph, nest: Nest, layout: Layout) -> str:
     """The code of a nest: a module with one function."""
     module = ir.Module(name="t2s")
-    signature = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64, I64])
+    signature = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64, I64, I64])
     function = ir.Function(module, signature, name=NEST)
     function.attributes.add("nounwind")
-    arena, place, _, _ = function.args
+    arena = function.args[0]
     arena.add_attribute("noalias")
     context = NodeContext(
         graph=graph,
@@ -64,7 +69,6 @@ def emit_nest(graph: Graph, nest: Nest, layout: Layout) -> str:
         faults=[],
         abandon=None,
     )
-    context.pe = place
     _NestEmitter(context, nest, group_of(nest)).emit()
     return str(module)
 
@@ -91,12 +95,32 @@ class _NestEmitter:
 
     def emit(self) -> None:
         """The whole function."""
+        _, first, last, begin, end = self._context.function.args
         self._context.load_parameters()
+
+        def one_round(number: Value) -> None:
+            self._access.loop(first, last, lambda place: self._emit_turn(number, place))
+
+        self._access.loop(begin, end, one_round)
+        self._builder.ret_void()
+
+    def _emit_turn(self, number: Value, place: Value) -> None:
+        """One PE in one round."""
+        self._context.pe = place
         self._bind_space()
         self._access.open()
-        self._prepare(-1)
-        self._emit_loops(0)
-        self._builder.ret_void()
+        rest = number
+        loops = self._nest.node.loops[: rounds_of(self._nest, self._group)[1]]
+        positions: list[Value] = []
+        for loop in reversed(loops):
+            extent = integer(self._nest.frame.bounds[loop.name][1])
+            positions.insert(0, self._builder.urem(rest, extent))
+            rest = self._builder.udiv(rest, extent)
+        for loop, position in zip(loops, positions, strict=True):
+            self._enter(loop.name, position)
+        for level in range(-1, len(loops)):
+            self._prepare(level)
+        self._emit_loops(len(loops))
 
     def _bind_space(self) -> None:
         context, builder = self._context, self._builder
@@ -113,18 +137,21 @@ class _NestEmitter:
             self._access.for_blocks(self._emit_block)
             return
         loop = self._nest.node.loops[level]
-        low, extent = self._nest.frame.bounds[loop.name]
-        _, _, begin, end = self._context.function.args
-        first, last = (begin, end) if level == 0 else (integer(0), integer(extent))
 
         def body(position: Value) -> None:
-            index = self._builder.add(position, integer(low), flags=("nsw",))
-            self._access.enter(loop.name, index)
-            self._context.names[loop.name] = self._builder.trunc(index, I32)
+            self._enter(loop.name, position)
             self._prepare(level)
             self._emit_loops(level + 1)
 
-        self._access.loop(first, last, body)
+        extent = self._nest.frame.bounds[loop.name][1]
+        self._access.loop(integer(0), integer(extent), body)
+
+    def _enter(self, loop: str, position: Value) -> None:
+        """Bind a loop in its iteration ``position``, counted from 0."""
+        low = integer(self._nest.frame.bounds[loop][0])
+        index = self._builder.add(position, low, flags=("nsw",))
+        self._access.enter(loop, index)
+        self._context.names[loop] = self._builder.trunc(index, I32)
 
     def _prepare(self, level: int) -> None:
         """Load the operands that change at a level and no further inside."""

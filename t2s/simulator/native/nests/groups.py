@@ -22,6 +22,7 @@ from t2s.simulator.native.nests.nest import Access, Nest
 _REGISTER_BYTES = 64
 _MOST_FUSED = 64
 _MOST_UNROLLED = 4
+_FIRINGS_OF_A_ROUND = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,15 @@ def group_of(nest: Nest) -> Group:
         if extent >= lanes:
             break
     return best if best.width > 1 else single
+
+
+def rounds_of(nest: Nest, group: Group) -> tuple[int, int]:
+    """How many rounds a PE runs in, and how many of the outermost loops they are iterations of."""
+    extents = [nest.frame.bounds[loop.name][1] for loop in nest.node.loops]
+    depth = 0
+    while depth < group.first and prod(extents[depth + 1 :]) >= _FIRINGS_OF_A_ROUND:
+        depth += 1
+    return prod(extents[:depth]), depth
 
 
 def pattern(nest: Nest, first: int, access: Access) -> Numbers:

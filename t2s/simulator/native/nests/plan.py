@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Send, Store
@@ -21,8 +22,11 @@ from t2s.graph.graph import Graph
 from t2s.simulator.native.nests.digits import Opaque
 from t2s.simulator.native.nests.nest import Nest, NestBuilder
 from t2s.simulator.native.nests.network import Network, Place, network_of
+from t2s.simulator.native.nests.references import StreamSource
 from t2s.simulator.native.nests.trace import Again, Tracer
 
+
+Turn = tuple[str, int, int]
 
 LARGEST_STREAM = 1 << 30
 """Bytes of the tokens of a channel that are kept, at most."""
@@ -35,7 +39,8 @@ class Plan:
     Attributes
     ----------
     nests: by node.
-    order: the PEs of the nests, as they run.
+    turns: the order of the nests: a node, and its PEs from one number up to, not including, another,
+        which do not wait for one another.
     rings: the nodes that run before them, with rings.
     streams: scalars in a row of each channel whose tokens are kept.
     recorded: of those that rings fill, tokens in a row.
@@ -43,7 +48,7 @@ class Plan:
     """
 
     nests: Mapping[str, Nest]
-    order: tuple[Place, ...]
+    turns: tuple[Turn, ...]
     rings: frozenset[str]
     streams: Mapping[str, int]
     recorded: Mapping[str, int]
@@ -136,7 +141,7 @@ class _Planner:
         streams = {channel: self.tracer.pitch(channel) for channel in sorted(self.tracer.kept)}
         return Plan(
             nests=self.nests,
-            order=tuple(place for place in order if place[0] in self.nests),
+            turns=self._turns([place for place in order if place[0] in self.nests]),
             rings=frozenset(self.rings),
             streams=streams,
             recorded={
@@ -146,6 +151,31 @@ class _Planner:
             },
             passed=frozenset(names - self.rings - self.nests.keys()),
         )
+
+    def _turns(self, places: list[Place]) -> tuple[Turn, ...]:
+        """PEs that may run at the same time, where they have numbers in a row."""
+        graph = self.network.graph
+        sources: dict[str, set[str]] = {name: set() for name in self.nests}
+        for name, nest in self.nests.items():
+            read = (operand.source for operand in nest.operands.values())
+            streams = {source.channel for source in read if isinstance(source, StreamSource)}
+            sources[name] = {graph.channel(channel).source for channel in streams} - self.rings
+        chained = {name for name, before in sources.items() if name in before}
+        try:
+            nodes = list(
+                TopologicalSorter({n: before - {n} for n, before in sources.items()}).static_order()
+            )
+        except CycleError:
+            return tuple((name, number, number + 1) for name, number in places)
+        turns: list[Turn] = []
+        for node in nodes:
+            numbers = [number for name, number in places if name == node]
+            for number in numbers if node in chained else sorted(numbers):
+                if turns and turns[-1][::2] == (node, number) and node not in chained:
+                    turns[-1] = (node, turns[-1][1], number + 1)
+                else:
+                    turns.append((node, number, number + 1))
+        return tuple(turns)
 
     def too_long(self) -> set[str]:
         """Nodes that read a channel which is too long to be kept."""
@@ -164,3 +194,4 @@ class _Planner:
     def _nest(self, name: str) -> Nest:
         pes = list(self.network.of_node(name))
         return NestBuilder(self.tracer, pes, self._kept_sends(name)).build()
+

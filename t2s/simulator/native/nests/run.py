@@ -13,8 +13,7 @@ from t2s.simulator.native.layout import Layout, aligned_zeros, placed
 from t2s.simulator.native.module import compile_nest
 from t2s.simulator.native.nests.emit_access import keyed_accesses
 from t2s.simulator.native.nests.emit_nest import emit_nest
-from t2s.simulator.native.nests.groups import group_of
-from t2s.simulator.native.nests.nest import Nest
+from t2s.simulator.native.nests.groups import group_of, rounds_of
 from t2s.simulator.native.nests.plan import Plan
 from t2s.simulator.native.state import address_of_exp
 
@@ -43,30 +42,16 @@ def run_nests(
         name: compile_nest(emit_nest(graph, nest, layout)) for name, nest in plan.nests.items()
     }
     address, total = int(arena.ctypes.data), 0
-    for name, place in plan.order:
+    for name, first, last in plan.turns:
         nest = plan.nests[name]
-        for begin, end in _chunks(nest):
-            code[name].run(address, place, begin, end)
-            total += (end - begin) * _firings(nest) // _rounds(nest)
-            on_progress(total)
-
-
-def _firings(nest: Nest) -> int:
-    return prod(extent for _, extent in nest.frame.bounds.values())
-
-
-def _rounds(nest: Nest) -> int:
-    """Iterations of the outermost loop, or 1 if a call runs all of them."""
-    if group_of(nest).first == 0:
-        return 1
-    return nest.frame.bounds[nest.node.loops[0].name][1]
-
-
-def _chunks(nest: Nest) -> Iterator[tuple[int, int]]:
-    rounds = _rounds(nest)
-    step = max(1, _FIRINGS_PER_CALL * rounds // _firings(nest))
-    for begin in range(0, rounds, step):
-        yield begin, min(begin + step, rounds)
+        rounds, _ = rounds_of(nest, group_of(nest))
+        firings = (last - first) * prod(extent for _, extent in nest.frame.bounds.values())
+        step = max(1, _FIRINGS_PER_CALL * rounds // firings)
+        for begin in range(0, rounds, step):
+            end = min(begin + step, rounds)
+            code[name].run(address, first, last, begin, end)
+            on_progress(total + firings * end // rounds)
+        total += firings
 
 
 def _requests(graph: Graph, plan: Plan) -> Iterator[tuple[tuple[str, ...], tuple[int, ...], str]]:
