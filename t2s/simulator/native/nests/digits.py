@@ -22,7 +22,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.core.expr import Apply, Cast, Const, Expr, Index, conjuncts, evaluate, index_names
+from t2s.core.expr import TRUE, Apply, Cast, Const, Expr, Index, conjuncts, evaluate, index_names
 from t2s.core.ops import Array, Op
 from t2s.core.types import value_range
 from t2s.core.walk import Term, rewrite, walk
@@ -51,6 +51,30 @@ class Digit:
 
 Product = tuple[Numbers, ...]
 """A set of iterations: of every digit the values it has, ascending."""
+
+
+def positions(within: Numbers, values: Numbers) -> Numbers | None:
+    """Where values are in a list; ``None``: they are the list.  ``Opaque`` if some are not there."""
+    if within is values:
+        return None
+    at = np.searchsorted(within, values)
+    if len(at) and (at[-1] >= len(within) or not np.array_equal(within[at], values)):
+        raise Opaque
+    return at
+
+
+def picked(table: Numbers, at: Numbers | None) -> Numbers:
+    """The entries of a table at the ``positions`` of some values."""
+    return table if at is None else table[at]
+
+
+def spread(table: Numbers, at: Numbers | None, length: int) -> Numbers:
+    """The inverse of ``picked``; zeros elsewhere."""
+    if at is None:
+        return table
+    result = np.zeros(length, np.int64)
+    result[at] = table
+    return result
 
 
 def size(points: Product) -> int:
@@ -92,23 +116,26 @@ class NodeDigits:
         self._divisors = _divisors(graph, node)
         self._space = frozenset(dimension.name for dimension in node.space)
         self._frames: dict[tuple[tuple[int, int], ...], Frame] = {}
-        self._names: dict[int, tuple[Expr, frozenset[str]]] = {}
+        names = [index_names(e) for loop in node.loops for e in (loop.minimum, loop.extent)]
+        if any(found - self._space for found in names):
+            raise Opaque
+        self._bounds = None if any(names) else self._bounds_of(self._parameters)
 
     def frame(self, point: tuple[int, ...]) -> tuple[Frame, dict[str, Array]]:
         """The digits of a PE, and the names of its place and of the parameters."""
         known: dict[str, Array] = dict(self._parameters)
         for dimension, at in zip(self.node.space, point, strict=True):
             known[dimension.name] = np.int32(at)  # type: ignore[assignment]
-        bounds = []
-        for loop in self.node.loops:
-            if (index_names(loop.minimum) | index_names(loop.extent)) - self._space:
-                raise Opaque
-            low, extent = (int(evaluate(e, known)) for e in (loop.minimum, loop.extent))
-            bounds.append((low, max(0, extent)))
-        key = tuple(bounds)
+        key = self._bounds or self._bounds_of(known)
         if key not in self._frames:
             self._frames[key] = Frame(self.node, key, self._divisors)
         return self._frames[key], known
+
+    def _bounds_of(self, known: Mapping[str, Array]) -> tuple[tuple[int, int], ...]:
+        """The first index of every loop, and how many there are."""
+        pairs = ((loop.minimum, loop.extent) for loop in self.node.loops)
+        values = ((int(evaluate(low, dict(known))), extent) for low, extent in pairs)
+        return tuple((low, max(0, int(evaluate(e, dict(known))))) for low, e in values)
 
 
 def _divisors(graph: Graph, node: PEArray) -> dict[str, list[int]]:
@@ -146,6 +173,7 @@ class Frame:
             self._of_loop[digit.loop].append(number)
         self._number = {digit.name: number for number, digit in enumerate(self.digits)}
         self._forms: dict[int, tuple[Expr, Expr, tuple[str, ...]]] = {}
+        self._used: dict[int, tuple[Expr, list[int]]] = {}
         self._values: dict[tuple[int, tuple[int, ...]], tuple[int | None, Array]] = {}
         self._sums: dict[tuple[int, tuple[int, ...]], Sum] = {}
         self._products: dict[tuple[int, tuple[int, ...]], Product] = {}
@@ -160,7 +188,7 @@ class Frame:
     def points(self, condition: Expr | None, known: Mapping[str, Array]) -> Product:
         """The iterations in which a condition holds (``None``: all)."""
         if condition is None:
-            return self._within_bounds(self.all)
+            condition = TRUE
         _, key = self._form(condition, known)
         if key not in self._products:
             kept = [np.ones(len(values), np.bool_) for values in self.all]
@@ -168,7 +196,10 @@ class Frame:
                 digit, holds = self.single(factor, known)
                 for mask in kept if digit is None else (kept[digit],):
                     mask &= holds
-            points = tuple(values[mask] for values, mask in zip(self.all, kept, strict=True))
+            points = tuple(
+                values if mask.all() else values[mask]
+                for values, mask in zip(self.all, kept, strict=True)
+            )
             self._products[key] = self._within_bounds(points)
         return self._products[key]
 
@@ -214,11 +245,14 @@ class Frame:
         return None
 
     def _digits_in(self, form: Expr) -> list[int]:
-        names = index_names(form)
-        used = {number for name, number in self._number.items() if name in names}
-        for name in names:
-            used.update(self._of_loop.get(name, []))
-        return sorted(used)
+        """Numbers of the digits that an expression depends on, outermost first."""
+        if id(form) not in self._used:
+            names = index_names(form)
+            used = {number for name, number in self._number.items() if name in names}
+            for name in names:
+                used.update(self._of_loop.get(name, []))
+            self._used[id(form)] = (form, sorted(used))
+        return self._used[id(form)][1]
 
     def _split(self, form: Expr, known: Mapping[str, Array]) -> tuple[int, dict[int, Numbers]]:
         """A sum of terms with one digit each."""

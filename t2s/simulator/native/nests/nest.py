@@ -16,9 +16,18 @@ from t2s.core.expr import Expr, Local
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.nodes import PEArray
-from t2s.simulator.native.nests.digits import Frame, Numbers, Opaque, Product, size
+from t2s.simulator.native.nests.digits import (
+    Frame,
+    Numbers,
+    Opaque,
+    Product,
+    picked,
+    positions,
+    size,
+    spread,
+)
 from t2s.simulator.native.nests.network import PE
-from t2s.simulator.native.nests.references import Source
+from t2s.simulator.native.nests.references import Reference, Source
 from t2s.simulator.native.nests.trace import Tracer, bindings, full
 
 Tables = Mapping[int, Numbers]
@@ -148,10 +157,14 @@ class NestBuilder:
         return True
 
     def _operand(self, name: str, condition: Expr | None) -> Operand:
+        known: dict[int, tuple[Reference, _Form]] = {}
+
         def form(pe: PE, points: Product) -> _Form:
             found = self._tracer.local(pe, name, points)
-            base, tables = full(found, points, pe.frame.all)
-            return found.source, base, tables, found.lanes
+            if id(found) not in known:
+                base, tables = full(found, points, pe.frame.all)
+                known[id(found)] = found, (found.source, base, tables, found.lanes)
+            return known[id(found)][1]
 
         source, access, lanes = self._alike(condition, form)
         return Operand(source=source, access=access, lanes=lanes, condition=condition)
@@ -184,9 +197,9 @@ class NestBuilder:
             for digit, values in enumerate(points):
                 if len(values) > 1:
                     step = prod(len(later) for later in points[digit + 1 :])
-                    tables[digit] = np.zeros(len(pe.frame.all[digit]), np.int64)
-                    at = np.searchsorted(pe.frame.all[digit], values)
-                    tables[digit][at] = np.arange(len(values)) * (step * lanes)
+                    everything = pe.frame.all[digit]
+                    numbers = np.arange(len(values)) * (step * lanes)
+                    tables[digit] = spread(numbers, positions(everything, values), len(everything))
             return None, row * self._tracer.pitch(channel), tables, ()
 
         return form
@@ -225,7 +238,7 @@ def _element(
             step = scale * prod(shape[at + 1 :])
             base += step * total.base
             for digit, table in total.tables.items():
-                here = table[np.searchsorted(pe.frame.all[digit], points[digit])]
+                here = picked(table, positions(pe.frame.all[digit], points[digit]))
                 low, high = low + int(here.min()), high + int(here.max())
                 tables[digit] = tables.get(digit, 0) + step * table
             if low < 0 or high >= extent - (lanes - 1 if at == len(shape) - 1 else 0):
@@ -241,5 +254,6 @@ def _shape(node: PEArray, register: str) -> tuple[int, ...]:
 
 def _same(left: Tables, right: Tables) -> bool:
     return left.keys() == right.keys() and all(
-        np.array_equal(table, right[digit]) for digit, table in left.items()
+        table is right[digit] or np.array_equal(table, right[digit])
+        for digit, table in left.items()
     )

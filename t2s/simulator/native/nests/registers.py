@@ -15,7 +15,7 @@ import numpy as np
 
 from t2s.core.expr import Expr
 from t2s.core.ops import Array
-from t2s.simulator.native.nests.digits import Frame, Numbers, Opaque, Product
+from t2s.simulator.native.nests.digits import Frame, Numbers, Opaque, Product, picked, positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +89,8 @@ def _element(
     if len(total.tables) > 1:
         raise Opaque
     for digit, table in total.tables.items():
-        at = np.searchsorted(frame.all[digit], points[digit])
-        return _Element(digit, total.base + table[at])
+        at = positions(frame.all[digit], points[digit])
+        return _Element(digit, total.base + picked(table, at))
     return _Element(None, np.array([total.base]))
 
 

@@ -20,7 +20,17 @@ from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import TensorRole
 from t2s.graph.nodes import PEArray
 from t2s.simulator.native.layout import ALIGNMENT
-from t2s.simulator.native.nests.digits import Numbers, Opaque, Product, normalised, regroup, size
+from t2s.simulator.native.nests.digits import (
+    Numbers,
+    Opaque,
+    Product,
+    normalised,
+    picked,
+    positions,
+    regroup,
+    size,
+    spread,
+)
 from t2s.simulator.native.nests.network import PE, End, Network, Place, longest
 from t2s.simulator.native.nests.references import (
     Reference,
@@ -163,27 +173,33 @@ class Tracer:
         channel = self.network.graph.channel(receive.channel)
         if not size(arriving):
             return zeros(receive.type.lanes, points)
-        chosen = [_positions(within, of) for within, of in zip(arriving, points, strict=True)]
+        chosen = [positions(within, of) for within, of in zip(arriving, points, strict=True)]
         end = self.network.end(pe, channel, channel.sink_index)
         wanted = tuple(len(values) for values in arriving)
         lengths, token = self.stream(end)
         try:
-            tables = token.tables if lengths == wanted else regroup(lengths, token.tables, wanted)
+            tables = (
+                token.tables
+                if lengths == wanted
+                else tuple(regroup(lengths, token.tables, wanted))
+            )
         except Opaque:
             if channel.name in self.kept:
                 raise
             self.keep(channel.name)
             lengths, token = self._kept_stream(end)
-            tables = regroup(lengths, token.tables, wanted)
-        picked = tuple(table[at] for table, at in zip(tables, chosen, strict=True))
-        return Reference(source=token.source, base=token.base, tables=picked, lanes=token.lanes)
+            tables = tuple(regroup(lengths, token.tables, wanted))
+        if tables is token.tables and all(at is None for at in chosen):
+            return token
+        here = tuple(picked(table, at) for table, at in zip(tables, chosen, strict=True))
+        return Reference(source=token.source, base=token.base, tables=here, lanes=token.lanes)
 
     def _loaded(self, pe: PE, load: Load, points: Product) -> Reference:
         tensor = self.network.graph.tensor(load.tensor)
         if tensor.role is not TensorRole.INPUT:
             raise Opaque
         for within, of in zip(pe.points(load.condition), points, strict=True):
-            _positions(within, of)
+            positions(within, of)
         base, tables = 0, {number: np.zeros(len(v), np.int64) for number, v in enumerate(points)}
         for at, index in enumerate(load.indices):
             scale = prod(tensor.allocated[at + 1 :])
@@ -191,7 +207,7 @@ class Tracer:
             low = high = total.base
             base += scale * total.base
             for digit, table in total.tables.items():
-                here = table[_positions(pe.frame.all[digit], points[digit])]
+                here = picked(table, positions(pe.frame.all[digit], points[digit]))
                 tables[digit] = tables[digit] + scale * here
                 low, high = low + int(here.min()), high + int(here.max())
             wide = load.type.lanes if at == len(load.indices) - 1 else 1
@@ -231,7 +247,7 @@ class Tracer:
         digit, holds = pe.frame.single(select.condition, pe.known)
         if digit is None:
             return self.resolve(pe, select.if_true if holds else select.if_false, points)
-        here = np.asarray(holds)[_positions(pe.frame.all[digit], points[digit])]
+        here = picked(np.asarray(holds), positions(pe.frame.all[digit], points[digit]))
         pieces: list[tuple[Numbers, Reference]] = []
         for chosen, side in ((here, select.if_true), (~here, select.if_false)):
             if chosen.any():
@@ -259,19 +275,9 @@ def full(reference: Reference, points: Product, everything: Product) -> tuple[in
         at = normalised(0, {digit: table})
         base += at.base
         if at.tables:
-            tables[digit] = np.zeros(len(everything[digit]), np.int64)
-            tables[digit][np.searchsorted(everything[digit], values)] = at.tables[digit]
+            where = positions(everything[digit], values)
+            tables[digit] = spread(at.tables[digit], where, len(everything[digit]))
     return base, tables
-
-
-def _positions(within: Numbers, values: Numbers) -> Numbers:
-    """Where the values are; ``Opaque`` if some are not there."""
-    if within is values or np.array_equal(within, values):
-        return np.arange(len(values))
-    at = np.searchsorted(within, values)
-    if len(at) and (at[-1] >= len(within) or not np.array_equal(within[at], values)):
-        raise Opaque
-    return at
 
 
 def _is_zero(expr: Term) -> bool:
