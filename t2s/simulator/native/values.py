@@ -20,8 +20,8 @@ from t2s.graph.layout import outputs_of
 from t2s.simulator.native.emit_node import FAULTED
 from t2s.simulator.native.layout import layout_of
 from t2s.simulator.native.module import compile_text, emit_program
-from t2s.simulator.native.nests.plan import Plan, plan_of
-from t2s.simulator.native.nests.run import run_nests
+from t2s.simulator.native.nests.plan import Plan
+from t2s.simulator.native.nests.run import prepare, run_nests
 from t2s.simulator.native.state import RunState, allocate
 
 _FIRINGS_PER_CALL = 1 << 20
@@ -47,7 +47,8 @@ def compute_values(
     leave the bounds of a tensor, a register file or a channel array: users learn of both earlier.
     """
     arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
-    plan = plan_of(graph, scalars)
+    prepared = prepare(graph, scalars)
+    plan = prepared.plan
     tell = on_progress or (lambda firings: None)
     if not plan.nests:
         return outputs_of(graph, _run_rings(graph, inputs, scalars, tell).memory)
@@ -56,7 +57,7 @@ def compute_values(
         state = _run_rings(_part(graph, plan), inputs, scalars, tell, plan.recorded)
         memory, streams, total = state.memory, state.rings(plan.recorded), state.total
     memory = allocate(graph, arrays) if memory is None else memory
-    run_nests(graph, plan, memory, scalars, streams, lambda firings: tell(total + firings))
+    run_nests(graph, prepared, memory, scalars, streams, lambda firings: tell(total + firings))
     return outputs_of(graph, memory)
 
 

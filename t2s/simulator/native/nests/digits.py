@@ -22,7 +22,19 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.core.expr import TRUE, Apply, Cast, Const, Expr, Index, conjuncts, evaluate, index_names
+from t2s.core.expr import (
+    TRUE,
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Local,
+    Parameter,
+    conjuncts,
+    evaluate,
+    index_names,
+)
 from t2s.core.ops import Array, Op
 from t2s.core.types import value_range
 from t2s.core.walk import Term, rewrite, walk
@@ -227,6 +239,11 @@ class Frame:
         """The expression over digits, and a key: itself and what it takes of ``known``."""
         if id(expr) not in self._forms:
             form = rewrite(expr, self._digit)
+            for term in walk(form):
+                if isinstance(term, Local) or (
+                    isinstance(term, Parameter) and term.name not in known
+                ):
+                    raise Opaque
             place = tuple(sorted(index_names(form) - self._number.keys() - self._of_loop.keys()))
             self._forms[id(expr)] = (expr, form, place)
         _, form, place = self._forms[id(expr)]

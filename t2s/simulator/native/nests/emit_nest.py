@@ -292,7 +292,9 @@ class _NestEmitter:
 
     def _condition(self, condition: Expr) -> Value:
         """A condition, which is the same in all firings of a group."""
-        return self._context.expressions.emit(condition)
+        if self._group.width > 1:
+            return self._context.expressions.emit(condition)
+        return self._value(condition, 1)
 
     def _value(self, expr: Expr, width: int) -> Any:
         if self._group.width > 1:

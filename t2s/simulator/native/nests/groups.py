@@ -17,7 +17,7 @@ from t2s.core.expr import Apply, Expr, ReduceLanes, index_names
 from t2s.core.walk import walk
 from t2s.graph.body import RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.simulator.native.nests.digits import Numbers
-from t2s.simulator.native.nests.nest import Access, Nest
+from t2s.simulator.native.nests.nest import Access, Nest, static
 
 _REGISTER_BYTES = 64
 _MOST_FUSED = 64
@@ -121,7 +121,7 @@ def _independent(nest: Nest, first: int) -> bool:
         return False
     conditions = [operand.condition for operand in nest.operands.values()]
     conditions += [getattr(statement, "condition", None) for statement in nest.statements]
-    if any(c is not None and index_names(c) & loops for c in conditions):
+    if any(c is not None and (index_names(c) & loops or c is not static(c)) for c in conditions):
         return False
     by_register: dict[str, list[Access]] = {}
     written = set()

@@ -180,7 +180,8 @@ class NestBuilder:
                 condition, shape = None, _shape(node, register)
                 form = _element(indices, shape, scale=type.lanes)
             case RegisterWrite(register=register, indices=indices, value=value):
-                condition, shape = statement.condition, _shape(node, register)
+                condition = static(statement.condition)
+                shape = _shape(node, register)
                 form = _element(indices, shape, scale=value.type.lanes)
             case _:
                 raise Opaque
@@ -246,6 +247,13 @@ def _element(
         return None, base, tables, ()
 
     return form
+
+
+def static(condition: Expr | None) -> Expr | None:
+    """The condition, or ``None`` (always) where it depends on data."""
+    if condition is None or any(isinstance(term, Local) for term in walk(condition)):
+        return None
+    return condition
 
 
 def _shape(node: PEArray, register: str) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from math import prod
 
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Send, Store
@@ -44,7 +45,7 @@ class Plan:
     rings: the nodes that run before them, with rings.
     streams: scalars in a row of each channel whose tokens are kept.
     recorded: of those that rings fill, tokens in a row.
-    passed: nodes that do not run.
+    passed: nodes that do not run, and how many firings they would have.
     """
 
     nests: Mapping[str, Nest]
@@ -52,7 +53,7 @@ class Plan:
     rings: frozenset[str]
     streams: Mapping[str, int]
     recorded: Mapping[str, int]
-    passed: frozenset[str]
+    passed: Mapping[str, int]
 
 
 def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
@@ -137,7 +138,8 @@ class _Planner:
 
     def result(self, order: Iterable[Place]) -> Plan:
         graph = self.network.graph
-        names = {node.name for node in graph.nodes}
+        running = self.rings | self.nests.keys()
+        passed = [node.name for node in graph.nodes if node.name not in running]
         streams = {channel: self.tracer.pitch(channel) for channel in sorted(self.tracer.kept)}
         return Plan(
             nests=self.nests,
@@ -149,8 +151,12 @@ class _Planner:
                 for name, pitch in streams.items()
                 if graph.channel(name).source in self.rings
             },
-            passed=frozenset(names - self.rings - self.nests.keys()),
+            passed={name: self._firings(name) for name in passed},
         )
+
+    def _firings(self, node: str) -> int:
+        bounds = (pe.frame.bounds.values() for pe in self.network.of_node(node))
+        return sum(prod(extent for _, extent in loops) for loops in bounds)
 
     def _turns(self, places: list[Place]) -> tuple[Turn, ...]:
         """PEs that may run at the same time, where they have numbers in a row."""
