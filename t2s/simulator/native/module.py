@@ -16,12 +16,15 @@ from typing import Any
 from t2s.graph.graph import Graph
 from t2s.simulator.native.emit_node import FAULTED, emit_node
 from t2s.simulator.native.layout import Layout
-from t2s.simulator.native.llvm import Function, binding, ir
+from t2s.simulator.native.llvm import Function, binding, ir, llvmlite_version
 from t2s.simulator.native.nests.emit_nest import NEST
+from t2s.simulator.native.object_cache import ObjectCache, cache_directory, digest_of
 from t2s.simulator.native.representation import I64, POINTER, integer
 
 _ENTRY = "run"
-_COMPILED_MODULES = 32
+_COMPILED_MODULES = 64
+_PIPELINE = "1"
+"""To be changed with the passes below: it is part of the name of compiled code on disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +102,37 @@ def compile_nest(text: str) -> Machine:
 
 
 def _compiled(text: str, entry: str, prototype: Any) -> Machine:
+    """Load machine code, from disk if it was compiled before."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    machine = _target_machine()
-    module = binding.parse_assembly(text)
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    _optimise(module, machine)
-    engine = binding.create_mcjit_compiler(module, machine)
+    target = _target_machine()
+    cache = ObjectCache(cache_directory())
+    digest = digest_of(text, *_circumstances())
+    code = cache.find(digest)
+    if code is None:
+        code = _object_code(text, target)
+        cache.keep(digest, code)
+    empty = binding.parse_assembly("")
+    empty.triple = target.triple
+    engine = binding.create_mcjit_compiler(empty, target)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return Machine(run=prototype(engine.get_function_address(entry)), engine=engine)
+
+
+def _circumstances() -> tuple[str, ...]:
+    """What machine code depends on besides its text."""
+    features = binding.get_host_cpu_features().flatten()
+    versions = llvmlite_version, str(binding.llvm_version_info), _PIPELINE
+    return binding.get_process_triple(), binding.get_host_cpu_name(), features, *versions
+
+
+def _object_code(text: str, target: Any) -> bytes:
+    module = binding.parse_assembly(text)
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
+    _optimise(module, target)
+    return bytes(target.emit_object(module))
 
 
 def _target_machine() -> Any:

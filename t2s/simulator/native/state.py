@@ -107,13 +107,17 @@ class RunState:
             grown = True
         return grown
 
-    def rings(self, tokens: Mapping[str, int]) -> dict[str, Array]:
-        """The rings of some channels, from which nothing was taken.
+    def recorded(self, channel: str, tokens: int) -> tuple[Array, Array]:
+        """The first tokens of every element of a channel that nothing was taken from.
 
-        Raises ``InternalError`` if one has fewer than so many tokens in some element that is used,
-        or has grown.
+        Returns their bytes, a row for every element, and how many tokens each was sent.
         """
-        return {name: self._rings[name] for name in tokens}
+        ring = self._rings[channel]
+        capacity = int(self.get(self._layout.ring(channel))[1])
+        row = ring.shape[1] // capacity * tokens
+        rows = ring if row == ring.shape[1] else aligned_zeros(ring.shape[0] * row).reshape(-1, row)
+        rows[:] = ring[:, :row]
+        return rows, self.get(self._layout.tails(channel))
 
     def _install(self, channel: str, ring: Array, capacity: int) -> None:
         self._rings[channel] = ring

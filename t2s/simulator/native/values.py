@@ -51,14 +51,38 @@ def compute_values(
     plan = prepared.plan
     tell = on_progress or (lambda firings: None)
     if not plan.nests:
-        return outputs_of(graph, _run_rings(graph, inputs, scalars, tell).memory)
+        return compute_with_rings(graph, inputs, parameters, on_progress=on_progress)
     memory, streams, total = None, {}, 0
     if plan.rings:
         state = _run_rings(_part(graph, plan), inputs, scalars, tell, plan.recorded)
-        memory, streams, total = state.memory, state.rings(plan.recorded), state.total
+        memory, streams, total = state.memory, _recorded(graph, plan, state), state.total
     memory = allocate(graph, arrays) if memory is None else memory
     run_nests(graph, prepared, memory, scalars, streams, lambda firings: tell(total + firings))
     return outputs_of(graph, memory)
+
+
+def compute_with_rings(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    parameters: Mapping[str, Array] | None = None,
+    *,
+    on_progress: Progress | None = None,
+) -> dict[str, Array]:
+    """The same as ``compute_values``, firing by firing and token by token in every node."""
+    _, scalars = check_graph_inputs(graph, inputs, parameters or {})
+    state = _run_rings(graph, inputs, scalars, on_progress or (lambda firings: None))
+    return outputs_of(graph, state.memory)
+
+
+def _recorded(graph: Graph, plan: Plan, state: RunState) -> dict[str, Array]:
+    """The tokens that rings leave for nests; ``InternalError`` if some are missing."""
+    streams = {}
+    for name, tokens in plan.recorded.items():
+        streams[name], sent = state.recorded(name, tokens)
+        if any(sent[element] < count for element, count in plan.expected[name].items()):
+            sink = graph.channel(name).sink
+            raise InternalError(f"nodes wait for tokens that never come: {sink}")
+    return streams
 
 
 def _part(graph: Graph, plan: Plan) -> Graph:

@@ -45,6 +45,7 @@ class Plan:
     rings: the nodes that run before them, with rings.
     streams: scalars in a row of each channel whose tokens are kept.
     recorded: of those that rings fill, tokens in a row.
+    expected: how many of these have to be there, by element of the channel.
     passed: nodes that do not run, and how many firings they would have.
     """
 
@@ -53,6 +54,7 @@ class Plan:
     rings: frozenset[str]
     streams: Mapping[str, int]
     recorded: Mapping[str, int]
+    expected: Mapping[str, Mapping[int, int]]
     passed: Mapping[str, int]
 
 
@@ -64,10 +66,11 @@ def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
     while True:
         rings = _with_senders(graph, rings)
         order, circle = network.order(rings)
-        wrong = circle or network.short_of_tokens(rings)
-        if wrong:
-            rings |= wrong
+        if circle:
+            rings |= circle
             continue
+        if network.short_of_tokens(rings):
+            rings = {node.name for node in graph.nodes}
         recorded = {channel.name for channel in graph.channels if channel.source in rings}
         kept |= recorded
         tracer = Tracer(network, order, kept, recorded)
@@ -149,6 +152,11 @@ class _Planner:
             recorded={
                 name: pitch // graph.channel(name).stream.element.lanes
                 for name, pitch in streams.items()
+                if graph.channel(name).source in self.rings
+            },
+            expected={
+                name: {end[1]: n for end, n in self.network.received.items() if end[0] == name}
+                for name in streams
                 if graph.channel(name).source in self.rings
             },
             passed={name: self._firings(name) for name in passed},
