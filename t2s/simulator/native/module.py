@@ -90,8 +90,10 @@ def _emit_run(module: Any, functions: list[Function]) -> None:
 
 @lru_cache(maxsize=_COMPILED_MODULES)
 def compile_text(text: str) -> Machine:
-    """Machine code for this CPU of a whole program.  Programs used lately are kept, by their text."""
-    return _compiled(text, _ENTRY, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64))
+    """Machine code for this CPU of a whole program.  Programs used lately are kept."""
+    return _compiled(
+        text, _ENTRY, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    )
 
 
 @lru_cache(maxsize=_COMPILED_MODULES)

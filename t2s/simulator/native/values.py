@@ -1,10 +1,10 @@
 """The values of a graph in machine code, apart from time.
 
 A graph of blocking nodes is a Kahn network: its values depend neither on the order of execution
-nor on the capacities of its channels.  What is computed from memory alone, once values are followed
-through the nodes that pass them on, runs as plain loop nests (``nests``).  The rest runs first, with
-**rings** between PEs: every PE runs as far as its rings allow, and where rings are too small for the
-graph to go on they grow, as if channels were unbounded.
+nor on the capacities of its channels.  What can be computed from memory alone, once values are
+followed through the nodes that pass them on, runs as plain loop nests (``nests``).  The rest runs
+before that, with **rings** between PEs: every PE runs as far as its rings allow, and where rings
+are too small for the graph to go on they grow, as if channels were unbounded.
 """
 
 from __future__ import annotations

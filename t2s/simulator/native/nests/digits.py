@@ -66,7 +66,7 @@ Product = tuple[Numbers, ...]
 
 
 def positions(within: Numbers, values: Numbers) -> Numbers | None:
-    """Where values are in a list; ``None``: they are the list.  ``Opaque`` if some are not there."""
+    """Where values are in a list; ``None``: they are the list.  ``Opaque`` if some are missing."""
     if within is values:
         return None
     at = np.searchsorted(within, values)
@@ -137,7 +137,7 @@ class NodeDigits:
         """The digits of a PE, and the names of its place and of the parameters."""
         known: dict[str, Array] = dict(self._parameters)
         for dimension, at in zip(self.node.space, point, strict=True):
-            known[dimension.name] = np.int32(at)  # type: ignore[assignment]
+            known[dimension.name] = np.int32(at)
         key = self._bounds or self._bounds_of(known)
         if key not in self._frames:
             self._frames[key] = Frame(self.node, key, self._divisors)
@@ -290,8 +290,9 @@ class Frame:
                 base += sign * more
                 for digit, table in others.items():
                     tables[digit] = tables.get(digit, 0) + sign * table
-            case Apply(operator=Op.MULTIPLY, operands=(Const(value=int() as by), operand)) | Apply(
-                operator=Op.MULTIPLY, operands=(operand, Const(value=int() as by))
+            case (
+                Apply(operator=Op.MULTIPLY, operands=(Const(value=int() as by), operand))
+                | Apply(operator=Op.MULTIPLY, operands=(operand, Const(value=int() as by)))
             ):
                 base, tables = self._split(operand, known)
                 base, tables = base * by, {digit: by * t for digit, t in tables.items()}

@@ -238,8 +238,8 @@ class AccessEmitter:
                 self.put(vector, where, type.scalar.with_lanes(width))
                 continue
             for w, step in enumerate(steps):
-                scalar = vector if width == 1 else self._builder.extract_element(
-                    vector, integer(w, I32)
+                scalar = (
+                    vector if width == 1 else self._builder.extract_element(vector, integer(w, I32))
                 )
                 self.put(scalar, self._step(first, type, step + lane), type.scalar)
 

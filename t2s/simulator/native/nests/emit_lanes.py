@@ -139,7 +139,9 @@ def transposed(builder: Builder, rows: list[Value]) -> list[Value]:
     firings, lanes = len(rows), rows[0].type.count
     vectors = rows
     while vectors[0].type.count < firings:
-        vectors = [_joined(builder, *pair) for pair in zip(vectors[::2], vectors[1::2], strict=True)]
+        vectors = [
+            _joined(builder, *pair) for pair in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
     while vectors[0].type.count > firings:
         half = vectors[0].type.count // 2
         vectors = [
@@ -163,5 +165,7 @@ def _joined(builder: Builder, left: Value, right: Value) -> Value:
 
 
 def _picked(builder: Builder, left: Value, right: Value, lanes: list[int]) -> Value:
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), [integer(n, ir.IntType(32)) for n in lanes])
+    mask = ir.Constant(
+        ir.VectorType(ir.IntType(32), len(lanes)), [integer(n, ir.IntType(32)) for n in lanes]
+    )
     return builder.shuffle_vector(left, right, mask)

@@ -1,7 +1,7 @@
 """Which firings of a nest run at once.
 
-The innermost loops form a **group**, and the group is cut into blocks of ``width`` firings.  Firings
-of a group must not depend on one another: conditions do not look at its loops, and what a firing
+The innermost loops form a **group**, and the group is cut into blocks of ``width`` firings.  The
+firings of a group must not depend on one another: conditions do not look at its loops, and what one
 reads from a register file that the nest writes, no other firing of the group writes.
 """
 

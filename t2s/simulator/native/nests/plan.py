@@ -26,7 +26,6 @@ from t2s.simulator.native.nests.network import Network, Place, network_of
 from t2s.simulator.native.nests.references import StreamSource
 from t2s.simulator.native.nests.trace import Again, Tracer
 
-
 Turn = tuple[str, int, int]
 
 LARGEST_STREAM = 1 << 30
@@ -40,8 +39,8 @@ class Plan:
     Attributes
     ----------
     nests: by node.
-    turns: the order of the nests: a node, and its PEs from one number up to, not including, another,
-        which do not wait for one another.
+    turns: the order of the nests: a node, and its PEs from one number up to, not including,
+        another, which do not wait for one another.
     rings: the nodes that run before them, with rings.
     streams: scalars in a row of each channel whose tokens are kept.
     recorded: of those that rings fill, tokens in a row.
@@ -208,4 +207,3 @@ class _Planner:
     def _nest(self, name: str) -> Nest:
         pes = list(self.network.of_node(name))
         return NestBuilder(self.tracer, pes, self._kept_sends(name)).build()
-

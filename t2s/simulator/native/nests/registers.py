@@ -82,9 +82,7 @@ def last_writer(
     return tuple(origins)
 
 
-def _element(
-    frame: Frame, known: Mapping[str, Array], index: Expr, points: Product
-) -> _Element:
+def _element(frame: Frame, known: Mapping[str, Array], index: Expr, points: Product) -> _Element:
     total = frame.sum(index, known)
     if len(total.tables) > 1:
         raise Opaque

@@ -1,10 +1,10 @@
 """Following values backwards: from a receive to the load, or the computation, that made the token.
 
 Channels are in order and control is static, so token number ``n`` of an element is what its sender
-sent in the ``n``-th of the firings in which it sends; ``digits`` says which firing that is.  What is
-sent may have been received or read from a register file itself, and so on, to an element of a
-tensor.  Where the value is computed, or has no simple form, the channel is **kept**: its sender runs
-and leaves all tokens in memory.
+sent in the ``n``-th of the firings in which it sends; ``digits`` says which firing that is.  What
+is sent may have been received or read from a register file itself, and so on, to an element of a
+tensor.  Where the value is computed, or has no simple form, the channel is **kept**: its sender
+runs and leaves all tokens in memory.
 """
 
 from __future__ import annotations
@@ -179,9 +179,7 @@ class Tracer:
         lengths, token = self.stream(end)
         try:
             tables = (
-                token.tables
-                if lengths == wanted
-                else tuple(regroup(lengths, token.tables, wanted))
+                token.tables if lengths == wanted else tuple(regroup(lengths, token.tables, wanted))
             )
         except Opaque:
             if channel.name in self.kept:
@@ -268,7 +266,9 @@ def bindings(node: PEArray) -> dict[str, Statement]:
     return {s.target: s for s in node.body if isinstance(s, binding)}
 
 
-def full(reference: Reference, points: Product, everything: Product) -> tuple[int, dict[int, Numbers]]:
+def full(
+    reference: Reference, points: Product, everything: Product
+) -> tuple[int, dict[int, Numbers]]:
     """Base and tables over all values of the digits; 0 stands where nothing is defined."""
     base, tables = reference.base, {}
     for digit, (table, values) in enumerate(zip(reference.tables, points, strict=True)):
