@@ -1,6 +1,7 @@
-"""The native engine: values from compiled loop nests, times from the compiled timing kernel.
+"""The native engine: values from machine code, times from the compiled timing kernel.
 
-Values of graphs with static control do not depend on time, so the two are computed apart.
+Values of graphs with static control do not depend on time, so the two are computed apart
+(``native.values``).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from t2s.simulator.native import module, object_cache
 from t2s.simulator.native.object_cache import ObjectCache, digest_of
 
-TEXT = 'define i64 @run(ptr %0, i64 %1) {\n  %3 = add i64 %1, 1\n  ret i64 %3\n}\n'
+TEXT = "define i64 @run(ptr %0, i64 %1) {\n  %3 = add i64 %1, 1\n  ret i64 %3\n}\n"
 
 
 def test_what_is_kept_is_found(tmp_path: Path) -> None:

@@ -105,7 +105,12 @@ class Network:
 def network_of(graph: Graph, parameters: Mapping[str, Array]) -> Network:
     """Look at the control of every PE."""
     network = Network(graph=graph)
+    nested = {c.name: (c.source, c.sink) for c in graph.channels if c.stream.nesting}
+    streaming = {name for ends in nested.values() for name in ends}
     for node in graph.nodes:
+        if not isinstance(node, PEArray) or node.name in streaming:
+            network.opaque.add(node.name)
+            continue
         try:
             _add(network, node, NodeDigits(graph, node, parameters))
         except Opaque:

@@ -18,8 +18,10 @@ from graphlib import CycleError, TopologicalSorter
 from math import prod
 
 from t2s.core.ops import Array
+from t2s.core.walk import walk
 from t2s.graph.body import Load, Send, Store
 from t2s.graph.graph import Graph
+from t2s.graph.nodes import PEArray
 from t2s.simulator.native.nests.digits import Opaque
 from t2s.simulator.native.nests.nest import Nest, NestBuilder
 from t2s.simulator.native.nests.network import Network, Place, network_of
@@ -70,8 +72,8 @@ def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
             continue
         if network.short_of_tokens(rings):
             rings = {node.name for node in graph.nodes}
-        recorded = {channel.name for channel in graph.channels if channel.source in rings}
-        kept |= recorded
+        recorded = {c.name for c in graph.channels if c.source in rings and c.sink not in rings}
+        kept = {name for name in kept | recorded if graph.channel(name).sink not in rings}
         tracer = Tracer(network, order, kept, recorded)
         planner = _Planner(network=network, tracer=tracer, rings=rings)
         try:
@@ -86,14 +88,15 @@ def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
 
 def _through_memory(graph: Graph) -> set[str]:
     """Nodes that load what others store, and those that store it."""
-    stored = {s.tensor for node in graph.nodes for s in node.body if isinstance(s, Store)}
-    loaded = {s.tensor for node in graph.nodes for s in node.body if isinstance(s, Load)}
-    return {
-        node.name
+    accesses = [
+        (node.name, term)
         for node in graph.nodes
-        for s in node.body
-        if isinstance(s, Load | Store) and s.tensor in stored & loaded
-    }
+        for term in (node.body if isinstance(node, PEArray) else walk(node))
+        if isinstance(term, Load | Store)
+    ]
+    stored = {access.tensor for _, access in accesses if isinstance(access, Store)}
+    loaded = {access.tensor for _, access in accesses if isinstance(access, Load)}
+    return {name for name, access in accesses if access.tensor in stored & loaded}
 
 
 def _with_senders(graph: Graph, nodes: set[str]) -> set[str]:
