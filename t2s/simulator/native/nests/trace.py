@@ -10,6 +10,7 @@ runs and leaves all tokens in memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -84,14 +85,23 @@ class Tracer:
                 return zeros(expr.type.lanes, points)
         raise Opaque
 
-    def stream(self, end: End) -> tuple[tuple[int, ...], Reference]:
-        """The tokens of an element of a channel: over a mixed radix, what each of them is."""
-        if end[0] in self.kept:
-            return self._kept_stream(end)
-        for earlier in self._ends_before(end):
-            self._follow(earlier)
-        self._follow(end)
-        return self._kept_stream(end) if end[0] in self.kept else self._streams[end]
+    def tokens(self, end: End, wanted: tuple[int, ...]) -> Reference:
+        """The tokens of an element of a channel, numbered in the mixed radix ``wanted``."""
+        if end[0] not in self.kept:
+            for earlier in self._ends_before(end):
+                self._follow(earlier)
+            self._follow(end)
+        if end[0] not in self.kept:
+            lengths, token = self._streams[end]
+            if lengths == wanted:
+                return token
+            try:
+                tables = tuple(regroup(lengths, token.tables, wanted))
+            except Opaque:
+                self.keep(end[0])
+            else:
+                return replace(token, tables=tables)
+        return self._kept_tokens(end, wanted)
 
     def _follow(self, end: End) -> None:
         """Find the tokens of an end, or keep its channel."""
@@ -136,16 +146,18 @@ class Tracer:
             self._pitches[channel] = pitch
         return self._pitches[channel]
 
-    def _kept_stream(self, end: End) -> tuple[tuple[int, ...], Reference]:
+    def _kept_tokens(self, end: End, wanted: tuple[int, ...]) -> Reference:
         lanes = self.network.graph.channel(end[0]).stream.element.lanes
         count = self.network.received[end]
-        tables = (lanes * np.arange(count, dtype=np.int64),)
-        if self.network.sent.get(end, count) < count:
+        if self.network.sent.get(end, count) < count or prod(wanted) != count:
             raise Opaque
-        base = end[1] * self.pitch(end[0])
-        source = StreamSource(channel=end[0])
-        numbers = tuple(range(lanes))
-        return (count,), Reference(source=source, base=base, tables=tables, lanes=numbers)
+        steps = (lanes * prod(wanted[at + 1 :]) for at in range(len(wanted)))
+        return Reference(
+            source=StreamSource(channel=end[0]),
+            base=end[1] * self.pitch(end[0]),
+            tables=tuple(np.arange(n) * step for n, step in zip(wanted, steps, strict=True)),
+            lanes=tuple(range(lanes)),
+        )
 
     def _passed_stream(self, end: End) -> tuple[tuple[int, ...], Reference]:
         if end not in self.network.sender:
@@ -175,22 +187,11 @@ class Tracer:
             return zeros(receive.type.lanes, points)
         chosen = [positions(within, of) for within, of in zip(arriving, points, strict=True)]
         end = self.network.end(pe, channel, channel.sink_index)
-        wanted = tuple(len(values) for values in arriving)
-        lengths, token = self.stream(end)
-        try:
-            tables = (
-                token.tables if lengths == wanted else tuple(regroup(lengths, token.tables, wanted))
-            )
-        except Opaque:
-            if channel.name in self.kept:
-                raise
-            self.keep(channel.name)
-            lengths, token = self._kept_stream(end)
-            tables = tuple(regroup(lengths, token.tables, wanted))
-        if tables is token.tables and all(at is None for at in chosen):
+        token = self.tokens(end, tuple(len(values) for values in arriving))
+        if all(at is None for at in chosen):
             return token
-        here = tuple(picked(table, at) for table, at in zip(tables, chosen, strict=True))
-        return Reference(source=token.source, base=token.base, tables=here, lanes=token.lanes)
+        here = tuple(picked(table, at) for table, at in zip(token.tables, chosen, strict=True))
+        return replace(token, tables=here)
 
     def _loaded(self, pe: PE, load: Load, points: Product) -> Reference:
         tensor = self.network.graph.tensor(load.tensor)
