@@ -155,6 +155,13 @@ def test_missing_tokens_are_left_to_the_rings() -> None:
         compute_values(starving, random_inputs(graph, 1, real=True))
 
 
+def test_many_pes_with_little_to_do_are_left_to_the_rings() -> None:
+    few, many = engine.gemm(8, 8, 1, 1), engine.gemm(32, 64, 1, 1)
+    assert plan(few).nests
+    assert not plan(many).nests
+    assert plan(engine.gemm(32, 32, 40, 40)).nests.keys() == {"C", "C_unloader"}
+
+
 def test_interrupts_come_through() -> None:
     graph = engine.gemm(2, 2, 8, 2)
 

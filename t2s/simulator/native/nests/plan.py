@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from math import prod
 
+from t2s.core.expr import Const, simplify
 from t2s.core.ops import Array
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Send, Store
@@ -32,6 +33,12 @@ Turn = tuple[str, int, int]
 
 LARGEST_STREAM = 1 << 30
 """Bytes of the tokens of a channel that are kept, at most."""
+
+
+_LOOK_AT_A_PE, _COMPILE_RINGS, _FIRE_WITH_RINGS = 500e-6, 0.5, 10e-9
+"""Seconds."""
+
+_USUAL_TRIPS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +67,15 @@ class Plan:
 
 
 def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
-    """Follow all values of a graph; ``parameters`` are those of the run."""
-    network = network_of(graph, parameters)
+    """Follow all values of a graph; ``parameters`` are those that its control depends on.
+
+    Where there are so many PEs, and so few firings, that following values takes longer than
+    passing them on, all nodes are left to the rings.
+    """
+    if _is_soon_done(graph):
+        network = Network(graph=graph, opaque={node.name for node in graph.nodes})
+    else:
+        network = network_of(graph, parameters)
     rings = network.opaque | _through_memory(graph)
     kept: set[str] = set()
     while True:
@@ -84,6 +98,17 @@ def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
         if not failed:
             return planner.result(order)
         rings |= failed
+
+
+def _is_soon_done(graph: Graph) -> bool:
+    """Whether rings are faster than to look at every PE, by rough figures."""
+    places = firings = 0
+    for node in graph.nodes:
+        if isinstance(node, PEArray):
+            extents = (simplify(loop.extent) for loop in node.loops)
+            trips = prod(int(e.value) if isinstance(e, Const) else _USUAL_TRIPS for e in extents)
+            places, firings = places + node.place_count, firings + node.place_count * trips
+    return places * _LOOK_AT_A_PE > _COMPILE_RINGS + firings * _FIRE_WITH_RINGS
 
 
 def _through_memory(graph: Graph) -> set[str]:
