@@ -153,17 +153,21 @@ def test_regrouping_keeps_every_number(data: DRAW) -> None:
 
     lengths, wanted = grouped(), grouped()
     steps = [data.draw(st.integers(0, 9), "step") for _ in lengths]
-    tables = [np.arange(n, dtype=np.int64) * step for n, step in zip(lengths, steps, strict=True)]
+    firsts = [data.draw(st.integers(0, 9), "first") for _ in lengths]
+    tables = [
+        first + np.arange(n, dtype=np.int64) * step
+        for n, step, first in zip(lengths, steps, firsts, strict=True)
+    ]
     flat = np.zeros(1, np.int64)
     for table in tables:
         flat = np.add.outer(flat, table).reshape(-1)
     try:
-        result = regroup(lengths, tables, wanted)
+        base, result = regroup(lengths, tables, wanted)
     except Opaque:
         with pytest.raises(Opaque):
             separated(flat, wanted)
         return
-    again = np.zeros(1, np.int64)
+    again = np.full(1, base)
     for table in result:
         again = np.add.outer(again, table).reshape(-1)
     assert again.tolist() == flat.tolist()

@@ -138,6 +138,27 @@ def test_pes_that_compute_one_after_the_other() -> None:
     assert turns == [(at, at + 1) for at in places]
 
 
+@pytest.mark.parametrize("vectors", [False, True])
+def test_single_buffers_behind_scattered_operands(vectors: bool) -> None:
+    """Each PE of a feeder passes on all tokens but its first, and keeps one at a time."""
+    A, B = t2s.ImageParam(Int(32), 2, name="A"), t2s.ImageParam(Int(32), 2, name="B")
+    i, j, k = t2s.Var("i"), t2s.Var("j"), t2s.RDom(0, 3, name="k")
+    C = t2s.Func("C")
+    C[i, j] = 0
+    C[i, j] += A[i, k] * B[k, j]
+    C.bound(i, 0, 2).bound(j, 0, 2).unroll(k)
+    if vectors:
+        C.vload(B).vstore(C)
+    A_loader, A_feeder, B_loader, B_feeder, unloader = t2s.funcs("Al Af Bl Bf unloader")
+    C.isolate_producer_chain(A, A_loader, A_feeder).isolate_producer_chain(B, B_loader, B_feeder)
+    C.isolate_consumer(unloader)
+    A_feeder.buffer(A_loader, i, double=False).scatter(A_loader, k)
+    B_feeder.buffer(B_loader, i, double=False).scatter(B_loader, k)
+    graph = t2s.lower(C)
+    assert plan(graph).nests.keys() == {"C", "unloader"}
+    agree(graph)
+
+
 def test_streams_in_another_order() -> None:
     graph = reversed_halves(50)
     assert not plan(graph).rings

@@ -350,14 +350,16 @@ def _refuse_overflow(form: Expr, base: int, tables: Mapping[int, Numbers]) -> No
 
 def regroup(
     lengths: Sequence[int], tables: Sequence[Numbers], wanted: Sequence[int]
-) -> list[Numbers]:
-    """A sum over one mixed radix as the same numbers over another one.
+) -> tuple[int, tuple[Numbers, ...]]:
+    """A sum over one mixed radix as the same numbers over another one: a number, and tables.
 
     Entry ``n`` in row-major order stays entry ``n``.  Raises ``Opaque`` if the numbers are not a
-    sum of tables over the wanted digits, or if there are more or fewer of them.
+    sum of tables over the wanted digits, or if there are more or fewer of them, or none.
     """
-    if prod(lengths) != prod(wanted):
+    if prod(lengths) != prod(wanted) or not prod(lengths):
         raise Opaque
+    base = sum(int(table[0]) for table in tables)
+    tables = [table - table[0] for table in tables]
     result = [np.zeros(length, np.int64) for length in wanted]
     cuts = sorted(set(_cuts(lengths)) & set(_cuts(wanted)))
     for first, last in pairwise(cuts):
@@ -374,7 +376,7 @@ def regroup(
             flat = np.add.outer(flat, tables[at]).reshape(-1)
         for at, table in zip(target, separated(flat, [wanted[at] for at in target]), strict=True):
             result[at] = table
-    return result
+    return base, tuple(result)
 
 
 def separated(flat: Numbers, lengths: Sequence[int]) -> list[Numbers]:

@@ -96,11 +96,11 @@ class Tracer:
             if lengths == wanted:
                 return token
             try:
-                tables = tuple(regroup(lengths, token.tables, wanted))
+                more, tables = regroup(lengths, token.tables, wanted)
             except Opaque:
                 self.keep(end[0])
             else:
-                return replace(token, tables=tables)
+                return replace(token, base=token.base + more, tables=tables)
         return self._kept_tokens(end, wanted)
 
     def _follow(self, end: End) -> None:
