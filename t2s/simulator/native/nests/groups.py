@@ -1,8 +1,9 @@
 """Which firings of a nest run at once.
 
 The innermost loops form a **group**, and the group is cut into blocks of ``width`` firings.  The
-firings of a group must not depend on one another: conditions do not look at its loops, and what one
-reads from a register file that the nest writes, no other firing of the group writes.
+firings of a group must not depend on one another: conditions do not look at its loops, no tensor is
+stored to twice in a firing, and what one reads from a register file that the nest writes, no other
+firing of the group writes.
 """
 
 from __future__ import annotations
@@ -122,6 +123,9 @@ def _independent(nest: Nest, first: int) -> bool:
     conditions = [operand.condition for operand in nest.operands.values()]
     conditions += [getattr(statement, "condition", None) for statement in nest.statements]
     if any(c is not None and (index_names(c) & loops or c is not static(c)) for c in conditions):
+        return False
+    stored = [statement.tensor for statement in nest.statements if isinstance(statement, Store)]
+    if len(set(stored)) < len(stored):
         return False
     by_register: dict[str, list[Access]] = {}
     written = set()
