@@ -1,8 +1,8 @@
-"""The native engine: values from compiled loop nests, times from a compiled kernel.
+"""The native engine: values from machine code, times from a compiled kernel.
 
-Values of graphs with static control do not depend on time, so the two are computed apart.  Times
-come from one of two kernels: the array kernel (``simulator.array``) or the table kernel
-(``native.timing``).
+Values of graphs with static control do not depend on time, so the two are computed apart
+(``native.values``).  Times come from one of two kernels: the array kernel (``simulator.array``) or
+the table kernel (``native.timing``).
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ def build_program(
     _check_memory(graph, target)
     arrays: dict[str, Array] | None = None
     if inputs is None:
-        required = _control_parameters(graph)
+        required = control_parameters(graph)
         scalars = check_parameters(graph, parameters or {}, required=required)
     else:
         arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
@@ -272,7 +272,7 @@ def build_program(
     return program
 
 
-def _control_parameters(graph: Graph) -> frozenset[str]:
+def control_parameters(graph: Graph) -> frozenset[str]:
     """Parameters that conditions, indices or loop bounds depend on."""
     static: list[Expr | None] = []
     for node in graph.nodes:

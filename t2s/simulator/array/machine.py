@@ -42,7 +42,7 @@ class ArrayMachine:
         latencies = [channel.latency for channel in program.channels]
         intervals = [node.interval for node in self.plan.nodes]
         text = emit_run(self.plan, self.layout, max(latencies + intervals) + 2)
-        self._code = compile_text(text, quickly=True)
+        self._code = compile_text(text)
         self.clock = self.layout.clock.view(self.arena)
         self.counters = self.layout.counters.view(self.arena)
         self.records = self.layout.pes.view(self.arena)

@@ -100,9 +100,14 @@ class Layout:
 
 def layout_of(graph: Graph) -> Layout:
     """Place the state of a graph."""
+    return placed(_requests(graph))
+
+
+def placed(requests: Iterable[tuple[Key, tuple[int, ...], str]]) -> Layout:
+    """Place sections, given their keys, shapes and types, one after the other."""
     sections: dict[Key, Section] = {}
     end = 0
-    for key, shape, dtype in _requests(graph):
+    for key, shape, dtype in requests:
         start = -(-end // ALIGNMENT) * ALIGNMENT if key[0] in ("state", "register") else end
         section = Section(offset=start, shape=shape, dtype=np.dtype(dtype))
         sections[key] = section

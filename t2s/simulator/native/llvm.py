@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import llvmlite
 import llvmlite.binding
 import llvmlite.ir
 
 ir: Any = llvmlite.ir
 """Building LLVM code."""
+
+llvmlite_version: str = llvmlite.__version__
 
 binding: Any = llvmlite.binding
 """Compiling it."""

@@ -16,11 +16,15 @@ from typing import Any
 from t2s.graph.graph import Graph
 from t2s.simulator.native.emit_node import FAULTED, emit_node
 from t2s.simulator.native.layout import Layout
-from t2s.simulator.native.llvm import Function, binding, ir
+from t2s.simulator.native.llvm import Function, binding, ir, llvmlite_version
+from t2s.simulator.native.nests.emit_nest import NEST
+from t2s.simulator.native.object_cache import ObjectCache, cache_directory, digest_of
 from t2s.simulator.native.representation import I64, POINTER, integer
 
 _ENTRY = "run"
-_COMPILED_MODULES = 32
+_COMPILED_MODULES = 64
+_PIPELINE = "2"
+"""To be changed with the passes below: it is part of the name of compiled code on disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +39,11 @@ class Program:
 class Machine:
     """Machine code in memory, as long as this object lives.
 
-    ``run`` takes the address of an arena and a budget, and releases the GIL.
+    ``run`` takes the address of an arena and numbers (for a program a budget of firings), and
+    releases the GIL.
     """
 
-    run: Callable[[int, int], int]
+    run: Callable[..., int]
     engine: Any
 
 
@@ -84,23 +89,52 @@ def _emit_run(module: Any, functions: list[Function]) -> None:
 
 
 @lru_cache(maxsize=_COMPILED_MODULES)
-def compile_text(text: str, *, quickly: bool = False) -> Machine:
-    """Machine code for this CPU.  Programs used lately are kept, by their text.
+def compile_text(text: str) -> Machine:
+    """Machine code for this CPU of a whole program.  Programs used lately are kept."""
+    return _compiled(
+        text, _ENTRY, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    )
 
-    ``quickly`` is for code that is written as it should run: a tenth of the optimisations.
-    """
+
+@lru_cache(maxsize=_COMPILED_MODULES)
+def compile_nest(text: str) -> Machine:
+    """Machine code for this CPU of a nest; ``run`` takes an arena, two PEs, and two rounds."""
+    numbers = (ctypes.c_int64,) * 4
+    return _compiled(text, NEST, ctypes.CFUNCTYPE(None, ctypes.c_void_p, *numbers))
+
+
+def _compiled(text: str, entry: str, prototype: Any) -> Machine:
+    """Load machine code, from disk if it was compiled before."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    machine = _target_machine()
-    module = binding.parse_assembly(text)
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    (_tidy if quickly else _optimise)(module, machine)
-    engine = binding.create_mcjit_compiler(module, machine)
+    target = _target_machine()
+    cache = ObjectCache(cache_directory())
+    digest = digest_of(text, *_circumstances())
+    code = cache.find(digest)
+    if code is None:
+        code = _object_code(text, target)
+        cache.keep(digest, code)
+    empty = binding.parse_assembly("")
+    empty.triple = target.triple
+    engine = binding.create_mcjit_compiler(empty, target)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-    run = prototype(engine.get_function_address(_ENTRY))
-    return Machine(run=run, engine=engine)
+    return Machine(run=prototype(engine.get_function_address(entry)), engine=engine)
+
+
+def _circumstances() -> tuple[str, ...]:
+    """What machine code depends on besides its text."""
+    features = binding.get_host_cpu_features().flatten()
+    versions = llvmlite_version, str(binding.llvm_version_info), _PIPELINE
+    return binding.get_process_triple(), binding.get_host_cpu_name(), features, *versions
+
+
+def _object_code(text: str, target: Any) -> bytes:
+    module = binding.parse_assembly(text)
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
+    _optimise(module, target)
+    return bytes(target.emit_object(module))
 
 
 def _target_machine() -> Any:
@@ -112,22 +146,15 @@ def _target_machine() -> Any:
     )
 
 
-def _tidy(module: Any, machine: Any) -> None:
-    """Values into registers, common ones once, addresses folded."""
+def _optimise(module: Any, machine: Any) -> None:
+    """Stack slots become registers, and what that leaves is tidied up.
+
+    All that LLVM would do at level 2 takes five times as long, and the code is not faster: what
+    does not change in a loop is computed outside of it as it is emitted.
+    """
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())
     passes = binding.create_new_module_pass_manager()
     passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_new_gvn_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.run(module, builder)
-
-
-def _optimise(module: Any, machine: Any) -> None:
-    options = binding.create_pipeline_tuning_options(speed_level=2)
-    options.loop_unrolling = False
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    builder = binding.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)

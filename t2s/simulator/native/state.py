@@ -24,11 +24,14 @@ _LARGEST_RING = 1 << 30
 class RunState:
     """Everything that one run of a graph reads and writes.
 
+    ``depths`` are the capacities that the rings of some channels start with, powers of two.
+
     Attributes
     ----------
     arena: the block that ``layout`` describes; the code takes its address.
     memory: the tensors by name. An input in row-major order
         is the caller's own array.
+    total: firings so far.
     """
 
     def __init__(
@@ -37,13 +40,15 @@ class RunState:
         layout: Layout,
         inputs: Mapping[str, Array],
         parameters: Mapping[str, Array],
+        depths: Mapping[str, int] | None = None,
     ) -> None:
         arrays, scalars = check_graph_inputs(graph, inputs, parameters)
         self._graph = graph
         self._layout = layout
         self._rings: dict[str, Array] = {}
+        self.total = 0
         self.arena = aligned_zeros(layout.bytes)
-        self.memory = _allocate(graph, arrays)
+        self.memory = allocate(graph, arrays)
         self.set(layout.exponential, address_of_exp())
         for tensor in graph.tensors:
             self.set(layout.tensor(tensor.name), self.memory[tensor.name].ctypes.data)
@@ -56,8 +61,9 @@ class RunState:
             for place, point in enumerate(space_points(node)) if node.exists is not None else ():
                 if not node.has_pe(point):
                     states[place, 0] = FINISHED
-        depth = first_depth(graph)
+        usual = first_depth(graph)
         for channel in graph.channels:
+            depth = (depths or {}).get(channel.name, usual)
             row = depth * channel.stream.element.bytes
             rows = channel.element_count
             self._install(channel.name, aligned_zeros(rows * row).reshape(rows, row), depth)
@@ -101,12 +107,24 @@ class RunState:
             grown = True
         return grown
 
+    def recorded(self, channel: str, tokens: int) -> tuple[Array, Array]:
+        """The first tokens of every element of a channel that nothing was taken from.
+
+        Returns their bytes, a row for every element, and how many tokens each was sent.
+        """
+        ring = self._rings[channel]
+        capacity = int(self.get(self._layout.ring(channel))[1])
+        row = ring.shape[1] // capacity * tokens
+        rows = ring if row == ring.shape[1] else aligned_zeros(ring.shape[0] * row).reshape(-1, row)
+        rows[:] = ring[:, :row]
+        return rows, self.get(self._layout.tails(channel))
+
     def _install(self, channel: str, ring: Array, capacity: int) -> None:
         self._rings[channel] = ring
         self.set(self._layout.ring(channel), (ring.ctypes.data, capacity))
 
 
-def _allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The tensors at the start: the inputs, which no graph stores to, and zeros elsewhere."""
     return {
         tensor.name: pack(tensor, np.asarray(inputs[tensor.array]))

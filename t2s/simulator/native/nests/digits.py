@@ -1,0 +1,404 @@
+"""The iterations of a PE as numbers in a mixed radix, and what is static over them.
+
+Loops that the compiler fused are taken apart again by ``//`` and ``%`` with constants.  A loop that
+is divided by constants becomes several **digits**, any other loop is one digit, and nearly all
+conditions and indices of designs are then conjunctions and sums of terms with one digit each:
+
+* A condition keeps, of every digit, a list of values: the iterations that meet it are the
+  *product* of these lists, and the position of an iteration among them is a number in the mixed
+  radix of their lengths.  So the number of a token is known without counting.
+* An index is a number plus, for every digit, the entry of a *table*.
+
+Both are exact.  ``Opaque`` is raised for whatever has another form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.core.expr import (
+    TRUE,
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    Index,
+    Local,
+    Parameter,
+    conjuncts,
+    evaluate,
+    index_names,
+)
+from t2s.core.ops import Array, Op
+from t2s.core.types import value_range
+from t2s.core.walk import Term, rewrite, walk
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import PEArray
+
+Numbers = NDArray[np.int64]
+
+LONGEST_TABLE = 1 << 20
+"""Entries of a table, at most: longer loops are not worth a table."""
+
+
+class Opaque(Exception):
+    """Something is not of the form that the analysis of loop nests understands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digit:
+    """One digit of a loop index, which is the sum of ``unit * digit`` over the loop's digits."""
+
+    name: str
+    loop: str
+    unit: int
+    values: Numbers
+
+
+Product = tuple[Numbers, ...]
+"""A set of iterations: of every digit the values it has, ascending."""
+
+
+def positions(within: Numbers, values: Numbers) -> Numbers | None:
+    """Where values are in a list; ``None``: they are the list.  ``Opaque`` if some are missing."""
+    if within is values:
+        return None
+    at = np.searchsorted(within, values)
+    if len(at) and (at[-1] >= len(within) or not np.array_equal(within[at], values)):
+        raise Opaque
+    return at
+
+
+def picked(table: Numbers, at: Numbers | None) -> Numbers:
+    """The entries of a table at the ``positions`` of some values."""
+    return table if at is None else table[at]
+
+
+def spread(table: Numbers, at: Numbers | None, length: int) -> Numbers:
+    """The inverse of ``picked``; zeros elsewhere."""
+    if at is None:
+        return table
+    result = np.zeros(length, np.int64)
+    result[at] = table
+    return result
+
+
+def size(points: Product) -> int:
+    """Number of iterations of a product."""
+    return prod(len(values) for values in points)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """``base`` plus, for each digit that has a table, its entry at the position of the digit.
+
+    Tables run over all values of a digit and start with 0.
+    """
+
+    base: int
+    tables: Mapping[int, Numbers]
+
+
+def normalised(base: int, tables: Mapping[int, Numbers]) -> Sum:
+    """A sum whose tables start with 0; tables of zeros are left out."""
+    kept = {}
+    for digit, table in tables.items():
+        first = int(table[0]) if len(table) else 0
+        base += first
+        if (table != first).any():
+            kept[digit] = table - first
+    return Sum(base=base, tables=kept)
+
+
+class NodeDigits:
+    """The digits of the PEs of a node, where the bounds of its loops are the same on all of them.
+
+    ``parameters`` are the scalars that the bounds and the control depend on.
+    """
+
+    def __init__(self, graph: Graph, node: PEArray, parameters: Mapping[str, Array]) -> None:
+        self.node = node
+        self._parameters = dict(parameters)
+        self._divisors = _divisors(graph, node)
+        self._space = frozenset(dimension.name for dimension in node.space)
+        self._frames: dict[tuple[tuple[int, int], ...], Frame] = {}
+        names = [index_names(e) for loop in node.loops for e in (loop.minimum, loop.extent)]
+        if any(found - self._space for found in names):
+            raise Opaque
+        self._bounds = None if any(names) else self._bounds_of(self._parameters)
+
+    def frame(self, point: tuple[int, ...]) -> tuple[Frame, dict[str, Array]]:
+        """The digits of a PE, and the names of its place and of the parameters."""
+        known: dict[str, Array] = dict(self._parameters)
+        for dimension, at in zip(self.node.space, point, strict=True):
+            known[dimension.name] = np.int32(at)
+        key = self._bounds or self._bounds_of(known)
+        if key not in self._frames:
+            self._frames[key] = Frame(self.node, key, self._divisors)
+        return self._frames[key], known
+
+    def _bounds_of(self, known: Mapping[str, Array]) -> tuple[tuple[int, int], ...]:
+        """The first index of every loop, and how many there are."""
+        pairs = ((loop.minimum, loop.extent) for loop in self.node.loops)
+        values = ((int(evaluate(low, dict(known))), extent) for low, extent in pairs)
+        return tuple((low, max(0, int(evaluate(e, dict(known))))) for low, e in values)
+
+
+def _divisors(graph: Graph, node: PEArray) -> dict[str, list[int]]:
+    """By loop, the constants it is divided by anywhere."""
+    ends = [channel.source_index for channel in graph.outputs_of(node.name)]
+    ends += [channel.sink_index for channel in graph.inputs_of(node.name)]
+    terms: list[Term] = [*node.body, *(index for end in ends for index in end)]
+    found: dict[str, set[int]] = {}
+    for root in terms:
+        for term in walk(root):
+            match term:
+                case Apply(
+                    operator=Op.FLOOR_DIVIDE | Op.MODULO,
+                    operands=(Index(name=name), Const(value=int() as by)),
+                ) if by > 1:
+                    found.setdefault(name, set()).add(by)
+    return {name: sorted(divisors) for name, divisors in found.items()}
+
+
+class Frame:
+    """The digits of PEs that have the same loop bounds, and what expressions are over them."""
+
+    def __init__(
+        self, node: PEArray, bounds: Sequence[tuple[int, int]], divisors: dict[str, list[int]]
+    ) -> None:
+        self.bounds = dict(zip((loop.name for loop in node.loops), bounds, strict=True))
+        self.digits: tuple[Digit, ...] = tuple(
+            digit
+            for loop, (low, extent) in zip(node.loops, bounds, strict=True)
+            for digit in _digits_of(loop.name, low, extent, divisors.get(loop.name, []))
+        )
+        self.all: Product = tuple(digit.values for digit in self.digits)
+        self._of_loop: dict[str, list[int]] = {loop.name: [] for loop in node.loops}
+        for number, digit in enumerate(self.digits):
+            self._of_loop[digit.loop].append(number)
+        self._number = {digit.name: number for number, digit in enumerate(self.digits)}
+        self._forms: dict[int, tuple[Expr, Expr, tuple[str, ...]]] = {}
+        self._used: dict[int, tuple[Expr, list[int]]] = {}
+        self._values: dict[tuple[int, tuple[int, ...]], tuple[int | None, Array]] = {}
+        self._sums: dict[tuple[int, tuple[int, ...]], Sum] = {}
+        self._products: dict[tuple[int, tuple[int, ...]], Product] = {}
+
+    def sum(self, expr: Expr, known: Mapping[str, Array]) -> Sum:
+        """The value of an integer expression."""
+        form, key = self._form(expr, known)
+        if key not in self._sums:
+            self._sums[key] = normalised(*self._split(form, known))
+        return self._sums[key]
+
+    def points(self, condition: Expr | None, known: Mapping[str, Array]) -> Product:
+        """The iterations in which a condition holds (``None``: all)."""
+        if condition is None:
+            condition = TRUE
+        _, key = self._form(condition, known)
+        if key not in self._products:
+            kept = [np.ones(len(values), np.bool_) for values in self.all]
+            for factor in conjuncts(condition):
+                digit, holds = self.single(factor, known)
+                for mask in kept if digit is None else (kept[digit],):
+                    mask &= holds
+            points = tuple(
+                values if mask.all() else values[mask]
+                for values, mask in zip(self.all, kept, strict=True)
+            )
+            self._products[key] = self._within_bounds(points)
+        return self._products[key]
+
+    def single(self, expr: Expr, known: Mapping[str, Array]) -> tuple[int | None, Array]:
+        """The value of an expression of one digit, over all values of it; ``None``: of no digit."""
+        form, key = self._form(expr, known)
+        if key not in self._values:
+            self._values[key] = self._evaluate(form, known)
+        return self._values[key]
+
+    def _evaluate(self, form: Expr, known: Mapping[str, Array]) -> tuple[int | None, Array]:
+        used = self._digits_in(form)
+        if len(used) > 1:
+            raise Opaque
+        environment = dict(known)
+        for number in used:
+            environment[self.digits[number].name] = self.all[number].astype(np.int32)
+        with np.errstate(all="ignore"):
+            value = np.asarray(evaluate(form, environment))
+        return (used[0] if used else None), value
+
+    def _form(
+        self, expr: Expr, known: Mapping[str, Array]
+    ) -> tuple[Expr, tuple[int, tuple[int, ...]]]:
+        """The expression over digits, and a key: itself and what it takes of ``known``."""
+        if id(expr) not in self._forms:
+            form = rewrite(expr, self._digit)
+            for term in walk(form):
+                if isinstance(term, Local) or (
+                    isinstance(term, Parameter) and term.name not in known
+                ):
+                    raise Opaque
+            place = tuple(sorted(index_names(form) - self._number.keys() - self._of_loop.keys()))
+            self._forms[id(expr)] = (expr, form, place)
+        _, form, place = self._forms[id(expr)]
+        return form, (id(expr), tuple(int(known[name]) for name in place))
+
+    def _digit(self, term: Term) -> Term | None:
+        """``loop // constant`` and ``loop % constant`` as digits."""
+        match term:
+            case Apply(
+                operator=Op.FLOOR_DIVIDE | Op.MODULO as operator,
+                operands=(Index(name=loop), Const(value=int() as by)),
+            ) if len(self._of_loop.get(loop, [])) == 2:
+                high, low = (self.digits[number] for number in self._of_loop[loop])
+                if high.unit == by:
+                    return Index(name=(low if operator is Op.MODULO else high).name)
+        return None
+
+    def _digits_in(self, form: Expr) -> list[int]:
+        """Numbers of the digits that an expression depends on, outermost first."""
+        if id(form) not in self._used:
+            names = index_names(form)
+            used = {number for name, number in self._number.items() if name in names}
+            for name in names:
+                used.update(self._of_loop.get(name, []))
+            self._used[id(form)] = (form, sorted(used))
+        return self._used[id(form)][1]
+
+    def _split(self, form: Expr, known: Mapping[str, Array]) -> tuple[int, dict[int, Numbers]]:
+        """A sum of terms with one digit each."""
+        used = self._digits_in(form)
+        if len(used) <= 1 and not self._is_whole_loop(form):
+            digit, value = self._evaluate(form, known)
+            if digit is None:
+                return int(value), {}
+            return 0, {digit: np.broadcast_to(value, self.all[digit].shape).astype(np.int64)}
+        match form:
+            case Index(name=loop):
+                parts = [(self.digits[number].unit, number) for number in self._of_loop[loop]]
+                base, tables = 0, {number: unit * self.all[number] for unit, number in parts}
+            case Apply(operator=Op.ADD | Op.SUBTRACT as operator, operands=(left, right)):
+                sign = 1 if operator is Op.ADD else -1
+                base, tables = self._split(left, known)
+                more, others = self._split(right, known)
+                base += sign * more
+                for digit, table in others.items():
+                    tables[digit] = tables.get(digit, 0) + sign * table
+            case (
+                Apply(operator=Op.MULTIPLY, operands=(Const(value=int() as by), operand))
+                | Apply(operator=Op.MULTIPLY, operands=(operand, Const(value=int() as by)))
+            ):
+                base, tables = self._split(operand, known)
+                base, tables = base * by, {digit: by * t for digit, t in tables.items()}
+            case Cast(value=operand, type=type) if type.is_integer and operand.type.is_integer:
+                base, tables = self._split(operand, known)
+            case _:
+                raise Opaque
+        _refuse_overflow(form, base, tables)
+        return base, tables
+
+    def _is_whole_loop(self, form: Expr) -> bool:
+        return isinstance(form, Index) and len(self._of_loop.get(form.name, [])) > 1
+
+    def _within_bounds(self, points: Product) -> Product:
+        """The same points; all of them have to be iterations of the loops."""
+        if any(len(values) == 0 for values in points):
+            return tuple(values[:0] for values in points)
+        for loop, (low, extent) in self.bounds.items():
+            numbers = self._of_loop[loop]
+            first = sum(self.digits[n].unit * int(points[n][0]) for n in numbers)
+            last = sum(self.digits[n].unit * int(points[n][-1]) for n in numbers)
+            if first < low or last >= low + extent:
+                raise Opaque
+        return points
+
+
+def _digits_of(loop: str, low: int, extent: int, divisors: list[int]) -> list[Digit]:
+    """Two digits for a loop that is divided by one constant, else one."""
+    high = low + extent
+    if len(divisors) == 1 and low >= 0 and extent > 0 and high > divisors[0]:
+        by = divisors[0]
+        names = f"{loop} // {by}", f"{loop} % {by}"
+        tops = _numbers(low // by, (high - 1) // by + 1)
+        return [
+            Digit(name=names[0], loop=loop, unit=by, values=tops),
+            Digit(name=names[1], loop=loop, unit=1, values=_numbers(0, by)),
+        ]
+    return [Digit(name=loop, loop=loop, unit=1, values=_numbers(low, high))]
+
+
+def _numbers(low: int, high: int) -> Numbers:
+    if high - low > LONGEST_TABLE:
+        raise Opaque
+    return np.arange(low, high, dtype=np.int64)
+
+
+def _refuse_overflow(form: Expr, base: int, tables: Mapping[int, Numbers]) -> None:
+    """Sums are exact integers here and wrap around in the graph."""
+    low, high = value_range(form.type)
+    least = base + sum(int(t.min()) for t in tables.values() if len(t))
+    most = base + sum(int(t.max()) for t in tables.values() if len(t))
+    if least < low or most > high:
+        raise Opaque
+
+
+def regroup(
+    lengths: Sequence[int], tables: Sequence[Numbers], wanted: Sequence[int]
+) -> tuple[int, tuple[Numbers, ...]]:
+    """A sum over one mixed radix as the same numbers over another one: a number, and tables.
+
+    Entry ``n`` in row-major order stays entry ``n``.  Raises ``Opaque`` if the numbers are not a
+    sum of tables over the wanted digits, or if there are more or fewer of them, or none.
+    """
+    if prod(lengths) != prod(wanted) or not prod(lengths):
+        raise Opaque
+    base = sum(int(table[0]) for table in tables)
+    tables = [table - table[0] for table in tables]
+    result = [np.zeros(length, np.int64) for length in wanted]
+    cuts = sorted(set(_cuts(lengths)) & set(_cuts(wanted)))
+    for first, last in pairwise(cuts):
+        source = [at for at, cut in enumerate(_starts(lengths)) if first <= cut < last]
+        target = [at for at, cut in enumerate(_starts(wanted)) if first <= cut < last]
+        source = [at for at in source if lengths[at] > 1]
+        target = [at for at in target if wanted[at] > 1]
+        if not any(tables[at].any() for at in source):
+            continue
+        if last // first > LONGEST_TABLE:
+            raise Opaque
+        flat = np.zeros(1, np.int64)
+        for at in source:
+            flat = np.add.outer(flat, tables[at]).reshape(-1)
+        for at, table in zip(target, separated(flat, [wanted[at] for at in target]), strict=True):
+            result[at] = table
+    return base, tuple(result)
+
+
+def separated(flat: Numbers, lengths: Sequence[int]) -> list[Numbers]:
+    """Numbers over a mixed radix as a sum of tables that start with the first number, 0 after."""
+    box = flat.reshape(tuple(lengths))
+    rank = len(lengths)
+    tables, total = [], np.zeros((1,) * rank, np.int64)
+    for axis in range(rank):
+        at = tuple(slice(None) if axis == other else 0 for other in range(rank))
+        table = box[at] - (box.flat[0] if axis else 0)
+        tables.append(table)
+        total = total + table.reshape(tuple(-1 if axis == other else 1 for other in range(rank)))
+    if not np.array_equal(np.broadcast_to(total, box.shape), box):
+        raise Opaque
+    return tables
+
+
+def _cuts(lengths: Sequence[int]) -> list[int]:
+    """How many entries the digits from each position on count, and 1 at the end."""
+    return [prod(lengths[at:]) for at in range(len(lengths) + 1)]
+
+
+def _starts(lengths: Sequence[int]) -> list[int]:
+    """Of each digit, how far apart its successive values are."""
+    return [prod(lengths[at + 1 :]) for at in range(len(lengths))]
