@@ -14,7 +14,7 @@ from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.layout import pack
 from t2s.graph.semantics import space_points
-from t2s.simulator.native.layout import FINISHED, Layout, Section, aligned_zeros, first_depth
+from t2s.simulator.native.layout import FINISHED, Layout, Section, aligned_zeros, first_depth, token_layout
 
 _GROWTH = 4
 _LARGEST_RING = 1 << 30
@@ -58,7 +58,7 @@ class RunState:
                     states[place, 0] = FINISHED
         depth = first_depth(graph)
         for channel in graph.channels:
-            row = depth * channel.stream.element.bytes
+            row = depth * token_layout(channel).stride
             rows = channel.element_count
             self._install(channel.name, aligned_zeros(rows * row).reshape(rows, row), depth)
 
