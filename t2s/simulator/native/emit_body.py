@@ -19,6 +19,7 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.simulator.native.emit_context import NodeContext
+from t2s.simulator.native.emit_open import open_element
 from t2s.simulator.native.emit_ports import PortEmitter
 from t2s.simulator.native.llvm import Value
 from t2s.simulator.native.representation import (
@@ -102,7 +103,7 @@ class BodyEmitter:
         type = statement.type
 
         def read() -> Value:
-            where = self._tensor_element(statement.tensor, statement.indices, type)
+            where = self._tensor_element(statement.tensor, statement.indices, type, stores=False)
             return load_value(self._context.builder, where, type, type.scalar.bytes)
 
         return self._where(self._evaluated(statement.condition), type, read)
@@ -112,7 +113,7 @@ class BodyEmitter:
 
         def write() -> None:
             value = self._context.expressions.emit(statement.value)
-            where = self._tensor_element(statement.tensor, statement.indices, type)
+            where = self._tensor_element(statement.tensor, statement.indices, type, stores=True)
             store_value(self._context.builder, value, where, type, type.scalar.bytes)
 
         self._when(self._evaluated(statement.condition), write)
@@ -127,14 +128,20 @@ class BodyEmitter:
 
         self._when(self._evaluated(statement.condition), write)
 
-    def _tensor_element(self, name: str, indices: tuple[Expr, ...], type: Type) -> Value:
+    def _tensor_element(
+        self, name: str, indices: tuple[Expr, ...], type: Type, *, stores: bool
+    ) -> Value:
         context = self._context
         tensor = context.graph.tensor(name)
         require_type(type.scalar, tensor.type.scalar, f"an element of {name}")
-        flat, valid = context.locate(indices, tensor.allocated, type.lanes)
-        context.require(valid, f"{context.node.name} leaves the bounds of {name}")
-        distance = context.scaled(flat, tensor.type.scalar.bytes)
-        return offset_by(context.builder, self._tensors[name], distance)
+        if tensor.open:
+            flat = context.expressions.wide(indices[0])
+            start = open_element(context, tensor, flat, type.lanes, stores=stores)
+        else:
+            flat, valid = context.locate(indices, tensor.allocated, type.lanes)
+            context.require(valid, f"{context.node.name} leaves the bounds of {name}")
+            start = self._tensors[name]
+        return offset_by(context.builder, start, context.scaled(flat, tensor.type.scalar.bytes))
 
     def _register_element(self, name: str, indices: tuple[Expr, ...], type: Type) -> Value:
         context = self._context

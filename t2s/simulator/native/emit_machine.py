@@ -271,11 +271,9 @@ class _MachineEmitter:
         """Wait for heads, one after the other, and bind their names."""
         context, builder = self._context, self._builder
         for name in needs:
-            stuck, ready = context.block("stuck"), context.block("ready")
-            builder.cbranch(self._inputs[name].exhausted(), stuck, ready)
-            builder.position_at_end(stuck)
+            ready = context.block("ready")
             builder.store(integer(self._waits, I32), self._wait)
-            builder.branch(self._leave)
+            builder.cbranch(self._inputs[name].exhausted(), self._leave, ready)
             builder.position_at_end(ready)
             self._waits += 1
             head = self._heads[name]

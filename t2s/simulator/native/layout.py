@@ -96,6 +96,15 @@ class Layout:
         """The address of a tensor's memory."""
         return self.sections[("tensor", name)]
 
+    def extent(self, name: str) -> Section:
+        """The length of an open tensor, and the number of elements that there is memory for."""
+        return self.sections[("extent", name)]
+
+    @property
+    def grow(self) -> Section:
+        """The address of a function that makes room in an open tensor."""
+        return self.sections[("grow",)]
+
     def unfinished(self, node: str) -> Section:
         """How many PEs of a node have not finished."""
         return self.sections[("unfinished", node)]
@@ -146,10 +155,13 @@ def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
     yield ("place",), (), "int64"
     yield ("exponential",), (), "uint64"
     yield ("memory functions",), (2,), "uint64"
+    yield ("grow",), (), "uint64"
     for parameter in graph.parameters:
         yield ("parameter", parameter.name), (parameter.type.bytes,), "uint8"
     for tensor in graph.tensors:
         yield ("tensor", tensor.name), (), "uint64"
+        if tensor.open:
+            yield ("extent", tensor.name), (2,), "int64"
     for channel in graph.channels:
         yield ("ring", channel.name), (2,), "uint64"
         yield ("heads", channel.name), (channel.element_count,), "int64"
