@@ -165,7 +165,6 @@ class _ShapeEmitter:
         builder = self._builder
         save = self._function.append_basic_block("save")
         self._save = save
-        block = self._address(SEEN)
         builder.position_at_end(blocked)
         where, held = integer(0), integer(0)
         for position, value, wanted in reversed(asked):
@@ -176,7 +175,7 @@ class _ShapeEmitter:
         builder.store(held, self._address(SEEN))
         builder.branch(save)
         builder.position_at_end(late)
-        builder.store(builder.ptrtoint(block, I64), self._address(BLOCK))
+        builder.store(builder.ptrtoint(self._address(SEEN), I64), self._address(BLOCK))
         builder.branch(save)
         builder.position_at_end(loop)
         done = builder.icmp_signed("==", self._load(self._code), self._word(CODE_END))

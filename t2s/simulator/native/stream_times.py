@@ -175,6 +175,11 @@ class StreamTimes:
         """A word of the front of all records."""
         return self._records[self._start[:-1] + word]
 
+    @property
+    def latest(self) -> int:
+        """The last cycle that any node has come to."""
+        return int(self.column(emit_timing.NEXT).max(initial=1)) - 1
+
     def firings(self) -> Counts:
         """Firings made, by instance."""
         address = np.array([codes.ctypes.data for codes in self._codes], np.int64)

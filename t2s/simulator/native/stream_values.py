@@ -26,7 +26,6 @@ from t2s.simulator.native.layout import (
     FAILED,
     FINISHED,
     MODE,
-    STATUS,
     WAIT,
     Layout,
     layout_of,
@@ -152,7 +151,7 @@ class _Reader:
             for place in range(node.place_count):
                 status, _, wait = (int(word) for word in words[place])
                 codes = self.state.machines[node.name].trace(place)
-                needs = points[wait] if wait >= 0 else ()
+                needs = points[wait] if wait >= 0 and status != FINISHED else ()
                 if len(codes) == MOST_FIRINGS and status != FINISHED and most_firings is None:
                     raise _endless(node, place)
                 found[node.name, place] = MachineTrace(
