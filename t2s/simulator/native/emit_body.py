@@ -19,7 +19,7 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.simulator.native.emit_context import NodeContext
-from t2s.simulator.native.emit_open import open_element
+from t2s.simulator.native.emit_open import loaded_from_open, place_in_open
 from t2s.simulator.native.emit_ports import PortEmitter
 from t2s.simulator.native.llvm import Value
 from t2s.simulator.native.representation import (
@@ -103,7 +103,11 @@ class BodyEmitter:
         type = statement.type
 
         def read() -> Value:
-            where = self._tensor_element(statement.tensor, statement.indices, type, stores=False)
+            tensor = self._context.graph.tensor(statement.tensor)
+            if tensor.open:
+                index = self._context.expressions.wide(statement.indices[0])
+                return loaded_from_open(self._context, tensor, index, type)
+            where = self._tensor_element(statement.tensor, statement.indices, type)
             return load_value(self._context.builder, where, type, type.scalar.bytes)
 
         return self._where(self._evaluated(statement.condition), type, read)
@@ -113,7 +117,7 @@ class BodyEmitter:
 
         def write() -> None:
             value = self._context.expressions.emit(statement.value)
-            where = self._tensor_element(statement.tensor, statement.indices, type, stores=True)
+            where = self._tensor_element(statement.tensor, statement.indices, type)
             store_value(self._context.builder, value, where, type, type.scalar.bytes)
 
         self._when(self._evaluated(statement.condition), write)
@@ -128,20 +132,17 @@ class BodyEmitter:
 
         self._when(self._evaluated(statement.condition), write)
 
-    def _tensor_element(
-        self, name: str, indices: tuple[Expr, ...], type: Type, *, stores: bool
-    ) -> Value:
+    def _tensor_element(self, name: str, indices: tuple[Expr, ...], type: Type) -> Value:
         context = self._context
         tensor = context.graph.tensor(name)
         require_type(type.scalar, tensor.type.scalar, f"an element of {name}")
         if tensor.open:
-            flat = context.expressions.wide(indices[0])
-            start = open_element(context, tensor, flat, type.lanes, stores=stores)
-        else:
-            flat, valid = context.locate(indices, tensor.allocated, type.lanes)
-            context.require(valid, f"{context.node.name} leaves the bounds of {name}")
-            start = self._tensors[name]
-        return offset_by(context.builder, start, context.scaled(flat, tensor.type.scalar.bytes))
+            index = context.expressions.wide(indices[0])
+            return place_in_open(context, tensor, index, type.lanes)
+        flat, valid = context.locate(indices, tensor.allocated, type.lanes)
+        context.require(valid, f"{context.node.name} leaves the bounds of {name}")
+        distance = context.scaled(flat, tensor.type.scalar.bytes)
+        return offset_by(context.builder, self._tensors[name], distance)
 
     def _register_element(self, name: str, indices: tuple[Expr, ...], type: Type) -> Value:
         context = self._context

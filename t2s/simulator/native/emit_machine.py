@@ -37,11 +37,13 @@ from t2s.graph.machine import (
     Mode,
     Put,
     Rule,
+    Search,
 )
 from t2s.simulator.native.emit_body import BodyEmitter
 from t2s.simulator.native.emit_cast import convert
 from t2s.simulator.native.emit_context import NodeContext, smaller
 from t2s.simulator.native.emit_memory import MemoryEmitter
+from t2s.simulator.native.emit_search import emit_search
 from t2s.simulator.native.emit_streams import StreamPort
 from t2s.simulator.native.layout import (
     FAILED,
@@ -355,6 +357,8 @@ class _MachineEmitter:
             case RegisterWrite(register=register, value=value) if register in self._scalars:
                 emitted = self._context.expressions.emit(value)
                 self._builder.store(emitted, self._scalars[register][0])
+            case Search(target=target):
+                names[target] = emit_search(self._context, statement)
             case MemoryAdd(memory=memory, keys=keys, value=value):
                 self._memories[memory].add(keys, value)
             case MemorySize(target=target, memory=memory):
