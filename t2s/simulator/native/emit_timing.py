@@ -22,11 +22,14 @@ from typing import Any
 from t2s.simulator.native.llvm import Function, Value, ir
 from t2s.simulator.native.representation import I64, POINTER, integer, offset_by
 
-NEXT, CODE, CODE_END, MASKS, INTERVAL, FIRST, LAST_STORE, BLOCK, SEEN, FUNCTION, LIMIT = range(11)
+NEXT, CODE, CODE_END, MASKS, INTERVAL, FIRST, LAST_STORE, BLOCK, SEEN, FUNCTION, LIMIT, NOWHERE = (
+    range(12)
+)
 """Words at the front of the record of a node: the earliest cycle of its next firing, address of the
 next code and of the end of the codes, address of the rows of masks, II, cycle of the first firing (0
 if there was none) and of the last one that stores, address of a word that has to change before the
-node can fire and what it holds, address of the node's function, last cycle that may be simulated."""
+node can fire and what it holds, address of the node's function, last cycle that may be simulated,
+address of a word that nobody reads (written instead of a slot where no token moves)."""
 
 HEADER = 12
 POSITION, BEGIN, END, LATENCY = range(4)
@@ -105,7 +108,8 @@ class _ShapeEmitter:
         self._code = builder.alloca(I64, name="code")
         self._store = builder.alloca(I64, name="store")
         self._code_type = ir.IntType(8 * shape.code_bytes)
-        self._nowhere = builder.alloca(I64, name="nowhere")
+        self._nowhere = self._word(NOWHERE)
+        self._unpredictable = module.add_metadata([])
 
     def emit(self) -> None:
         """The whole function."""
@@ -268,12 +272,12 @@ class _ShapeEmitter:
             entry = builder.add(now, latency)
         following = builder.add(position, integer(8))
         following = builder.select(builder.icmp_signed("==", following, end), begin, following)
-        where = builder.inttoptr(position, POINTER)
+        where = position
         if column != ALWAYS:
             moves = builder.icmp_signed("!=", self._mask(row, column), integer(0))
-            where = builder.select(moves, where, self._nowhere)
-            following = builder.select(moves, following, position)
-        builder.store(entry, where)
+            where = self._select(moves, where, self._nowhere)
+            following = self._select(moves, following, position)
+        builder.store(entry, builder.inttoptr(where, POINTER))
         builder.store(following, slot)
 
     def _note_store(self, row: Value, now: Value) -> None:
@@ -285,7 +289,13 @@ class _ShapeEmitter:
         builder.store(now, self._store)
 
     def _larger(self, left: Value, right: Value) -> Value:
-        return self._builder.select(self._builder.icmp_signed(">", left, right), left, right)
+        return self._select(self._builder.icmp_signed(">", left, right), left, right)
+
+    def _select(self, condition: Value, if_true: Value, if_false: Value) -> Value:
+        """A selection that must not become a branch."""
+        chosen = self._builder.select(condition, if_true, if_false)
+        chosen.set_metadata("unpredictable", self._unpredictable)
+        return chosen
 
     def _port(self, port: int, word: int) -> Value:
         return self._word(HEADER + PORT_WORDS * port + word)

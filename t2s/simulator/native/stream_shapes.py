@@ -30,8 +30,8 @@ class Layout:
         return tuple(self.ports[port] for port, _ in self.shape.steps)
 
 
-def layout_of(control: Control, instance: int, rows: int, code_bytes: int) -> Layout | None:
-    """The layout of a node with so many rows; ``None`` if two of its rows wait in other orders."""
+def layout_of(control: Control, instance: int, rows: int, code_bytes: int) -> Layout:
+    """The layout of a node with so many rows."""
     first = int(control.row_start[instance])
     table = control.rows[first : first + rows]
     receives, sends, takes = [], [], []
@@ -42,17 +42,23 @@ def layout_of(control: Control, instance: int, rows: int, code_bytes: int) -> La
         takes.append([use for use, t in zip(needed, control.taken[begin:middle], strict=True) if t])
         sends.append([int(use) for use in control.uses[middle:end]])
     inputs, outputs = _common_order(receives), _common_order(sends)
-    if inputs is None or outputs is None:
-        return None
+    in_ports, out_ports = list(dict.fromkeys(inputs)), list(dict.fromkeys(outputs))
     columns = _Columns(rows)
-    steps = [columns.of(element in row for row in receives) for element in inputs]
-    steps += [columns.of(element in row for row in sends) for element in outputs]
-    moves = [columns.of(element in row for row in takes) for element in inputs]
-    moves += steps[len(inputs) :]
+    steps: list[tuple[int, int]] = []
+    for order, uses, ports, first_port in (
+        (inputs, receives, in_ports, 0),
+        (outputs, sends, out_ports, len(in_ports)),
+    ):
+        along = [_used(order, row) for row in uses]
+        for position, element in enumerate(order):
+            port = first_port + ports.index(element)
+            steps.append((port, columns.of(position in used for used in along)))
+    moves = [columns.of(element in row for row in takes) for element in in_ports]
+    moves += [columns.of(element in row for row in sends) for element in out_ports]
     shape = Shape(
-        receives=(True,) * len(inputs) + (False,) * len(outputs),
+        receives=(True,) * len(in_ports) + (False,) * len(out_ports),
         moves=tuple(moves),
-        steps=tuple(enumerate(steps)),
+        steps=tuple(steps),
         stores=columns.of(bool(access & STORES) for access in table[:, ACCESS]),
         columns=len(columns.masks),
         code_bytes=code_bytes,
@@ -60,7 +66,7 @@ def layout_of(control: Control, instance: int, rows: int, code_bytes: int) -> La
     masks = np.zeros((max(1, rows), max(1, shape.columns)), np.int64)
     for column, mask in enumerate(columns.masks):
         masks[:, column] = np.where(mask, -1, 0)
-    return Layout(shape=shape, ports=(*inputs, *outputs), masks=masks)
+    return Layout(shape=shape, ports=(*in_ports, *out_ports), masks=masks)
 
 
 class _Columns:
@@ -82,18 +88,42 @@ class _Columns:
         return self.masks.index(mask)
 
 
-def _common_order(rows: Sequence[Sequence[int]]) -> list[int] | None:
-    """The elements of all rows in an order that each row agrees with; ``None`` if there is none."""
-    followers: dict[int, set[int]] = {element: set() for row in rows for element in row}
-    for row in rows:
-        for earlier, later in zip(row, row[1:], strict=False):
-            followers[earlier].add(later)
+def _common_order(rows: Sequence[Sequence[int]]) -> list[int]:
+    """A sequence that has every row as a subsequence: elements repeat where rows disagree."""
     order: list[int] = []
-    while followers:
-        later = {element for after in followers.values() for element in after}
-        free = [element for element in followers if element not in later]
-        if not free:
-            return None
-        order.append(free[0])
-        del followers[free[0]]
+    for row in dict.fromkeys(map(tuple, rows)):
+        order = _merged(order, list(row))
     return order
+
+
+def _merged(left: list[int], right: list[int]) -> list[int]:
+    """The shortest sequence that has both as subsequences."""
+    common = np.zeros((len(left) + 1, len(right) + 1), np.int64)
+    for i in range(len(left) - 1, -1, -1):
+        for j in range(len(right) - 1, -1, -1):
+            same = left[i] == right[j]
+            common[i, j] = (
+                common[i + 1, j + 1] + 1 if same else max(common[i + 1, j], common[i, j + 1])
+            )
+    merged, i, j = [], 0, 0
+    while i < len(left) and j < len(right):
+        if left[i] == right[j]:
+            merged.append(left[i])
+            i, j = i + 1, j + 1
+        elif common[i + 1, j] >= common[i, j + 1]:
+            merged.append(left[i])
+            i += 1
+        else:
+            merged.append(right[j])
+            j += 1
+    return merged + left[i:] + right[j:]
+
+
+def _used(order: Sequence[int], row: Sequence[int]) -> set[int]:
+    """The positions in ``order`` at which a row goes along it."""
+    found: set[int] = set()
+    at = -1
+    for element in row:
+        at = order.index(element, at + 1)
+        found.add(at)
+    return found

@@ -80,10 +80,7 @@ def stream_code(program: SimProgram, code_bytes: Mapping[int, int]) -> StreamCod
         rows = starts[instance + 1] - starts[instance]
         if rows > _MOST_CODES:
             return None
-        layout = layout_of(control, instance, rows, code_bytes.get(instance, 4))
-        if layout is None:
-            return None
-        layouts.append(layout)
+        layouts.append(layout_of(control, instance, rows, code_bytes.get(instance, 4)))
     shapes = sorted({layout.shape for layout in layouts}, key=repr)
     return StreamCode(tuple(layouts), _compiled(tuple(shapes)))
 
@@ -115,6 +112,7 @@ class StreamTimes:
         words = [-(-layout.shape.words // 8) * 8 for layout in found.layouts]
         self._start = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
         self._records = aligned_zeros(8 * int(self._start[-1])).view(np.int64)
+        self._nowhere = np.zeros(1, np.int64)
         self._masks = [layout.masks for layout in found.layouts]
         for instance in range(program.pe_count):
             self._fill(instance)
@@ -145,6 +143,7 @@ class StreamTimes:
         )
         record[emit_timing.FUNCTION] = self._code.addresses[layout.shape]
         record[emit_timing.LIMIT] = self._limit
+        record[emit_timing.NOWHERE] = self._nowhere.ctypes.data
         ring = self._ring.ctypes.data
         for port, element in enumerate(layout.ports):
             where = emit_timing.HEADER + emit_timing.PORT_WORDS * port
