@@ -271,7 +271,7 @@ class _ShapeEmitter:
         else:
             entry = builder.add(now, latency)
         following = builder.add(position, integer(8))
-        following = builder.select(builder.icmp_signed("==", following, end), begin, following)
+        following = self._select(builder.icmp_signed("==", following, end), begin, following)
         where = position
         if column != ALWAYS:
             moves = builder.icmp_signed("!=", self._mask(row, column), integer(0))
