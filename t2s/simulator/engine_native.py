@@ -35,7 +35,7 @@ class NativeEngine:
     ) -> SimResult:
         """See ``Engine``."""
         if program.graph.machines:
-            return run_streams(program, limits, observer)
+            return run_streams(program, limits, observer, self.name)
         machine = TableTimes(program)
         interrupted = False
         outputs: Mapping[str, Array] = {}
@@ -189,7 +189,7 @@ class TableTimes:
         return Ending.LIMIT, limits.max_cycles or 0
 
     def ready(self, element: int) -> int:
-        """The cycle at which the next token of an element is ready; ``FOREVER`` if there is none."""
+        """When the next token of an element is ready; ``FOREVER`` if there is none."""
         entry = int(self.ring[int(self.elements[element, int(timing.READ)])])
         return entry if entry > 0 else int(timing.FOREVER)
 

@@ -109,6 +109,7 @@ class SimResult:
     outputs: output tensors by name; empty unless the run finished and had inputs.
     cycles: cycles until the last store is complete; counted from 1.
     device, engine, graph: what ran, on what.
+    method: how the engine found the times, where it has several ways.
     nodes: statistics by node name, in graph order.
     ending: why the run ended.
     deadlock: the report if it ended in a deadlock.
@@ -128,6 +129,7 @@ class SimResult:
     tokens_left: tuple[TokensLeft, ...] = ()
     padded: tuple[Tensor, ...] = ()
     warnings: tuple[str, ...] = ()
+    method: str = ""
 
     @property
     def finished(self) -> bool:

@@ -1,4 +1,4 @@
-"""Random graphs of machines: sources, filters, joins, forks, loops, all over streams with an end."""
+"""Random graphs of machines: sources, filters, joins, forks, loops, over streams with an end."""
 
 from __future__ import annotations
 
@@ -184,9 +184,7 @@ class Builder:
             Choice(inside=Rule(name="drop", takes=(stream,), next="run")),
         )
         choices = (Choice(when=is_value(stream), inside=inside), self._end((stream,), (out,)))
-        self.machine(
-            (stream,), (out,), Mode(name="run", needs=(stream,), choices=choices)
-        )
+        self.machine((stream,), (out,), Mode(name="run", needs=(stream,), choices=choices))
         return out
 
     def repeat(self, stream: str) -> str:
@@ -225,9 +223,7 @@ class Builder:
             Choice(when=is_value(stream), inside=copy),
             self._end((stream,), (left, right)),
         )
-        self.machine(
-            (stream,), (left, right), Mode(name="run", needs=(stream,), choices=choices)
-        )
+        self.machine((stream,), (left, right), Mode(name="run", needs=(stream,), choices=choices))
         return left, right
 
     def merge(self, left: str, right: str) -> str:
@@ -307,6 +303,29 @@ class Builder:
         )
         return left, right
 
+    def odd_end(self, stream: str, *, waits: bool) -> str:
+        """Refuses a 6; at the end it waits for one token more, or ends before the end has come."""
+        out = self.stream()
+        keep = Rule(
+            name="keep",
+            takes=(stream,),
+            puts=(Put(channel=out, value=value(stream)),),
+            next="run",
+        )
+        end = Rule(name="end", puts=(Put(channel=out, tag=const(DONE)),))
+        more = Rule(name="more", takes=(stream,), next="run")
+        fine = Choice(when=apply(Op.NOT_EQUAL, value(stream), const(6)), inside=keep)
+        choices = (
+            Choice(when=is_value(stream), inside=(fine,)),
+            Choice(inside=more if waits else end),
+        )
+        self.machine(
+            (stream,),
+            (out,),
+            Mode(name="run", needs=(stream,), choices=choices, expected="no 6"),
+        )
+        return out
+
     def loop(self, stream: str) -> str:
         """Adds up in a loop of two machines that starts with a token in it."""
         out, forth, back = self.stream(), self.stream(), self.stream()
@@ -360,9 +379,7 @@ class Builder:
             channel=out,
             value=apply(Op.ADD, apply(Op.MULTIPLY, local("point"), const(10)), local("count")),
         )
-        drain = Rule(
-            name="drain", body=(MemoryDrop(memory="points"),), puts=(put,), next="drain"
-        )
+        drain = Rule(name="drain", body=(MemoryDrop(memory="points"),), puts=(put,), next="drain")
         self.machine(
             (stream,),
             (out,),
@@ -381,9 +398,7 @@ class Builder:
                     Choice(
                         body=(size, first),
                         inside=(
-                            Choice(
-                                when=apply(Op.GREATER, local("size"), const(0)), inside=drain
-                            ),
+                            Choice(when=apply(Op.GREATER, local("size"), const(0)), inside=drain),
                             self._end((), (out,)),
                         ),
                     ),
@@ -394,6 +409,9 @@ class Builder:
         return out
 
 
+_KINDS = ("filter", "repeat", "fork", "diamond", "join", "select", "loop", "sort", "odd end")
+
+
 @st.composite
 def stream_graphs(draw: st.DrawFn) -> Graph:
     """A graph; it may come to a deadlock."""
@@ -401,7 +419,7 @@ def stream_graphs(draw: st.DrawFn) -> Graph:
     streams = [builder.source() for _ in range(draw(st.integers(1, 3)))]
     for _ in range(draw(st.integers(1, 6))):
         stream = streams.pop(draw(st.integers(0, len(streams) - 1)))
-        kind = draw(st.sampled_from(("filter", "repeat", "fork", "join", "select", "loop", "sort")))
+        kind = draw(st.sampled_from(_KINDS))
         if kind in ("join", "select") and streams:
             other = streams.pop(draw(st.integers(0, len(streams) - 1)))
             if kind == "join":
@@ -410,6 +428,11 @@ def stream_graphs(draw: st.DrawFn) -> Graph:
                 streams.extend(builder.select(stream, other))
         elif kind == "fork":
             streams.extend(builder.fork(stream))
+        elif kind == "diamond":
+            left, right = builder.fork(stream)
+            streams.append(builder.merge(builder.sort(left), right))
+        elif kind == "odd end":
+            streams.append(builder.odd_end(stream, waits=draw(st.booleans())))
         elif kind == "repeat":
             streams.append(builder.repeat(stream))
         elif kind == "loop":

@@ -2,16 +2,16 @@
 
 Every node runs ahead as far as its channels allow.  An element of a channel is a ring of one 64-bit
 word per slot: a positive word is a token and the cycle at which it is ready, a negative one a free
-slot, negated the first cycle at which it may be filled.  A firing asks for tokens and for space in a
-fixed order of *steps*, and fires at the latest of these cycles and of the end of its interval.
+slot, negated the first cycle at which it may be filled.  A firing asks for tokens and for space in
+a fixed order of *steps*, and fires at the latest of these cycles and of the end of its interval.
 
 The code has no branch on what a firing does: each code has a row of masks, all ones where a step is
 needed or a token moves, else zero.  So unforeseeable sequences of codes cost nothing extra.
 Functions are made per *shape* of a node (``Shape``), which many nodes of a graph share.
 
-Stalls.  With s the end of the interval and p(k) the latest cycle of steps 1 to k, step k is to blame
-for max(s, p(k)) - max(s, p(k-1)) cycles.  The code adds up max(s, p(k)) over all firings but the
-first, for each k; the differences of these sums are the stalls.
+Stalls.  With s the end of the interval and p(k) the latest cycle of steps 1 to k, step k is to
+blame for max(s, p(k)) - max(s, p(k-1)) cycles.  The code adds up max(s, p(k)) over all firings but
+the first, for each k; the differences of these sums are the stalls.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ NEXT, CODE, CODE_END, MASKS, INTERVAL, FIRST, LAST_STORE, BLOCK, SEEN, FUNCTION,
     range(12)
 )
 """Words at the front of the record of a node: the earliest cycle of its next firing, address of the
-next code and of the end of the codes, address of the rows of masks, II, cycle of the first firing (0
-if there was none) and of the last one that stores, address of a word that has to change before the
-node can fire and what it holds, address of the node's function, last cycle that may be simulated,
-address of a word that nobody reads (written instead of a slot where no token moves)."""
+next code and of the end of the codes, address of the rows of masks, II, cycle of the first firing
+(0 if there was none) and of the last one that stores, address of a word that has to change before
+the node can fire and what it holds, address of the node's function, last cycle that may be
+simulated, address of a word that nobody reads (written where no token moves)."""
 
 HEADER = 12
 POSITION, BEGIN, END, LATENCY = range(4)
@@ -79,8 +79,8 @@ def emit_shapes(shapes: tuple[Shape, ...]) -> str:
     """A module with a function ``shape0``, ``shape1``, ... for each, and ``advance``.
 
     ``shapeN(record, most)`` fires a node up to ``most`` times and returns how often it fired.
-    ``advance(records, count, budget, most)`` visits nodes in turn, given addresses of their records,
-    until nobody can fire or ``budget`` firings are made, and returns the number of firings.
+    ``advance(records, count, budget, most)`` visits nodes in turn, given the addresses of their
+    records, until nobody can fire or ``budget`` firings are made; it returns the number of firings.
     """
     module = ir.Module(name="times")
     for number, shape in enumerate(shapes):
@@ -129,9 +129,7 @@ class _ShapeEmitter:
         most = builder.select(fresh, integer(1), self._most)
         left = builder.sub(end, start)
         most = builder.mul(most, integer(shape.code_bytes))
-        until = builder.add(
-            start, builder.select(builder.icmp_signed("<", left, most), left, most)
-        )
+        until = builder.add(start, builder.select(builder.icmp_signed("<", left, most), left, most))
         loop, fire, leave, blocked, late, move = (
             function.append_basic_block(name)
             for name in ("loop", "fire", "leave", "blocked", "late", "move")
@@ -193,9 +191,7 @@ class _ShapeEmitter:
         """Write the record back.  The sums leave out the first firing."""
         builder, shape = self._builder, self._shape
         builder.position_at_end(self._save)
-        fired = builder.udiv(
-            builder.sub(self._load(self._code), start), integer(shape.code_bytes)
-        )
+        fired = builder.udiv(builder.sub(self._load(self._code), start), integer(shape.code_bytes))
         beginning = builder.and_(fresh, builder.icmp_signed(">", fired, integer(0)))
         for port, slot in enumerate(self._positions):
             where = HEADER + PORT_WORDS * port + POSITION
@@ -224,18 +220,17 @@ class _ShapeEmitter:
         return builder.add(masks, builder.mul(code, integer(8 * self._shape.columns)))
 
     def _mask(self, row: Value, column: int) -> Value:
-        pointer = self._builder.inttoptr(
-            self._builder.add(row, integer(8 * column)), POINTER
-        )
+        pointer = self._builder.inttoptr(self._builder.add(row, integer(8 * column)), POINTER)
         return self._builder.load(pointer, typ=I64)
 
     def _asked(self, row: Value) -> tuple[list[tuple[Value, Value, Value]], list[Value], Value]:
-        """Of each step its slot, what is there and the cycle it allows, negative if that is unknown.
+        """Of each step its slot, what is there and the cycle it allows; negative if not known yet.
 
         Also the latest cycles up to each step, and a number that is negative if any is unknown.
         """
         builder = self._builder
-        asked, latest = [], []
+        asked: list[tuple[Value, Value, Value]] = []
+        latest: list[Value] = []
         unready = integer(0)
         for port, column in self._shape.steps:
             position = self._load(self._positions[port])
@@ -266,10 +261,7 @@ class _ShapeEmitter:
         if column == NEVER:
             return
         position = self._load(slot)
-        if self._shape.receives[port]:
-            entry = builder.not_(now)
-        else:
-            entry = builder.add(now, latency)
+        entry = builder.not_(now) if self._shape.receives[port] else builder.add(now, latency)
         following = builder.add(position, integer(8))
         following = self._select(builder.icmp_signed("==", following, end), begin, following)
         where = position
@@ -312,9 +304,7 @@ class _ShapeEmitter:
 
 def _emit_advance(module: Any) -> None:
     """The loop over the nodes."""
-    function = ir.Function(
-        module, ir.FunctionType(I64, [POINTER, I64, I64, I64]), name=ENTRY
-    )
+    function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, I64]), name=ENTRY)
     records, count, budget, most = function.args
     names = ("entry", "sweep", "look", "visit", "step", "swept")
     entry, sweep, look, visit, step, swept = (function.append_basic_block(n) for n in names)

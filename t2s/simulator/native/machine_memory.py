@@ -6,9 +6,9 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.graph.machine import Machine
-from t2s.simulator.native.emit_machine import code_type
 from t2s.simulator.native.emit_memory import block_words
 from t2s.simulator.native.layout import TRACE_LENGTH, Layout
+from t2s.simulator.native.machine_codes import code_type
 from t2s.simulator.native.sorted_memory import CAPACITY, SIZE, enlarged, new_block
 
 _GROWTH = 4
@@ -71,4 +71,3 @@ class MachineMemory:
     def _place_trace(self, place: int) -> None:
         trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
         self._state[place] = trace.ctypes.data, length, min(len(trace), self._most)
-

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.simulator.flatten import ACCESS, RECEIVES_END, STORES, USES_BEGIN, USES_END, Control
+from t2s.simulator.flatten import ACCESS, RECEIVES_END, USES_BEGIN, USES_END, Control
+from t2s.simulator.machine_rows import STORES
 from t2s.simulator.native.emit_timing import ALWAYS, NEVER, Shape
 
 

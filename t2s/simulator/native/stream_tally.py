@@ -8,9 +8,9 @@ from t2s.simulator.engine import Limits
 from t2s.simulator.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.native import emit_timing
 from t2s.simulator.native.stream_times import FOREVER, StreamTimes
-from t2s.simulator.native.stream_trace import Trace
 from t2s.simulator.program import SimProgram
 from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run
+from t2s.simulator.trace import Trace
 
 Requirement = tuple[int, bool, int]
 """A channel element, whether the firing sends to it, and the cycle from which that is possible."""

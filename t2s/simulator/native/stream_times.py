@@ -121,7 +121,7 @@ class StreamTimes:
         self.fired = 0
 
     def _rings(self, sent: Counts) -> tuple[Counts, Counts]:
-        """Rings are no longer than the tokens that pass: a longer one would never be full either."""
+        """Rings are no longer than the tokens that pass: longer ones would never be full either."""
         capacity = self.program.per_element([c.capacity for c in self.program.channels])
         size = np.maximum(1, np.minimum(capacity, sent))
         end = np.cumsum(size)
@@ -172,7 +172,7 @@ class StreamTimes:
 
     def column(self, word: int) -> Counts:
         """A word of the front of all records."""
-        return self._records[self._start[:-1] + word]
+        return np.asarray(self._records[self._start[:-1] + word], np.int64)
 
     @property
     def latest(self) -> int:
@@ -183,7 +183,7 @@ class StreamTimes:
         """Firings made, by instance."""
         address = np.array([codes.ctypes.data for codes in self._codes], np.int64)
         size = np.array([codes.itemsize for codes in self._codes], np.int64)
-        return (self.column(emit_timing.CODE) - address) // size
+        return np.asarray((self.column(emit_timing.CODE) - address) // size, np.int64)
 
     def stalls(self) -> tuple[Counts, Counts]:
         """Cycles that receivers starved and senders were blocked, by channel element."""

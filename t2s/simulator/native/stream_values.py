@@ -20,17 +20,16 @@ from t2s.graph.layout import outputs_of
 from t2s.graph.machine import Machine
 from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
 from t2s.graph.semantics import space_points
-from t2s.simulator.native.emit_machine import waits
 from t2s.simulator.native.emit_node import FAULTED
 from t2s.simulator.native.layout import (
     FAILED,
     FINISHED,
     MODE,
-    WAIT,
     Layout,
     layout_of,
     token_layout,
 )
+from t2s.simulator.native.machine_codes import waits
 from t2s.simulator.native.machine_memory import MOST_FIRINGS
 from t2s.simulator.native.module import MachineCode, compile_text, emit_program
 from t2s.simulator.native.state import RunState
