@@ -57,6 +57,17 @@ class Section:
         return arena[self.offset : self.offset + self.bytes].view(self.dtype).reshape(self.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class TokenLayout:
+    """A token in a ring: ``stride`` bytes from token to token, its value ``value`` bytes inside.
+
+    The tag of a token of a nested stream is 32 bits at the front.
+    """
+
+    stride: int
+    value: int
+
+
 Key = tuple[str, ...]
 
 
@@ -66,10 +77,13 @@ class Layout:
 
     ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
     the PE that it happened on, and ``exponential`` the address of the C library's ``exp``.
+    ``depth`` is the capacity every ring starts with, and ``tokens`` says how tokens lie in it.
     """
 
     sections: Mapping[Key, Section]
     bytes: int
+    depth: int
+    tokens: Mapping[str, TokenLayout]
 
     @property
     def fault(self) -> Section:
@@ -147,7 +161,12 @@ def layout_of(graph: Graph) -> Layout:
         section = Section(offset=start, shape=shape, dtype=np.dtype(dtype))
         sections[key] = section
         end = -(-(start + section.bytes) // 8) * 8
-    return Layout(sections=MappingProxyType(sections), bytes=end)
+    return Layout(
+        sections=MappingProxyType(sections),
+        bytes=end,
+        depth=first_depth(graph),
+        tokens=MappingProxyType({c.name: token_layout(c) for c in graph.channels}),
+    )
 
 
 def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
@@ -179,17 +198,6 @@ def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
         for register in node.registers:
             row = prod(register.shape) * register.type.bytes
             yield ("register", node.name, register.name), (node.place_count, row), "uint8"
-
-
-@dataclass(frozen=True, slots=True)
-class TokenLayout:
-    """A token in a ring: ``stride`` bytes from token to token, its value ``value`` bytes inside.
-
-    The tag of a token of a nested stream is 32 bits at the front.
-    """
-
-    stride: int
-    value: int
 
 
 def token_layout(channel: Channel) -> TokenLayout:

@@ -20,8 +20,6 @@ from t2s.simulator.native.layout import (
     Layout,
     Section,
     aligned_zeros,
-    first_depth,
-    token_layout,
 )
 from t2s.simulator.native.machine_memory import MachineMemory
 from t2s.simulator.native.sorted_memory import addresses as sorted_memory_functions
@@ -79,9 +77,9 @@ class RunState:
                         states[place, 0] = FINISHED
         if any(machine.memories for machine in graph.machines):
             self.set(layout.memory_functions, sorted_memory_functions())
-        depth = first_depth(graph)
+        depth = layout.depth
         for channel in graph.channels:
-            row = depth * token_layout(channel).stride
+            row = depth * layout.tokens[channel.name].stride
             rows = channel.element_count
             self._install(channel.name, aligned_zeros(rows * row).reshape(rows, row), depth)
 

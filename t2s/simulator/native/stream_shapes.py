@@ -31,7 +31,22 @@ class Layout:
         return tuple(self.ports[port] for port, _ in self.shape.steps)
 
 
-def layout_of(control: Control, instance: int, rows: int, code_bytes: int) -> Layout:
+class Rows:
+    """The rows of a control, which many controls share: equal if they are the same arrays."""
+
+    def __init__(self, control: Control) -> None:
+        self.rows, self.uses = control.rows, control.uses
+        self.row_start, self.taken = control.row_start, control.taken
+        self._key = tuple(map(id, (self.rows, self.uses, self.row_start, self.taken)))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and self._key == other._key
+
+
+def layout_of(control: Rows, instance: int, rows: int, code_bytes: int) -> Layout:
     """The layout of a node with so many rows."""
     first = int(control.row_start[instance])
     table = control.rows[first : first + rows]

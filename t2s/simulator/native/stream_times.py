@@ -21,7 +21,7 @@ from t2s.simulator.native import emit_timing
 from t2s.simulator.native.emit_timing import Shape, emit_shapes
 from t2s.simulator.native.layout import aligned_zeros
 from t2s.simulator.native.module import compile_module
-from t2s.simulator.native.stream_shapes import Layout, layout_of
+from t2s.simulator.native.stream_shapes import Layout, Rows, layout_of
 from t2s.simulator.program import SimProgram
 from t2s.simulator.tally import Counts
 
@@ -71,16 +71,21 @@ def stream_code(program: SimProgram, code_bytes: Mapping[int, int]) -> StreamCod
 
     ``code_bytes`` gives the size of the codes of each machine.
     """
-    control = program.control
     if program.memory_rate is not None or program.pe_count > _MOST_INSTANCES:
         return None
-    starts = [*control.row_start.tolist(), len(control.rows)]
+    sizes = tuple(code_bytes.get(instance, 4) for instance in range(program.pe_count))
+    return _stream_code(Rows(program.control), sizes)
+
+
+@lru_cache(maxsize=_COMPILED)
+def _stream_code(rows: Rows, code_bytes: tuple[int, ...]) -> StreamCode | None:
+    starts = [*rows.row_start.tolist(), len(rows.rows)]
     layouts: list[Layout] = []
-    for instance in range(program.pe_count):
-        rows = starts[instance + 1] - starts[instance]
-        if rows > _MOST_CODES:
+    for instance, size in enumerate(code_bytes):
+        count = starts[instance + 1] - starts[instance]
+        if count > _MOST_CODES:
             return None
-        layouts.append(layout_of(control, instance, rows, code_bytes.get(instance, 4)))
+        layouts.append(layout_of(rows, instance, count, size))
     shapes = sorted({layout.shape for layout in layouts}, key=repr)
     return StreamCode(tuple(layouts), _compiled(tuple(shapes)))
 
