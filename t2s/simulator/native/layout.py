@@ -16,6 +16,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.machine import Machine
+from t2s.simulator.native.machine_codes import code_type, waits
 
 ALIGNMENT = 64
 """The arena and every ring start on a cache line."""
@@ -77,13 +78,16 @@ class Layout:
 
     ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
     the PE that it happened on, and ``exponential`` the address of the C library's ``exp``.
-    ``depth`` is the capacity every ring starts with, and ``tokens`` says how tokens lie in it.
+    ``depth`` is the capacity every ring starts with, and ``tokens`` says how tokens lie in it;
+    ``codes`` and ``waits`` are those of the machines (see ``machine_codes``).
     """
 
     sections: Mapping[Key, Section]
     bytes: int
     depth: int
     tokens: Mapping[str, TokenLayout]
+    codes: Mapping[str, np.dtype[np.generic]]
+    waits: Mapping[str, tuple[tuple[str, ...], ...]]
 
     @property
     def fault(self) -> Section:
@@ -166,6 +170,8 @@ def layout_of(graph: Graph) -> Layout:
         bytes=end,
         depth=first_depth(graph),
         tokens=MappingProxyType({c.name: token_layout(c) for c in graph.channels}),
+        codes=MappingProxyType({m.name: code_type(m) for m in graph.machines}),
+        waits=MappingProxyType({m.name: waits(m) for m in graph.machines}),
     )
 
 

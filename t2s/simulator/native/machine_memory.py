@@ -8,12 +8,11 @@ from t2s.core.ops import Array
 from t2s.graph.machine import Machine
 from t2s.simulator.native.emit_memory import block_words
 from t2s.simulator.native.layout import TRACE_LENGTH, Layout
-from t2s.simulator.native.machine_codes import code_type
 from t2s.simulator.native.sorted_memory import CAPACITY, SIZE, enlarged, new_block
 
 _GROWTH = 4
-_FIRST_CODES = 1 << 16
-_FIRST_CODES_IN_ALL = 1 << 22
+_FIRST_CODES = 1 << 20
+_FIRST_CODES_IN_ALL = 1 << 26
 _FIRST_POINTS = 64
 MOST_FIRINGS = 1 << 30
 """Most firings of one machine."""
@@ -24,7 +23,7 @@ class MachineMemory:
 
     def __init__(self, node: Machine, layout: Layout, arena: Array) -> None:
         self._node = node
-        self._type = code_type(node)
+        self._type = layout.codes[node.name]
         self._most = MOST_FIRINGS
         places = node.place_count
         self._state = layout.trace(node.name).view(arena)

@@ -54,6 +54,7 @@ class RunState:
         self.scalars = scalars
         self._graph = graph
         self._layout = layout
+        self._views: dict[int, Array] = {}
         self._rings: dict[str, Array] = {}
         self.machines: dict[str, MachineMemory] = {}
         self.arena = aligned_zeros(layout.bytes)
@@ -85,11 +86,14 @@ class RunState:
 
     def get(self, section: Section) -> Array:
         """A section of the arena, as an array that shares its memory."""
-        return section.view(self.arena)
+        view = self._views.get(id(section))
+        if view is None:
+            view = self._views[id(section)] = section.view(self.arena)
+        return view
 
     def set(self, section: Section, value: Array) -> None:
         """Overwrite a section of the arena."""
-        section.view(self.arena)[...] = value
+        self.get(section)[...] = value
 
     @property
     def address(self) -> int:

@@ -21,7 +21,7 @@ from t2s.simulator.native import emit_timing
 from t2s.simulator.native.emit_timing import Shape, emit_shapes
 from t2s.simulator.native.layout import aligned_zeros
 from t2s.simulator.native.module import compile_module
-from t2s.simulator.native.stream_shapes import Layout, Rows, layout_of
+from t2s.simulator.native.stream_shapes import Layout, Rows, layout_of, twins
 from t2s.simulator.program import SimProgram
 from t2s.simulator.tally import Counts
 
@@ -60,10 +60,14 @@ def _compiled(shapes: tuple[Shape, ...]) -> _Code:
 
 @dataclass(frozen=True, slots=True)
 class StreamCode:
-    """The layouts of all nodes of a program and the code of their shapes; they fit all its runs."""
+    """The layouts of all nodes of a program and the code of their shapes; they fit all its runs.
+
+    ``twin`` gives the channel element that stands for each element: for most, itself.
+    """
 
     layouts: tuple[Layout, ...]
     code: _Code
+    twin: NDArray[np.int64]
 
 
 def stream_code(program: SimProgram, code_bytes: Mapping[int, int]) -> StreamCode | None:
@@ -73,21 +77,37 @@ def stream_code(program: SimProgram, code_bytes: Mapping[int, int]) -> StreamCod
     """
     if program.memory_rate is not None or program.pe_count > _MOST_INSTANCES:
         return None
+    rows = Rows(program.control)
+    dropped: list[tuple[int, int]] = []
+    for group in _twins(rows, program.pe_count):
+        first: dict[tuple[int, int], int] = {}
+        for element in group:
+            channel = program.channels[int(program.channel_of_element[element])]
+            stands = first.setdefault((channel.capacity, channel.latency), element)
+            if stands != element:
+                dropped.append((element, stands))
     sizes = tuple(code_bytes.get(instance, 4) for instance in range(program.pe_count))
-    return _stream_code(Rows(program.control), sizes)
+    return _stream_code(rows, sizes, tuple(dropped), len(program.channel_of_element))
 
 
 @lru_cache(maxsize=_COMPILED)
-def _stream_code(rows: Rows, code_bytes: tuple[int, ...]) -> StreamCode | None:
-    starts = [*rows.row_start.tolist(), len(rows.rows)]
-    layouts: list[Layout] = []
-    for instance, size in enumerate(code_bytes):
-        count = starts[instance + 1] - starts[instance]
-        if count > _MOST_CODES:
-            return None
-        layouts.append(layout_of(rows, instance, count, size))
+def _twins(rows: Rows, instances: int) -> tuple[tuple[int, ...], ...]:
+    return twins(rows, instances)
+
+
+@lru_cache(maxsize=_COMPILED)
+def _stream_code(
+    rows: Rows, code_bytes: tuple[int, ...], dropped: tuple[tuple[int, int], ...], elements: int
+) -> StreamCode | None:
+    if any(rows.count(instance) > _MOST_CODES for instance in range(len(code_bytes))):
+        return None
+    twin = np.arange(elements)
+    for element, stands in dropped:
+        twin[element] = stands
+    gone = dict(dropped).keys()
+    layouts = [layout_of(rows, instance, size, gone) for instance, size in enumerate(code_bytes)]
     shapes = sorted({layout.shape for layout in layouts}, key=repr)
-    return StreamCode(tuple(layouts), _compiled(tuple(shapes)))
+    return StreamCode(tuple(layouts), _compiled(tuple(shapes)), twin)
 
 
 class StreamTimes:
@@ -108,6 +128,7 @@ class StreamTimes:
     ) -> None:
         self.program = program
         self.layouts = found.layouts
+        self._twin = found.twin
         self._code = found.code
         self._codes = codes
         self._limit = FOREVER - 1 if limit is None else limit
@@ -116,7 +137,7 @@ class StreamTimes:
         self._ring[:] = -1
         words = [-(-layout.shape.words // 8) * 8 for layout in found.layouts]
         self._start = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-        self._records = aligned_zeros(8 * int(self._start[-1])).view(np.int64)
+        self._records: NDArray[np.int64] = aligned_zeros(8 * int(self._start[-1])).view(np.int64)
         self._nowhere = np.zeros(1, np.int64)
         self._masks = [layout.masks for layout in found.layouts]
         for instance in range(program.pe_count):
@@ -204,7 +225,7 @@ class StreamTimes:
     def left(self) -> Counts:
         """Tokens in every element."""
         held = np.concatenate([[0], np.cumsum(self._ring > 0)])
-        return np.asarray(held[self._end] - held[self._begin], np.int64)
+        return np.asarray((held[self._end] - held[self._begin])[self._twin], np.int64)
 
     def next_code(self, instance: int) -> int:
         """The code of the next firing of a node that has one."""
@@ -219,7 +240,7 @@ class StreamTimes:
 
     def allows(self, instance: int, element: int, *, sending: bool) -> int:
         """The cycle from which a channel element allows a node's firing; ``FOREVER`` if unknown."""
-        layout = self.layouts[instance]
+        layout, element = self.layouts[instance], int(self._twin[element])
         port = next(
             number
             for number, (used, receives) in enumerate(
