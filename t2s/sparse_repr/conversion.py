@@ -17,42 +17,58 @@ class Conversion(Iteration):
     """Blocks that change the form of streams."""
 
     def bits_of(
-        self, crd: Stream, word: Type, size: int, name: str = "bits"
+        self,
+        crd: Stream,
+        word: Type,
+        size: int,
+        *,
+        width: int | None = None,
+        name: str = "bits",
     ) -> tuple[Stream, Stream]:
-        """Coordinates below ``size`` as words of an unsigned type, and their ranks."""
+        """Coordinates below ``size`` as words of an unsigned type, and their ranks.
+
+        ``width`` bits of a word are used, all of them if it is not given.
+        """
         block = bitvectors.bitvector_converter(
-            crd.type, word, size, rank=self.index, location=user_location()
+            crd.type, word, size, width=width, rank=self.index, location=user_location()
         )
         bits, ref = self.place(block, name, {"crd": crd})
         return bits, ref
 
     def coordinates_of(
-        self, bits: Stream, ref: Stream, name: str = "coordinates"
+        self, bits: Stream, ref: Stream, *, width: int | None = None, name: str = "coordinates"
     ) -> tuple[Stream, Stream]:
         """Words and ranks as coordinates and references: the inverse of ``bits_of``."""
-        _, crd, (out,) = self.intersect_bits((bits, ref), name=name)
+        _, crd, (out,) = self.intersect_bits((bits, ref), width=width, name=name)
         return crd, out
 
     def intersect_bits(
-        self, *sides: tuple[Stream, Stream], name: str = "intersect"
+        self,
+        *sides: tuple[Stream, Stream],
+        width: int | None = None,
+        name: str = "intersect",
     ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
         """Sides of (words, ranks); the common words, and bit by bit coordinates and references."""
-        return self._join_bits(bitvectors.bitvector_intersect, sides, name)
+        return self._join_bits(bitvectors.bitvector_intersect, sides, width, name)
 
     def union_bits(
-        self, *sides: tuple[Stream, Stream], name: str = "union"
+        self, *sides: tuple[Stream, Stream], width: int | None = None, name: str = "union"
     ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
         """The same for the bits that any side has, with N where a side lacks one."""
-        return self._join_bits(bitvectors.bitvector_union, sides, name)
+        return self._join_bits(bitvectors.bitvector_union, sides, width, name)
 
     def _join_bits(
-        self, make: Callable[..., Block], sides: Sequence[tuple[Stream, Stream]], name: str
+        self,
+        make: Callable[..., Block],
+        sides: Sequence[tuple[Stream, Stream]],
+        width: int | None,
+        name: str,
     ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
         types = [(bits.type, ref.type) for bits, ref in sides]
         inputs: dict[str, Stream] = {}
         for n, (bits, ref) in enumerate(sides):
             inputs |= {f"bits{n}": bits, f"ref{n}": ref}
-        block = make(types, index=self.index, location=user_location())
+        block = make(types, width=width, index=self.index, location=user_location())
         words, crd, *refs = self.place(block, name, inputs)
         return words, crd, tuple(refs)
 

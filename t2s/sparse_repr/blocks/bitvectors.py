@@ -57,10 +57,13 @@ def bitvector_converter(
     word: Type,
     size: int,
     *,
+    width: int | None = None,
     rank: Type = INT32,
     location: SourceLocation | None = None,
 ) -> Block:
     """Coordinates below ``size`` as words of an unsigned type (Definition 4.2).
+
+    ``width`` bits of a word are used; all of them if it is not given.
 
     Every fiber becomes ``ceil(size / width)`` words, zeros included.  A coordinate or a word takes
     a cycle; the first coordinate of the word that follows goes with the word before it.
@@ -70,15 +73,15 @@ def bitvector_converter(
     crd, type = draft.input("crd", coordinates), coordinates.element
     bits = draft.output("bits", word, StreamKind.BITVECTOR, coordinates.nesting)
     ref = draft.output("ref", rank, StreamKind.REFERENCE, coordinates.nesting)
-    words = const(-(-size // word.bits), type)
-    width = const(word.bits, type)
+    used = width or word.bits
+    words, bits_used = const(-(-size // used), type), const(used, type)
     held, index = draft.register("held", word), draft.register("index", type)
     before = draft.register("before", rank)
     token = [put(bits, held), put(ref, before)]
     counted = write(before, add(before, cast(count_ones(held), rank)))
     step = write(index, add(index, one(type)))
-    bit = power_of_two(remainder(crd.value, width), word)
-    divide, block = let("block", quotient(crd.value, width))
+    bit = power_of_two(remainder(crd.value, bits_used), word)
+    divide, block = let("block", quotient(crd.value, bits_used))
     into = rule("collect", "run", takes=[crd], body=[write(held, apply(Op.OR, held, bit))])
     following = rule("next", "run", takes=[crd], puts=token, body=[counted, step, write(held, bit)])
     flush = [counted, step, write(held, zero(word))]
@@ -112,7 +115,11 @@ def bitvector_converter(
 
 
 def bitvector_intersect(
-    sides: Sides, *, index: Type = INT32, location: SourceLocation | None = None
+    sides: Sides,
+    *,
+    width: int | None = None,
+    index: Type = INT32,
+    location: SourceLocation | None = None,
 ) -> Block:
     """The bits that all sides have, as words, and one by one as coordinates and references.
 
@@ -120,22 +127,32 @@ def bitvector_intersect(
     With one side this turns words into coordinates.  Sides are (bits, ref).
     Ports: ``bits0``, ``ref0``, ``bits1``, ...; ``bits``, ``crd``, ``out0``, ``out1``, ...
     """
-    return _join(BlockKind.INTERSECT, Op.AND, sides, index, location)
+    return _join(BlockKind.INTERSECT, Op.AND, sides, (width, index), location)
 
 
 def bitvector_union(
-    sides: Sides, *, index: Type = INT32, location: SourceLocation | None = None
+    sides: Sides,
+    *,
+    width: int | None = None,
+    index: Type = INT32,
+    location: SourceLocation | None = None,
 ) -> Block:
     """The bits that any side has; N is the reference of a side that lacks one.
 
     Ports as those of ``bitvector_intersect``.
     """
-    return _join(BlockKind.UNION, Op.OR, sides, index, location)
+    return _join(BlockKind.UNION, Op.OR, sides, (width, index), location)
 
 
 def _join(
-    kind: BlockKind, operator: Op, sides: Sides, index: Type, location: SourceLocation | None
+    kind: BlockKind,
+    operator: Op,
+    sides: Sides,
+    coordinates: tuple[int | None, Type],
+    location: SourceLocation | None,
 ) -> Block:
+    """``coordinates``: the width of the words, where it is not that of their type, and the type."""
+    used, index = coordinates
     draft = Draft(kind if len(sides) > 1 else BlockKind.CONVERT, Role.RELAY, location)
     pairs = [
         (draft.input(f"bits{n}", words), draft.input(f"ref{n}", refs))
@@ -159,7 +176,7 @@ def _join(
     for other, _ in pairs[1:]:
         merged = apply(operator, merged, other.value)
     merge, common = let("common", merged)
-    width = const(word.bits, index)
+    width = const(used or word.bits, index)
     step = write(base, add(base, width))
     keep: list[Statement] = [
         write(register, port.value)

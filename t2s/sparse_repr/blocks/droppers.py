@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, const
 from t2s.core.location import SourceLocation
-from t2s.core.types import INT32
+from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.machine import Choice, Put
@@ -207,17 +207,19 @@ def value_dropper(
 
 
 def empty_list_dropper(stream: StreamType, *, location: SourceLocation | None = None) -> Block:
-    """Remove empty innermost lists: of stops in a row the highest stays.
+    """Remove empty lists of all levels: of stops in a row the highest stays.
 
-    An empty list at the beginning goes as well, unless a higher stop ends it.  One token late.
-    Ports: ``in``; ``out``.
+    Stops at the beginning go as well, but of a stream of nothing but stops the highest stays.
+    One token late.  Ports: ``in``; ``out``.
     """
     draft = Draft(BlockKind.DROP, Role.RELAY, location)
     val = draft.input("in", stream)
     out = draft.output("out", stream.element, stream.kind, stream.nesting)
     held, held_tag = draft.register("held", stream.element), draft.register("late", INT32)
     late = [put(out, held, _less_three(held_tag))]
+    seen = draft.register("seen", BOOL)
     keep = [write(held, val.value), write(held_tag, _plus_three(val.tag))]
+    first = [*keep, write(seen, const(True, BOOL))]
     ended = less(_plus_three(VALUE_TAG), held_tag)
     holding = unequal(held_tag, zero(INT32))
     raised = less(held_tag, _plus_three(val.tag))
@@ -226,8 +228,8 @@ def empty_list_dropper(stream: StreamType, *, location: SourceLocation | None = 
         when(
             val.is_item,
             [
-                when(holding, rule("next", "run", takes=[val], puts=late, body=keep)),
-                when(None, rule("first", "run", takes=[val], body=keep)),
+                when(seen, rule("next", "run", takes=[val], puts=late, body=keep)),
+                when(None, rule("first", "run", takes=[val], body=first)),
             ],
         ),
         when(
@@ -236,11 +238,7 @@ def empty_list_dropper(stream: StreamType, *, location: SourceLocation | None = 
                 when(both(ended, raised), rule("raise", "run", takes=[val], body=keep)),
                 when(ended, rule("merge", "run", takes=[val])),
                 when(holding, rule("end", "run", takes=[val], puts=late, body=keep)),
-                when(
-                    equal(val.tag, FIRST_STOP),
-                    rule("leading", "run", takes=[val]),
-                ),
-                when(None, rule("empty", "run", takes=[val], body=keep)),
+                when(None, rule("leading", "run", takes=[val], body=keep)),
             ],
         ),
         when(
