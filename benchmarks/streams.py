@@ -2,8 +2,8 @@
 
 Sparse elementwise products and sums, matrix products in three orders, SDDMM and MTTKRP run with
 values and times.  All numbers are processor time, the least of several runs, with the compiled code
-in the cache.  Since other work on the machine slows this one down, the clock is measured too, as far
-as this process gets it: the published simulators were timed at 3.2 GHz.  The last columns are the
+in the cache.  Since other work on the machine slows this one down, the clock is measured too, as
+far as this process gets it: the published simulators were timed at 3.2 GHz.  The last columns are the
 ratios to that of the Sparse Abstract Machine and to DAM, scaled to the clock found.
 """
 

@@ -32,8 +32,12 @@ the node can fire and what it holds, address of the node's function, last cycle 
 simulated, address of a word that nobody reads (written where no token moves)."""
 
 HEADER = 12
-POSITION, BEGIN, END, LATENCY = range(4)
-"""Words of a port: address of its next slot, of its ring's first slot and of the end, latency."""
+POSITION, BEGIN, END, DELAY = range(4)
+"""Words of a port: address of its next slot, of its ring's first slot and of the end; the latency
+of a port that sends, and of one that receives 0, or ``ELASTIC`` where the channel has space for all
+its tokens: then the length of its ring means nothing, and slots are free from the first cycle on."""
+
+ELASTIC = -1
 
 PORT_WORDS = 4
 
@@ -122,7 +126,7 @@ class _ShapeEmitter:
         for word, slot in self._kept():
             builder.store(self._word(word), slot)
         begins, ends = ([self._port(port, word) for port in ports] for word in (BEGIN, END))
-        latencies = [self._port(port, LATENCY) for port in ports]
+        delays = [self._port(port, DELAY) for port in ports]
         masks, interval, limit = (self._word(word) for word in (MASKS, INTERVAL, LIMIT))
         first, start, end = (self._word(word) for word in (FIRST, CODE, CODE_END))
         fresh = builder.icmp_signed("==", first, integer(0))
@@ -151,7 +155,7 @@ class _ShapeEmitter:
         builder.position_at_end(fires)
         self._add_up(earliest, latest)
         for port in ports:
-            self._move(port, row, now, begins[port], ends[port], latencies[port])
+            self._move(port, row, now, begins[port], ends[port], delays[port])
         self._note_store(row, now)
         builder.store(builder.add(now, interval), self._next)
         builder.store(builder.add(self._load(self._code), integer(shape.code_bytes)), self._code)
@@ -253,7 +257,7 @@ class _ShapeEmitter:
             builder.store(builder.add(self._load(slot), time), slot)
 
     def _move(
-        self, port: int, row: Value, now: Value, begin: Value, end: Value, latency: Value
+        self, port: int, row: Value, now: Value, begin: Value, end: Value, delay: Value
     ) -> None:
         """Take or put a token."""
         builder, slot = self._builder, self._positions[port]
@@ -261,7 +265,10 @@ class _ShapeEmitter:
         if column == NEVER:
             return
         position = self._load(slot)
-        entry = builder.not_(now) if self._shape.receives[port] else builder.add(now, latency)
+        if self._shape.receives[port]:
+            entry = builder.or_(builder.not_(now), delay)
+        else:
+            entry = builder.add(now, delay)
         following = builder.add(position, integer(8))
         following = self._select(builder.icmp_signed("==", following, end), begin, following)
         where = position

@@ -27,6 +27,8 @@ from t2s.simulator.tally import Counts
 
 FOREVER = np.iinfo(np.int64).max
 
+_FIRST_SLOTS = 256
+_GROWTH = 4
 _MOST_CODES = 1 << 16
 _MOST_INSTANCES = 1 << 12
 _FIRINGS_PER_VISIT = 1 << 12
@@ -132,9 +134,10 @@ class StreamTimes:
         self._code = found.code
         self._codes = codes
         self._limit = FOREVER - 1 if limit is None else limit
-        self._begin, self._end = self._rings(sent)
-        self._ring = aligned_zeros(8 * int(self._end.max(initial=0))).view(np.int64)
-        self._ring[:] = -1
+        capacity = program.per_element([c.capacity for c in program.channels])
+        self._elastic = capacity >= np.maximum(1, sent)
+        shortest = np.minimum(np.maximum(1, sent), _FIRST_SLOTS)
+        self._allocate(np.where(self._elastic, shortest, capacity))
         words = [-(-layout.shape.words // 8) * 8 for layout in found.layouts]
         self._start = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
         self._records: NDArray[np.int64] = aligned_zeros(8 * int(self._start[-1])).view(np.int64)
@@ -146,12 +149,73 @@ class StreamTimes:
         self._visited = self._records.ctypes.data + 8 * self._start[np.asarray(chosen, np.int64)]
         self.fired = 0
 
-    def _rings(self, sent: Counts) -> tuple[Counts, Counts]:
-        """Rings are no longer than the tokens that pass: longer ones would never be full either."""
-        capacity = self.program.per_element([c.capacity for c in self.program.channels])
-        size = np.maximum(1, np.minimum(capacity, sent))
-        end = np.cumsum(size)
-        return end - size, end
+    def _allocate(self, slots: Counts) -> None:
+        """Free rings of so many slots."""
+        self._end = np.cumsum(slots)
+        self._begin = self._end - slots
+        self._ring: NDArray[np.int64] = aligned_zeros(8 * int(slots.sum())).view(np.int64)
+        self._ring[:] = -1
+
+    def _grow(self) -> bool:
+        """Lengthen the elastic rings that are full; whether there are any.
+
+        A ring is turned so that the next token to be received is at its start.
+        """
+        held = self._held()
+        slots = self._end - self._begin
+        full = self._elastic & (held == slots) & (self._twin == np.arange(len(held)))
+        if not full.any():
+            return False
+        old, begin, end = self._ring, self._begin, self._end
+        heads = {(element, receives): at for element, receives, at in self._positions()}
+        self._allocate(np.where(full, _GROWTH * slots, slots))
+        for element in range(len(held)):
+            turned = int(heads.get((element, True), begin[element]) - begin[element])
+            tokens = np.roll(old[begin[element] : end[element]], -turned if full[element] else 0)
+            first = int(self._begin[element])
+            self._ring[first : first + len(tokens)] = tokens
+        self._place_ports(heads, begin, full, held)
+        return True
+
+    def _positions(self) -> list[tuple[int, bool, int]]:
+        """Of all ports: element, whether it receives, and the position of its next slot."""
+        return [
+            (element, receives, (int(record[where]) - self._ring.ctypes.data) // 8)
+            for record, where, element, receives in self._ports()
+        ]
+
+    def _ports(self) -> list[tuple[NDArray[np.int64], int, int, bool]]:
+        """Of all ports: the record, the first word in it, the element and whether it receives."""
+        return [
+            (self._record(i), emit_timing.HEADER + emit_timing.PORT_WORDS * port, element, receives)
+            for i, layout in enumerate(self.layouts)
+            for port, (element, receives) in enumerate(
+                zip(layout.ports, layout.shape.receives, strict=True)
+            )
+        ]
+
+    def _place_ports(
+        self,
+        positions: Mapping[tuple[int, bool], int],
+        begin: Counts,
+        turned: NDArray[np.bool_],
+        held: Counts,
+    ) -> None:
+        """Say where the rings are after they have moved from ``begin``."""
+        address = self._ring.ctypes.data
+        for record, where, element, receives in self._ports():
+            at = positions[element, receives] - int(begin[element])
+            if turned[element]:
+                at = 0 if receives else int(held[element])
+            first = address + 8 * int(self._begin[element])
+            record[where + emit_timing.POSITION] = first + 8 * at
+            record[where + emit_timing.BEGIN] = first
+            record[where + emit_timing.END] = address + 8 * int(self._end[element])
+        for instance in range(len(self.layouts)):
+            record = self._record(instance)
+            if self.has_code(instance):
+                record[emit_timing.BLOCK] = record.ctypes.data + 8 * emit_timing.CODE
+                record[emit_timing.SEEN] = 0
 
     def _fill(self, instance: int) -> None:
         """Write the record of a node."""
@@ -174,12 +238,15 @@ class StreamTimes:
         for port, element in enumerate(layout.ports):
             where = emit_timing.HEADER + emit_timing.PORT_WORDS * port
             begin, end = int(self._begin[element]), int(self._end[element])
-            channel = program.channels[int(program.channel_of_element[element])]
+            if layout.shape.receives[port]:
+                delay = emit_timing.ELASTIC if self._elastic[element] else 0
+            else:
+                delay = program.channels[int(program.channel_of_element[element])].latency
             record[where : where + emit_timing.PORT_WORDS] = (
                 ring + 8 * begin,
                 ring + 8 * begin,
                 ring + 8 * end,
-                channel.latency,
+                delay,
             )
 
     def _record(self, instance: int) -> NDArray[np.int64]:
@@ -188,11 +255,15 @@ class StreamTimes:
 
     def advance(self, budget: int) -> int:
         """Make up to about so many firings; the number made, 0 if nobody can fire any more."""
-        fired = int(
-            self._code.advance(
-                self._visited.ctypes.data, len(self._visited), budget, _FIRINGS_PER_VISIT
+        fired = 0
+        while not fired:
+            fired = int(
+                self._code.advance(
+                    self._visited.ctypes.data, len(self._visited), budget, _FIRINGS_PER_VISIT
+                )
             )
-        )
+            if not fired and not self._grow():
+                break
         self.fired += fired
         return fired
 
@@ -224,8 +295,12 @@ class StreamTimes:
 
     def left(self) -> Counts:
         """Tokens in every element."""
+        return np.asarray(self._held()[self._twin], np.int64)
+
+    def _held(self) -> Counts:
+        """Tokens in every ring."""
         held = np.concatenate([[0], np.cumsum(self._ring > 0)])
-        return np.asarray((held[self._end] - held[self._begin])[self._twin], np.int64)
+        return np.asarray(held[self._end] - held[self._begin], np.int64)
 
     def next_code(self, instance: int) -> int:
         """The code of the next firing of a node that has one."""
