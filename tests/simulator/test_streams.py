@@ -16,8 +16,9 @@ from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Engine, Limits
 from t2s.simulator.engine_native import NativeEngine
 from t2s.simulator.engine_python import PythonEngine
+from t2s.simulator.native.stream_code import stream_code
 from t2s.simulator.native.stream_engine import retime
-from t2s.simulator.native.stream_times import StreamTimes, stream_code
+from t2s.simulator.native.stream_times import StreamTimes
 from t2s.simulator.native.stream_trace import trace_of
 from t2s.simulator.native.stream_values import stream_values
 from t2s.simulator.program import SimProgram, build_program

@@ -17,8 +17,9 @@ from t2s.core.ops import Array
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.native import timing
+from t2s.simulator.native.stream_code import StreamCode, stream_code
 from t2s.simulator.native.stream_tally import stream_tally
-from t2s.simulator.native.stream_times import FOREVER, StreamCode, StreamTimes, stream_code
+from t2s.simulator.native.stream_times import FOREVER, StreamTimes
 from t2s.simulator.native.stream_trace import explicit, trace_of
 from t2s.simulator.native.stream_values import StreamValues, stream_values
 from t2s.simulator.program import SimProgram
@@ -88,7 +89,7 @@ class _Times:
     trace: Trace
     tally: Tally
     method: str
-    known: Callable[[int, int], int]
+    known: Callable[[int], int]
 
     def check(self) -> None:
         """Raise the error of the first machine that refuses tokens which have all been sent."""
@@ -96,7 +97,7 @@ class _Times:
         for instance in sorted(self.trace.refusing):
             if self.tally.firings[instance] < len(self.trace.codes[instance]):
                 continue
-            arrived = [self.known(instance, e) for e in self.trace.unfinished[instance]]
+            arrived = [self.known(e) for e in self.trace.unfinished[instance]]
             latest = max([int(self.tally.last[instance]), *arrived])
             if latest < FOREVER:
                 met.append((latest, instance))
@@ -152,7 +153,7 @@ def _run_ahead(
         trace=trace,
         tally=stream_tally(applied, times, trace, limits, interrupted=interrupted),
         method=RUN_AHEAD,
-        known=lambda instance, element: times.allows(instance, element, sending=False),
+        known=lambda element: times.allows(element, sending=False),
     )
 
 
@@ -186,7 +187,7 @@ def _event_driven(program: SimProgram, trace: Trace, limits: Limits, progress: _
         trace=trace,
         tally=times.tally(limits, interrupted),
         method=EVENT_DRIVEN,
-        known=lambda _, element: times.ready(element),
+        known=times.ready,
     )
 
 

@@ -17,18 +17,12 @@ from t2s.simulator.native.emit_timing import ALWAYS, NEVER, Shape
 class Layout:
     """How one node (a PE or a machine) uses the run-ahead code.
 
-    ``ports`` are the channel elements of its ports, ``steps`` those of the steps of its shape, and
-    ``masks`` has a row for each of its codes.
+    ``ports`` are the channel elements of its ports, and ``masks`` has a row for each of its codes.
     """
 
     shape: Shape
     ports: tuple[int, ...]
     masks: NDArray[np.int64]
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """The channel element of each step."""
-        return tuple(self.ports[port] for port, _ in self.shape.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +129,12 @@ def layout_of(rows: Rows, instance: int, code_bytes: int, dropped: Collection[in
         for position, element in enumerate(order):
             port = first_port + ports.index(element)
             steps.append((port, columns.of(position in used for used in along)))
-    moves = [columns.of(element in row for row in takes) for element in in_ports]
-    moves += [columns.of(element in row for row in sends) for element in out_ports]
+    moving = [columns.of(element in row for row in takes) for element in in_ports]
+    moving += [columns.of(element in row for row in sends) for element in out_ports]
+    moves = list(dict.fromkeys(moving))
     shape = Shape(
         receives=(True,) * len(in_ports) + (False,) * len(out_ports),
+        groups=tuple(moves.index(column) for column in moving),
         moves=tuple(moves),
         steps=tuple(steps),
         stores=columns.of(row.stores for row in table),

@@ -81,7 +81,7 @@ def _requirements(
     control = program.control
     if not times.has_code(instance):
         return [
-            (element, False, times.allows(instance, element, sending=False))
+            (element, False, times.allows(element, sending=False))
             for element in trace.unfinished[instance]
         ]
     row = control.rows[control.row_start[instance] + times.next_code(instance)]
@@ -89,7 +89,7 @@ def _requirements(
     found: list[Requirement] = []
     for use in range(begin, end):
         element, sending = int(control.uses[use]), use >= middle
-        found.append((element, sending, times.allows(instance, element, sending=sending)))
+        found.append((element, sending, times.allows(element, sending=sending)))
     return found
 
 
