@@ -13,7 +13,9 @@ from t2s.simulator.native.sorted_memory import CAPACITY, SIZE, enlarged, new_blo
 _GROWTH = 4
 _FIRST_CODES = 1 << 20
 _FIRST_CODES_IN_ALL = 1 << 26
-_FIRST_POINTS = 64
+_FIRST_POINTS = 1024
+_FIRST_POINTS_IN_ALL = 1 << 17
+_LEAST_POINTS = 16
 MOST_FIRINGS = 1 << 30
 """Most firings of one machine."""
 
@@ -34,7 +36,10 @@ class MachineMemory:
             self._place_trace(place)
         for memory in node.memories:
             addresses = layout.memory(node.name, memory.name).view(arena)
-            blocks = [new_block(_FIRST_POINTS, *block_words(memory)) for _ in range(places)]
+            points = _FIRST_POINTS
+            while points * places > _FIRST_POINTS_IN_ALL and points > _LEAST_POINTS:
+                points //= 2
+            blocks = [new_block(points, *block_words(memory)) for _ in range(places)]
             addresses[:] = [block.ctypes.data for block in blocks]
             self._blocks.append((addresses, blocks))
 

@@ -156,9 +156,9 @@ def new_block(capacity: int, key_words: int, value_words: int) -> Array:
 
 
 def enlarged(block: Array) -> Array:
-    """A copy with twice the capacity."""
+    """A copy with four times the capacity."""
     capacity, key_words, words = (int(block[n]) for n in (CAPACITY, KEY_WORDS, ENTRY_WORDS))
-    copy = new_block(2 * capacity, key_words, words - key_words)
+    copy = new_block(4 * capacity, key_words, words - key_words)
     size, heap, moved = int(block[SIZE]), int(block[HEAP]), int(copy[HEAP])
     entries = HEADER + (capacity + 1) * words
     copy[SIZE], copy[FREE] = size, block[FREE]
