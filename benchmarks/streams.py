@@ -3,8 +3,8 @@
 Sparse elementwise products and sums, matrix products in three orders, SDDMM and MTTKRP run with
 values and times.  All numbers are processor time, the least of several runs, with the compiled code
 in the cache.  Since other work on the machine slows this one down, the clock is measured too, as
-far as this process gets it: the published simulators were timed at 3.2 GHz.  The last columns are the
-ratios to that of the Sparse Abstract Machine and to DAM, scaled to the clock found.
+far as this process gets it: the published simulators were timed at 3.2 GHz.  The last columns are
+the ratios to that of the Sparse Abstract Machine and to DAM, scaled to the clock found.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ from stream_designs import (
 from t2s.core.ops import Op
 from t2s.graph.graph import Graph
 from t2s.simulator.engine import Limits
-from t2s.simulator.engine_native import NativeEngine
+from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.native.module import compile_module
-from t2s.simulator.native.stream_engine import retime
 from t2s.simulator.native.stream_trace import trace_of
 from t2s.simulator.native.stream_values import stream_values
 from t2s.simulator.program import build_program

@@ -34,6 +34,7 @@ def assemble(
         device=program.device,
         engine=engine,
         method=method,
+        trace=program.trace,
         outputs=outputs if tally.ending is Ending.FINISHED else {},
         cycles=tally.cycles,
         nodes=nodes,

@@ -201,7 +201,7 @@ def test_a_sorted_memory_that_grows() -> None:
 
 
 def mixed(count: int, rows: int) -> Graph:
-    """``count`` loaders, machines and stores: machine ``p`` adds ``p`` and ends by its own count."""
+    """``count`` loaders, machines and stores: machine ``p`` adds ``p``, and counts."""
     index = Index(name="p")
     space = (SpaceDimension(name="p", minimum=1, extent=count),)
     here = (apply(Op.SUBTRACT, index, const(1)),)

@@ -12,20 +12,21 @@ from hypothesis import strategies as st
 from t2s.core.errors import UserError
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.machine_semantics import ProtocolError
+from t2s.simulator.deadlock import DeadlockError
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Engine, Limits
-from t2s.simulator.engine_native import NativeEngine
+from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.native.stream_code import stream_code
-from t2s.simulator.native.stream_engine import retime
 from t2s.simulator.native.stream_times import StreamTimes
 from t2s.simulator.native.stream_trace import trace_of
 from t2s.simulator.native.stream_values import stream_values
 from t2s.simulator.program import SimProgram, build_program
 from t2s.simulator.result import SimResult
+from t2s.simulator.run import simulate
 from t2s.simulator.trace import Trace
 from tests.graph.machines import copying
-from tests.simulator.stream_graphs import stream_graphs
+from tests.simulator.stream_graphs import sorted_and_not, stream_graphs
 
 IDEAL, ARRIA = DEVICES["ideal"], DEVICES["arria10"]
 UNSHARED = replace(ARRIA, memory_bytes_per_second=None)
@@ -130,3 +131,21 @@ def test_a_trace_that_was_cut_short() -> None:
     with pytest.raises(UserError, match="known up to cycle 3 only") as error:
         retime(program, trace)
     assert str(error.value).endswith("hint:     simulate the design again, without max_cycles")
+
+
+def test_a_deadlock_and_what_frees_it() -> None:
+    """A machine sorts one of two copies of a stream: the other copy has to wait in its channel."""
+    for engine in ("python", "native"):
+        with pytest.raises(DeadlockError) as error:
+            simulate(sorted_and_not(), {"x0": np.arange(9, 0, -1, np.int32)}, engine=engine)
+        report = error.value.result.deadlock
+        assert report is not None
+        assert report.remedy is not None
+        (channel,) = report.remedy.capacities
+        before, after = report.remedy.capacities[channel]
+        assert before == 2
+        fewer = {channel: after - 1}
+        program = build_program(sorted_and_not(), "ideal", {"x0": np.arange(9, 0, -1, np.int32)})
+        trace = trace_for(program)
+        assert retime(program, trace, {channel: after}).finished
+        assert not retime(program, trace, fewer).finished

@@ -56,7 +56,7 @@ from t2s.simulator.native.layout import (
     Layout,
 )
 from t2s.simulator.native.llvm import Block, Function, Value, ir
-from t2s.simulator.native.machine_codes import code_type
+from t2s.simulator.native.machine_codes import code_type, most_adds
 from t2s.simulator.native.representation import (
     I32,
     I64,
@@ -230,7 +230,7 @@ class _MachineEmitter:
         for port in self._outputs.values():
             allowed = smaller(builder, allowed, port.allowance())
         for name, memory in self._memories.items():
-            most = _most_adds(self._node, name)
+            most = most_adds(self._node, name)
             if most:
                 fitting = builder.udiv(memory.space(), integer(most))
                 allowed = smaller(builder, allowed, fitting)
@@ -398,11 +398,3 @@ class _MachineEmitter:
 
     def _load(self, slot: Value) -> Value:
         return self._builder.load(slot, typ=slot.allocated_type)
-
-
-def _most_adds(node: Machine, memory: str) -> int:
-    """The most points that a firing adds to a sorted memory."""
-    return max(
-        sum(isinstance(s, MemoryAdd) and s.memory == memory for s in path.rule.body)
-        for path in node.paths()
-    )

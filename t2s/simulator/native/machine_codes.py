@@ -1,10 +1,10 @@
-"""How the traces of a machine are numbered: its rules, and the points where it may wait."""
+"""Facts about a machine: how its rules and the points where it may wait are numbered."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from t2s.graph.machine import Choice, Machine, Rule
+from t2s.graph.machine import Choice, Machine, MemoryAdd, Rule
 
 _BYTE_CODES = 256
 
@@ -32,3 +32,11 @@ def waits(node: Machine) -> tuple[tuple[str, ...], ...]:
     for mode in node.modes:
         enter((), mode.needs, mode.choices)
     return tuple(found)
+
+
+def most_adds(node: Machine, memory: str) -> int:
+    """The most points that a firing adds to a sorted memory."""
+    return max(
+        sum(isinstance(s, MemoryAdd) and s.memory == memory for s in path.rule.body)
+        for path in node.paths()
+    )

@@ -7,7 +7,8 @@ where they share the bandwidth of memory, the event-driven kernel (``timing``) d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
-from t2s.simulator.native import timing
 from t2s.simulator.native.stream_code import StreamCode, stream_code
 from t2s.simulator.native.stream_tally import stream_tally
 from t2s.simulator.native.stream_times import FOREVER, StreamTimes
@@ -45,8 +45,37 @@ class _Progress:
             self.observer.advanced(cycle=cycle, done=done, total=max(done, total))
 
 
+class EventDriven(Protocol):
+    """The event-driven kernel in the middle of a run."""
+
+    @property
+    def now(self) -> int:
+        """The next cycle to simulate."""
+
+    @property
+    def fired(self) -> int:
+        """Firings made."""
+
+    def advance(self, until: int) -> bool:
+        """Simulate to the end of a cycle; whether anything may happen after it."""
+
+    def tally(self, limits: Limits, interrupted: bool) -> Tally:
+        """The counters."""
+
+    def ready(self, element: int) -> int:
+        """When the next token of a channel element is ready; ``FOREVER`` if there is none."""
+
+
+TableTimes = Callable[[SimProgram], EventDriven]
+"""Makes the event-driven kernel for a program."""
+
+
 def run_streams(
-    program: SimProgram, limits: Limits, observer: Observer | None, engine: str
+    program: SimProgram,
+    limits: Limits,
+    observer: Observer | None,
+    engine: str,
+    table_times: TableTimes,
 ) -> SimResult:
     """Values and times of a program with machines, or times alone if it has a trace.
 
@@ -65,20 +94,9 @@ def run_streams(
         outputs = values.outputs or {}
     elif trace.limit is not None and (limits.max_cycles or trace.limit + 1) > trace.limit:
         raise _cut_short(trace.limit, limits.max_cycles)
-    times = _times(program, trace, limits, progress)
+    times = _times(program, trace, limits, progress, table_times)
     times.check()
     return assemble(times.program, times.tally, outputs, engine, times.method)
-
-
-def retime(
-    program: SimProgram,
-    trace: Trace,
-    capacities: Mapping[str, int] | None = None,
-    limits: Limits | None = None,
-) -> SimResult:
-    """The times of a program whose trace is known, with other capacities of channels."""
-    changed = replace(program.with_capacities(capacities or {}), trace=trace)
-    return run_streams(changed, limits or Limits(), None, "native")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,10 +143,16 @@ def _values(program: SimProgram, limits: Limits, progress: _Progress) -> StreamV
     )
 
 
-def _times(program: SimProgram, trace: Trace, limits: Limits, progress: _Progress) -> _Times:
+def _times(
+    program: SimProgram,
+    trace: Trace,
+    limits: Limits,
+    progress: _Progress,
+    table_times: TableTimes,
+) -> _Times:
     code = stream_code(program, {i: codes.itemsize for i, codes in trace.codes.items()})
     if code is None:
-        return _event_driven(program, trace, limits, progress)
+        return _event_driven(program, trace, limits, progress, table_times)
     return _run_ahead(program, trace, code, limits, progress)
 
 
@@ -163,11 +187,15 @@ def _static_codes(program: SimProgram, instance: int) -> Array:
     return control.codes[start : start + int(control.firings[instance])]
 
 
-def _event_driven(program: SimProgram, trace: Trace, limits: Limits, progress: _Progress) -> _Times:
-    from t2s.simulator.engine_native import TableTimes  # which imports this module
-
-    times = TableTimes(explicit(program, trace))
-    last = limits.max_cycles if limits.max_cycles is not None else timing.FOREVER - 1
+def _event_driven(
+    program: SimProgram,
+    trace: Trace,
+    limits: Limits,
+    progress: _Progress,
+    table_times: TableTimes,
+) -> _Times:
+    times = table_times(explicit(program, trace))
+    last = limits.max_cycles if limits.max_cycles is not None else FOREVER - 1
     total = trace.applied(program).total_firings
     interrupted = False
     chunk = max(1, _CYCLES_PER_CALL // max(1, program.pe_count))
@@ -177,7 +205,7 @@ def _event_driven(program: SimProgram, trace: Trace, limits: Limits, progress: _
             more = times.advance(min(times.now + chunk - 1, last))
             progress.tell(
                 cycle=times.now - 1,
-                done=total + int(times.clock[timing.FIRED_IN_ALL]),
+                done=total + times.fired,
                 total=2 * total,
             )
     except KeyboardInterrupt:

@@ -32,9 +32,9 @@ _FREE = -1
 class StreamTimes:
     """The state of a run.
 
-    ``codes`` are the codes of every node, of the sizes that ``found`` was made for, and ``sent`` the
-    tokens through every channel element.  ``limit`` is the last cycle in which nodes may fire, and
-    ``order`` the order in which they are visited; that changes nothing but the speed.
+    ``codes`` are the codes of every node, of the sizes that ``found`` was made for, and ``sent``
+    the tokens through every channel element.  ``limit`` is the last cycle in which nodes may fire,
+    and ``order`` the order in which they are visited; that changes nothing but the speed.
     """
 
     def __init__(
