@@ -103,7 +103,7 @@ class MemoryEmitter:
         """The coordinates and the value of the first point; zeros if there is none."""
         builder = self._context.builder
         empty = builder.icmp_signed("==", self._word(sorted_memory.SIZE), integer(0))
-        entry = self._at(self._word(sorted_memory.HEAP))
+        entry = self._at(builder.add(self._word(sorted_memory.HEAP), integer(1)))
         at = builder.select(empty, self._word(sorted_memory.FREE), entry)
         words = [self._at(builder.add(at, integer(n))) for n in range(len(self._pairs))]
         coordinates: list[Value] = [None] * len(self.memory.keys)

@@ -1,9 +1,9 @@
 """Sorted memories: a hash table that finds a point, and a heap that knows the first one.
 
 A memory is a block of 64-bit words: a header; the *entries*, one for each point, its key and its
-value; a heap of entries; a table of twice as many places, hashed by key, of entries.  Adding a
-point and removing the first one take logarithmic time, whatever the order of the two, and combining
-into a point that is there takes constant time.
+value; a heap of entries, each after the first word of its key; a table of twice as many places,
+hashed by key, of entries.  Adding a point and removing the first one take logarithmic time,
+whatever the order of the two; combining into a point that is there takes constant time.
 
 The functions are compiled once (numba, cached on disk) and called by address from generated code.
 """
@@ -37,9 +37,11 @@ _compiled: Callable[[F], F] = cast(Any, numba.njit(cache=True, nogil=True))
 
 
 @_njit
-def _before(block: Any, left: Word, right: Word) -> bool:
-    """Whether the key at one position comes before the key at another."""
-    for word in range(block[KEY_WORDS]):
+def _before(block: Any, left_key: Word, left: Word, right_key: Word, right: Word) -> bool:
+    """Whether one entry comes before another; the first words of their keys come with them."""
+    if left_key != right_key:
+        return bool(left_key < right_key)
+    for word in range(1, block[KEY_WORDS]):
         if block[left + word] != block[right + word]:
             return bool(block[left + word] < block[right + word])
     return False
@@ -81,14 +83,17 @@ def _find(block: Any) -> Word:
     for word in range(block[KEY_WORDS]):
         block[entry + word] = block[PROBE + word]
     block[block[TABLE] + at] = entry
-    heap, hole = block[HEAP], size
+    heap, hole, key = block[HEAP], size, block[PROBE]
     while hole > 0:
         parent = (hole - 1) >> 1
-        if not _before(block, entry, block[heap + parent]):
+        above = heap + 2 * parent
+        if not _before(block, key, entry, block[above], block[above + 1]):
             break
-        block[heap + hole] = block[heap + parent]
+        block[heap + 2 * hole] = block[above]
+        block[heap + 2 * hole + 1] = block[above + 1]
         hole = parent
-    block[heap + hole] = entry
+    block[heap + 2 * hole] = key
+    block[heap + 2 * hole + 1] = entry
     block[SIZE] = size + 1
     return -entry
 
@@ -115,7 +120,7 @@ def _drop(block: Any) -> Word:
     if size < 0:
         return 0
     heap = block[HEAP]
-    first, last = block[heap], block[heap + size]
+    first, key, last = block[heap + 1], block[heap + 2 * size], block[heap + 2 * size + 1]
     _erase(block, first)
     block[SIZE] = size
     hole = 0
@@ -123,13 +128,18 @@ def _drop(block: Any) -> Word:
         child = 2 * hole + 1
         if child >= size:
             break
-        if child + 1 < size and _before(block, block[heap + child + 1], block[heap + child]):
-            child += 1
-        if not _before(block, block[heap + child], last):
+        at = heap + 2 * child
+        if child + 1 < size and _before(
+            block, block[at + 2], block[at + 3], block[at], block[at + 1]
+        ):
+            child, at = child + 1, at + 2
+        if not _before(block, block[at], block[at + 1], key, last):
             break
-        block[heap + hole] = block[heap + child]
+        block[heap + 2 * hole] = block[at]
+        block[heap + 2 * hole + 1] = block[at + 1]
         hole = child
-    block[heap + hole] = last
+    block[heap + 2 * hole] = key
+    block[heap + 2 * hole + 1] = last
     for word in range(block[ENTRY_WORDS]):
         block[first + word] = 0
     block[first] = block[FREE]
@@ -148,7 +158,7 @@ def new_block(capacity: int, key_words: int, value_words: int) -> Array:
     """An empty memory for ``capacity`` points, a power of two."""
     words = key_words + value_words
     heap = HEADER + (capacity + 1) * words
-    table = heap + capacity
+    table = heap + 2 * capacity
     block = aligned_zeros(8 * (table + 2 * capacity)).view(np.int64)
     block[[CAPACITY, KEY_WORDS, ENTRY_WORDS]] = capacity, key_words, words
     block[[FREE, HEAP, TABLE]] = HEADER, heap, table
@@ -163,7 +173,7 @@ def enlarged(block: Array) -> Array:
     entries = HEADER + (capacity + 1) * words
     copy[SIZE], copy[FREE] = size, block[FREE]
     copy[HEADER:entries] = block[HEADER:entries]
-    copy[moved : moved + size] = block[heap : heap + size]
+    copy[moved : moved + 2 * size] = block[heap : heap + 2 * size]
     _rehash(copy, size)
     return copy
 
@@ -171,5 +181,5 @@ def enlarged(block: Array) -> Array:
 @_compiled
 def _rehash(block: Any, size: int) -> None:
     for position in range(size):
-        entry = block[block[HEAP] + position]
+        entry = block[block[HEAP] + 2 * position + 1]
         block[block[TABLE] + _place(block, entry)] = entry
