@@ -350,7 +350,8 @@ def points(vector: dict[str, Any]) -> tuple[Found, Found]:
         block = reducers.point_reducer([c.type for c in crds], val.type)
         ports = {f"crd{n}": crd for n, crd in enumerate(crds)}
         *out, total = b.streams.place(block, "reduce", {**ports, "val": val})
-        return dict(zip(("inner",) if one_kept else ("outer", "inner"), out)) | {"out_val": total}
+        names = ("inner",) if one_kept else ("outer", "inner")
+        return dict(zip(names, out, strict=True)) | {"out_val": total}
 
     found = streams_of(build)
     expected = {"out_val": vector["outputs"]["out_val"]}
