@@ -195,7 +195,7 @@ def test_a_pe_array_at_a_stream_with_stops() -> None:
         stream=StreamType(element=graph.channels[0].stream.element, nesting=1),
         location=user_location(),  # nested
     )
-    with pytest.raises(GraphError, match="is a PE array\n(.*\n)*.*machines at both ends"):
+    with pytest.raises(GraphError, match=r"is a PE array\n(.*\n)*.*machines at both ends"):
         check(replace(graph, channels=(channel, *graph.channels[1:])))
 
 

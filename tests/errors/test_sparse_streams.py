@@ -1,4 +1,4 @@
-"""Blocks connected wrongly, and streams that do not fit each other: the whole text of each error."""
+"""Blocks connected wrongly, and streams that do not fit each other: the text of each error."""
 
 from __future__ import annotations
 

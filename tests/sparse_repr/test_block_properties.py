@@ -362,3 +362,27 @@ def test_joins_of_bitvectors(sides: list[list[list[int]]], either: bool) -> None
             for at, fiber in enumerate(expected)
         ]
         assert found[f"ref{number}"] == tokens_of(refs, 3)
+
+
+@FEW
+@given(st.lists(lists_of_fibers, min_size=2, max_size=3), st.sampled_from([1, 4, 1 << 30]))
+def test_skipping_intersections(sides: list[list[list[int]]], capacity: int) -> None:
+    count = min(len(side) for side in sides)
+    sides = [side[:count] for side in sides]
+
+    def build(b: Bench) -> Any:
+        ref = b.play([*range(count), "S0", "D"])
+        levels = []
+        for number, side in enumerate(sides):
+            pos = b.array(f"pos{number}", np.cumsum([0, *map(len, side)]))
+            levels.append((ref, pos, b.array(f"crd{number}", [c for row in side for c in row])))
+        crd, refs = b.streams.intersect_skipping(*levels)
+        return {"crd": crd, **{f"ref{n}": stream for n, stream in enumerate(refs)}}
+
+    found = streams_of(build, timed=True, capacity=capacity)
+    expected = [sorted(set.intersection(*(set(s[at]) for s in sides))) for at in range(count)]
+    assert found["crd"] == tokens_of(expected, 3)
+    for number, side in enumerate(sides):
+        flat = [(at, c) for at, row in enumerate(side) for c in row]
+        refs = [[flat.index((at, c)) for c in row] for at, row in enumerate(expected)]
+        assert found[f"ref{number}"] == tokens_of(refs, 3)
