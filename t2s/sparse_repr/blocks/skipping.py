@@ -2,9 +2,11 @@
 
 For every coordinate that ``joins.intersect`` takes from a side it puts one token into the ``skip``
 stream of that side: N after a match, else the coordinate that the side has to reach (the largest
-one of the type if the fiber is over on another side).  The scanner is at most ``LAG`` coordinates
+one of the type if the fiber is over on another side).  The scanner is at most ``lag`` coordinates
 ahead of these tokens; then it takes one before it puts the next coordinate, and goes to the first
-coordinate that is not smaller.  So what is skipped does not depend on time.
+coordinate that is not smaller.  So what is skipped does not depend on time.  (In the published
+simulator it does: a scanner runs ahead as far as it can, and wishes that come too late are dropped.
+A larger lag comes near to that.)
 """
 
 from __future__ import annotations
@@ -57,11 +59,12 @@ def skipping_scanner(
     positions: Tensor,
     coordinates: Tensor,
     *,
+    lag: int = LAG,
     location: SourceLocation | None = None,
 ) -> Block:
     """A compressed level scanner that skips what its intersection does not need.
 
-    Ports: ``ref``, ``skip``; ``crd``, ``out_ref``.
+    It is at most ``lag`` coordinates ahead of the wishes that it has taken.  Ports: ``ref``, ``skip``; ``crd``, ``out_ref``.
     """
     draft = Draft(BlockKind.SCAN, Role.LOAD, location)
     draft.tensor(positions)
@@ -73,7 +76,7 @@ def skipping_scanner(
     out = draft.output("out_ref", reference.element, StreamKind.REFERENCE, nesting)
     state = _State(draft, reference.element, (positions, coordinates), (crd, out))
     _idle_mode(draft, ref, state)
-    _run_mode(draft, ref, skip, state)
+    _run_mode(draft, ref, skip, state, lag)
     left = less(zero(INT32), state.old)
     draft.mode(
         "drain",
@@ -161,9 +164,9 @@ def _idle_mode(draft: Draft, ref: In, state: _State) -> None:
     )
 
 
-def _run_mode(draft: Draft, ref: In, skip: In, state: _State) -> None:
+def _run_mode(draft: Draft, ref: In, skip: In, state: _State, lag: int) -> None:
     more = less(state.at, state.end)
-    ahead = less(add(state.new, state.old), const(LAG, INT32))
+    ahead = less(add(state.new, state.old), const(lag, INT32))
     search = Search(
         target="found",
         tensor=state.coordinates.name,
