@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from t2s.core.ops import Op
 from t2s.core.types import UInt
 from t2s.sparse_repr.streams import EmptyFiber
-from tests.sparse_repr.harness import FLOAT, Bench, Tokens, streams_of
+from t2s.sparse_repr.tokens import Tokens
+from tests.sparse_repr.harness import FLOAT, Bench, streams_of
 
 SIZE = 12
 FEW = settings(max_examples=12, deadline=None)

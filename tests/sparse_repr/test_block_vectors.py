@@ -31,7 +31,8 @@ from t2s.core.types import UInt
 from t2s.sparse_repr.blocks import droppers, reducers
 from t2s.sparse_repr.blocks.expressions import one
 from t2s.sparse_repr.streams import EmptyFiber
-from tests.sparse_repr.harness import FLOAT, Bench, Tokens, depth_of, streams_of, tag_of
+from t2s.sparse_repr.tokens import Tokens, depth_of, tag_of
+from tests.sparse_repr.harness import FLOAT, Bench, streams_of
 
 FILE = Path(__file__).with_name("block_vectors.json")
 VECTORS: list[dict[str, Any]] = json.loads(FILE.read_text())["vectors"]

@@ -64,7 +64,8 @@ def skipping_scanner(
 ) -> Block:
     """A compressed level scanner that skips what its intersection does not need.
 
-    It is at most ``lag`` coordinates ahead of the wishes that it has taken.  Ports: ``ref``, ``skip``; ``crd``, ``out_ref``.
+    It is at most ``lag`` coordinates ahead of the wishes that it has taken.
+    Ports: ``ref``, ``skip``; ``crd``, ``out_ref``.
     """
     draft = Draft(BlockKind.SCAN, Role.LOAD, location)
     draft.tensor(positions)
