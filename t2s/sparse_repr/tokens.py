@@ -1,4 +1,4 @@
-"""Streams as people write them: lists of numbers and of the texts ``S0``, ``S1``, ..., ``N``, ``D``."""
+"""Streams as people write them: lists of numbers and of the texts ``S0``, ``N``, ``D``."""
 
 from __future__ import annotations
 
