@@ -71,7 +71,7 @@ def scalar_reducer(
 ) -> Block:
     """One value for each innermost list: its values combined from the first to the last.
 
-    N adds nothing.  A stop of a higher level costs one more cycle, in which the stop is put.
+    N counts as a zero (``zero_value``, if it is given).  A stop of a higher level costs one more cycle, in which the stop is put.
 
     A list of lists may end with an empty list or may have no list at all; the stops are the same.
     With ``EmptyFiber.ZERO`` give the coordinates of the lists as ``outer``, which tell: then each
@@ -108,9 +108,14 @@ class _ScalarReducer:
         self._later = write(self.after, decreased(val.tag))
         combined = select(self.some, combine(total, val.value), val.value)
         keep = [write(total, combined), write(self.some, const(True, BOOL))]
+        begin = [write(total, nothing), write(self.some, const(True, BOOL))]
+        missing = [
+            when(self.some, rule("nothing", "run", takes=[val])),
+            when(None, rule("nothing_first", "run", takes=[val], body=begin)),
+        ]
         self._items = [
             when(val.is_value, rule("add", "run", takes=[val], body=keep)),
-            when(val.is_empty, rule("nothing", "run", takes=[val])),
+            when(val.is_empty, missing),
         ]
         self._is_last = less(FIRST_STOP, val.tag)
 
