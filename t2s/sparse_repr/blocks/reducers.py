@@ -71,7 +71,8 @@ def scalar_reducer(
 ) -> Block:
     """One value for each innermost list: its values combined from the first to the last.
 
-    N counts as a zero (``zero_value``, if it is given).  A stop of a higher level costs one more cycle, in which the stop is put.
+    N counts as a zero (``zero_value``, if it is given).  A stop of a higher level costs one more
+    cycle, in which the stop is put.
 
     A list of lists may end with an empty list or may have no list at all; the stops are the same.
     With ``EmptyFiber.ZERO`` give the coordinates of the lists as ``outer``, which tell: then each
