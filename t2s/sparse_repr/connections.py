@@ -20,8 +20,10 @@ from t2s.graph.graph import (
     Tensor,
     TensorRole,
 )
+from t2s.graph.nodes import Node
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.draft import Block, BlockKind
+from t2s.sparse_repr.embedding import Embedded, embedded_design, taken
 
 UNBOUNDED = 1 << 30
 """A capacity that is never reached."""
@@ -48,8 +50,9 @@ class _Placed:
     """A block of the graph, and the streams that go into its ports."""
 
     block: Block
-    inputs: Mapping[str, Stream]
+    inputs: dict[str, Stream]
     region: str | None
+    capacities: dict[str, int] = field(default_factory=dict)
 
 
 class Connections:
@@ -84,6 +87,7 @@ class Connections:
         self._blocks: dict[str, _Placed] = {}
         self._tensors: dict[str, Tensor] = {}
         self._regions: list[Region] = []
+        self._dense: list[Embedded] = []
         self._counts: Counter[BlockKind] = Counter()
 
     @property
@@ -131,21 +135,67 @@ class Connections:
         self.region = region.name
 
     def place(
-        self, block: Block, name: str, inputs: Mapping[str, Stream], *, count: bool = True
+        self,
+        block: Block,
+        name: str,
+        inputs: Mapping[str, Stream],
+        *,
+        later: Sequence[str] = (),
+        count: bool = True,
     ) -> tuple[Stream, ...]:
         """Put any block into the graph; its output streams, in the order of its ports.
 
-        Raises ``UserError`` if a port is left open, or a stream does not fit it.
+        Ports in ``later`` are left open, for ``connect``.  Raises ``UserError`` if another port is
+        left open, or a stream does not fit its port.
         """
         fresh = self._names.fresh(name)
         for port in block.inputs:
-            self._check_operand(fresh, port.port, port.stream, inputs.get(port.port))
+            if port.port not in later:
+                self._check_operand(fresh, port.port, port.stream, inputs.get(port.port))
         for tensor in block.tensors:
             self._tensors.setdefault(tensor.name, tensor)
         self._blocks[fresh] = _Placed(block, dict(inputs), self.region)
         self._counts[block.kind] += count
         location = block.machine.location
         return tuple(Stream(self, fresh, o.port, o.stream, location) for o in block.outputs)
+
+    def connect(self, stream: Stream, node: str, port: str, capacity: int = 1) -> None:
+        """Connect a port that was left open, so that the graph gets a cycle.
+
+        Its channel holds at least ``capacity`` tokens.
+        """
+        placed = self._blocks[node]
+        (wanted,) = (item.stream for item in placed.block.inputs if item.port == port)
+        self._check_operand(node, port, wanted, stream)
+        placed.inputs[port] = stream
+        placed.capacities[port] = capacity
+
+    def embed(self, dense: Graph, feeding: Mapping[str, Stream]) -> None:
+        """Put a dense design into the graph, with streams in place of some of its load units.
+
+        ``feeding`` gives for the name of a load unit the dense stream (``values_only``) that takes
+        its place; the tensors that these units alone loaded disappear.  Nodes, tensors, parameters
+        and regions keep their names.  Raises ``UserError`` if a unit cannot be replaced.
+        """
+        for stream in feeding.values():
+            if stream.owner is not self:
+                raise UserError(
+                    f"a stream of {stream.owner.name!r} cannot feed a design in {self.name!r}",
+                    location=user_location(),
+                    expected=f"streams of {self.name!r}",
+                    given=f"{stream.port!r} of {stream.node!r} in {stream.owner.name!r}",
+                )
+        embedded = embedded_design(dense, {name: s.type for name, s in feeding.items()})
+        for node in embedded.nodes:
+            if self._names.fresh(node.name) != node.name:
+                raise taken("node", node.name, node.location)
+        for tensor in embedded.tensors:
+            if tensor.name in self._tensors:
+                raise taken("tensor", tensor.name, tensor.location)
+            self._tensors[tensor.name] = tensor
+        self._parameters += embedded.parameters
+        self._regions += embedded.regions
+        self._dense.append(replace(embedded, feeding=dict(feeding)))
 
     def _check_operand(
         self, block: str, port: str, wanted: StreamType, given: Stream | None
@@ -167,8 +217,10 @@ class Connections:
 
     def graph(self) -> Graph:
         """The graph, verified.  Raises ``GraphError`` if it breaks a rule."""
-        names = NameSupply()
-        channels: list[Channel] = []
+        dense = [channel for design in self._dense for channel in design.channels]
+        fed = [channel for design in self._dense for channel, _ in design.fed]
+        names = NameSupply(channel.name for channel in (*dense, *fed))
+        channels: list[Channel] = dense
         into: dict[str, dict[str, str]] = {name: {} for name in self._blocks}
         out_of: dict[str, dict[str, list[str]]] = {name: {} for name in self._blocks}
         for sink, placed in self._blocks.items():
@@ -182,18 +234,23 @@ class Connections:
                         stream=stream.type,
                         source=stream.node,
                         sink=sink,
-                        capacity=self._capacity,
+                        capacity=max(self._capacity, placed.capacities.get(port, 1)),
                         latency=self._latency,
                         location=placed.block.machine.location,
                     )
                 )
-        nodes = [
+        for design in self._dense:
+            for channel, unit in design.fed:
+                stream = design.feeding[unit]
+                out_of[stream.node].setdefault(stream.port, []).append(channel.name)
+                channels.append(replace(channel, source=stream.node))
+        nodes: list[Node] = [
             replace(placed.block.machine_with(name, into[name], out_of[name]), region=placed.region)
             for name, placed in self._blocks.items()
         ]
         found = Graph(
             name=self.name,
-            nodes=tuple(nodes),
+            nodes=(*nodes, *(node for design in self._dense for node in design.nodes)),
             channels=tuple(channels),
             tensors=tuple(self._tensors.values()),
             parameters=self._parameters,
