@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.errors import UserError
 from t2s.graph.dot import graph_to_dot
 from t2s.graph.graph import Graph, Place
 from t2s.graph.interpret import interpret_graph
@@ -82,9 +82,9 @@ def test_times_alone_need_the_data() -> None:
         simulate_cycles(copying())
 
 
-def test_the_native_engine_refuses() -> None:
-    with pytest.raises(UnsupportedError, match="the native engine does not run machines"):
-        simulate(copying(), {"x": X})
+def test_the_native_engine_says_how_it_found_the_times() -> None:
+    assert simulate(copying(), {"x": X}).method == "run-ahead"
+    assert simulate(copying(), {"x": X}, device="arria10").method == "event-driven"
 
 
 def test_open_inputs_are_of_one_dimension_and_any_length() -> None:
