@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from t2s.core.errors import InternalError
 from t2s.core.ops import Array
 from t2s.graph.machine import Machine
 from t2s.simulator.native.stream_values import StreamValues
@@ -77,9 +78,14 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
         received=_by_element(
             program, values.received, program.control.received, program.control.receiver
         ),
-        refusal=refusal,
+        refusal=refusal if refusing else _nobody_refuses,
         limit=limit if cut else None,
     )
+
+
+def _nobody_refuses(instance: int) -> Exception:
+    """In place of what would keep the memory of the run alive."""
+    return InternalError(f"machine {instance} refuses nothing")
 
 
 def _elements(program: SimProgram, instance: int, needs: tuple[str, ...]) -> tuple[int, ...]:
