@@ -129,7 +129,7 @@ class Mode(Term):
 class Search(Statement):
     """Bind ``target`` to the first position from ``begin`` on whose element is at least ``value``.
 
-    The elements ``begin`` to ``end - 1`` of the one-dimensional ``tensor`` have to increase; the
+    The elements ``begin`` to ``end - 1`` of the one-dimensional ``tensor`` must not decrease; the
     target is ``end`` if all are smaller.  ``begin``, ``end`` and the target have one integer type,
     ``value`` has the tensor's.  It takes the time and the traffic of one load, as a memory that
     is addressed by its content does.
