@@ -33,7 +33,7 @@ from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.core.walk import Term, walk
+from t2s.core.walk import Term
 from t2s.graph.body import Statement
 from t2s.graph.parts import Register, Role, SpaceDimension
 
@@ -129,7 +129,7 @@ class Mode(Term):
 class Search(Statement):
     """Bind ``target`` to the first position from ``begin`` on whose element is at least ``value``.
 
-    The elements ``begin`` to ``end - 1`` of the one-dimensional ``tensor`` have to increase; the
+    The elements ``begin`` to ``end - 1`` of the one-dimensional ``tensor`` must not decrease; the
     target is ``end`` if all are smaller.  ``begin``, ``end`` and the target have one integer type,
     ``value`` has the tensor's.  It takes the time and the traffic of one load, as a memory that
     is addressed by its content does.
@@ -241,7 +241,8 @@ class Machine(Term):
 
     def statements(self) -> Iterator[Statement]:
         """All statements, each once."""
-        return (term for mode in self.modes for term in walk(mode) if isinstance(term, Statement))
+        for mode in self.modes:
+            yield from _statements(mode.choices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,6 +262,16 @@ class Path:
     def statements(self) -> tuple[Statement, ...]:
         """What a firing executes, in order."""
         return (*(step for choice in self.choices for step in choice.body), *self.rule.body)
+
+
+def _statements(choices: tuple[Choice, ...]) -> Iterator[Statement]:
+    for choice in choices:
+        yield from choice.body
+        match choice.inside:
+            case Rule(body=body):
+                yield from body
+            case inner:
+                yield from _statements(inner)
 
 
 def _paths(mode: Mode, outer: tuple[Choice, ...], choices: tuple[Choice, ...]) -> Iterator[Path]:
