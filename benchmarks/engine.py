@@ -7,7 +7,7 @@ one core, the best of some runs, so that other work on the machine counts as lit
   multiply-adds in each PE and cycle.  Stalls close every load and store unit in one of 8 cycles at
   random, which no regime survives: nothing repeats, and back-pressure is real.
 * **GEMM 1024**: values (bit for bit those of the plain engine) and cycles of the T2S-Tensor design,
-  10 x 8 PEs x 16 lanes, from a lowered graph.  The first run prepares the design, later ones do not.
+  10 x 8 PEs x 16 lanes, from a lowered graph; the first run prepares the design, later ones do not.
 * **The published GEMM** is the Arria 10 design of ``published.py``, 1.07e9 cycles.
 * **SCALE-Sim's GEMM** is 512 x 512 x 512 on 32 x 32 PEs, for which SCALE-Sim 3.0.0 takes 21.3 s on
   the machine that ``../shared/simulation_speed.md`` tells of, without values and without FIFOs.

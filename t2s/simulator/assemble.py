@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from t2s.core.ops import Array
+from t2s.graph.nodes import Machine
 from t2s.simulator.deadlock import explain
 from t2s.simulator.memory.report import MemoryReport, UnitRow
 from t2s.simulator.program import NodeTiming, SimProgram
@@ -43,6 +44,7 @@ def assemble(
         engine=engine,
         kernel=kernel,
         skipped=skipped,
+        trace=program.trace,
         outputs=outputs if tally.ending is Ending.FINISHED else {},
         cycles=tally.cycles,
         nodes=nodes,
@@ -107,7 +109,9 @@ def _statistics(
         pe_count=node.pe_count,
         interval=timing.interval,
         firings=int(tally.firings[where].sum()),
-        total_firings=int(program.control.firings[where].sum()),
+        total_firings=int(
+            (tally if isinstance(node, Machine) else program.control).firings[where].sum()
+        ),
         first_firing=int(tally.first[where][fired].min()) if fired.any() else None,
         last_firing=int(tally.last[where][fired].max()) if fired.any() else None,
         waiting=exact_sum(tally.waiting[where]),

@@ -87,6 +87,13 @@ class FiringOrder:
         return box[self.start : self.start + self.firings]
 
 
+def listed(codes: NDArray[np.int32]) -> FiringOrder:
+    """The order of firings whose codes are known one by one."""
+    axis = np.arange(len(codes), dtype=np.int32)
+    padded = codes if len(codes) else np.zeros(1, np.int32)
+    return FiringOrder(axes=(axis,), codes=padded, start=0, firings=len(codes))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringCodes:
     """The control of the PEs of one domain.
@@ -109,9 +116,7 @@ def firing_codes(domain: Domain, features: Sequence[Feature]) -> FiringCodes:
     if domain.firings == 0:
         empty = np.zeros((len(features), domain.pe_count, 0), np.int64)
         none = np.zeros(0, np.int64)
-        order = FiringOrder(
-            axes=(none.astype(np.int32),), codes=np.zeros(1, np.int32), start=0, firings=0
-        )
+        order = listed(none.astype(np.int32))
         return FiringCodes(order=order, table=empty, counts=none)
     arrays = [array for feature in features for array in feature.arrays]
     fine = _classes_of_iterations(domain, arrays)

@@ -20,11 +20,13 @@ from t2s.simulator.array.times import array_times
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.native import timing_tables as timing
+from t2s.simulator.native.stream_engine import run_streams
 from t2s.simulator.native.units import MemoryUnits
 from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
 from t2s.simulator.tally import Counts, Ending, Stuck, Tally, end_of_run
+from t2s.simulator.trace import Trace
 
 MANY_FIRINGS = 2_000_000
 """More firings than this are worth compiling the array kernel for."""
@@ -61,6 +63,8 @@ class NativeEngine:
         self, program: SimProgram, limits: Limits, observer: Observer | None = None
     ) -> SimResult:
         """See ``Engine``."""
+        if program.graph.machines:
+            return run_streams(program, limits, observer, self.name, TableTimes)
         kernel = self.kernel
         if kernel is None or program.memory_depends_on_addresses:
             many = program.total_firings > MANY_FIRINGS
@@ -100,7 +104,7 @@ def table_engine() -> NativeEngine:
 def table_times(program: SimProgram, limits: Limits, observer: Observer | None = None) -> Tally:
     """Run a program for its times with the table kernel."""
     _check_size(program)
-    machine = _Machine(program)
+    machine = TableTimes(program)
     interrupted = False
     try:
         _advance(machine, limits, observer)
@@ -142,7 +146,7 @@ def run_measured(
 
     With capacities of that many slots (datapath included) every firing is at the same cycle.
     """
-    machine = _Machine(program, measured=True)
+    machine = TableTimes(program, measured=True)
     interrupted = False
     try:
         _advance(machine, limits, observer)
@@ -153,7 +157,18 @@ def run_measured(
     return result, machine.stalls[:, int(timing.PEAK)].copy()
 
 
-def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> None:
+def retime(
+    program: SimProgram,
+    trace: Trace,
+    capacities: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+) -> SimResult:
+    """The times of a program whose trace is known, with other capacities (in tokens)."""
+    changed = replace(program.with_capacities(capacities or {}), trace=trace)
+    return NativeEngine().run(changed, limits or Limits())
+
+
+def _advance(machine: TableTimes, limits: Limits, observer: Observer | None) -> None:
     """Run in chunks to the end of the program or to the cycle limit."""
     program = machine.program
     last = limits.max_cycles if limits.max_cycles is not None else timing.FOREVER - 1
@@ -166,7 +181,7 @@ def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> No
             return
 
 
-class _Machine:
+class TableTimes:
     """The arrays that the timing kernel works on (see ``native.timing``)."""
 
     def __init__(self, program: SimProgram, *, measured: bool = False) -> None:
@@ -175,6 +190,7 @@ class _Machine:
         self.measured = measured
         self.rows = _rows(control.rows)
         self.uses = control.uses.astype(np.uint64) * timing.U(timing.RECORD)
+        self.uses[~control.taken] += timing.PEEKS
         self.elements = _elements(program)
         self.pes = _pes(program)
         busy = control.firings > 0
@@ -201,6 +217,11 @@ class _Machine:
     def now(self) -> int:
         """The next cycle to simulate."""
         return int(self.clock[timing.NOW])
+
+    @property
+    def fired(self) -> int:
+        """Firings made."""
+        return int(self.clock[timing.FIRED_IN_ALL])
 
     @property
     def unfinished(self) -> int:
@@ -298,6 +319,11 @@ class _Machine:
         if hopeless:
             return Ending.DEADLOCK, end
         return Ending.LIMIT, min(limits.max_cycles or 0, max(end, self.now - 1))
+
+    def ready(self, element: int) -> int:
+        """When the next token of an element is ready; ``FOREVER`` if there is none."""
+        entry = int(self.ring[int(self.elements[element, int(timing.READ)])])
+        return entry if entry > 0 else int(timing.FOREVER)
 
     def _requirements(self, pe: int) -> list[tuple[int, bool, int]]:
         """(element, sending, first cycle that allows it) of a PE's next firing, in body order."""

@@ -24,13 +24,20 @@ from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.inputs import check_graph_inputs, check_parameters
-from t2s.graph.nodes import PEArray, Register
+from t2s.graph.machine_analysis import (
+    loads_from_memory,
+    machine_latencies,
+    machine_recurrences,
+    most_bytes,
+)
+from t2s.graph.nodes import Machine, Node, Register
 from t2s.graph.verify import verify_graph
 from t2s.simulator.devices import Device, find_device
-from t2s.simulator.flatten import Control, flatten
+from t2s.simulator.flatten import MOVED_BYTES, Control, flatten
 from t2s.simulator.memory.port import addresses_of
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.time_bound import check_times
+from t2s.simulator.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +77,20 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTiming:
-    """A node of the program: its PEs are instances ``first`` to ``first + pe_count - 1``."""
+    """A node of the program: its PEs are instances ``first`` to ``first + pe_count - 1``.
 
-    node: PEArray
+    ``loads``: the node waits for memory to load, so that the wait is starvation.
+    """
+
+    node: Node
     first: int
     interval: Interval
+    loads: bool
 
     @property
     def pe_count(self) -> int:
         """Number of instances: the points of the space domain, with and without a PE."""
         return self.node.place_count
-
-    @property
-    def loads(self) -> bool:
-        """Whether the node waits for memory to load, so that the wait is starvation."""
-        return any(isinstance(statement, Load) for statement in self.node.body)
 
     @property
     def instances(self) -> slice:
@@ -124,9 +130,10 @@ class ChannelTiming:
 
 @dataclass(frozen=True, kw_only=True)
 class SimProgram:
-    """A graph ready to run.  ``inputs`` is ``None`` where only times are wanted.
+    """A graph ready to run.
 
-    ``stalls`` are those of the load and store units, where there are any.
+    ``inputs`` is ``None`` where only times are wanted; ``stalls`` are those of the load and store
+    units, where there are any; ``trace`` is what its machines do, where that is known already.
     """
 
     graph: Graph
@@ -137,6 +144,7 @@ class SimProgram:
     channels: tuple[ChannelTiming, ...]
     control: Control
     stalls: RandomStalls | None = None
+    trace: Trace | None = None
 
     @property
     def pe_count(self) -> int:
@@ -173,9 +181,12 @@ class SimProgram:
     @cached_property
     def accesses_memory(self) -> NDArray[np.bool_]:
         """Whether each PE is one of a node that loads or stores, in any of its firings."""
-        counts = [node.pe_count for node in self.nodes]
-        accesses = [memory_bytes(node.node) > 0 for node in self.nodes]
-        return np.repeat(accesses, counts).astype(np.bool_)
+        control = self.control
+        ends = np.append(control.row_start[1:], len(control.rows))
+        moved = np.append(0, np.cumsum(control.rows[:, MOVED_BYTES], dtype=np.int64))
+        by_pe = moved[ends] > moved[control.row_start]
+        accesses = [bool(by_pe[node.instances].any()) for node in self.nodes]
+        return np.repeat(accesses, [node.pe_count for node in self.nodes]).astype(np.bool_)
 
     @cached_property
     def channel_of_element(self) -> NDArray[np.int64]:
@@ -246,6 +257,7 @@ def build_program(
     _check_memory(graph, target)
     arrays: dict[str, Array] | None = None
     if inputs is None:
+        _check_static(graph)
         required = control_parameters(graph)
         scalars = check_parameters(graph, parameters or {}, required=required)
     else:
@@ -253,7 +265,8 @@ def build_program(
     nodes: list[NodeTiming] = []
     for node in graph.nodes:
         first = nodes[-1].instances.stop if nodes else 0
-        nodes.append(NodeTiming(node=node, first=first, interval=_interval(node, target)))
+        interval, loads = _interval(graph, node, target), _loads(graph, node)
+        nodes.append(NodeTiming(node=node, first=first, interval=interval, loads=loads))
     channels = _channels(graph, target)
     first_elements = {timing.channel.name: timing.first for timing in channels}
     control = flatten(graph, scalars, first_elements)
@@ -272,10 +285,23 @@ def build_program(
     return program
 
 
+def _check_static(graph: Graph) -> None:
+    """Times without values: only where no control depends on data."""
+    for node in graph.machines:
+        raise UserError(
+            f"the times of {graph.name!r} depend on its data: {node.name!r} chooses by the tokens"
+            " that it sees",
+            location=node.location,
+            expected="a design whose control is static, or its inputs",
+            given="no inputs",
+            hint="simulate the design on its inputs",
+        )
+
+
 def control_parameters(graph: Graph) -> frozenset[str]:
     """Parameters that conditions, indices or loop bounds depend on."""
     static: list[Expr | None] = []
-    for node in graph.nodes:
+    for node in graph.pe_arrays:
         static += [bound for loop in node.loops for bound in (loop.minimum, loop.extent)]
         for statement in node.body:
             match statement:
@@ -291,10 +317,22 @@ def control_parameters(graph: Graph) -> frozenset[str]:
     return frozenset(term.name for term in terms if isinstance(term, Parameter))
 
 
-def _interval(node: PEArray, device: Device) -> Interval:
+def _loads(graph: Graph, node: Node) -> bool:
+    if isinstance(node, Machine):
+        return loads_from_memory(graph, node)
+    return any(isinstance(statement, Load) for statement in node.body)
+
+
+def _interval(graph: Graph, node: Node, device: Device) -> Interval:
     """The smallest interval that respects the node's recurrences and its memory port."""
     longest = Interval(cycles=1)
-    for recurrence in recurrences(node, device.latency_of):
+    match node:
+        case Machine():
+            found = machine_recurrences(graph, node, device.latency_of, device.load_latency)
+            moved = most_bytes(graph, node)
+        case _:
+            found, moved = recurrences(node, device.latency_of), memory_bytes(node)
+    for recurrence in found:
         if recurrence.initiation_interval > longest.cycles:
             longest = Interval(
                 cycles=recurrence.initiation_interval,
@@ -302,7 +340,7 @@ def _interval(node: PEArray, device: Device) -> Interval:
                 latency=recurrence.latency,
                 distance=recurrence.distance,
             )
-    moved, port = memory_bytes(node), device.bytes_per_cycle_per_unit
+    port = device.bytes_per_cycle_per_unit
     if port is not None and -(-moved // port) > longest.cycles:
         longest = Interval(cycles=-(-moved // port), moved_bytes=moved, port_bytes=port)
     return longest
@@ -311,10 +349,12 @@ def _interval(node: PEArray, device: Device) -> Interval:
 def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
     latencies: dict[str, int] = {}
     constant = device.memory is None
-    load_latency = device.load_latency if constant else 0
-    store_latency = device.store_latency if constant else 0
+    memory = (device.load_latency, device.store_latency) if constant else (0, 0)
     for node in graph.nodes:
-        latencies |= datapath_latencies(node, device.latency_of, load_latency, store_latency)
+        if isinstance(node, Machine):
+            latencies |= machine_latencies(graph, node, device.latency_of, *memory)
+        else:
+            latencies |= datapath_latencies(node, device.latency_of, *memory)
     timings: list[ChannelTiming] = []
     for channel in graph.channels:
         first = timings[-1].elements.stop if timings else 0
@@ -326,8 +366,10 @@ def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
     return tuple(timings)
 
 
-def _buffered(node: PEArray, device: Device) -> int:
+def _buffered(node: Node, device: Device) -> int:
     """Firings of a unit for which the lines that may be under way have room."""
+    if isinstance(node, Machine):
+        return 0
     loaded = sum(item.type.bytes for item in node.body if isinstance(item, Load))
     if device.memory is None or not loaded:
         return 0

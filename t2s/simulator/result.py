@@ -23,6 +23,7 @@ from t2s.simulator.stalls import StallRow, StallTable
 from t2s.simulator.tables import Table
 from t2s.simulator.tally import Ending
 from t2s.simulator.time_bound import check_times
+from t2s.simulator.trace import Trace
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
 
@@ -34,8 +35,8 @@ class NodeStatistics:
     ``busy``, ``waiting``, ``starved``, ``blocked`` and ``idle`` are cycles summed over the PEs;
     together they are ``pe_count`` times the cycles of the run.  ``starved_by`` and ``blocked_by``
     split the stalls by channel; what is missing is memory, in ``starved_by_memory`` and
-    ``blocked_by_memory``.  ``first_firing`` and ``last_firing`` are cycles, ``None`` if there
-    was no firing.
+    ``blocked_by_memory``.  ``total_firings`` of a machine are those that it made.
+    ``first_firing`` and ``last_firing`` are cycles, ``None`` if there was no firing.
     """
 
     name: str
@@ -114,8 +115,9 @@ class SimResult:
     outputs: output tensors by name; empty unless the run finished and had inputs.
     cycles: cycles until the last store is complete; counted from 1.
     device, engine, graph: what ran, on what.
-    kernel: what found the times: plain, table or array.
+    kernel: what found the times: plain, table, array, or for machines run-ahead or event-driven.
     skipped: cycles that were not stepped through, because they repeat others exactly.
+    trace: what the machines did, where there are any and the engine keeps it.
     nodes: statistics by node name, in graph order.
     ending: why the run ended.
     deadlock: the report if it ended in a deadlock.
@@ -141,6 +143,7 @@ class SimResult:
     memory: MemoryReport | None = None
     padded: tuple[Tensor, ...] = ()
     warnings: tuple[str, ...] = ()
+    trace: Trace | None = field(default=None, repr=False, compare=False)
     program: SimProgram = field(repr=False, compare=False)
     warn: Callable[[Graph, Device], tuple[str, ...]] | None = field(
         default=None, repr=False, compare=False

@@ -74,8 +74,14 @@ def checked_limits(max_cycles: int | None) -> Limits:
 def _with_remedy(program: SimProgram, report: DeadlockReport) -> DeadlockReport:
     """The report with sufficient capacities; as it is if the user interrupts the search.
 
-    Whether a run ends in a deadlock is the same in every engine, so the fast one searches.
+    Whether a run ends in a deadlock is the same in every engine, so the fast one searches.  What
+    machines do it finds out once; where they stop by themselves there is nothing to search for.
     """
+    if program.graph.machines:
+        trace = program.trace or find_engine("native").run(program, Limits()).trace
+        if trace is None or trace.refusing:
+            return report
+        program = trace.applied(program)
 
     def deadlock_of(changed: SimProgram) -> DeadlockReport | None:
         result = retime(changed, {})

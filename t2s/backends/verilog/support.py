@@ -34,9 +34,9 @@ def nests_of(graph: Graph) -> dict[str, Nest] | list[Unsupported]:
     nests: dict[str, Nest] = {}
     for node in graph.nodes:
         nest = nest_of(node) if isinstance(node, PEArray) else _ANOTHER_KIND
-        if isinstance(nest, str):
+        if isinstance(nest, str) or not isinstance(node, PEArray):
             problems.append(
-                Unsupported(subject=f"node {node.name!r}", why=nest, location=node.location)
+                Unsupported(subject=f"node {node.name!r}", why=str(nest), location=node.location)
             )
         else:
             nests[node.name] = nest

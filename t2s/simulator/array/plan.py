@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from t2s.core.ops import Array
 from t2s.graph.body import Receive, Send
+from t2s.graph.nodes import PEArray
 from t2s.simulator.control import FiringOrder
-from t2s.simulator.flatten import ACCESS, MOVED_BYTES, RECEIVES_END, STORES, USES_BEGIN, USES_END
+from t2s.simulator.flatten import ACCESS, MOVED_BYTES, RECEIVES_END, USES_BEGIN, USES_END
+from t2s.simulator.machine_rows import STORES
 from t2s.simulator.program import NodeTiming, SimProgram
 
 NOWHERE = -1
@@ -156,7 +158,8 @@ def _node(program: SimProgram, timing: NodeTiming) -> NodePlan:
     channel_of_use = program.channel_of_element[elements]
     ports = []
     for kind in (Receive, Send):
-        for statement in timing.node.body:
+        body = timing.node.body if isinstance(timing.node, PEArray) else ()
+        for statement in body:
             if isinstance(statement, kind):
                 at, sends = numbers[statement.channel], kind is Send
                 chosen = (channel_of_use == at) & (sending == sends)

@@ -6,7 +6,7 @@ import numpy as np
 
 from t2s.core.expr import evaluate
 from t2s.graph.body import Load, Store
-from t2s.graph.nodes import PEArray
+from t2s.graph.nodes import Machine, PEArray
 from t2s.graph.semantics import Environment, holds, iterations, space_points
 from t2s.simulator.memory.model import DramModel
 from t2s.simulator.memory.port import Lines, Port, accessed_bytes, addresses_of, uses_memory
@@ -26,11 +26,12 @@ class Ports:
         ratio = dram.clock_hz / program.device.clock_hz
         self.ports: dict[int, Port] = {}
         for timing in program.nodes:
-            if not uses_memory(timing.node):
+            node = timing.node
+            if isinstance(node, Machine) or not uses_memory(node):
                 continue
-            for instance, point in enumerate(space_points(timing.node), timing.first):
+            for instance, point in enumerate(space_points(node), timing.first):
                 firings = int(program.control.firings[instance])
-                statements = self._lines(timing.node, point, dram.line_bytes)
+                statements = self._lines(node, point, dram.line_bytes)
                 self.ports[instance] = Port(dram, ratio, self.model, firings, statements)
 
     def port_of(self, instance: int) -> Port | None:

@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from t2s.graph.graph import Graph
+from t2s.graph.machine import Machine
+from t2s.simulator.native.emit_machine import emit_machine
 from t2s.simulator.native.emit_node import FAULTED, emit_node
 from t2s.simulator.native.layout import Layout
 from t2s.simulator.native.llvm import Function, binding, ir, llvmlite_version
@@ -36,7 +38,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineCode:
     """Machine code in memory, as long as this object lives.
 
     ``run`` takes the address of an arena and numbers (for a program a budget of firings), and
@@ -52,7 +54,9 @@ def emit_program(graph: Graph, layout: Layout) -> Program:
     module = ir.Module(name="t2s")
     faults: list[str] = []
     functions = [
-        emit_node(module, graph, node, layout, number, faults)
+        emit_machine(module, graph, node, layout, number, faults)
+        if isinstance(node, Machine)
+        else emit_node(module, graph, node, layout, number, faults)
         for number, node in enumerate(graph.nodes)
     ]
     for function in functions:
@@ -89,22 +93,27 @@ def _emit_run(module: Any, functions: list[Function]) -> None:
 
 
 @lru_cache(maxsize=_COMPILED_MODULES)
-def compile_text(text: str) -> Machine:
+def compile_text(text: str) -> MachineCode:
     """Machine code for this CPU of a whole program.  Programs used lately are kept."""
-    return _compiled(
-        text, _ENTRY, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-    )
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    return _function(text, _ENTRY, prototype)
 
 
 @lru_cache(maxsize=_COMPILED_MODULES)
-def compile_nest(text: str) -> Machine:
+def compile_nest(text: str) -> MachineCode:
     """Machine code for this CPU of a nest; ``run`` takes an arena, two PEs, and two rounds."""
     numbers = (ctypes.c_int64,) * 4
-    return _compiled(text, NEST, ctypes.CFUNCTYPE(None, ctypes.c_void_p, *numbers))
+    return _function(text, NEST, ctypes.CFUNCTYPE(None, ctypes.c_void_p, *numbers))
 
 
-def _compiled(text: str, entry: str, prototype: Any) -> Machine:
-    """Load machine code, from disk if it was compiled before."""
+def _function(text: str, entry: str, prototype: Any) -> MachineCode:
+    """One function of a module."""
+    engine = compile_module(text)
+    return MachineCode(run=prototype(engine.get_function_address(entry)), engine=engine)
+
+
+def compile_module(text: str) -> Any:
+    """The execution engine of a module, which keeps its functions; from disk if it is there."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = _target_machine()
@@ -119,7 +128,7 @@ def _compiled(text: str, entry: str, prototype: Any) -> Machine:
     engine = binding.create_mcjit_compiler(empty, target)
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return Machine(run=prototype(engine.get_function_address(entry)), engine=engine)
+    return engine
 
 
 def _circumstances() -> tuple[str, ...]:

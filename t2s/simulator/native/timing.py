@@ -51,6 +51,7 @@ from t2s.simulator.native.timing_tables import (
     NOBODY,
     NOW,
     PEAK,
+    PEEKS,
     QUEUED,
     READ,
     RECEIVER,
@@ -73,6 +74,7 @@ Word = Any  # a 64-bit integer inside compiled code, signed for times, unsigned 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ONE, _ZERO = U(1), U(0)
+_ELEMENT = ~PEEKS
 _ACCESS_SHIFT, _RECORD_SHIFT, _ROW_SHIFT = U(2), U(3), U(2)
 
 # Nothing here allocates.  Without the run-time for reference counts (``_nrt``) passing an array to
@@ -93,7 +95,7 @@ def _ready(rows: Unsigned, uses: Unsigned, elements: Unsigned, ring: Signed, row
     need: Word = np.int64(0)
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
     while use < middle:
-        element = uses[use]
+        element = uses[use] & _ELEMENT
         time = ring[elements[element + READ]]
         if time <= 0:
             elements[element + ASLEEP] = RECEIVER_SLEEPS
@@ -128,6 +130,9 @@ def _move_tokens(
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
     while use < middle:
         element = uses[use]
+        if element & PEEKS:
+            use += _ONE
+            continue
         at = elements[element + READ]
         ring[at] = -(now + 1)
         at += _ONE
@@ -190,7 +195,7 @@ def _attribute(
     """
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
     while use < middle:
-        element = uses[use]
+        element = uses[use] & _ELEMENT
         time = ring[elements[element + READ]]
         if time > seen:
             stalls[element] += time - seen

@@ -32,6 +32,9 @@ USES_BEGIN, RECEIVES_END, USES_END, ACCESS = (U(n) for n in range(4))
 
 LOADS, STORES = U(1), U(2)
 
+PEEKS = U(1)
+"""Added to the address of an element in ``uses``: the token has to be there, and stays."""
+
 PEAK = U(2)
 """Column of ``stalls`` with the most slots of an element that were in use."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from t2s.core.ops import Array
+from t2s.graph.nodes import Machine
 from t2s.simulator.domain import domains
 from t2s.simulator.memory.port import UnitCounts, addresses_of, most_requests, uses_memory
 from t2s.simulator.memory.report import MemoryCounts
@@ -30,18 +31,17 @@ class MemoryUnits:
         self.unit_of = np.full(program.pe_count, -1, np.int64)
         self.streams: list[RequestStream] = []
         for timing in program.nodes:
-            if not uses_memory(timing.node):
+            node = timing.node
+            if isinstance(node, Machine) or not uses_memory(node):
                 continue
-            for domain in domains(timing.node, program.parameters):
+            for domain in domains(node, program.parameters):
                 for pe in range(domain.pe_count if domain.firings else 0):
                     self.unit_of[timing.first + domain.first_pe + pe] = len(self.streams)
-                    self.streams.append(
-                        RequestStream(program.graph, timing.node, domain, pe, bases, dram)
-                    )
+                    self.streams.append(RequestStream(program.graph, node, domain, pe, bases, dram))
         count = max(1, len(self.streams))
         self.stretch = max(_LEAST, min(1 << 16, _MOST_FIRINGS // count))
         self.units = np.zeros((count, 8), np.int64)
-        most = (most_requests(node, dram) for node in program.graph.nodes)
+        most = (most_requests(node, dram) for node in program.graph.pe_arrays)
         kept = max(dram.units.outstanding, max(most, default=0))
         self.done = np.zeros(count * kept, np.int64)
         ratio = dram.clock_hz / program.device.clock_hz

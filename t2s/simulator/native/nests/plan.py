@@ -148,7 +148,7 @@ class _Planner:
         graph = self.network.graph
         waiting = [
             node.name
-            for node in graph.nodes
+            for node in graph.pe_arrays
             if node.name not in self.rings and any(isinstance(s, Store) for s in node.body)
         ]
         while waiting:
@@ -229,7 +229,8 @@ class _Planner:
         return found - self.rings
 
     def _kept_sends(self, name: str) -> set[str]:
-        body = self.network.graph.node(name).body
+        node = self.network.graph.node(name)
+        body = node.body if isinstance(node, PEArray) else ()
         return {s.channel for s in body if isinstance(s, Send)} & self.tracer.kept
 
     def _nest(self, name: str) -> Nest:

@@ -12,7 +12,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 from t2s.simulator.native.layout import Layout, aligned_zeros, placed
-from t2s.simulator.native.module import Machine, compile_nest
+from t2s.simulator.native.module import MachineCode, compile_nest
 from t2s.simulator.native.nests.emit_access import keyed_accesses
 from t2s.simulator.native.nests.emit_nest import emit_nest
 from t2s.simulator.native.nests.groups import group_of, rounds_of
@@ -32,7 +32,7 @@ class Prepared:
 
     plan: Plan
     layout: Layout
-    code: Mapping[str, Machine]
+    code: Mapping[str, MachineCode]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ def _prepared(design: _Design) -> Prepared:
     types = {parameter.name: parameter.type.numpy for parameter in design.graph.parameters}
     known = {name: np.frombuffer(value, types[name])[0] for name, value in design.parameters}
     plan = plan_of(design.graph, known)
-    layout = placed(_requests(design.graph, plan))
+    layout = placed(design.graph, _requests(design.graph, plan))
     code = {
         name: compile_nest(emit_nest(design.graph, nest, layout))
         for name, nest in plan.nests.items()

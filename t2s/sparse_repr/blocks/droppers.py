@@ -1,0 +1,258 @@
+"""Coordinate droppers (Definition 3.9): no trace is left of what came to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from t2s.core.expr import Expr, const
+from t2s.core.location import SourceLocation
+from t2s.core.types import BOOL, INT32
+from t2s.graph.body import Statement
+from t2s.graph.graph import StreamKind, StreamType
+from t2s.graph.machine import Choice, Put
+from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.draft import (
+    Block,
+    BlockKind,
+    Draft,
+    In,
+    copy,
+    pass_done,
+    put,
+    rule,
+    when,
+    write,
+)
+from t2s.sparse_repr.blocks.expressions import (
+    DONE_TAG,
+    FIRST_STOP,
+    VALUE_TAG,
+    both,
+    decreased,
+    equal,
+    increased,
+    less,
+    unequal,
+    zero,
+)
+
+
+def coordinate_dropper(
+    outer: StreamType,
+    inner: StreamType,
+    beside: Sequence[StreamType] = (),
+    *,
+    location: SourceLocation | None = None,
+) -> Block:
+    """Drop the outer coordinates whose inner lists are empty, and these lists.
+
+    ``inner`` (coordinates or values) is one level deeper than ``outer``; what is ``beside`` has the
+    shape of ``outer`` and is dropped with it.  Stops of higher levels stay, so an outer list whose
+    coordinates were all dropped is an empty list.  The inner stream is one token late, since which
+    stop ends a list is known only when the empty lists after it have been seen.
+    Ports: ``outer``, ``in0``, ..., ``inner``; ``out_outer``, ``out0``, ..., ``out_inner``.
+    """
+    draft = Draft(BlockKind.DROP, Role.RELAY, location)
+    dropper = _Dropper(draft, outer, inner, beside)
+    dropper.start()
+    dropper.inside()
+    dropper.close()
+    return draft.block()
+
+
+class _Dropper:
+    """The ports of a coordinate dropper, and the inner token that it holds back."""
+
+    def __init__(
+        self, draft: Draft, outer: StreamType, inner: StreamType, beside: Sequence[StreamType]
+    ) -> None:
+        self._draft = draft
+        crd = draft.input("outer", outer)
+        others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
+        self.sides, self.val = [crd, *others], draft.input("inner", inner)
+        out_crd = draft.output("out_outer", outer.element, outer.kind, outer.nesting)
+        outs = [
+            draft.output(f"out{n}", stream.element, stream.kind, stream.nesting)
+            for n, stream in enumerate(beside)
+        ]
+        self.outs = [out_crd, *outs]
+        self.out_val = draft.output("out_inner", inner.element, inner.kind, inner.nesting)
+        held = draft.register("held", inner.element)
+        late = draft.register("late", INT32)  # the tag of the token held, plus 3: 0 is no token
+        self.after = draft.register("after", INT32)
+        self.holding = unequal(late, zero(INT32))
+        self.ended = equal(_less_three(late), FIRST_STOP)
+        self.late = [put(self.out_val, held, _less_three(late))]
+        self.keep = [write(held, self.val.value), write(late, _plus_three(self.val.tag))]
+        self.forget = [write(late, zero(INT32))]
+        self.higher = less(FIRST_STOP, self.val.tag)
+        self.same = both(*(equal(self.val.tag, increased(side.tag)) for side in self.sides))
+        self.stops = [put(o, tag=decreased(self.val.tag)) for o in self.outs]
+
+    @property
+    def everything(self) -> list[In]:
+        return [*self.sides, self.val]
+
+    def start(self) -> None:
+        """At the beginning of an inner list."""
+        val, everything, item = self.val, self.everything, self.sides[0].is_item
+        kept = [copy(o, i) for o, i in zip(self.outs, self.sides, strict=True)]
+        close = [*self.keep, write(self.after, decreased(val.tag))]
+        ends = [put(o, tag=DONE_TAG) for o in (*self.outs, self.out_val)]
+        self._draft.mode(
+            "start",
+            when(both(val.is_item, item), self._once("open", "inside", kept, self.keep)),
+            when(both(equal(val.tag, FIRST_STOP), item), rule("drop", "start", takes=everything)),
+            when(both(self.higher, item), self._higher("drop_last", "close", [], close)),
+            when(
+                both(self.higher, self.same),
+                self._higher("empty", "start", self.stops, self.keep),
+            ),
+            when(
+                both(val.is_done, *(side.is_done for side in self.sides)),
+                [
+                    when(self.holding, rule("last", "start", puts=self.late, body=self.forget)),
+                    when(None, rule("done", None, takes=everything, puts=ends)),
+                ],
+            ),
+            needs=everything,
+            expected=_EXPECTED,
+        )
+
+    def inside(self) -> None:
+        """In an inner list that is not empty."""
+        val = self.val
+        puts = [*self.late, *self.stops]
+        last = rule("end_last", "start", takes=self.everything, puts=puts, body=self.keep)
+        following = rule("next", "inside", takes=[val], puts=self.late, body=self.keep)
+        end = rule("end", "start", takes=[val], puts=self.late, body=self.keep)
+        self._draft.mode(
+            "inside",
+            when(val.is_item, following),
+            when(equal(val.tag, FIRST_STOP), end),
+            when(self.higher, [when(self.same, last)], needs=self.sides),
+            needs=[val],
+            expected=_EXPECTED,
+        )
+
+    def close(self) -> None:
+        """The outer stop after a list that was the last one, and empty."""
+        closes = both(*(equal(side.tag, self.after) for side in self.sides))
+        puts = [put(o, tag=self.after) for o in self.outs]
+        self._draft.mode(
+            "close",
+            when(closes, rule("close", "start", takes=self.sides, puts=puts)),
+            needs=self.sides,
+            expected=_EXPECTED,
+        )
+
+    def _once(
+        self, name: str, mode: str, puts: Sequence[Put], body: Sequence[Statement]
+    ) -> list[Choice]:
+        """Take everything, and put what is held, if anything is."""
+        takes, first = self.everything, f"{name}_first"
+        return [
+            when(self.holding, rule(name, mode, takes=takes, puts=[*self.late, *puts], body=body)),
+            when(None, rule(first, mode, takes=takes, puts=puts, body=body)),
+        ]
+
+    def _higher(
+        self, name: str, mode: str, puts: Sequence[Put], body: Sequence[Statement]
+    ) -> list[Choice]:
+        """A higher stop after an empty list takes the place of the stop S0 that is held."""
+        merged = rule(f"{name}_merged", mode, takes=self.everything, puts=puts, body=body)
+        return [when(self.ended, merged), *self._once(name, mode, puts, body)]
+
+
+_EXPECTED = "a list of inner tokens for each outer coordinate, with stops one level higher"
+
+
+def _plus_three(tag: Expr) -> Expr:
+    return increased(increased(increased(tag)))
+
+
+def _less_three(tag: Expr) -> Expr:
+    return decreased(decreased(decreased(tag)))
+
+
+def value_dropper(
+    coordinates: StreamType,
+    value: StreamType,
+    dropped: Expr | None = None,
+    *,
+    location: SourceLocation | None = None,
+) -> Block:
+    """Drop the values that are ``dropped`` (zero, if it is not given) or N, with their coordinates.
+
+    Both streams have one shape.  Ports: ``crd``, ``val``; ``out_crd``, ``out_val``.
+    """
+    draft = Draft(BlockKind.DROP, Role.RELAY, location)
+    crd, val = draft.input("crd", coordinates), draft.input("val", value)
+    out_crd = draft.output(
+        "out_crd", crd.stream.element, StreamKind.COORDINATE, coordinates.nesting
+    )
+    out_val = draft.output("out_val", value.element, StreamKind.VALUE, value.nesting)
+    pair = [crd, val]
+    nothing = zero(value.element) if dropped is None else dropped
+    passed = [copy(out_crd, crd), copy(out_val, val)]
+    draft.mode(
+        "run",
+        when(
+            both(crd.is_value, equal(val.tag, VALUE_TAG), unequal(val.value, nothing)),
+            rule("keep", "run", takes=pair, puts=passed),
+        ),
+        when(both(crd.is_value, val.is_item), rule("drop", "run", takes=pair)),
+        when(
+            both(crd.is_stop, equal(crd.tag, val.tag)), rule("stop", "run", takes=pair, puts=passed)
+        ),
+        when(both(crd.is_done, val.is_done), rule("done", None, takes=pair, puts=passed)),
+        needs=pair,
+        expected="a value for each coordinate, and the same stops",
+    )
+    return draft.block()
+
+
+def empty_list_dropper(stream: StreamType, *, location: SourceLocation | None = None) -> Block:
+    """Remove empty lists of all levels: of stops in a row the highest stays.
+
+    Stops at the beginning go as well, but of a stream of nothing but stops the highest stays.
+    One token late.  Ports: ``in``; ``out``.
+    """
+    draft = Draft(BlockKind.DROP, Role.RELAY, location)
+    val = draft.input("in", stream)
+    out = draft.output("out", stream.element, stream.kind, stream.nesting)
+    held, held_tag = draft.register("held", stream.element), draft.register("late", INT32)
+    late = [put(out, held, _less_three(held_tag))]
+    seen = draft.register("seen", BOOL)
+    keep = [write(held, val.value), write(held_tag, _plus_three(val.tag))]
+    first = [*keep, write(seen, const(True, BOOL))]
+    ended = less(_plus_three(VALUE_TAG), held_tag)
+    holding = unequal(held_tag, zero(INT32))
+    raised = less(held_tag, _plus_three(val.tag))
+    draft.mode(
+        "run",
+        when(
+            val.is_item,
+            [
+                when(seen, rule("next", "run", takes=[val], puts=late, body=keep)),
+                when(None, rule("first", "run", takes=[val], body=first)),
+            ],
+        ),
+        when(
+            val.is_stop,
+            [
+                when(both(ended, raised), rule("raise", "run", takes=[val], body=keep)),
+                when(ended, rule("merge", "run", takes=[val])),
+                when(holding, rule("end", "run", takes=[val], puts=late, body=keep)),
+                when(None, rule("leading", "run", takes=[val], body=keep)),
+            ],
+        ),
+        when(
+            both(val.is_done, holding),
+            rule("last", "run", puts=late, body=[write(held_tag, zero(INT32))]),
+        ),
+        pass_done(val, out),
+        needs=[val],
+        expected="items, stops or D",
+    )
+    return draft.block()
