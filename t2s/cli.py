@@ -33,7 +33,7 @@ app = typer.Typer(add_completion=False, help="Compile and simulate designs for s
 # largest difference to numpy, relative to the largest element, that counts as a match
 TOLERANCE = {16: 2e-2, 32: 1e-5, 64: 1e-13}
 
-ENGINES = ("native", "python")
+ENGINES = ("native", "array", "table", "python")
 
 
 @app.callback()
@@ -50,7 +50,7 @@ def run(
         str | None,
         typer.Option(help="ideal, ddr4-2133, ddr4-2133x2 or hbm2e, for the device's own"),
     ] = None,
-    engine: Annotated[str, typer.Option(help="native or python")] = "native",
+    engine: Annotated[str, typer.Option(help="native, array, table or python")] = "native",
     out: Annotated[Path | None, typer.Option(help="folder for the OpenCL")] = None,
     emulate: Annotated[bool, typer.Option(help="also run the OpenCL on the emulator")] = False,
     seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,

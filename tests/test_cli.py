@@ -213,7 +213,7 @@ def test_unknown_device_and_engine(design: Path) -> None:
         "error: there is no device arria11\n  expected: one of ideal, arria10, stratix10\n"
     )
     assert refuses(design, "--engine", "fast") == (
-        "error: there is no engine fast\n  expected: one of native, python\n"
+        "error: there is no engine fast\n  expected: one of native, array, table, python\n"
     )
 
 

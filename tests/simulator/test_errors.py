@@ -343,7 +343,7 @@ def test_unknown_device() -> None:
 def test_unknown_engine() -> None:
     text = text_of(lambda: simulate_cycles(chain(4), engine="fast"))
     assert "there is no such engine" in text
-    assert "expected: one of native, python\n  given:    'fast'" in text
+    assert "expected: one of native, array, table, python\n  given:    'fast'" in text
 
 
 def test_a_device_is_checked() -> None:
