@@ -24,23 +24,54 @@ from t2s.func.functions import maximum as max
 from t2s.func.functions import minimum as min
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
+from t2s.sparse_repr.representation import gallery
+from t2s.sparse_repr.representation.chain import Chain, Representation, dense
+from t2s.sparse_repr.representation.matrix import read_matrix, write_matrix
+from t2s.sparse_repr.representation.parameter import Parameter
+from t2s.sparse_repr.representation.storage import Storage
+from t2s.sparse_repr.representation.vocabulary import (
+    ASAP,
+    Columns,
+    Diagonals,
+    Index,
+    Length,
+    Longest,
+    LongestFirst,
+    RoundRobin,
+    Rows,
+    Whole,
+    Zero,
+)
 from t2s.spatial.directives import Place
 from t2s.spatial.stages import dram, host, registers, sram
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ASAP",
     "BFloat",
     "Bool",
+    "Chain",
+    "Columns",
+    "Diagonals",
     "Float",
     "Func",
     "Graph",
     "ImageParam",
+    "Index",
     "Int",
     "InternalError",
+    "Length",
+    "Longest",
+    "LongestFirst",
     "Param",
+    "Parameter",
     "Place",
     "RDom",
+    "Representation",
+    "RoundRobin",
+    "Rows",
+    "Storage",
     "T2SError",
     "T2SWarning",
     "Type",
@@ -48,20 +79,25 @@ __all__ = [
     "UnsupportedError",
     "UserError",
     "Var",
+    "Whole",
+    "Zero",
     "abs",
     "cast",
     "cycles",
+    "dense",
     "dram",
     "emit",
     "emulate",
     "exp",
     "funcs",
+    "gallery",
     "host",
     "interpret",
     "lower",
     "max",
     "min",
     "print_loop_nest",
+    "read_matrix",
     "registers",
     "resources",
     "rsqrt",
@@ -70,4 +106,5 @@ __all__ = [
     "sqrt",
     "sram",
     "variables",
+    "write_matrix",
 ]

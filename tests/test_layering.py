@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "graph": frozenset({"core"}),
     "reduction": frozenset({"core", "func", "graph"}),
     "spatial": frozenset({"core", "func", "reduction", "graph"}),
-    "sparse_repr": frozenset({"core", "func.ir", "reduction", "graph"}),
+    "sparse_repr": frozenset({"core", "func", "reduction", "graph"}),
     "simulator": frozenset({"core", "graph"}),
     "report": frozenset({"core", "graph", "simulator"}),
     "backends": frozenset({"core", "graph"}),

@@ -1,4 +1,4 @@
-"""Sparse tensors: formats, representations and index notation.  Nothing is here yet.
+"""Sparse tensors: representations as chains of transformations (``representation``).
 
 This front end will write the same ``Graph`` as ``t2s.spatial``.
 """
