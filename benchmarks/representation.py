@@ -4,7 +4,7 @@
     python benchmarks/representation.py schedules    three policies on the matrices of a folder
 
 ``build`` prints seconds of processor time (the smallest of three runs) and the peak of memory
-allocated meanwhile, over the memory of the CSR matrix itself.  ``schedules`` reads all .mtx files of
+allocated meanwhile, over that of the CSR matrix itself.  ``schedules`` reads all .mtx files of
 ``--matrices`` and prints for each number of machines the padding at the ends of their streams and
 the balance (mean over largest load).
 """
