@@ -28,8 +28,9 @@ class StreamKind(Enum):
 class StreamType(Term):
     """The tokens of a channel: their element type (lanes included), kind and nesting depth.
 
-    A dense channel has nesting 0: no stop tokens.  On a channel of nesting n >= 1 every token has
-    a tag (see ``graph.machine``); its stops are those of n levels, ``stop(0)`` to ``stop(n - 1)``.
+    A dense channel has nesting 0: values alone.  On a channel of nesting n >= 1 every token has a
+    tag (see ``graph.machine``), and the stream is a list of lists, n deep: ``stop(0)`` closes an
+    innermost list, ``stop(n - 2)`` one of the lists in the outermost, and ``DONE`` the outermost.
     """
 
     element: Type
@@ -106,7 +107,8 @@ class Tensor(Term):
 
     Of an ``open`` tensor the length is known only when the design runs: its shape is ``(0,)``, it
     is an array of one dimension and of any length as an input, and as an output it is as long as
-    what was stored needs.  Elements never stored are zero.  Only machines access open tensors.
+    what was stored needs.  Elements never stored are zero, also where a machine loads them again.
+    Only machines access open tensors.
 
     ``shape`` is what users give and get.  Where iterations are padded the array in memory is
     larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,

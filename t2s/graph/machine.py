@@ -81,7 +81,7 @@ class Rule(Term):
     Attributes
     ----------
     name: says what the rule does, for reports; unique in the machine.
-    body: statements executed in order: ``Let``, ``Load``, ``Store``, ``RegisterRead``,
+    body: statements executed in order: ``Let``, ``Load``, ``Search``, ``Store``, ``RegisterRead``,
         ``RegisterWrite`` and the statements on ``SortedMemory``, all without conditions.
     takes: channels whose head is taken, of those needed on the way to the rule.
     puts: tokens sent, at most one for each channel.
@@ -100,9 +100,9 @@ class Choice(Term):
     """An alternative: taken if it is the first one whose condition ``when`` holds.
 
     ``when=None`` always holds.  ``needs`` are heads, besides those of the mode, that are waited for
-    if the alternative is taken.  ``body`` (``Let``, ``Load``, ``RegisterRead``, ``MemorySize`` and
-    ``MemoryFirst``) binds locals for what is inside: a rule, or further alternatives, one of which
-    has to hold.
+    if the alternative is taken.  ``body`` (``Let``, ``Load``, ``Search``, ``RegisterRead``,
+    ``MemorySize`` and ``MemoryFirst``) binds locals for what is inside: a rule, or further
+    alternatives, one of which has to hold.
     """
 
     when: Expr | None = None
@@ -123,6 +123,23 @@ class Mode(Term):
     needs: tuple[str, ...]
     choices: tuple[Choice, ...]
     expected: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search(Statement):
+    """Bind ``target`` to the first position from ``begin`` on whose element is at least ``value``.
+
+    The elements ``begin`` to ``end - 1`` of the one-dimensional ``tensor`` have to increase; the
+    target is ``end`` if all are smaller.  ``begin``, ``end`` and the target have one integer type,
+    ``value`` has the tensor's.  It takes the time and the traffic of one load, as a memory that
+    is addressed by its content does.
+    """
+
+    target: str
+    tensor: str
+    begin: Expr
+    end: Expr
+    value: Expr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from t2s.core.expr import Local, apply
 from t2s.graph.analysis import LatencyOf, Recurrence, circles, longest_path
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
 from t2s.graph.graph import Graph, Place
-from t2s.graph.machine import Machine, MemoryAdd, MemoryFirst, MemorySize, Path
+from t2s.graph.machine import Machine, MemoryAdd, MemoryFirst, MemorySize, Path, Search
 from t2s.graph.parts import Register
 
 
@@ -24,6 +24,8 @@ def path_bytes(graph: Graph, path: Path) -> tuple[int, int]:
         match statement:
             case Load(tensor=name, type=type) if graph.tensor(name).place is Place.MEMORY:
                 loaded += type.bytes
+            case Search(tensor=name, value=value) if graph.tensor(name).place is Place.MEMORY:
+                loaded += value.type.bytes
             case Store(tensor=name, value=value) if graph.tensor(name).place is Place.MEMORY:
                 stored += value.type.bytes
     return loaded, stored
@@ -118,6 +120,11 @@ def _advance(
         case Load(target=target, tensor=name, indices=indices):
             latency = load_latency if graph.tensor(name).place is Place.MEMORY else 0
             address = _latest((longest_path(index, ready, latency_of) for index in indices), start)
+            ready[target] = None if address is None else address + latency
+        case Search(target=target, tensor=name, begin=begin, end=end, value=value):
+            latency = load_latency if graph.tensor(name).place is Place.MEMORY else 0
+            sources = (longest_path(expr, ready, latency_of) for expr in (begin, end, value))
+            address = _latest(sources, start)
             ready[target] = None if address is None else address + latency
         case RegisterRead(target=target, register=register):
             ready[target] = 0 if fresh else ready.get(register)

@@ -31,6 +31,7 @@ from t2s.graph.machine import (
     MemorySize,
     Path,
     Rule,
+    Search,
     SortedMemory,
 )
 from t2s.graph.semantics import (
@@ -235,6 +236,8 @@ class MachineState:
                 local[target] = evaluate(value, local)
             case Load(target=target, tensor=tensor, indices=indices, type=type):
                 local[target] = self._load(tensor, element_of(indices, local), type.lanes, memory)
+            case Search(target=target):
+                local[target] = self._search(statement, local, memory)
             case Store(tensor=tensor, indices=indices, value=value):
                 self._store(tensor, element_of(indices, local), evaluate(value, local), memory)
             case RegisterRead(target=target, register=register, indices=indices):
@@ -267,11 +270,24 @@ class MachineState:
         shape = (len(array),) if isinstance(array, list) else array.shape
         if isinstance(array, list):
             zero = self.graph.tensor(name).type.numpy.type(0)
-            self._check("load", name, indices, lanes, shape)
+            self._check("load", name, indices, lanes, (MOST_ELEMENTS,))
             found = array[indices[0] : indices[0] + lanes]
+            found = found + [zero] * (lanes - len(found))
             return np.array(found, zero.dtype) if lanes > 1 else found[0]
         self._check("load", name, indices, lanes, shape)
         return array[window(indices, lanes)].copy()
+
+    def _search(
+        self, statement: Search, local: Environment, memory: Mapping[str, Array]
+    ) -> Array:
+        begin, end = int(evaluate(statement.begin, local)), int(evaluate(statement.end, local))
+        array = memory[statement.tensor]
+        if begin < end:
+            self._check("search", statement.tensor, (begin,), 1, (len(array),))
+            self._check("search", statement.tensor, (end - 1,), 1, (len(array),))
+            value = evaluate(statement.value, local)
+            begin += int(np.searchsorted(array[begin:end], value))
+        return statement.begin.type.numpy.type(begin)
 
     def _store(
         self, name: str, indices: tuple[int, ...], value: Array, memory: Mapping[str, Array]
@@ -297,7 +313,7 @@ class MachineState:
                 continue
             tensor = self.graph.tensor(name)
             raise ProtocolError(
-                f"{self.node.name!r} {verb}s outside of {name!r}",
+                f"{self.node.name!r} {verb}{'es' if verb == 'search' else 's'} outside of {name!r}",
                 location=self.node.location,
                 expected=f"an index from 0 to {extent - width} in dimension {dimension}"
                 if extent >= width

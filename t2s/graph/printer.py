@@ -32,6 +32,7 @@ from t2s.graph.machine import (
     MemorySize,
     Put,
     Rule,
+    Search,
 )
 from t2s.graph.nodes import Loop, Node, PEArray, Role
 from t2s.graph.trips import firings_per_pe
@@ -73,6 +74,8 @@ def show_statement(statement: Statement) -> str:
             return f"{target}: {type} = {register}{_brackets(indices)}"
         case RegisterWrite(register=register, indices=indices, value=value, condition=condition):
             return f"{register}{_brackets(indices)} = {show(value)}{_when(condition)}"
+        case Search(target=target, tensor=tensor, begin=begin, end=end, value=value):
+            return f"{target} = search({tensor}[{show(begin)} to {show(end)}], {show(value)})"
         case MemoryAdd(memory=memory, keys=keys, value=value):
             return f"add({memory}{_brackets(keys)}, {show(value)})"
         case MemorySize(target=target, memory=memory):

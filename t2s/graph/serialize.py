@@ -60,6 +60,7 @@ from t2s.graph.machine import (
     Mode,
     Put,
     Rule,
+    Search,
     SortedMemory,
 )
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
@@ -72,7 +73,7 @@ _DATACLASSES: tuple[type[Any], ...] = (
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
     *(Channel, Graph, Layout, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),
-    *(Choice, Head, Machine, Mode, Put, Rule, SortedMemory),
+    *(Choice, Head, Machine, Mode, Put, Rule, Search, SortedMemory),
     *(MemoryAdd, MemoryDrop, MemoryFirst, MemorySize),
     *(SourceLocation, Type),
 )

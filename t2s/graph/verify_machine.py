@@ -26,11 +26,12 @@ from t2s.graph.machine import (
     Mode,
     Put,
     Rule,
+    Search,
     SortedMemory,
 )
 from t2s.graph.verify_expr import Scope, one_of, spell, verify_condition, verify_expr
 
-_ON_THE_WAY = (Let, Load, RegisterRead, MemorySize, MemoryFirst)
+_ON_THE_WAY = (Let, Load, Search, RegisterRead, MemorySize, MemoryFirst)
 _IN_RULES = (*_ON_THE_WAY, Store, RegisterWrite, MemoryAdd, MemoryDrop)
 
 
@@ -228,6 +229,8 @@ class _MachineVerifier:
             case Load(target=target, tensor=name, indices=indices, type=type_):
                 self._access(name, indices, type_, way, what)
                 self._bind(target, type_, way, what)
+            case Search():
+                self._search(statement, way, what)
             case Store(tensor=name, indices=indices, value=value):
                 tensor = self._access(name, indices, value.type, way, what)
                 self._value(value, value.type, way, f"what {what} stores")
@@ -241,6 +244,13 @@ class _MachineVerifier:
                 self._value(value, value.type, way, f"what {what} writes to {name!r}")
             case MemoryAdd() | MemorySize() | MemoryFirst() | MemoryDrop():
                 self._memory(statement, way, what)
+
+    def _search(self, statement: Search, way: _Way, what: str) -> None:
+        begin, end, value = statement.begin, statement.end, statement.value
+        self._access(statement.tensor, (begin,), value.type, way, what)
+        self._value(value, value.type, way, f"what {what} searches for")
+        self._value(end, begin.type, way, f"the end of the search of {what}")
+        self._bind(statement.target, begin.type, way, what)
 
     def _indices(self, indices: tuple[Expr, ...], rank: int, way: _Way, what: str) -> None:
         if len(indices) != rank:
@@ -342,4 +352,4 @@ class _MachineVerifier:
 def accesses_of(node: object) -> set[str]:
     """The tensors that a node loads from or stores into."""
     statements = node.statements() if isinstance(node, Machine) else getattr(node, "body", ())
-    return {s.tensor for s in statements if isinstance(s, Load | Store)}
+    return {s.tensor for s in statements if isinstance(s, Load | Search | Store)}

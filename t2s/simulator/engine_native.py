@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from t2s.core.errors import UnsupportedError
 from t2s.core.ops import Array
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.native import timing
+from t2s.simulator.native.stream_engine import run_streams
 from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
@@ -34,8 +34,9 @@ class NativeEngine:
         self, program: SimProgram, limits: Limits, observer: Observer | None = None
     ) -> SimResult:
         """See ``Engine``."""
-        _refuse_machines(program)
-        machine = _Machine(program)
+        if program.graph.machines:
+            return run_streams(program, limits, observer)
+        machine = TableTimes(program)
         interrupted = False
         outputs: Mapping[str, Array] = {}
         try:
@@ -52,18 +53,7 @@ class NativeEngine:
         return assemble(program, machine.tally(limits, interrupted), outputs, self.name)
 
 
-def _refuse_machines(program: SimProgram) -> None:
-    for node in program.graph.machines:
-        raise UnsupportedError(
-            f"the native engine does not run machines, and {node.name!r} is one",
-            location=node.location,
-            expected="a design whose control is static",
-            given=f"{len(program.graph.machines)} machines in {program.graph.name!r}",
-            hint='use engine="python"',
-        )
-
-
-def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> None:
+def _advance(machine: TableTimes, limits: Limits, observer: Observer | None) -> None:
     """Run in chunks to the end of the program or to the cycle limit."""
     program = machine.program
     last = limits.max_cycles if limits.max_cycles is not None else timing.FOREVER - 1
@@ -74,7 +64,7 @@ def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> No
         _tell(machine, observer, values=0)
 
 
-def _tell(machine: _Machine, observer: Observer | None, values: int) -> None:
+def _tell(machine: TableTimes, observer: Observer | None, values: int) -> None:
     """Tell the observer of the times found so far, and of ``values`` firings with values."""
     if observer is None:
         return
@@ -86,7 +76,7 @@ def _tell(machine: _Machine, observer: Observer | None, values: int) -> None:
     )
 
 
-class _Machine:
+class TableTimes:
     """The arrays that the timing kernel works on (see ``native.timing``)."""
 
     def __init__(self, program: SimProgram) -> None:
@@ -94,6 +84,7 @@ class _Machine:
         self.program = program
         self.rows = _rows(control.rows)
         self.uses = control.uses.astype(np.uint64) * timing.U(timing.RECORD)
+        self.uses[~control.taken] += timing.PEEKS
         self.elements = _elements(program)
         self.pes = _pes(program)
         busy = control.firings > 0
@@ -196,6 +187,11 @@ class _Machine:
         if hopeless:
             return Ending.DEADLOCK, end
         return Ending.LIMIT, limits.max_cycles or 0
+
+    def ready(self, element: int) -> int:
+        """The cycle at which the next token of an element is ready; ``FOREVER`` if there is none."""
+        entry = int(self.ring[int(self.elements[element, int(timing.READ)])])
+        return entry if entry > 0 else int(timing.FOREVER)
 
     def _requirements(self, pe: int) -> list[tuple[int, bool, int]]:
         """(element, sending, first cycle that allows it) of a PE's next firing, in body order."""

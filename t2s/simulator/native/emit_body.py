@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from t2s.core.errors import InternalError
 from t2s.core.expr import Expr
 from t2s.core.types import Type
-from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
+from t2s.graph.body import (
+    Let,
+    Load,
+    Receive,
+    RegisterRead,
+    RegisterWrite,
+    Send,
+    Statement,
+    Store,
+)
 from t2s.simulator.native.emit_context import NodeContext
+from t2s.simulator.native.emit_open import loaded_from_open, place_in_open
 from t2s.simulator.native.emit_ports import PortEmitter
 from t2s.simulator.native.llvm import Value
 from t2s.simulator.native.representation import (
@@ -38,25 +49,33 @@ class BodyEmitter:
     def emit(self, firing: Value) -> None:
         """All statements in order; ``firing`` counts the firings of this visit from 0."""
         names = self._context.names
-        emit = self._context.expressions.emit
         for statement in self._context.node.body:
             match statement:
                 case Receive(target=target, channel=channel, type=type):
                     names[target] = self._receive(channel, type, firing)
-                case Let(target=target, value=value):
-                    names[target] = emit(value)
                 case Send(channel=channel, value=value):
                     self._send(channel, value, firing)
-                case Load(target=target):
-                    names[target] = self._load(statement)
-                case Store():
-                    self._store(statement)
-                case RegisterRead(target=target, register=register, indices=indices, type=type):
-                    where = self._register_element(register, indices, type)
-                    align = token_alignment(type)
-                    names[target] = load_value(self._context.builder, where, type, align)
-                case RegisterWrite():
-                    self._write_register(statement)
+                case _:
+                    self.emit_statement(statement)
+
+    def emit_statement(self, statement: Statement) -> None:
+        """One statement that uses no channel."""
+        names = self._context.names
+        match statement:
+            case Let(target=target, value=value):
+                names[target] = self._context.expressions.emit(value)
+            case Load(target=target):
+                names[target] = self._load(statement)
+            case Store():
+                self._store(statement)
+            case RegisterRead(target=target, register=register, indices=indices, type=type):
+                where = self._register_element(register, indices, type)
+                align = token_alignment(type)
+                names[target] = load_value(self._context.builder, where, type, align)
+            case RegisterWrite():
+                self._write_register(statement)
+            case _:
+                raise InternalError(f"{statement.__class__.__name__} in the body of a node")
 
     def _receive(self, channel: str, type: Type, firing: Value) -> Value:
         port = self._ports[(channel, True)]
@@ -84,6 +103,10 @@ class BodyEmitter:
         type = statement.type
 
         def read() -> Value:
+            tensor = self._context.graph.tensor(statement.tensor)
+            if tensor.open:
+                index = self._context.expressions.wide(statement.indices[0])
+                return loaded_from_open(self._context, tensor, index, type)
             where = self._tensor_element(statement.tensor, statement.indices, type)
             return load_value(self._context.builder, where, type, type.scalar.bytes)
 
@@ -113,6 +136,9 @@ class BodyEmitter:
         context = self._context
         tensor = context.graph.tensor(name)
         require_type(type.scalar, tensor.type.scalar, f"an element of {name}")
+        if tensor.open:
+            index = context.expressions.wide(indices[0])
+            return place_in_open(context, tensor, index, type.lanes)
         flat, valid = context.locate(indices, tensor.allocated, type.lanes)
         context.require(valid, f"{context.node.name} leaves the bounds of {name}")
         distance = context.scaled(flat, tensor.type.scalar.bytes)

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 
 from t2s.core.expr import Expr, index_names
 from t2s.graph.graph import Graph
+from t2s.graph.machine import Machine
 from t2s.graph.nodes import PEArray
 from t2s.simulator.native.emit_expression import ExpressionEmitter
 from t2s.simulator.native.layout import Layout, Section
 from t2s.simulator.native.llvm import Block, Builder, Function, Value
 from t2s.simulator.native.representation import (
     I1,
+    I32,
     I64,
     POINTER,
     integer,
@@ -35,7 +37,7 @@ class NodeContext:
     """
 
     graph: Graph
-    node: PEArray
+    node: PEArray | Machine
     layout: Layout
     function: Function
     builder: Builder
@@ -69,6 +71,15 @@ class NodeContext:
         """A new block of the function."""
         return self.function.append_basic_block(name)
 
+    def bind_space(self) -> None:
+        """Bind the space indices of the place ``pe``, from its row-major number."""
+        builder, rest = self.builder, self.pe
+        for dimension in reversed(self.node.space):
+            extent = integer(dimension.extent)
+            value = builder.add(builder.urem(rest, extent), integer(dimension.minimum))
+            self.names[dimension.name] = builder.trunc(value, I32)
+            rest = builder.udiv(rest, extent)
+
     def load_parameters(self) -> None:
         """Bind the names of all scalar parameters."""
         for parameter in self.graph.parameters:
@@ -77,6 +88,8 @@ class NodeContext:
 
     def is_invariant(self, *exprs: Expr | None) -> bool:
         """Whether these hold one value through all firings of a PE (``None``: 'always')."""
+        if isinstance(self.node, Machine):
+            return True
         loops = {loop.name for loop in self.node.loops}
         return not any(index_names(expr) & loops for expr in exprs if expr is not None)
 
@@ -109,6 +122,7 @@ class NodeContext:
         builder.cbranch(holds, passed, failed).set_weights([1 << 20, 1])
         builder.position_at_end(failed)
         builder.store(integer(self.fault(message)), self.address(self.layout.fault))
+        builder.store(self.pe, self.address(self.layout.place))
         builder.branch(self.abandon)
         builder.position_at_end(passed)
 

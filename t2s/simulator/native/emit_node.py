@@ -146,7 +146,7 @@ class _NodeEmitter:
         builder.cbranch(done, self._next, live)
 
         builder.position_at_end(live)
-        self._bind_space()
+        context.bind_space()
         self._emit_allowance()
         builder.store(integer(0), self._fired)
         fresh = builder.icmp_signed("==", status, integer(NOT_STARTED, I32))
@@ -158,16 +158,6 @@ class _NodeEmitter:
             saved = offset_by(builder, self._state_row, 4 * (level + 1))
             builder.store(builder.load(saved, typ=I32), slot)
         builder.branch(self._row)
-
-    def _bind_space(self) -> None:
-        """The space indices of the PE, from its row-major number."""
-        context, builder = self._context, self._builder
-        rest = context.pe
-        for dimension in reversed(context.node.space):
-            extent = integer(dimension.extent)
-            value = builder.add(builder.urem(rest, extent), integer(dimension.minimum))
-            context.names[dimension.name] = builder.trunc(value, I32)
-            rest = builder.udiv(rest, extent)
 
     def _emit_allowance(self) -> None:
         """How many firings this visit may make, as far as the batched ports decide."""

@@ -14,14 +14,28 @@ from types import MappingProxyType
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.machine import Machine
 
 ALIGNMENT = 64
 """The arena and every ring start on a cache line."""
 
-NOT_STARTED, RUNNING, FINISHED = 0, 1, 2
-"""The first word of the state of a PE; its loop indices follow."""
+NOT_STARTED, RUNNING, FINISHED, FAILED = 0, 1, 2, 3
+"""The first word of the state of a PE; its loop indices follow, or what a machine does next."""
 
+STATUS, MODE, WAIT = range(3)
+"""The words of the state of a machine; ``WAIT`` is the number of the head that it waits for."""
+
+MACHINE_WORDS = 3
+
+NOT_WAITING = -1
+
+TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT = range(3)
+"""The words of the trace of a machine; a firing takes a byte, the position of its rule."""
+
+TRACE_WORDS = 3
+
+_TAG_BYTES = 4
 _RINGS_BYTES = 2 << 20
 _DEPTHS = (16, 32, 64, 128, 256)
 
@@ -50,8 +64,8 @@ Key = tuple[str, ...]
 class Layout:
     """The sections of the arena of one graph.
 
-    ``fault`` holds the number of the fault that stopped the run (0: none) and ``exponential`` the
-    address of the C library's ``exp``.
+    ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
+    the PE that it happened on, and ``exponential`` the address of the C library's ``exp``.
     """
 
     sections: Mapping[Key, Section]
@@ -62,8 +76,17 @@ class Layout:
         return self.sections[("fault",)]
 
     @property
+    def place(self) -> Section:
+        return self.sections[("place",)]
+
+    @property
     def exponential(self) -> Section:
         return self.sections[("exponential",)]
+
+    @property
+    def memory_functions(self) -> Section:
+        """The addresses of ``sorted_memory``'s functions, where the graph has sorted memories."""
+        return self.sections[("memory functions",)]
 
     def parameter(self, name: str) -> Section:
         """The value of a scalar parameter."""
@@ -73,13 +96,30 @@ class Layout:
         """The address of a tensor's memory."""
         return self.sections[("tensor", name)]
 
+    def extent(self, name: str) -> Section:
+        """The length of an open tensor, and the number of elements that there is memory for."""
+        return self.sections[("extent", name)]
+
+    @property
+    def grow(self) -> Section:
+        """The address of a function that makes room in an open tensor."""
+        return self.sections[("grow",)]
+
     def unfinished(self, node: str) -> Section:
         """How many PEs of a node have not finished."""
         return self.sections[("unfinished", node)]
 
     def state(self, node: str) -> Section:
-        """Per PE of a node: its status, then the loop indices of its next firing."""
+        """Per PE of a node: its status, then the loop indices of its next firing, or its mode."""
         return self.sections[("state", node)]
+
+    def trace(self, node: str) -> Section:
+        """Per place of a machine: where its trace is, how long it is and how long it may become."""
+        return self.sections[("trace", node)]
+
+    def memory(self, node: str, memory: str) -> Section:
+        """Per place of a machine: the address of a sorted memory."""
+        return self.sections[("memory", node, memory)]
 
     def register(self, node: str, register: str) -> Section:
         """The bytes of a register file, one row per PE."""
@@ -112,21 +152,53 @@ def layout_of(graph: Graph) -> Layout:
 
 def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
     yield ("fault",), (), "int64"
+    yield ("place",), (), "int64"
     yield ("exponential",), (), "uint64"
+    yield ("memory functions",), (2,), "uint64"
+    yield ("grow",), (), "uint64"
     for parameter in graph.parameters:
         yield ("parameter", parameter.name), (parameter.type.bytes,), "uint8"
     for tensor in graph.tensors:
         yield ("tensor", tensor.name), (), "uint64"
+        if tensor.open:
+            yield ("extent", tensor.name), (2,), "int64"
     for channel in graph.channels:
         yield ("ring", channel.name), (2,), "uint64"
         yield ("heads", channel.name), (channel.element_count,), "int64"
         yield ("tails", channel.name), (channel.element_count,), "int64"
-    for node in graph.pe_arrays:
+    for node in graph.nodes:
         yield ("unfinished", node.name), (), "int64"
-        yield ("state", node.name), (node.place_count, 1 + len(node.loops)), "int32"
+        match node:
+            case Machine(memories=memories):
+                yield ("state", node.name), (node.place_count, MACHINE_WORDS), "int32"
+                yield ("trace", node.name), (node.place_count, TRACE_WORDS), "int64"
+                for memory in memories:
+                    yield ("memory", node.name, memory.name), (node.place_count,), "uint64"
+            case _:
+                yield ("state", node.name), (node.place_count, 1 + len(node.loops)), "int32"
         for register in node.registers:
             row = prod(register.shape) * register.type.bytes
             yield ("register", node.name, register.name), (node.place_count, row), "uint8"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLayout:
+    """A token in a ring: ``stride`` bytes from token to token, its value ``value`` bytes inside.
+
+    The tag of a token of a nested stream is 32 bits at the front.
+    """
+
+    stride: int
+    value: int
+
+
+def token_layout(channel: Channel) -> TokenLayout:
+    """How the tokens of a channel lie in memory."""
+    element = channel.stream.element
+    if channel.stream.nesting == 0:
+        return TokenLayout(element.bytes, 0)
+    value = max(_TAG_BYTES, element.scalar.bytes)
+    return TokenLayout(-(-(value + element.bytes) // value) * value, value)
 
 
 def aligned_zeros(size: int) -> Array:
@@ -143,7 +215,7 @@ def first_depth(graph: Graph) -> int:
     over many firings, shallow ones stay in the cache.
     """
     per_token = sum(
-        channel.element_count * channel.stream.element.bytes for channel in graph.channels
+        channel.element_count * token_layout(channel).stride for channel in graph.channels
     )
     fitting = [depth for depth in _DEPTHS if depth * per_token <= _RINGS_BYTES]
     return fitting[-1] if fitting else _DEPTHS[0]

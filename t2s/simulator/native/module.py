@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from t2s.graph.graph import Graph
+from t2s.graph.machine import Machine
+from t2s.simulator.native.emit_machine import emit_machine
 from t2s.simulator.native.emit_node import FAULTED, emit_node
 from t2s.simulator.native.layout import Layout
 from t2s.simulator.native.llvm import Function, binding, ir
@@ -32,7 +34,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineCode:
     """Machine code in memory, as long as this object lives.
 
     ``run`` takes the address of an arena and a budget, and releases the GIL.
@@ -47,8 +49,10 @@ def emit_program(graph: Graph, layout: Layout) -> Program:
     module = ir.Module(name="t2s")
     faults: list[str] = []
     functions = [
-        emit_node(module, graph, node, layout, number, faults)
-        for number, node in enumerate(graph.pe_arrays)
+        emit_machine(module, graph, node, layout, number, faults)
+        if isinstance(node, Machine)
+        else emit_node(module, graph, node, layout, number, faults)
+        for number, node in enumerate(graph.nodes)
     ]
     for function in functions:
         function.linkage = "internal"
@@ -84,8 +88,16 @@ def _emit_run(module: Any, functions: list[Function]) -> None:
 
 
 @lru_cache(maxsize=_COMPILED_MODULES)
-def compile_text(text: str) -> Machine:
+def compile_text(text: str) -> MachineCode:
     """Machine code for this CPU.  Programs used lately are kept, by their text."""
+    engine = compile_module(text)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    run = prototype(engine.get_function_address(_ENTRY))
+    return MachineCode(run=run, engine=engine)
+
+
+def compile_module(text: str) -> Any:
+    """The execution engine of a module; its functions live as long as it does."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = _target_machine()
@@ -95,9 +107,7 @@ def compile_text(text: str) -> Machine:
     _optimise(module, machine)
     engine = binding.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-    run = prototype(engine.get_function_address(_ENTRY))
-    return Machine(run=run, engine=engine)
+    return engine
 
 
 def _target_machine() -> Any:

@@ -10,13 +10,18 @@ from functools import lru_cache
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.layout import pack
+from t2s.graph.nodes import Machine
 from t2s.graph.semantics import space_points
-from t2s.simulator.native.layout import FINISHED, Layout, Section, aligned_zeros, first_depth
+from t2s.simulator.native.layout import FINISHED, Layout, Section, aligned_zeros, first_depth, token_layout
+from t2s.simulator.native.machine_memory import MachineMemory
+from t2s.simulator.native.sorted_memory import addresses as sorted_memory_functions
 
 _GROWTH = 4
+_FIRST_ELEMENTS = 1 << 12
+_GROW = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _LARGEST_RING = 1 << 30
 """Bytes that the rings of one channel array may grow to."""
 
@@ -27,8 +32,10 @@ class RunState:
     Attributes
     ----------
     arena: the block that ``layout`` describes; the code takes its address.
-    memory: the tensors by name. An input in row-major order
-        is the caller's own array.
+    memory: the tensors by name, open ones as long as there is room for them. An input in row-major
+        order is the caller's own array.
+    machines: traces and sorted memories of the machines, by node.
+    scalars: the parameters.
     """
 
     def __init__(
@@ -39,26 +46,35 @@ class RunState:
         parameters: Mapping[str, Array],
     ) -> None:
         arrays, scalars = check_graph_inputs(graph, inputs, parameters)
+        self.scalars = scalars
         self._graph = graph
         self._layout = layout
         self._rings: dict[str, Array] = {}
+        self.machines: dict[str, MachineMemory] = {}
         self.arena = aligned_zeros(layout.bytes)
         self.memory = _allocate(graph, arrays)
         self.set(layout.exponential, address_of_exp())
+        self._grow = _GROW(self._enlarge_tensor)
+        self.set(layout.grow, ctypes.cast(self._grow, ctypes.c_void_p).value)
         for tensor in graph.tensors:
-            self.set(layout.tensor(tensor.name), self.memory[tensor.name].ctypes.data)
+            self._place_tensor(tensor)
         for parameter in graph.parameters:
             value = scalars[parameter.name].tobytes()
             self.set(layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
-        for node in graph.pe_arrays:
+        for node in graph.nodes:
             self.set(layout.unfinished(node.name), node.pe_count)
-            states = self.get(layout.state(node.name))
-            for place, point in enumerate(space_points(node)) if node.exists is not None else ():
-                if not node.has_pe(point):
-                    states[place, 0] = FINISHED
+            if isinstance(node, Machine):
+                self.machines[node.name] = MachineMemory(node, layout, self.arena)
+            elif node.exists is not None:
+                states = self.get(layout.state(node.name))
+                for place, point in enumerate(space_points(node)):
+                    if not node.has_pe(point):
+                        states[place, 0] = FINISHED
+        if any(machine.memories for machine in graph.machines):
+            self.set(layout.memory_functions, sorted_memory_functions())
         depth = first_depth(graph)
         for channel in graph.channels:
-            row = depth * channel.stream.element.bytes
+            row = depth * token_layout(channel).stride
             rows = channel.element_count
             self._install(channel.name, aligned_zeros(rows * row).reshape(rows, row), depth)
 
@@ -99,7 +115,47 @@ class RunState:
             larger[:] = np.tile(ring, (1, _GROWTH))
             self._install(channel.name, larger, capacity * _GROWTH)
             grown = True
+        for machine in self.machines.values():
+            grown |= machine.grow()
         return grown
+
+    def tensors(self) -> dict[str, Array]:
+        """The tensors, open ones as long as they are."""
+        layout = self._layout
+        return {
+            tensor.name: self.memory[tensor.name][: int(self.get(layout.extent(tensor.name))[0])]
+            if tensor.open
+            else self.memory[tensor.name]
+            for tensor in self._graph.tensors
+        }
+
+    def _place_tensor(self, tensor: Tensor) -> None:
+        """Say where a tensor is."""
+        memory = self.memory[tensor.name]
+        self.set(self._layout.tensor(tensor.name), memory.ctypes.data)
+        if tensor.open:
+            length = len(memory) if tensor.role is TensorRole.INPUT else 0
+            self.set(self._layout.extent(tensor.name), (length, len(memory)))
+
+    def _enlarge_tensor(self, _: int, number: int, elements: int) -> None:
+        """Make room for so many elements; called by the code, with the address of the arena.
+
+        Nothing changes if memory is short.
+        """
+        name = self._graph.tensors[number].name
+        old = self.memory[name]
+        try:
+            larger = np.zeros(max(elements, _GROWTH * len(old), _FIRST_ELEMENTS), old.dtype)
+        except MemoryError:
+            return
+        larger[: len(old)] = old
+        self.memory[name] = larger
+        self.set(self._layout.tensor(name), larger.ctypes.data)
+        self.get(self._layout.extent(name))[1] = len(larger)
+
+    def ring(self, channel: str) -> Array:
+        """The bytes of the rings of a channel, a row for each element."""
+        return self._rings[channel]
 
     def _install(self, channel: str, ring: Array, capacity: int) -> None:
         self._rings[channel] = ring

@@ -55,11 +55,15 @@ USES_BEGIN, RECEIVES_END, USES_END, ACCESS = (U(n) for n in range(4))
 
 LOADS, STORES = U(1), U(2)
 
+PEEKS = U(1)
+"""Added to the address of an element in ``uses``: the token has to be there, and stays."""
+
 NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL = range(6)
 """Entries of ``clock``: the next cycle to simulate, the memory credit (in fractions of a byte) and
 the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made."""
 
 _ONE, _ZERO = U(1), U(0)
+_ELEMENT = ~PEEKS
 _ACCESS_SHIFT, _RECORD_SHIFT, _ROW_SHIFT = U(2), U(3), U(2)
 
 # Nothing here allocates.  Without the run-time for reference counts (``_nrt``) passing an array to
@@ -80,7 +84,7 @@ def _ready(rows: Unsigned, uses: Unsigned, elements: Unsigned, ring: Signed, row
     need: Word = np.int64(0)
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
     while use < middle:
-        element = uses[use]
+        element = uses[use] & _ELEMENT
         time = ring[elements[element + READ]]
         if time <= 0:
             elements[element + ASLEEP] = RECEIVER_SLEEPS
@@ -112,6 +116,9 @@ def _move_tokens(
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
     while use < middle:
         element = uses[use]
+        if element & PEEKS:
+            use += _ONE
+            continue
         at = elements[element + READ]
         ring[at] = -(now + 1)
         at += _ONE
@@ -157,7 +164,7 @@ def _attribute(
     """
     use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
     while use < middle:
-        element = uses[use]
+        element = uses[use] & _ELEMENT
         time = ring[elements[element + READ]]
         if time > seen:
             stalls[element] += time - seen

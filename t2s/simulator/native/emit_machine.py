@@ -1,0 +1,438 @@
+"""The function of one machine: it runs every place, in row-major order, as far as it gets.
+
+``node(arena, budget)`` returns the number of firings, at most ``budget``, or -1 after a fault.
+The shape of the code::
+
+    for each place that has not finished:       # visit
+        how many firings do space in outputs, trace and memories allow?
+        go to the saved mode
+        mode: while firings are allowed:        # a block for each mode
+            wait for the needed heads, or pause
+            decide between the alternatives     # a tree of branches; none: refuse
+            rule: body, puts, takes             # note the rule in the trace
+            go to the block of its next mode
+        save counters, registers and mode       # pause, finish or refuse
+
+A rule puts at most one token into a channel, so as many firings as the fullest output has space
+for need no further test of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from t2s.core.types import INT32
+from t2s.graph.body import Load, RegisterRead, RegisterWrite, Statement, Store
+from t2s.graph.graph import Graph
+from t2s.graph.machine import (
+    VALUE,
+    Choice,
+    Machine,
+    MemoryAdd,
+    MemoryDrop,
+    MemoryFirst,
+    MemorySize,
+    Mode,
+    Put,
+    Rule,
+    Search,
+)
+from t2s.simulator.native.emit_body import BodyEmitter
+from t2s.simulator.native.emit_cast import convert
+from t2s.simulator.native.emit_context import NodeContext, smaller
+from t2s.simulator.native.emit_memory import MemoryEmitter
+from t2s.simulator.native.emit_search import emit_search
+from t2s.simulator.native.emit_streams import StreamPort
+from t2s.simulator.native.layout import (
+    FAILED,
+    FINISHED,
+    MACHINE_WORDS,
+    NOT_WAITING,
+    RUNNING,
+    TRACE_ADDRESS,
+    TRACE_LENGTH,
+    TRACE_LIMIT,
+    TRACE_WORDS,
+    Layout,
+)
+from t2s.simulator.native.llvm import Block, Function, Value, ir
+from t2s.simulator.native.representation import (
+    I32,
+    I64,
+    POINTER,
+    integer,
+    load_value,
+    offset_by,
+    register_type,
+    store_value,
+    token_alignment,
+)
+
+FAULTED = -1
+
+_BYTE_CODES = 256
+
+
+def emit_machine(
+    module: Any, graph: Graph, node: Machine, layout: Layout, number: int, faults: list[str]
+) -> Function:
+    """Add the function of a machine to a module; messages of its checks are added to ``faults``.
+
+    A place that meets a fault stops before that firing, and the others go on.
+    """
+    signature = ir.FunctionType(I64, [POINTER, I64])
+    function = ir.Function(module, signature, name=f"node{number}")
+    function.attributes.add("nounwind")
+    function.attributes.add("noinline")
+    arena, _ = function.args
+    arena.add_attribute("noalias")
+    entry, abandon = function.append_basic_block("entry"), function.append_basic_block("abandon")
+    context = NodeContext(
+        graph=graph,
+        node=node,
+        layout=layout,
+        function=function,
+        builder=ir.IRBuilder(entry),
+        arena=arena,
+        faults=faults,
+        abandon=abandon,
+    )
+    _MachineEmitter(context, node).emit()
+    return function
+
+
+class _MachineEmitter:
+    """Emits the blocks of one machine's function; what changes lives in stack slots."""
+
+    def __init__(self, context: NodeContext, node: Machine) -> None:
+        self._context = context
+        self._node = node
+        self._builder = builder = context.builder
+        self._pe = builder.alloca(I64, name="pe")
+        self._budget = builder.alloca(I64, name="budget")
+        self._fired = builder.alloca(I64, name="fired")
+        self._mode = builder.alloca(I32, name="mode")
+        self._wait = builder.alloca(I32, name="wait")
+        self._waits = 0
+        self._heads = {head.channel: head for head in node.heads}
+        self._status = builder.alloca(I32, name="status")
+        self._allowed: Value = None
+        self._trace: Value = None
+        self._state: Value = None
+        self._trace_state: Value = None
+        graph = context.graph
+        self._inputs = {
+            channel.name: StreamPort(context, channel, receives=True)
+            for channel in graph.inputs_of(node.name)
+        }
+        self._outputs = {
+            channel.name: StreamPort(context, channel, receives=False)
+            for channel in graph.outputs_of(node.name)
+        }
+        self._memories = {
+            memory.name: MemoryEmitter(context, memory) for memory in node.memories
+        }
+        self._scalars = {
+            register.name: (builder.alloca(register_type(register.type)), register.type)
+            for register in node.registers
+            if register.shape == ()
+        }
+        context.load_parameters()
+        tensors = {
+            statement.tensor: context.pointer(context.layout.tensor(statement.tensor))
+            for statement in node.statements()
+            if isinstance(statement, Load | Store)
+        }
+        self._body = BodyEmitter(context, {}, tensors)
+        names = ("visit", "leave", "next")
+        self._visit, self._leave, self._next = (context.block(name) for name in names)
+        self._modes = {mode.name: context.block(f"mode.{mode.name}") for mode in node.modes}
+        self._codes = {path.rule.name: code for code, path in enumerate(node.paths())}
+
+    def emit(self) -> None:
+        """The whole function."""
+        self._emit_frame()
+        self._emit_visit()
+        for number, mode in enumerate(self._node.modes):
+            self._emit_mode(number, mode)
+        self._emit_leave()
+
+    def _emit_frame(self) -> None:
+        """The loop over the places, and the exits."""
+        context, builder = self._context, self._builder
+        _, budget = context.function.args
+        builder.store(integer(0), self._pe)
+        builder.store(budget, self._budget)
+        select, leave = context.block("select"), context.block("return")
+        unfinished = builder.load(
+            context.address(context.layout.unfinished(self._node.name)), typ=I64
+        )
+        builder.cbranch(builder.icmp_signed("==", unfinished, integer(0)), leave, select)
+
+        builder.position_at_end(select)
+        context.pe = self._load(self._pe)
+        more = builder.icmp_signed("<", context.pe, integer(self._node.place_count))
+        left = builder.icmp_signed(">", self._load(self._budget), integer(0))
+        builder.cbranch(builder.and_(more, left), self._visit, leave)
+
+        builder.position_at_end(self._next)
+        builder.store(builder.add(context.pe, integer(1)), self._pe)
+        builder.branch(select)
+
+        builder.position_at_end(leave)
+        builder.ret(builder.sub(budget, self._load(self._budget)))
+        builder.position_at_end(context.abandon)
+        builder.ret(integer(FAULTED))
+
+    def _emit_visit(self) -> None:
+        """Look at one place: what it may do, and where to go on."""
+        context, builder, layout = self._context, self._builder, self._context.layout
+        name = self._node.name
+        live = context.block("live")
+        builder.position_at_end(self._visit)
+        self._state = context.address(layout.state(name), context.pe, 4 * MACHINE_WORDS)
+        status = builder.load(self._state, typ=I32)
+        done = builder.icmp_signed(">=", status, integer(FINISHED, I32))
+        builder.cbranch(done, self._next, live)
+
+        builder.position_at_end(live)
+        context.bind_space()
+        builder.store(integer(RUNNING, I32), self._status)
+        builder.store(integer(0), self._fired)
+        for port in (*self._inputs.values(), *self._outputs.values()):
+            port.begin_visit()
+        for memory in self._memories.values():
+            memory.begin_visit()
+        for register, (slot, type) in self._scalars.items():
+            builder.store(
+                load_value(builder, self._register(register, type), type, token_alignment(type)),
+                slot,
+            )
+        self._emit_allowance()
+        mode = builder.load(offset_by(builder, self._state, 4), typ=I32)
+        blocks = list(self._modes.values())
+        switch = builder.switch(mode, blocks[0])
+        for number, block in enumerate(blocks[1:], 1):
+            switch.add_case(integer(number, I32), block)
+
+    def _emit_allowance(self) -> None:
+        """How many firings this visit may make, apart from what comes in."""
+        context, builder = self._context, self._builder
+        stride = 8 * TRACE_WORDS
+        self._trace_state = context.address(
+            context.layout.trace(self._node.name), context.pe, stride
+        )
+        words = [
+            builder.load(offset_by(builder, self._trace_state, 8 * word), typ=I64)
+            for word in (TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT)
+        ]
+        address, length, limit = words
+        start = context.scaled(length, code_type(self._node).itemsize)
+        self._trace = builder.inttoptr(builder.add(address, start), POINTER)
+        allowed = smaller(builder, builder.sub(limit, length), self._load(self._budget))
+        for port in self._outputs.values():
+            allowed = smaller(builder, allowed, port.allowance())
+        for name, memory in self._memories.items():
+            most = _most_adds(self._node, name)
+            if most:
+                fitting = builder.udiv(memory.space(), integer(most))
+                allowed = smaller(builder, allowed, fitting)
+        self._allowed = allowed
+
+    def _emit_mode(self, number: int, mode: Mode) -> None:
+        """Wait for the heads that the mode needs, then decide."""
+        context, builder = self._context, self._builder
+        builder.position_at_end(self._modes[mode.name])
+        builder.store(integer(number, I32), self._mode)
+        builder.store(integer(NOT_WAITING, I32), self._wait)
+        go = builder.icmp_signed("<", self._load(self._fired), self._allowed)
+        ready = context.block("ready")
+        builder.cbranch(go, ready, self._leave)
+        builder.position_at_end(ready)
+        kept = dict(context.names)
+        start = {register: self._load(slot) for register, (slot, _) in self._scalars.items()}
+        context.names.update(start)
+        refuse, fail = context.block(f"refuse.{mode.name}"), context.block(f"fail.{mode.name}")
+        context.abandon = fail
+        self._emit_needs(mode.needs)
+        self._emit_choices(mode.choices, refuse)
+        self._restore(kept)
+        builder.position_at_end(refuse)
+        message = f"{self._node.name} in mode {mode.name} refuses its tokens"
+        builder.store(integer(context.fault(message)), context.address(context.layout.fault))
+        builder.branch(fail)
+        builder.position_at_end(fail)
+        for register, value in start.items():
+            builder.store(value, self._scalars[register][0])
+        builder.store(integer(FAILED, I32), self._status)
+        builder.branch(self._leave)
+
+    def _emit_needs(self, needs: tuple[str, ...]) -> None:
+        """Wait for heads, one after the other, and bind their names."""
+        context, builder = self._context, self._builder
+        for name in needs:
+            ready = context.block("ready")
+            builder.store(integer(self._waits, I32), self._wait)
+            builder.cbranch(self._inputs[name].exhausted(), self._leave, ready)
+            builder.position_at_end(ready)
+            self._waits += 1
+            head = self._heads[name]
+            value, tag = self._inputs[name].head()
+            context.names[head.value] = value
+            if head.tag is not None:
+                context.names[head.tag] = tag
+
+    def _restore(self, names: dict[str, Value]) -> None:
+        self._context.names.clear()
+        self._context.names.update(names)
+
+    def _emit_choices(self, choices: tuple[Choice, ...], refuse: Block) -> None:
+        """The first alternative that holds; ends every way through the code."""
+        context, builder = self._context, self._builder
+        for choice in choices:
+            otherwise: Block = None
+            if choice.when is not None:
+                chosen, otherwise = context.block("chosen"), context.block("otherwise")
+                builder.cbranch(context.expressions.emit(choice.when), chosen, otherwise)
+                builder.position_at_end(chosen)
+            kept = dict(context.names)
+            self._emit_needs(choice.needs)
+            for statement in choice.body:
+                self._emit_statement(statement)
+            match choice.inside:
+                case Rule() as rule:
+                    self._emit_rule(rule)
+                case inner:
+                    self._emit_choices(inner, refuse)
+            self._restore(kept)
+            if otherwise is None:
+                return
+            builder.position_at_end(otherwise)
+        builder.branch(refuse)
+
+    def _emit_rule(self, rule: Rule) -> None:
+        """A firing."""
+        context, builder = self._context, self._builder
+        for statement in rule.body:
+            self._emit_statement(statement)
+        tokens = [(put.channel, *self._token(put)) for put in rule.puts]
+        for channel, value, tag in tokens:
+            self._outputs[channel].put(value, tag)
+        for channel in rule.takes:
+            self._inputs[channel].take()
+        fired = self._load(self._fired)
+        bytes = code_type(self._node).itemsize
+        where = offset_by(builder, self._trace, context.scaled(fired, bytes))
+        builder.store(integer(self._codes[rule.name], ir.IntType(8 * bytes)), where, align=bytes)
+        builder.store(builder.add(fired, integer(1), flags=("nsw", "nuw")), self._fired)
+        if rule.next is not None:
+            builder.branch(self._modes[rule.next])
+            return
+        builder.store(integer(FINISHED, I32), self._status)
+        unfinished = context.address(context.layout.unfinished(self._node.name))
+        left = builder.sub(builder.load(unfinished, typ=I64), integer(1))
+        builder.store(left, unfinished)
+        builder.branch(self._leave)
+
+    def _token(self, put: Put) -> tuple[Value | None, Value | None]:
+        """The value and the tag of a token; the value is zero where the tag says so."""
+        builder, emit = self._builder, self._context.expressions.emit
+        value = None if put.value is None else emit(put.value)
+        if put.tag is None:
+            return value, None
+        tag = convert(builder, emit(put.tag), put.tag.type, INT32)
+        if value is not None:
+            plain = builder.icmp_signed("==", tag, integer(VALUE, I32))
+            value = builder.select(plain, value, ir.Constant(value.type, None))
+        return value, tag
+
+    def _emit_statement(self, statement: Statement) -> None:
+        """One statement; scalar registers and sorted memories are this module's."""
+        names = self._context.names
+        match statement:
+            case RegisterRead(target=target, register=register) if register in self._scalars:
+                names[target] = self._load(self._scalars[register][0])
+            case RegisterWrite(register=register, value=value) if register in self._scalars:
+                emitted = self._context.expressions.emit(value)
+                self._builder.store(emitted, self._scalars[register][0])
+            case Search(target=target):
+                names[target] = emit_search(self._context, statement)
+            case MemoryAdd(memory=memory, keys=keys, value=value):
+                self._memories[memory].add(keys, value)
+            case MemorySize(target=target, memory=memory):
+                names[target] = self._memories[memory].size()
+            case MemoryFirst(targets=targets, value=value, memory=memory):
+                coordinates, found = self._memories[memory].first()
+                names[value] = found
+                names.update(zip(targets, coordinates, strict=True))
+            case MemoryDrop(memory=memory):
+                self._memories[memory].drop()
+            case _:
+                self._body.emit_statement(statement)
+
+    def _emit_leave(self) -> None:
+        """Write everything back; visit the place once more if that may help."""
+        context, builder = self._context, self._builder
+        builder.position_at_end(self._leave)
+        fired = self._load(self._fired)
+        builder.store(self._load(self._status), self._state)
+        builder.store(self._load(self._mode), offset_by(builder, self._state, 4))
+        builder.store(self._load(self._wait), offset_by(builder, self._state, 8))
+        for port in (*self._inputs.values(), *self._outputs.values()):
+            port.end_visit()
+        for register, (slot, type) in self._scalars.items():
+            where = self._register(register, type)
+            store_value(builder, self._load(slot), where, type, token_alignment(type))
+        length = offset_by(builder, self._trace_state, 8 * TRACE_LENGTH)
+        builder.store(builder.add(builder.load(length, typ=I64), fired), length)
+        left = builder.sub(self._load(self._budget), fired)
+        builder.store(left, self._budget)
+        used_up = builder.icmp_signed("==", fired, self._allowed)
+        moved = builder.icmp_signed(">", fired, integer(0))
+        again = builder.and_(moved, builder.and_(used_up, self._has_time(left)))
+        builder.cbranch(again, self._visit, self._next)
+
+    def _has_time(self, left: Value) -> Value:
+        return self._builder.icmp_signed(">", left, integer(0))
+
+    def _register(self, name: str, type: Any) -> Value:
+        section = self._context.layout.register(self._node.name, name)
+        return self._context.address(section, self._context.pe, type.bytes)
+
+    def _load(self, slot: Value) -> Value:
+        return self._builder.load(slot, typ=slot.allocated_type)
+
+
+def _most_adds(node: Machine, memory: str) -> int:
+    """The most points that a firing adds to a sorted memory."""
+    return max(
+        sum(isinstance(s, MemoryAdd) and s.memory == memory for s in path.rule.body)
+        for path in node.paths()
+    )
+
+
+def code_type(node: Machine) -> np.dtype[np.generic]:
+    """The type of the codes in the traces of a machine."""
+    return np.dtype(np.uint8 if len(node.paths()) <= _BYTE_CODES else np.uint16)
+
+
+def waits(node: Machine) -> tuple[tuple[str, ...], ...]:
+    """The heads needed up to each point of the code where a machine may wait, the last one missing.
+
+    The points are numbered in this order.
+    """
+    found: list[tuple[str, ...]] = []
+
+    def enter(before: tuple[str, ...], needs: tuple[str, ...], choices: tuple[Choice, ...]) -> None:
+        found.extend(before + needs[: count + 1] for count in range(len(needs)))
+        for choice in choices:
+            inner = () if isinstance(choice.inside, Rule) else choice.inside
+            enter(before + needs, choice.needs, inner)
+            if choice.when is None:
+                return
+
+    for mode in node.modes:
+        enter((), mode.needs, mode.choices)
+    return tuple(found)

@@ -1,0 +1,359 @@
+"""Generated code that finds the times of nodes from the codes of their firings.
+
+Every node runs ahead as far as its channels allow.  An element of a channel is a ring of one 64-bit
+word per slot: a positive word is a token and the cycle at which it is ready, a negative one a free
+slot, negated the first cycle at which it may be filled.  A firing asks for tokens and for space in a
+fixed order of *steps*, and fires at the latest of these cycles and of the end of its interval.
+
+The code has no branch on what a firing does: each code has a row of masks, all ones where a step is
+needed or a token moves, else zero.  So unforeseeable sequences of codes cost nothing extra.
+Functions are made per *shape* of a node (``Shape``), which many nodes of a graph share.
+
+Stalls.  With s the end of the interval and p(k) the latest cycle of steps 1 to k, step k is to blame
+for max(s, p(k)) - max(s, p(k-1)) cycles.  The code adds up max(s, p(k)) over all firings but the
+first, for each k; the differences of these sums are the stalls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from t2s.simulator.native.llvm import Function, Value, ir
+from t2s.simulator.native.representation import I64, POINTER, integer, offset_by
+
+NEXT, CODE, CODE_END, MASKS, INTERVAL, FIRST, LAST_STORE, BLOCK, SEEN, FUNCTION, LIMIT, NOWHERE = (
+    range(12)
+)
+"""Words at the front of the record of a node: the earliest cycle of its next firing, address of the
+next code and of the end of the codes, address of the rows of masks, II, cycle of the first firing (0
+if there was none) and of the last one that stores, address of a word that has to change before the
+node can fire and what it holds, address of the node's function, last cycle that may be simulated,
+address of a word that nobody reads (written instead of a slot where no token moves)."""
+
+HEADER = 12
+POSITION, BEGIN, END, LATENCY = range(4)
+"""Words of a port: address of its next slot, of its ring's first slot and of the end, latency."""
+
+PORT_WORDS = 4
+
+ALWAYS, NEVER = -1, -2
+"""Instead of a column of masks."""
+
+ENTRY = "advance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What the code of a node depends on.
+
+    Attributes
+    ----------
+    receives: for each port, whether it receives (else it sends).
+    moves: for each port, the column that says when a token moves, or ``ALWAYS``.
+    steps: (port, column that says when the firing waits for it, or ``ALWAYS``), in order.
+    stores: the column that says when a firing stores to memory, ``ALWAYS`` or ``NEVER``.
+    columns: number of columns of masks.
+    code_bytes: bytes of a code.
+    """
+
+    receives: tuple[bool, ...]
+    moves: tuple[int, ...]
+    steps: tuple[tuple[int, int], ...]
+    stores: int
+    columns: int
+    code_bytes: int
+
+    @property
+    def sums(self) -> int:
+        """The word of the record where the sums begin: one for the interval, one for each step."""
+        return HEADER + PORT_WORDS * len(self.receives)
+
+    @property
+    def words(self) -> int:
+        """Words of the record."""
+        return self.sums + 1 + len(self.steps)
+
+
+def emit_shapes(shapes: tuple[Shape, ...]) -> str:
+    """A module with a function ``shape0``, ``shape1``, ... for each, and ``advance``.
+
+    ``shapeN(record, most)`` fires a node up to ``most`` times and returns how often it fired.
+    ``advance(records, count, budget, most)`` visits nodes in turn, given addresses of their records,
+    until nobody can fire or ``budget`` firings are made, and returns the number of firings.
+    """
+    module = ir.Module(name="times")
+    for number, shape in enumerate(shapes):
+        _ShapeEmitter(module, shape, f"shape{number}").emit()
+    _emit_advance(module)
+    return str(module)
+
+
+class _ShapeEmitter:
+    """Emits the function of a shape; what changes lives in stack slots."""
+
+    def __init__(self, module: Any, shape: Shape, name: str) -> None:
+        self._shape = shape
+        function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64]), name=name)
+        function.attributes.add("nounwind")
+        self._function: Function = function
+        self._record, self._most = function.args
+        self._record.add_attribute("noalias")
+        self._builder = ir.IRBuilder(function.append_basic_block("entry"))
+        builder = self._builder
+        ports = range(len(shape.receives))
+        self._positions = [builder.alloca(I64, name=f"position{port}") for port in ports]
+        self._sums = [builder.alloca(I64, name="sum") for _ in range(1 + len(shape.steps))]
+        self._next = builder.alloca(I64, name="next")
+        self._code = builder.alloca(I64, name="code")
+        self._store = builder.alloca(I64, name="store")
+        self._code_type = ir.IntType(8 * shape.code_bytes)
+        self._nowhere = self._word(NOWHERE)
+        self._unpredictable = module.add_metadata([])
+
+    def emit(self) -> None:
+        """The whole function."""
+        shape, builder, function = self._shape, self._builder, self._function
+        ports = range(len(shape.receives))
+        for port, slot in enumerate(self._positions):
+            builder.store(self._port(port, POSITION), slot)
+        for number, slot in enumerate(self._sums):
+            builder.store(self._word(shape.sums + number), slot)
+        for word, slot in self._kept():
+            builder.store(self._word(word), slot)
+        begins, ends = ([self._port(port, word) for port in ports] for word in (BEGIN, END))
+        latencies = [self._port(port, LATENCY) for port in ports]
+        masks, interval, limit = (self._word(word) for word in (MASKS, INTERVAL, LIMIT))
+        first, start, end = (self._word(word) for word in (FIRST, CODE, CODE_END))
+        fresh = builder.icmp_signed("==", first, integer(0))
+        most = builder.select(fresh, integer(1), self._most)
+        left = builder.sub(end, start)
+        most = builder.mul(most, integer(shape.code_bytes))
+        until = builder.add(
+            start, builder.select(builder.icmp_signed("<", left, most), left, most)
+        )
+        loop, fire, leave, blocked, late, move = (
+            function.append_basic_block(name)
+            for name in ("loop", "fire", "leave", "blocked", "late", "move")
+        )
+        builder.branch(loop)
+
+        builder.position_at_end(loop)
+        going = builder.icmp_signed("<", self._load(self._code), until)
+        builder.cbranch(going, fire, leave)
+        builder.position_at_end(fire)
+        row = self._row(masks)
+        asked, latest, unready = self._asked(row)
+        builder.cbranch(builder.icmp_signed("<", unready, integer(0)), blocked, move)
+        builder.position_at_end(move)
+        earliest = self._load(self._next)
+        now = self._larger(earliest, latest[-1]) if latest else earliest
+        fires = function.append_basic_block("fires")
+        builder.cbranch(builder.icmp_signed(">", now, limit), late, fires)
+        builder.position_at_end(fires)
+        self._add_up(earliest, latest)
+        for port in ports:
+            self._move(port, row, now, begins[port], ends[port], latencies[port])
+        self._note_store(row, now)
+        builder.store(builder.add(now, interval), self._next)
+        builder.store(builder.add(self._load(self._code), integer(shape.code_bytes)), self._code)
+        builder.branch(loop)
+
+        self._emit_exits(loop=leave, blocked=blocked, late=late, asked=asked)
+        self._emit_save(fresh, start, end, interval)
+
+    def _emit_exits(
+        self, *, loop: Value, blocked: Value, late: Value, asked: list[tuple[Value, Value, Value]]
+    ) -> None:
+        """Say what has to change before the node can go on: nothing, a slot, or what never will."""
+        builder = self._builder
+        save = self._function.append_basic_block("save")
+        self._save = save
+        builder.position_at_end(blocked)
+        where, held = integer(0), integer(0)
+        for position, value, wanted in reversed(asked):
+            stuck = builder.icmp_signed("<", wanted, integer(0))
+            where = builder.select(stuck, position, where)
+            held = builder.select(stuck, value, held)
+        builder.store(where, self._address(BLOCK))
+        builder.store(held, self._address(SEEN))
+        builder.branch(save)
+        builder.position_at_end(late)
+        builder.store(builder.ptrtoint(self._address(SEEN), I64), self._address(BLOCK))
+        builder.branch(save)
+        builder.position_at_end(loop)
+        done = builder.icmp_signed("==", self._load(self._code), self._word(CODE_END))
+        code = builder.ptrtoint(self._address(CODE), I64)
+        never = builder.ptrtoint(self._address(SEEN), I64)
+        builder.store(builder.select(done, never, code), self._address(BLOCK))
+        builder.store(integer(0), self._address(SEEN))
+        builder.branch(save)
+
+    def _emit_save(self, fresh: Value, start: Value, end: Value, interval: Value) -> None:
+        """Write the record back.  The sums leave out the first firing."""
+        builder, shape = self._builder, self._shape
+        builder.position_at_end(self._save)
+        fired = builder.udiv(
+            builder.sub(self._load(self._code), start), integer(shape.code_bytes)
+        )
+        beginning = builder.and_(fresh, builder.icmp_signed(">", fired, integer(0)))
+        for port, slot in enumerate(self._positions):
+            where = HEADER + PORT_WORDS * port + POSITION
+            builder.store(self._load(slot), self._address(where))
+        for number, slot in enumerate(self._sums):
+            total = builder.select(beginning, integer(0), self._load(slot))
+            builder.store(total, self._address(shape.sums + number))
+        for word, slot in self._kept():
+            builder.store(self._load(slot), self._address(word))
+        now = builder.sub(self._load(self._next), interval)
+        first = builder.select(beginning, now, self._word(FIRST))
+        builder.store(first, self._address(FIRST))
+        builder.ret(fired)
+
+    def _kept(self) -> list[tuple[int, Value]]:
+        kept = [(NEXT, self._next), (CODE, self._code)]
+        return kept if self._shape.stores == NEVER else [*kept, (LAST_STORE, self._store)]
+
+    def _row(self, masks: Value) -> Value:
+        """The address of the masks of the next code."""
+        builder = self._builder
+        if self._shape.columns == 0:
+            return None
+        pointer = builder.inttoptr(self._load(self._code), POINTER)
+        code = builder.zext(builder.load(pointer, typ=self._code_type, align=1), I64)
+        return builder.add(masks, builder.mul(code, integer(8 * self._shape.columns)))
+
+    def _mask(self, row: Value, column: int) -> Value:
+        pointer = self._builder.inttoptr(
+            self._builder.add(row, integer(8 * column)), POINTER
+        )
+        return self._builder.load(pointer, typ=I64)
+
+    def _asked(self, row: Value) -> tuple[list[tuple[Value, Value, Value]], list[Value], Value]:
+        """Of each step its slot, what is there and the cycle it allows, negative if that is unknown.
+
+        Also the latest cycles up to each step, and a number that is negative if any is unknown.
+        """
+        builder = self._builder
+        asked, latest = [], []
+        unready = integer(0)
+        for port, column in self._shape.steps:
+            position = self._load(self._positions[port])
+            value = builder.load(builder.inttoptr(position, POINTER), typ=I64)
+            wanted = value if self._shape.receives[port] else builder.neg(value)
+            if column != ALWAYS:
+                wanted = builder.and_(wanted, self._mask(row, column))
+            asked.append((position, value, wanted))
+            latest.append(self._larger(latest[-1], wanted) if latest else wanted)
+            unready = builder.or_(unready, wanted)
+        return asked, latest, unready
+
+    def _add_up(self, earliest: Value, latest: list[Value]) -> None:
+        builder = self._builder
+        for slot, time in zip(
+            self._sums,
+            [earliest, *(self._larger(earliest, time) for time in latest)],
+            strict=True,
+        ):
+            builder.store(builder.add(self._load(slot), time), slot)
+
+    def _move(
+        self, port: int, row: Value, now: Value, begin: Value, end: Value, latency: Value
+    ) -> None:
+        """Take or put a token."""
+        builder, slot = self._builder, self._positions[port]
+        column = self._shape.moves[port]
+        if column == NEVER:
+            return
+        position = self._load(slot)
+        if self._shape.receives[port]:
+            entry = builder.not_(now)
+        else:
+            entry = builder.add(now, latency)
+        following = builder.add(position, integer(8))
+        following = self._select(builder.icmp_signed("==", following, end), begin, following)
+        where = position
+        if column != ALWAYS:
+            moves = builder.icmp_signed("!=", self._mask(row, column), integer(0))
+            where = self._select(moves, where, self._nowhere)
+            following = self._select(moves, following, position)
+        builder.store(entry, builder.inttoptr(where, POINTER))
+        builder.store(following, slot)
+
+    def _note_store(self, row: Value, now: Value) -> None:
+        builder, column = self._builder, self._shape.stores
+        if column == NEVER:
+            return
+        if column != ALWAYS:
+            now = self._larger(builder.and_(now, self._mask(row, column)), self._load(self._store))
+        builder.store(now, self._store)
+
+    def _larger(self, left: Value, right: Value) -> Value:
+        return self._select(self._builder.icmp_signed(">", left, right), left, right)
+
+    def _select(self, condition: Value, if_true: Value, if_false: Value) -> Value:
+        """A selection that must not become a branch."""
+        chosen = self._builder.select(condition, if_true, if_false)
+        chosen.set_metadata("unpredictable", self._unpredictable)
+        return chosen
+
+    def _port(self, port: int, word: int) -> Value:
+        return self._word(HEADER + PORT_WORDS * port + word)
+
+    def _address(self, word: int) -> Value:
+        return offset_by(self._builder, self._record, 8 * word)
+
+    def _word(self, word: int) -> Value:
+        return self._builder.load(self._address(word), typ=I64)
+
+    def _load(self, slot: Value) -> Value:
+        return self._builder.load(slot, typ=I64)
+
+
+def _emit_advance(module: Any) -> None:
+    """The loop over the nodes."""
+    function = ir.Function(
+        module, ir.FunctionType(I64, [POINTER, I64, I64, I64]), name=ENTRY
+    )
+    records, count, budget, most = function.args
+    names = ("entry", "sweep", "look", "visit", "step", "swept")
+    entry, sweep, look, visit, step, swept = (function.append_basic_block(n) for n in names)
+    leave = function.append_basic_block("leave")
+    builder = ir.IRBuilder(entry)
+    total, before, at = (builder.alloca(I64) for _ in range(3))
+    builder.store(integer(0), total)
+    builder.branch(sweep)
+
+    builder.position_at_end(sweep)
+    builder.store(builder.load(total, typ=I64), before)
+    builder.store(integer(0), at)
+    empty = builder.icmp_signed("==", count, integer(0))
+    builder.cbranch(empty, leave, look)
+
+    builder.position_at_end(look)
+    where = builder.mul(builder.load(at, typ=I64), integer(8))
+    record = builder.load(offset_by(builder, records, where), typ=POINTER)
+    block = builder.load(offset_by(builder, record, 8 * BLOCK), typ=POINTER)
+    seen = builder.load(offset_by(builder, record, 8 * SEEN), typ=I64)
+    same = builder.icmp_signed("==", builder.load(block, typ=I64), seen)
+    builder.cbranch(same, step, visit)
+
+    builder.position_at_end(visit)
+    signature = ir.FunctionType(I64, [POINTER, I64]).as_pointer()
+    address = builder.load(offset_by(builder, record, 8 * FUNCTION), typ=I64)
+    fired = builder.call(builder.inttoptr(address, signature), [record, most])
+    builder.store(builder.add(builder.load(total, typ=I64), fired), total)
+    builder.branch(step)
+
+    builder.position_at_end(step)
+    following = builder.add(builder.load(at, typ=I64), integer(1))
+    builder.store(following, at)
+    builder.cbranch(builder.icmp_signed("<", following, count), look, swept)
+
+    builder.position_at_end(swept)
+    after = builder.load(total, typ=I64)
+    moved = builder.icmp_signed(">", after, builder.load(before, typ=I64))
+    funded = builder.icmp_signed("<", after, budget)
+    builder.cbranch(builder.and_(moved, funded), sweep, leave)
+    builder.position_at_end(leave)
+    builder.ret(builder.load(total, typ=I64))

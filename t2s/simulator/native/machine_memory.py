@@ -1,0 +1,74 @@
+"""The memory of one machine array during a run: traces and sorted memories."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.graph.machine import Machine
+from t2s.simulator.native.emit_machine import code_type
+from t2s.simulator.native.emit_memory import block_words
+from t2s.simulator.native.layout import TRACE_LENGTH, Layout
+from t2s.simulator.native.sorted_memory import CAPACITY, SIZE, enlarged, new_block
+
+_GROWTH = 4
+_FIRST_CODES = 1 << 16
+_FIRST_CODES_IN_ALL = 1 << 22
+_FIRST_POINTS = 64
+MOST_FIRINGS = 1 << 30
+"""Most firings of one machine."""
+
+
+class MachineMemory:
+    """Traces and sorted memories of all places, and where the arena says that they are."""
+
+    def __init__(self, node: Machine, layout: Layout, arena: Array) -> None:
+        self._node = node
+        self._type = code_type(node)
+        self._most = MOST_FIRINGS
+        places = node.place_count
+        self._state = layout.trace(node.name).view(arena)
+        first = min(_FIRST_CODES, max(256, _FIRST_CODES_IN_ALL // places))
+        self._traces = [np.empty(first, self._type) for _ in range(places)]
+        self._blocks: list[tuple[Array, list[Array]]] = []
+        for place in range(places):
+            self._place_trace(place)
+        for memory in node.memories:
+            addresses = layout.memory(node.name, memory.name).view(arena)
+            blocks = [new_block(_FIRST_POINTS, *block_words(memory)) for _ in range(places)]
+            addresses[:] = [block.ctypes.data for block in blocks]
+            self._blocks.append((addresses, blocks))
+
+    def limit(self, firings: int) -> None:
+        """Let no place fire more often than this."""
+        self._most = min(self._most, firings)
+        for place in range(len(self._traces)):
+            self._place_trace(place)
+
+    def trace(self, place: int) -> Array:
+        """The codes so far, as an array that shares the memory."""
+        return self._traces[place][: int(self._state[place, TRACE_LENGTH])]
+
+    def grow(self) -> bool:
+        """Enlarge what is full; whether anything was."""
+        grown = False
+        for place, trace in enumerate(self._traces):
+            length = int(self._state[place, TRACE_LENGTH])
+            if length == len(trace) and length < self._most:
+                larger = np.empty(_GROWTH * length, self._type)
+                larger[:length] = trace
+                self._traces[place] = larger
+                self._place_trace(place)
+                grown = True
+        for addresses, blocks in self._blocks:
+            for place, block in enumerate(blocks):
+                if 2 * block[SIZE] >= block[CAPACITY]:
+                    blocks[place] = enlarged(block)
+                    addresses[place] = blocks[place].ctypes.data
+                    grown = True
+        return grown
+
+    def _place_trace(self, place: int) -> None:
+        trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
+        self._state[place] = trace.ctypes.data, length, min(len(trace), self._most)
+

@@ -1,0 +1,193 @@
+"""Runs of programs with machines: values and the trace first, then the times that follow from it.
+
+Where nodes share nothing but channels the run-ahead code finds the times (``stream_times``);
+where they share the bandwidth of memory, the event-driven kernel (``timing``) does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.simulator.assemble import assemble
+from t2s.simulator.engine import Limits, Observer
+from t2s.simulator.native import timing
+from t2s.simulator.native.stream_tally import stream_tally
+from t2s.simulator.native.stream_times import FOREVER, StreamCode, StreamTimes, stream_code
+from t2s.simulator.native.stream_trace import Trace, trace_of
+from t2s.simulator.native.stream_values import StreamValues, stream_values
+from t2s.simulator.program import SimProgram
+from t2s.simulator.result import SimResult
+from t2s.simulator.tally import Ending, Tally
+
+RUN_AHEAD = "native, run-ahead"
+EVENT_DRIVEN = "native, event-driven"
+
+_FIRINGS_PER_CALL = 1 << 22
+_CYCLES_PER_CALL = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """Tells an observer what is done, of a total that is not known before the end."""
+
+    observer: Observer | None
+
+    def tell(self, *, cycle: int, done: int, total: int) -> None:
+        if self.observer is not None:
+            self.observer.advanced(cycle=cycle, done=done, total=max(done, total))
+
+
+def run_streams(program: SimProgram, limits: Limits, observer: Observer | None) -> SimResult:
+    """Values and times of a program with machines; see ``Engine.run``.
+
+    Raises ``ProtocolError`` if a machine meets tokens that it cannot take.
+    """
+    progress = _Progress(observer)
+    try:
+        values = _values(program, limits, progress)
+    except KeyboardInterrupt:
+        return assemble(program, _nothing(program), {}, RUN_AHEAD)
+    trace = trace_of(program, values)
+    times = _times(program, trace, limits, progress)
+    times.check(values)
+    outputs: Mapping[str, Array] = values.outputs or {}
+    return assemble(times.program, times.tally, outputs, times.engine)
+
+
+def retime(
+    program: SimProgram,
+    trace: Trace,
+    capacities: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+) -> SimResult:
+    """The times of a program whose trace is known, with other capacities (in tokens) of channels.
+
+    Nothing is computed again but times.
+    """
+    changed = program.with_capacities(capacities or {})
+    times = _times(changed, trace, limits or Limits(), _Progress(None))
+    return assemble(times.program, times.tally, {}, times.engine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """The times that an engine found; ``known`` says from when on an element has a token."""
+
+    program: SimProgram
+    trace: Trace
+    tally: Tally
+    engine: str
+    known: Callable[[int, int], int]
+
+    def check(self, values: StreamValues) -> None:
+        """Raise the error of the first machine that refuses tokens which have all been sent."""
+        met: list[tuple[int, int]] = []
+        for instance in sorted(self.trace.refusing):
+            if self.tally.firings[instance] < len(self.trace.codes[instance]):
+                continue
+            arrived = [self.known(instance, e) for e in self.trace.unfinished[instance]]
+            latest = max([int(self.tally.last[instance]), *arrived])
+            if latest < FOREVER:
+                met.append((latest, instance))
+        if met:
+            _, instance = min(met)
+            node = self.program.node_of(instance)
+            raise values.refusal(node.node.name, instance - node.first)
+
+
+def _values(program: SimProgram, limits: Limits, progress: _Progress) -> StreamValues:
+    return stream_values(
+        program.graph,
+        program.inputs or {},
+        program.parameters,
+        most_firings=None if limits.max_cycles is None else limits.max_cycles + 1,
+        on_progress=lambda done: progress.tell(cycle=0, done=done, total=2 * done),
+    )
+
+
+def _times(program: SimProgram, trace: Trace, limits: Limits, progress: _Progress) -> _Times:
+    code = stream_code(program, {i: codes.itemsize for i, codes in trace.codes.items()})
+    if code is None:
+        return _event_driven(program, trace, limits, progress)
+    return _run_ahead(program, trace, code, limits, progress)
+
+
+def _run_ahead(
+    program: SimProgram, trace: Trace, code: StreamCode, limits: Limits, progress: _Progress
+) -> _Times:
+    applied = trace.applied(program)
+    codes = [
+        trace.codes[instance] if instance in trace.codes else _static_codes(program, instance)
+        for instance in range(program.pe_count)
+    ]
+    times = StreamTimes(applied, code, codes, trace.sent, limit=limits.max_cycles)
+    interrupted = False
+    total = applied.total_firings
+    try:
+        while times.advance(_FIRINGS_PER_CALL):
+            progress.tell(cycle=times.latest, done=total + times.fired, total=2 * total)
+    except KeyboardInterrupt:
+        interrupted = True
+    return _Times(
+        program=applied,
+        trace=trace,
+        tally=stream_tally(applied, times, trace, limits, interrupted=interrupted),
+        engine=RUN_AHEAD,
+        known=lambda instance, element: times.allows(instance, element, sending=False),
+    )
+
+
+def _static_codes(program: SimProgram, instance: int) -> Array:
+    control = program.control
+    start = int(control.code_start[instance])
+    return control.codes[start : start + int(control.firings[instance])]
+
+
+def _event_driven(
+    program: SimProgram, trace: Trace, limits: Limits, progress: _Progress
+) -> _Times:
+    from t2s.simulator.engine_native import TableTimes  # which imports this module
+
+    times = TableTimes(trace.explicit(program))
+    last = limits.max_cycles if limits.max_cycles is not None else timing.FOREVER - 1
+    total = trace.applied(program).total_firings
+    interrupted = False
+    chunk = max(1, _CYCLES_PER_CALL // max(1, program.pe_count))
+    try:
+        more = True
+        while more and times.now <= last:
+            more = times.advance(min(times.now + chunk - 1, last))
+            progress.tell(cycle=times.now - 1, done=total + int(times.clock[timing.FIRED_IN_ALL]), total=2 * total)
+    except KeyboardInterrupt:
+        interrupted = True
+    return _Times(
+        program=trace.applied(program),
+        trace=trace,
+        tally=times.tally(limits, interrupted),
+        engine=EVENT_DRIVEN,
+        known=lambda _, element: times.ready(element),
+    )
+
+
+def _nothing(program: SimProgram) -> Tally:
+    """The counters of a run that was interrupted before its first cycle."""
+    pes = np.zeros(program.pe_count, np.int64)
+    elements = np.zeros(len(program.channel_of_element), np.int64)
+    return Tally(
+        ending=Ending.INTERRUPTED,
+        cycles=0,
+        firings=pes,
+        first=pes,
+        last=pes,
+        waiting=pes,
+        starved=elements,
+        blocked=elements,
+        memory_starved=pes,
+        memory_blocked=pes,
+        left=elements,
+        stuck=(),
+    )

@@ -1,0 +1,100 @@
+"""From the state of the run-ahead engine to the counters that every engine gives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from t2s.simulator.engine import Limits
+from t2s.simulator.flatten import RECEIVES_END, USES_BEGIN, USES_END
+from t2s.simulator.native import emit_timing
+from t2s.simulator.native.stream_times import FOREVER, StreamTimes
+from t2s.simulator.native.stream_trace import Trace
+from t2s.simulator.program import SimProgram
+from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run
+
+Requirement = tuple[int, bool, int]
+"""A channel element, whether the firing sends to it, and the cycle from which that is possible."""
+
+
+def stream_tally(
+    program: SimProgram, times: StreamTimes, trace: Trace, limits: Limits, *, interrupted: bool
+) -> Tally:
+    """The counters, with the stalls of unfinished nodes up to the last cycle."""
+    firings = times.firings()
+    fired = firings > 0
+    last = np.where(fired, times.column(emit_timing.NEXT) - program.intervals, 0)
+    tails = {
+        int(instance): _requirements(program, times, trace, int(instance))
+        for instance in np.flatnonzero(firings < program.control.firings)
+    }
+    stuck = tuple(
+        item for instance, found in tails.items() if (item := _stuck(instance, found)) is not None
+    )
+    last_store = int(times.column(emit_timing.LAST_STORE).max(initial=0))
+    end = end_of_run(program, int(last.max(initial=0)), last_store)
+    ending, cycles = _ending(end, limits, interrupted, len(tails), len(stuck))
+    waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
+    starved, blocked = times.stalls()
+    memory = np.zeros(program.pe_count, np.int64)
+    for instance, requirements in tails.items():
+        if not fired[instance]:
+            continue
+        seen = min(int(last[instance] + program.intervals[instance]), cycles + 1)
+        waiting[instance] += seen - int(last[instance]) - 1
+        for element, sending, time in requirements:
+            passed = max(0, min(time, cycles + 1) - seen)
+            (blocked if sending else starved)[element] += passed
+            seen += passed
+        memory[instance] += cycles + 1 - seen
+    return Tally(
+        ending=ending,
+        cycles=cycles,
+        firings=firings,
+        first=times.column(emit_timing.FIRST).copy(),
+        last=last,
+        waiting=waiting,
+        starved=starved,
+        blocked=blocked,
+        memory_starved=np.where(program.loads, memory, 0),
+        memory_blocked=np.where(program.loads, 0, memory),
+        left=times.left(),
+        stuck=stuck,
+    )
+
+
+def _ending(
+    end: int, limits: Limits, interrupted: bool, unfinished: int, stuck: int
+) -> tuple[Ending, int]:
+    if interrupted:
+        return Ending.INTERRUPTED, end
+    if not unfinished:
+        return Ending.FINISHED, end
+    if unfinished == stuck:
+        return Ending.DEADLOCK, end
+    return Ending.LIMIT, limits.max_cycles or 0
+
+
+def _requirements(
+    program: SimProgram, times: StreamTimes, trace: Trace, instance: int
+) -> list[Requirement]:
+    """What the next firing of an unfinished node waits for, in order."""
+    control = program.control
+    if not times.has_code(instance):
+        return [
+            (element, False, times.allows(instance, element, sending=False))
+            for element in trace.unfinished[instance]
+        ]
+    row = control.rows[control.row_start[instance] + times.next_code(instance)]
+    begin, middle, end = (int(row[column]) for column in (USES_BEGIN, RECEIVES_END, USES_END))
+    found: list[Requirement] = []
+    for use in range(begin, end):
+        element, sending = int(control.uses[use]), use >= middle
+        found.append((element, sending, times.allows(instance, element, sending=sending)))
+    return found
+
+
+def _stuck(instance: int, requirements: list[Requirement]) -> Stuck | None:
+    for element, sending, time in requirements:
+        if time == FOREVER:
+            return Stuck(instance=instance, element=element, sending=sending)
+    return None
