@@ -481,7 +481,10 @@ def _scheduler(product: Product, name: str, dealer: str, lengths: str) -> Machin
     """The end of every machine's stream; the next row is for the machine that ends first."""
     machines = product.machines
     ends = [local(f"end_{machine}") for machine in range(machines)]
-    body: list[Statement] = []
+    body: list[Statement] = [
+        RegisterRead(target=end.name, register="ends", indices=(const(machine),), type=INT32)
+        for machine, end in enumerate(ends)
+    ]
     best: list[tuple[Expr, Expr]] = [(end, const(machine)) for machine, end in enumerate(ends)]
     round = 0
     while len(best) > 1:
@@ -497,8 +500,8 @@ def _scheduler(product: Product, name: str, dealer: str, lengths: str) -> Machin
     winner, length, row = local("winner"), local("next_length"), local("row")
     writes: list[Statement] = [
         RegisterWrite(
-            register=end.name,
-            indices=(),
+            register="ends",
+            indices=(const(machine),),
             value=select(equal(winner, machine), add(end, length), end),
         )
         for machine, end in enumerate(ends)
@@ -551,7 +554,7 @@ def _scheduler(product: Product, name: str, dealer: str, lengths: str) -> Machin
         role=Role.RELAY,
         heads=(Head(channel=lengths, value="next_length"),),
         registers=(
-            *(register(end.name) for end in ends),
+            register("ends", INT32, (machines,)),
             register("row"),
             register("ended"),
         ),
