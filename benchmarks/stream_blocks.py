@@ -166,9 +166,7 @@ class Design:
                     name="last",
                     needs=(),
                     choices=(
-                        Choice(
-                            inside=Rule(name="done", puts=(Put(channel=ref, tag=const(DONE)),))
-                        ),
+                        Choice(inside=Rule(name="done", puts=(Put(channel=ref, tag=const(DONE)),))),
                     ),
                 ),
             ),
@@ -203,9 +201,7 @@ class Design:
 
         raised = plus(tag(refs), 1)
         following = (
-            Choice(
-                when=is_stop(refs), inside=pass_on("close outer", raised, True, "next")
-            ),
+            Choice(when=is_stop(refs), inside=pass_on("close outer", raised, True, "next")),
             Choice(inside=pass_on("close", const(stop(0)), False, "next")),
         )
         first = Choice(
@@ -248,9 +244,7 @@ class Design:
                                 next="more",
                             ),
                         ),
-                        Choice(
-                            when=is_stop(refs), inside=pass_on("stop", raised, True, "next")
-                        ),
+                        Choice(when=is_stop(refs), inside=pass_on("stop", raised, True, "next")),
                         Choice(inside=pass_on("done", const(DONE), True, None)),
                     ),
                 ),
@@ -258,9 +252,7 @@ class Design:
                     name="more",
                     needs=(),
                     choices=(
-                        Choice(
-                            when=compare(Op.LESS, at, end), inside=emit("crd", at, (), False)
-                        ),
+                        Choice(when=compare(Op.LESS, at, end), inside=emit("crd", at, (), False)),
                         Choice(needs=(refs,), inside=following),
                     ),
                 ),
@@ -328,15 +320,9 @@ class Design:
                             when=conjunction(is_value(first[0]), is_value(second[0])),
                             inside=values,
                         ),
-                        Choice(
-                            when=is_value(first[0]), inside=one("first alone", first, 0)
-                        ),
-                        Choice(
-                            when=is_value(second[0]), inside=one("second alone", second, 1)
-                        ),
-                        Choice(
-                            when=is_done(first[0]), inside=ends("done", const(DONE), None)
-                        ),
+                        Choice(when=is_value(first[0]), inside=one("first alone", first, 0)),
+                        Choice(when=is_value(second[0]), inside=one("second alone", second, 1)),
+                        Choice(when=is_done(first[0]), inside=ends("done", const(DONE), None)),
                         Choice(inside=ends("stop", tag(first[0]), "join")),
                     ),
                 ),

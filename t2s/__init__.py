@@ -17,6 +17,7 @@ from t2s.driver import (
     print_loop_nest,
     resources,
     simulate,
+    structure,
 )
 from t2s.func.functions import absolute as abs
 from t2s.func.functions import cast, exp, rsqrt, select, sqrt
@@ -24,6 +25,8 @@ from t2s.func.functions import maximum as max
 from t2s.func.functions import minimum as min
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
+from t2s.reduction.circuits import LinearArray, Tree
+from t2s.reduction.targets import MaybeDifferentTarget, SameTarget
 from t2s.sparse_repr.representation import gallery
 from t2s.sparse_repr.representation.chain import Chain, Representation, dense
 from t2s.sparse_repr.representation.matrix import read_matrix, write_matrix
@@ -62,8 +65,10 @@ __all__ = [
     "Int",
     "InternalError",
     "Length",
+    "LinearArray",
     "Longest",
     "LongestFirst",
+    "MaybeDifferentTarget",
     "Param",
     "Parameter",
     "Place",
@@ -71,9 +76,11 @@ __all__ = [
     "Representation",
     "RoundRobin",
     "Rows",
+    "SameTarget",
     "Storage",
     "T2SError",
     "T2SWarning",
+    "Tree",
     "Type",
     "UInt",
     "UnsupportedError",
@@ -105,6 +112,7 @@ __all__ = [
     "simulate",
     "sqrt",
     "sram",
+    "structure",
     "variables",
     "write_matrix",
 ]

@@ -24,12 +24,13 @@ from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
 from t2s.func.freeze import freeze
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
+from t2s.sparse_driver import interpret_product, is_sparse, lower_product, split_inputs
 from t2s.spatial.directives import Place
 from t2s.spatial.ir import SpatialProgram
-from t2s.spatial.isolation import IsolatingFunc
 from t2s.spatial.pipeline import build_spatial
 from t2s.spatial.printer import print_loop_nest as print_program
 from t2s.spatial.schedule import ScheduledFunc
+from t2s.spatial.sparse_schedule import SparseFunc
 from t2s.spatial.to_graph import lower_to_graph
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ Array = np.ndarray[Any, Any]
 Design = ScheduledFunc | Sequence[ScheduledFunc]
 
 
-class Func(IsolatingFunc):
+class Func(SparseFunc):
     """A function: definitions by assignment, directives as methods, and the ways to run it.
 
     ``Func("C")``; the element type follows from the definitions unless ``type`` gives it.
@@ -85,13 +86,32 @@ def funcs(names: str, place: Place = Place.DEVICE) -> tuple[Func, ...]:
     return tuple(Func(name, place=place) for name in names.split())
 
 
-def lower(design: Design, **constants: int) -> Graph:
+def lower(design: Design, **constants: Any) -> Graph:
     """The PE/channel graph of a Func, or of several outputs, with their directives.
 
-    ``constants`` gives values to the integer ``Param`` objects that bounds use, by name.  Raises
-    ``UserError`` with the user's line for a directive that is not legal.
+    ``constants`` gives values to the integer ``Param`` objects that bounds use, by name, and to a
+    ``Parameter`` its matrix, for which the graph is then made.  Raises ``UserError`` with the
+    user's line for a directive that is not legal.
     """
+    if is_sparse(design):
+        assert isinstance(design, ScheduledFunc)
+        return lower_product(design, split_inputs(design, constants)[0])[0]
     return lower_to_graph(_spatial(design, constants))
+
+
+def structure(design: ScheduledFunc, **matrices: Any) -> dict[str, Array]:
+    """The arrays that the graph of a sparse design takes for its matrix, by name.
+
+    They may be used for many runs: ``t2s.simulate(graph, t2s.structure(y, A=matrix) | {"x": x})``.
+    """
+    if not is_sparse(design):
+        raise UserError(
+            f"{design!r} has no structure",
+            location=user_location(),
+            expected="a Func that reads the values of a t2s.Parameter",
+            given=repr(design),
+        )
+    return lower_product(design, split_inputs(design, matrices)[0])[1]
 
 
 def print_loop_nest(design: Design, **constants: int) -> str:
@@ -120,6 +140,9 @@ def interpret(design: Design, inputs: Mapping[str, Any]) -> Array | dict[str, Ar
     ``inputs`` holds the arrays and the scalars by name.  Returns the array of a Func, or a dict of
     the arrays by name for a tuple or list of Funcs.
     """
+    if is_sparse(design):
+        assert isinstance(design, ScheduledFunc)
+        return interpret_product(design, inputs)
     outputs = output_funcs(design)
     constants = _constants(outputs, inputs)
     given = {name: value for name, value in inputs.items() if name not in constants}
@@ -241,6 +264,11 @@ def _resolve(
     given = dict(inputs)
     if isinstance(design, Graph):
         graph = design
+    elif is_sparse(design):
+        assert isinstance(design, ScheduledFunc)
+        matrix, others = split_inputs(design, inputs)
+        graph, arrays = lower_product(design, matrix)
+        given = {**arrays, **others}
     else:
         constants = _constants(design, inputs)
         graph = lower(design, **constants)

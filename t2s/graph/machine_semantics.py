@@ -277,9 +277,7 @@ class MachineState:
         self._check("load", name, indices, lanes, shape)
         return array[window(indices, lanes)].copy()
 
-    def _search(
-        self, statement: Search, local: Environment, memory: Mapping[str, Array]
-    ) -> Array:
+    def _search(self, statement: Search, local: Environment, memory: Mapping[str, Array]) -> Array:
         begin, end = int(evaluate(statement.begin, local)), int(evaluate(statement.end, local))
         array = memory[statement.tensor]
         if begin < end:

@@ -91,6 +91,9 @@ class Circuit:
 LANE, STEP, SIDE = "lane", "step", "side"
 """Names of the space dimension and of the loops of all nodes here."""
 
+WAITING = 64
+"""Pairs that may wait for those of another path: more than any chain of adders has cycles."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
@@ -148,6 +151,7 @@ def send_lanes(parts: Parts, sender: Lanes, sink: str, fused: int) -> tuple[Stat
                 shape=(sender.count // fused,) if several else (),
                 source_index=(element,) if several else (),
                 sink_index=(index(LANE),) if several else (),
+                capacity=WAITING,
                 kind=kind,
             )
     return tuple(statements)

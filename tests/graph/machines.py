@@ -91,9 +91,7 @@ def copying(*, place: Place = Place.MEMORY) -> Graph:
             ),
         ),
         tensors=(
-            Tensor(
-                name="x", type=INT32, shape=(0,), role=TensorRole.INPUT, open=True, place=place
-            ),
+            Tensor(name="x", type=INT32, shape=(0,), role=TensorRole.INPUT, open=True, place=place),
             Tensor(
                 name="y", type=INT32, shape=(0,), role=TensorRole.OUTPUT, open=True, place=place
             ),

@@ -98,9 +98,7 @@ def test_a_deadlock_of_machines_is_reported() -> None:
     last = replace(source.modes[1], needs=())
     quiet = replace(
         last,
-        choices=(
-            replace(last.choices[0], inside=replace(last.choices[0].inside, puts=())),
-        ),
+        choices=(replace(last.choices[0], inside=replace(last.choices[0].inside, puts=())),),
     )
     silent = replace(source, modes=(source.modes[0], quiet))
     with pytest.raises(UserError, match="sink waits for a token in xs .*after 4 firings"):

@@ -184,9 +184,7 @@ class Builder:
             Choice(inside=Rule(name="drop", takes=(stream,), next="run")),
         )
         choices = (Choice(when=is_value(stream), inside=inside), self._end((stream,), (out,)))
-        self.machine(
-            (stream,), (out,), Mode(name="run", needs=(stream,), choices=choices)
-        )
+        self.machine((stream,), (out,), Mode(name="run", needs=(stream,), choices=choices))
         return out
 
     def repeat(self, stream: str) -> str:
@@ -225,9 +223,7 @@ class Builder:
             Choice(when=is_value(stream), inside=copy),
             self._end((stream,), (left, right)),
         )
-        self.machine(
-            (stream,), (left, right), Mode(name="run", needs=(stream,), choices=choices)
-        )
+        self.machine((stream,), (left, right), Mode(name="run", needs=(stream,), choices=choices))
         return left, right
 
     def merge(self, left: str, right: str) -> str:
@@ -360,9 +356,7 @@ class Builder:
             channel=out,
             value=apply(Op.ADD, apply(Op.MULTIPLY, local("point"), const(10)), local("count")),
         )
-        drain = Rule(
-            name="drain", body=(MemoryDrop(memory="points"),), puts=(put,), next="drain"
-        )
+        drain = Rule(name="drain", body=(MemoryDrop(memory="points"),), puts=(put,), next="drain")
         self.machine(
             (stream,),
             (out,),
@@ -381,9 +375,7 @@ class Builder:
                     Choice(
                         body=(size, first),
                         inside=(
-                            Choice(
-                                when=apply(Op.GREATER, local("size"), const(0)), inside=drain
-                            ),
+                            Choice(when=apply(Op.GREATER, local("size"), const(0)), inside=drain),
                             self._end((), (out,)),
                         ),
                     ),

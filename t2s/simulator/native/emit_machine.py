@@ -131,9 +131,7 @@ class _MachineEmitter:
             channel.name: StreamPort(context, channel, receives=False)
             for channel in graph.outputs_of(node.name)
         }
-        self._memories = {
-            memory.name: MemoryEmitter(context, memory) for memory in node.memories
-        }
+        self._memories = {memory.name: MemoryEmitter(context, memory) for memory in node.memories}
         self._scalars = {
             register.name: (builder.alloca(register_type(register.type)), register.type)
             for register in node.registers

@@ -22,9 +22,7 @@ from t2s.simulator.native.representation import (
 )
 
 
-def loaded_from_open(
-    context: NodeContext, tensor: Tensor, index: Value, type: Type
-) -> Value:
+def loaded_from_open(context: NodeContext, tensor: Tensor, index: Value, type: Type) -> Value:
     """A value of an open tensor.  What was never stored is zero, but an input ends where it ends."""
     builder, lanes = context.builder, type.lanes
     length_address = context.address(context.layout.extent(tensor.name))

@@ -52,9 +52,7 @@ class StreamPort:
         index = self.channel.sink_index if self._receives else self.channel.source_index
         self._element, valid = context.locate(index, self.channel.shape)
         verb = "receives from" if self._receives else "sends to"
-        context.require(
-            valid, f"{context.node.name} {verb} no element of {self.channel.name}"
-        )
+        context.require(valid, f"{context.node.name} {verb} no element of {self.channel.name}")
         own = builder.load(context.address(self._own, self._element), typ=I64)
         other = builder.load(context.address(self._other, self._element), typ=I64)
         builder.store(own, self._counter)
@@ -91,9 +89,7 @@ class StreamPort:
     def take(self) -> None:
         """Go on to the token after it."""
         counter = self._own_counter()
-        self._context.builder.store(
-            self._context.builder.add(counter, integer(1)), self._counter
-        )
+        self._context.builder.store(self._context.builder.add(counter, integer(1)), self._counter)
 
     def put(self, value: Value | None, tag: Value | None) -> None:
         """Append a token."""

@@ -129,9 +129,7 @@ class _ShapeEmitter:
         most = builder.select(fresh, integer(1), self._most)
         left = builder.sub(end, start)
         most = builder.mul(most, integer(shape.code_bytes))
-        until = builder.add(
-            start, builder.select(builder.icmp_signed("<", left, most), left, most)
-        )
+        until = builder.add(start, builder.select(builder.icmp_signed("<", left, most), left, most))
         loop, fire, leave, blocked, late, move = (
             function.append_basic_block(name)
             for name in ("loop", "fire", "leave", "blocked", "late", "move")
@@ -193,9 +191,7 @@ class _ShapeEmitter:
         """Write the record back.  The sums leave out the first firing."""
         builder, shape = self._builder, self._shape
         builder.position_at_end(self._save)
-        fired = builder.udiv(
-            builder.sub(self._load(self._code), start), integer(shape.code_bytes)
-        )
+        fired = builder.udiv(builder.sub(self._load(self._code), start), integer(shape.code_bytes))
         beginning = builder.and_(fresh, builder.icmp_signed(">", fired, integer(0)))
         for port, slot in enumerate(self._positions):
             where = HEADER + PORT_WORDS * port + POSITION
@@ -224,9 +220,7 @@ class _ShapeEmitter:
         return builder.add(masks, builder.mul(code, integer(8 * self._shape.columns)))
 
     def _mask(self, row: Value, column: int) -> Value:
-        pointer = self._builder.inttoptr(
-            self._builder.add(row, integer(8 * column)), POINTER
-        )
+        pointer = self._builder.inttoptr(self._builder.add(row, integer(8 * column)), POINTER)
         return self._builder.load(pointer, typ=I64)
 
     def _asked(self, row: Value) -> tuple[list[tuple[Value, Value, Value]], list[Value], Value]:
@@ -312,9 +306,7 @@ class _ShapeEmitter:
 
 def _emit_advance(module: Any) -> None:
     """The loop over the nodes."""
-    function = ir.Function(
-        module, ir.FunctionType(I64, [POINTER, I64, I64, I64]), name=ENTRY
-    )
+    function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, I64]), name=ENTRY)
     records, count, budget, most = function.args
     names = ("entry", "sweep", "look", "visit", "step", "swept")
     entry, sweep, look, visit, step, swept = (function.append_basic_block(n) for n in names)

@@ -71,4 +71,3 @@ class MachineMemory:
     def _place_trace(self, place: int) -> None:
         trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
         self._state[place] = trace.ctypes.data, length, min(len(trace), self._most)
-

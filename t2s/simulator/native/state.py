@@ -15,7 +15,14 @@ from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.layout import pack
 from t2s.graph.nodes import Machine
 from t2s.graph.semantics import space_points
-from t2s.simulator.native.layout import FINISHED, Layout, Section, aligned_zeros, first_depth, token_layout
+from t2s.simulator.native.layout import (
+    FINISHED,
+    Layout,
+    Section,
+    aligned_zeros,
+    first_depth,
+    token_layout,
+)
 from t2s.simulator.native.machine_memory import MachineMemory
 from t2s.simulator.native.sorted_memory import addresses as sorted_memory_functions
 

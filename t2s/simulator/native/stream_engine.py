@@ -147,9 +147,7 @@ def _static_codes(program: SimProgram, instance: int) -> Array:
     return control.codes[start : start + int(control.firings[instance])]
 
 
-def _event_driven(
-    program: SimProgram, trace: Trace, limits: Limits, progress: _Progress
-) -> _Times:
+def _event_driven(program: SimProgram, trace: Trace, limits: Limits, progress: _Progress) -> _Times:
     from t2s.simulator.engine_native import TableTimes  # which imports this module
 
     times = TableTimes(trace.explicit(program))
@@ -161,7 +159,11 @@ def _event_driven(
         more = True
         while more and times.now <= last:
             more = times.advance(min(times.now + chunk - 1, last))
-            progress.tell(cycle=times.now - 1, done=total + int(times.clock[timing.FIRED_IN_ALL]), total=2 * total)
+            progress.tell(
+                cycle=times.now - 1,
+                done=total + int(times.clock[timing.FIRED_IN_ALL]),
+                total=2 * total,
+            )
     except KeyboardInterrupt:
         interrupted = True
     return _Times(

@@ -43,9 +43,7 @@ class Trace:
         firings = program.control.firings.copy()
         for instance, codes in self.codes.items():
             firings[instance] = len(codes) + (instance in self.unfinished)
-        control = replace(
-            program.control, firings=firings, sent=self.sent, received=self.received
-        )
+        control = replace(program.control, firings=firings, sent=self.sent, received=self.received)
         return replace(program, control=control)
 
     def explicit(self, program: SimProgram) -> SimProgram:

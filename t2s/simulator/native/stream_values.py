@@ -26,7 +26,6 @@ from t2s.simulator.native.layout import (
     FAILED,
     FINISHED,
     MODE,
-    WAIT,
     Layout,
     layout_of,
     token_layout,

@@ -75,7 +75,7 @@ def _row_link(parts: Parts, product: Product, source: str) -> None:
         shape=(product.machines,),
         source_index=(index(LANE),),
         sink_index=(index(LANE),),
-        capacity=16,
+        capacity=64,
         kind=StreamKind.COORDINATE,
     )
 
@@ -105,7 +105,8 @@ def _load_rows(parts: Parts, product: Product) -> None:
 
 
 def _loader_name(product: Product, structure: str) -> str:
-    return f"{product.nodes.matrix_loader.name}_{structure}"
+    known = product.structure_loaders.get(structure)
+    return known.name if known is not None else f"{product.nodes.matrix_loader.name}_{structure}"
 
 
 def _run_links(parts: Parts, product: Product, sources: tuple[str, str]) -> None:

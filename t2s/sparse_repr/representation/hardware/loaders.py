@@ -93,7 +93,7 @@ def load_slots(
         shape=place_shape(product),
         source_index=place(product),
         sink_index=place(product),
-        capacity=16,
+        capacity=32,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from t2s.core.expr import Expr
@@ -60,6 +61,8 @@ class Product:
     fused: lanes of one reduction circuit.
     combined: whether the sums of two machines are combined before they are reduced.
     distinct: whether no row is on two machines.
+    structure_loaders: units that load a part of the structure, by its name; else they are those
+        of the matrix.
     words: elements of dense arrays that are loaded or stored in a cycle.
     """
 
@@ -77,6 +80,7 @@ class Product:
     distinct: bool
     circuit: Circuit
     nodes: Nodes
+    structure_loaders: Mapping[str, Part]
     words: int
     location: SourceLocation | None
 
