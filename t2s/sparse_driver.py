@@ -14,17 +14,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Apply, Expr, Index, Local, Parameter, Read, evaluate
-from t2s.core.location import SourceLocation, user_location
-from t2s.core.ops import Op
-from t2s.core.printer import show
-from t2s.core.walk import Term, rewrite, walk
-from t2s.func.func import TemporalFunc, index_name, typed_value
-from t2s.func.symbols import ImageParam
+from t2s.core.expr import evaluate
+from t2s.core.location import user_location
+from t2s.func.func import TemporalFunc
 from t2s.graph.graph import Graph
 from t2s.reduction.circuits import Circuit, LinearArray, Structure
 from t2s.reduction.targets import Target, interrupted_target, shared_target
 from t2s.sparse_repr.representation import parameter as sparse
+from t2s.sparse_repr.representation.definition import Definition, definition_of, unsupported
 from t2s.sparse_repr.representation.hardware.design import product_arrays, product_graph
 from t2s.sparse_repr.representation.hardware.product import (
     MATRIX,
@@ -63,167 +60,12 @@ LINE_BYTES = 64
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Definition:
-    """``y[i] += term`` taken apart; ``side`` is the Var of the right-hand sides, if any."""
-
-    func: ScheduledFunc
-    matrix: sparse.Parameter
-    vector: ImageParam
-    term: Expr
-    machine: str
-    position: str
-    side: str | None
-    width: int
-    location: SourceLocation
-
-
 def is_sparse(design: object) -> bool:
     """Whether a design is a Func that reads a matrix in a representation."""
     if not isinstance(design, TemporalFunc):
         return False
     kinds = sparse.Values | sparse.Coordinate
     return any(isinstance(s, kinds) for w in design.written for s in w.symbols.values())
-
-
-def definition_of(func: ScheduledFunc) -> Definition:
-    """Take the definition of a product apart; ``UserError`` where it is something else."""
-    if len(func.written) != 2:
-        _unsupported(
-            func.written[-1].location,
-            f"{func.name} is no product of a sparse matrix",
-            f"{func.name}[r] = 0, then {func.name}[i] += A.values[p, q] * x[j]",
-            f"{len(func.written)} definitions",
-        )
-    first, update = func.written
-    start = typed_value(func, first).node
-    if not all(getattr(node, "value", 0) == 0 for node in walk(start)):
-        _unsupported(first.location, f"{func.name} does not start from 0", "0", show(start))
-    matrices = {
-        symbol.matrix
-        for symbol in update.symbols.values()
-        if isinstance(symbol, sparse.Values | sparse.Coordinate)
-    }
-    value = typed_value(func, update).node
-    location = update.location
-    if len(matrices) != 1:
-        _unsupported(location, f"{func.name} reads several sparse matrices", "one", "several")
-    matrix = matrices.pop()
-    row = update.target[0].node
-    if not (isinstance(row, Read) and row.source == matrix.row.name):
-        _unsupported(
-            location,
-            f"the left side of {func.name} is no row of {matrix.name}",
-            f"{func.name}[i] with i, j = {matrix.name}.inverse_map(p, q)",
-            f"{func.name}[{', '.join(map(repr, update.target))}]",
-        )
-    machine, position = (part.name for part in row.indices if isinstance(part, Index))
-    itself = Read(source=func.name, indices=tuple(p.node for p in update.target), type=value.type)
-    term = _term(func, value, itself, location)
-    side = index_name(update.target[1]) if len(update.target) == 2 else None
-    vector = _vector(func, matrix, term, row, side, update.symbols, location)
-    return Definition(
-        func=func,
-        matrix=matrix,
-        vector=vector,
-        term=_localized(func, matrix, vector, term, row, side, location),
-        machine=machine,
-        position=position,
-        side=side,
-        width=_width(func, side, location),
-        location=location,
-    )
-
-
-def _term(func: ScheduledFunc, value: Expr, itself: Expr, location: SourceLocation) -> Expr:
-    match value:
-        case Apply(operator=Op.ADD, operands=(left, right)) if left == itself:
-            return right
-        case Apply(operator=Op.ADD, operands=(left, right)) if right == itself:
-            return left
-    _unsupported(
-        location, f"the update of {func.name} is no sum", f"{func.name}[i] += ...", show(value)
-    )
-
-
-def _vector(
-    func: ScheduledFunc,
-    matrix: sparse.Parameter,
-    term: Expr,
-    row: Read,
-    side: str | None,
-    symbols: Mapping[str, object],
-    location: SourceLocation,
-) -> ImageParam:
-    """The one dense operand."""
-    own = {matrix.values.name, matrix.row.name, matrix.column.name}
-    found = {node.source for node in walk(term) if isinstance(node, Read)} - own
-    vectors = [symbols[name] for name in sorted(found)]
-    if len(vectors) != 1 or not isinstance(vectors[0], ImageParam):
-        _unsupported(
-            location,
-            f"{func.name} needs one dense operand",
-            f"one ImageParam indexed by the column of {matrix.name}",
-            ", ".join(sorted(found)) or "none",
-        )
-    return vectors[0]
-
-
-def _localized(
-    func: ScheduledFunc,
-    matrix: sparse.Parameter,
-    vector: ImageParam,
-    term: Expr,
-    row: Read,
-    side: str | None,
-    location: SourceLocation,
-) -> Expr:
-    """The term over the values that come to a multiplier."""
-    column = Read(source=matrix.column.name, indices=row.indices, type=row.type)
-    subscripts: tuple[Expr, ...] = (column, *([Index(name=side)] if side is not None else []))
-    value = Read(source=matrix.values.name, indices=row.indices, type=matrix.type)
-    element = Read(source=vector.name, indices=subscripts, type=vector.type)
-
-    def rule(node: Term) -> Term | None:
-        if node == value:
-            return Local(name=MATRIX, type=matrix.type)
-        if node == element:
-            return Local(name=VECTOR, type=vector.type)
-        return None
-
-    result = rewrite(term, rule)
-    for node in walk(result):
-        if isinstance(node, Read | Index | Parameter):
-            _unsupported(
-                location,
-                f"the term of {func.name} uses {show(node)}",
-                f"{show(value)}, {show(element)} and numbers only",
-                show(term),
-            )
-    return result
-
-
-def _width(func: ScheduledFunc, side: str | None, location: SourceLocation) -> int:
-    """The number of right-hand sides, from the bound of their Var."""
-    if side is None:
-        return 1
-    for bound in func.bounds:
-        low, extent = (
-            getattr(bound.minimum.node, "value", 0),
-            getattr(bound.extent.node, "value", 0),
-        )
-        if bound.variable == side and low == 0 and extent:
-            return int(extent)
-    raise UserError(
-        f"the number of right-hand sides of {func.name} is not known",
-        location=location,
-        expected=f"{func.name}.bound({side}, 0, n) with a number n",
-        given=f"no such bound of {side}",
-    )
-
-
-def _unsupported(location: SourceLocation | None, what: str, expected: str, given: str) -> NoReturn:
-    raise UnsupportedError(what, location=location, expected=expected, given=given)
 
 
 @dataclass
@@ -246,9 +88,8 @@ PARTNERS = ("multiplier", "adder", "reduction")
 """Parts that compute: from each of them, what it takes can be isolated."""
 
 
-def schedule_of(definition: Definition) -> Schedule:
+def schedule_of(func: ScheduledFunc, definition: Definition) -> Schedule:
     """Interpret all directives, in the order in which they were written."""
-    func = definition.func
     schedule = Schedule(definition=definition)
     schedule.roles[func.name] = "reduction"
     schedule.parts["reduction"] = Part(name=func.name, location=definition.location)
@@ -260,11 +101,6 @@ def schedule_of(definition: Definition) -> Schedule:
             pending.append(other)
     for name, directive in func.journal:
         _interpret(schedule, funcs[name], directive)
-    for name, directive in (
-        (other.name, d) for other in funcs.values() if other is not func for d in other.plan
-    ):
-        if (name, directive) not in func.journal:
-            _interpret(schedule, funcs[name], directive)
     return schedule
 
 
@@ -319,7 +155,7 @@ def _meaningless(directive: Directive, func: ScheduledFunc) -> NoReturn:
 def _isolate_producer(schedule: Schedule, role: str | None, directive: IsolateProducer) -> None:
     definition, names = schedule.definition, directive.producers
     if directive.on_host or role not in PARTNERS:
-        _unsupported(
+        unsupported(
             directive.location,
             f"{directive.text} is not possible here",
             "isolation on the device, from a part that computes",
@@ -334,7 +170,7 @@ def _isolate_producer(schedule: Schedule, role: str | None, directive: IsolatePr
     elif directive.target is not None and len(names) == 1:
         _assign(schedule, names[0], "multiplier", directive)
     else:
-        _unsupported(
+        unsupported(
             directive.location,
             f"{directive.text} isolates something else",
             f"{definition.matrix.name}.values, {definition.vector.name} (a chain of at most two),"
@@ -351,7 +187,7 @@ def _assign(schedule: Schedule, name: str, role: str, directive: Directive) -> N
 def product_of(design: ScheduledFunc, matrix: object) -> Product:
     """The product that a Func computes for a matrix, with its directives, checked."""
     definition = definition_of(design)
-    schedule = schedule_of(definition)
+    schedule = schedule_of(design, definition)
     storage = definition.matrix.store(matrix)
     mapping = definition.matrix.decoder
     _check_supported(definition, storage)
@@ -439,7 +275,7 @@ def _block(schedule: Schedule) -> int:
         if loop != definition.position:
             continue
         if inner not in schedule.unrolled.get(name, set()):
-            _unsupported(
+            unsupported(
                 directive.location,
                 f"{directive.text} on {name} leaves {inner} in time",
                 f"unroll({inner}): a multiplier for each",
@@ -470,7 +306,7 @@ def _combined(schedule: Schedule, machines: int) -> bool:
         if loop == definition.machine and machines == 2 and not found:
             found = directive.target is Target.MAYBE_DIFFERENT
         if not found:
-            _unsupported(
+            unsupported(
                 directive.location,
                 f"{directive.text} is not possible here",
                 f"SameTarget for the elements of a block, MaybeDifferentTarget for"

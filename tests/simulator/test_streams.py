@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2s.core.errors import UserError
 from t2s.graph.graph import Graph, TensorRole
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine
 from t2s.simulator.engine_python import PythonEngine
-from t2s.simulator.native.stream_engine import retime
 from t2s.simulator.program import SimProgram, build_program
 from t2s.simulator.result import SimResult
-from t2s.simulator.tally import Ending
 from tests.simulator.stream_graphs import stream_graphs
 
 ARRIA = DEVICES["arria10"]

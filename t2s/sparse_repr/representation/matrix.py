@@ -105,7 +105,8 @@ def _expand(matrix: Any, count: int, what: str) -> Array:
     lengths = np.diff(starts)
     stored = min(matrix.indices.size, matrix.data.size)
     if starts.size != count + 1 or starts[0] != 0 or (lengths < 0).any() or starts[-1] > stored:
-        _refuse(what, "has damaged pointers", "an indptr that rises from 0", "another one")
+        wanted = f"{count + 1} pointers that rise from 0 to at most {stored}"
+        _refuse(what, "has damaged pointers", wanted, f"{starts.size}: {starts}")
     return np.repeat(np.arange(count, dtype=np.int32), lengths)
 
 

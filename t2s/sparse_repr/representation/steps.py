@@ -102,7 +102,7 @@ def pack(
 ) -> Layout:
     """Pack the units of fibres, or the fibres themselves."""
     _check_open(layout, at)
-    dimension = _packable(layout, at, target)
+    dimension = _dimension_of(layout, at, target)
     if index is None:
         at.refuse(
             f"loses the {_singular(dimension)} of every value",
@@ -303,13 +303,6 @@ def _block_units(
 def _check_open(layout: Layout, at: Place) -> None:
     if layout.schedule is not None:
         at.refuse("comes after the schedule", expected="the schedule as the last step")
-
-
-def _packable(layout: Layout, at: Place, target: object) -> Dimension:
-    dimension = _dimension_of(layout, at, target)
-    if dimension is Dimension.COLUMNS and layout.skewed:
-        at.refuse("packs columns that were made diagonals", expected="pack(Diagonals, ...)")
-    return dimension
 
 
 def _dimension_of(layout: Layout, at: Place, target: object) -> Dimension:

@@ -107,7 +107,7 @@ def _variable(what: str, variable: object) -> Var:
         raise UserError(
             f"{what} needs the Var that names this part of the structure",
             location=user_location(),
-            expected=f'for example {what}(Var("row_len"))',
+            expected=f'for example {what}(Var("{"col_idx" if what == "Index" else "row_len"}"))',
             given=repr(variable),
         )
     return variable

@@ -14,15 +14,12 @@ depends on the order of jobs:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from t2s.core.expr import Expr, const
-from t2s.core.types import BOOL, INT32
+from t2s.core.types import INT32
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement
 from t2s.graph.construct import (
     Parts,
     add,
-    both,
     equal,
     index,
     less,
@@ -44,11 +41,18 @@ from t2s.reduction.circuits import LANE, STEP
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.multiply import rows_channel, rows_node
 from t2s.sparse_repr.representation.hardware.product import Product
+from t2s.sparse_repr.representation.hardware.replay import runs_replayed
+from t2s.sparse_repr.representation.hardware.runs import (
+    END,
+    fibre_count,
+    load_all_lengths,
+    loader_name,
+    run_links,
+    steps_of,
+    stored_shape,
+)
 from t2s.sparse_repr.representation.inverse_map import Order
 from t2s.sparse_repr.representation.layout import BlockJob
-
-END = -1
-"""The length of a run behind the last one."""
 
 
 def decode_rows(parts: Parts, product: Product) -> None:
@@ -60,7 +64,7 @@ def decode_rows(parts: Parts, product: Product) -> None:
     if isinstance(mapping.job, BlockJob):
         _runs_of_blocks(parts, product)
     elif mapping.order is Order.REPLAYED:
-        _runs_replayed(parts, product)
+        runs_replayed(parts, product)
     else:
         _runs_of_machines(parts, product)
     _decoder(parts, product)
@@ -84,7 +88,7 @@ def _load_rows(parts: Parts, product: Product) -> None:
     """Rows are in memory: that of a block is the row of its first value."""
     name = product.mapping.fibre
     assert name is not None
-    tensor, node = product.stream_name(name), _loader_name(product, name)
+    tensor, node = product.stream_name(name), loader_name(product, name)
     shape = (product.machines, product.steps * product.block)
     input_tensor(parts, product, tensor, INT32, shape)
     at = times(index(STEP), product.block)
@@ -102,28 +106,6 @@ def _load_rows(parts: Parts, product: Product) -> None:
         )
     )
     _row_link(parts, product, node)
-
-
-def _loader_name(product: Product, structure: str) -> str:
-    known = product.structure_loaders.get(structure)
-    return known.name if known is not None else f"{product.nodes.matrix_loader.name}_{structure}"
-
-
-def _run_links(parts: Parts, product: Product, sources: tuple[str, str]) -> None:
-    """Channels of the runs: ``<decoder>_run_row`` and ``<decoder>_run_length``."""
-    decoder = product.nodes.decoder.name
-    for what, source in zip(("row", "length"), sources, strict=True):
-        parts.link(
-            f"{decoder}_run_{what}",
-            INT32,
-            source,
-            decoder,
-            shape=(product.machines,),
-            source_index=(index(LANE),),
-            sink_index=(index(LANE),),
-            capacity=32,
-            kind=StreamKind.COORDINATE if what == "row" else StreamKind.CONTROL,
-        )
 
 
 def _decoder(parts: Parts, product: Product) -> None:
@@ -200,16 +182,6 @@ def _decoder(parts: Parts, product: Product) -> None:
     _row_link(parts, product, decoder.name)
 
 
-def _steps_of(product: Product, entry: Expr) -> Expr:
-    """The steps of a run, from an entry of the stream of lengths."""
-    lengths = product.mapping.lengths
-    assert lengths is not None
-    rounded = entry
-    if lengths.round > 1:
-        rounded = quotient(add(entry, lengths.round - 1), lengths.round)
-    return times(rounded, lengths.round * lengths.scale // product.block)
-
-
 def _load_lengths(
     product: Product, parts: Parts, sink_sends: tuple[Statement, ...], jobs: int, node: str
 ) -> None:
@@ -218,7 +190,7 @@ def _load_lengths(
     assert lengths is not None
     stream, tensor = product.storage.streams[lengths.name], product.stream_name(lengths.name)
     job, at = index("job"), (index(LANE), index("job"))
-    input_tensor(parts, product, tensor, INT32, _stored_shape(stream.data.shape))
+    input_tensor(parts, product, tensor, INT32, stored_shape(stream.data.shape))
     exists = less(job, jobs)
     subscripts: tuple[Expr, ...] = at
     if lengths.fibres is None:
@@ -244,11 +216,6 @@ def _load_lengths(
     )
 
 
-def _stored_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Tensors have at least one element."""
-    return tuple(max(1, extent) for extent in shape)
-
-
 def _runs_of_machines(parts: Parts, product: Product) -> None:
     """Each machine loads the lengths of its own rows, and their numbers if they are recorded."""
     mapping, machines = product.mapping, product.machines
@@ -256,13 +223,13 @@ def _runs_of_machines(parts: Parts, product: Product) -> None:
     decoder = product.nodes.decoder.name
     numbers = mapping.fibre or mapping.job_index
     lengths = product.storage.streams[mapping.lengths.name].data
-    node = _loader_name(product, mapping.lengths.name)
+    node = loader_name(product, mapping.lengths.name)
     fibres = -(-product.rows // machines)
     jobs = fibres if lengths.ndim == 1 else lengths.shape[1]
     if numbers is not None:
         jobs = product.storage.streams[numbers].data.shape[1]
     row = add(add(times(index("job"), machines), index(LANE)), 1)
-    steps = _steps_of(product, local("entry"))
+    steps = steps_of(product, local("entry"))
     if lengths.ndim == 1 and numbers is None:
         steps = select(less(product.rows, row), 0, steps)
     value = select(less(index("job"), jobs), steps, END)
@@ -273,13 +240,13 @@ def _runs_of_machines(parts: Parts, product: Product) -> None:
     else:
         sources = (_load_numbers(parts, product, numbers, jobs), node)
     _load_lengths(product, parts, sends, jobs, node)
-    _run_links(parts, product, sources)
+    run_links(parts, product, sources)
 
 
 def _load_numbers(parts: Parts, product: Product, name: str, jobs: int) -> str:
     """A load unit for each machine: the numbers of its rows."""
-    node, tensor = _loader_name(product, name), product.stream_name(name)
-    shape = _stored_shape(product.storage.streams[name].data.shape)
+    node, tensor = loader_name(product, name), product.stream_name(name)
+    shape = stored_shape(product.storage.streams[name].data.shape)
     input_tensor(parts, product, tensor, INT32, shape)
     parts.nodes.append(
         PEArray(
@@ -305,42 +272,6 @@ def _load_numbers(parts: Parts, product: Product, name: str, jobs: int) -> str:
     return node
 
 
-def _load_all_lengths(parts: Parts, product: Product, sends: tuple[Statement, ...]) -> str:
-    """One load unit: the lengths of all rows in order; ``sends`` use the local ``entry``."""
-    lengths = product.mapping.lengths
-    assert lengths is not None
-    node, tensor = _loader_name(product, lengths.name), product.stream_name(lengths.name)
-    data = product.storage.streams[lengths.name].data.reshape(-1)
-    input_tensor(parts, product, tensor, INT32, _stored_shape(data.shape))
-    fibre = index("fibre")
-    at = const(0) if lengths.fibres is None else fibre
-    parts.nodes.append(
-        PEArray(
-            name=node,
-            role=Role.LOAD,
-            space=(),
-            loops=(loop("fibre", fibre_count(product) + 1),),
-            body=(
-                Load(
-                    target="entry",
-                    tensor=tensor,
-                    indices=(at,),
-                    type=INT32,
-                    condition=less(fibre, fibre_count(product)),
-                ),
-                *sends,
-            ),
-            location=product.nodes.matrix_loader.location,
-        )
-    )
-    return node
-
-
-def fibre_count(product: Product) -> int:
-    """Rows in the structure, those included that fill up a block of rows."""
-    return product.rows + -product.rows % product.storage.layout.group_size
-
-
 def _runs_of_blocks(parts: Parts, product: Product) -> None:
     """Blocks are dealt in turn: of the blocks of a row, each machine takes every m-th.
 
@@ -358,7 +289,7 @@ def _runs_of_blocks(parts: Parts, product: Product) -> None:
     blocks = times(entry, lengths.round * lengths.scale // mapping.job.slots)
     exists = less(index("fibre"), fibre_count(product))
     relay = f"{decoder}_relay"
-    source = _load_all_lengths(
+    source = load_all_lengths(
         parts,
         product,
         (
@@ -397,7 +328,7 @@ def _runs_of_blocks(parts: Parts, product: Product) -> None:
             location=product.nodes.decoder.location,
         )
     )
-    _run_links(parts, product, (relay, relay))
+    run_links(parts, product, (relay, relay))
 
 
 def _down_the_line(
@@ -440,217 +371,3 @@ def _down_the_line(
             condition=less(lane, machines - 1),
         ),
     ]
-
-
-def _runs_replayed(parts: Parts, product: Product) -> None:
-    """One scheduler repeats the schedule; dealers pass the rows down the line of machines."""
-    decoder, machines = product.nodes.decoder, product.machines
-    scheduler, dealer = f"{decoder.name}_scheduler", f"{decoder.name}_dealer"
-    exists = less(index("fibre"), fibre_count(product))
-    steps = select(exists, _steps_of(product, local("entry")), END)
-    length_channel = f"{scheduler}_length"
-    source = _load_all_lengths(parts, product, (Send(channel=length_channel, value=steps),))
-    parts.link(length_channel, INT32, source, scheduler, capacity=32, kind=StreamKind.CONTROL)
-    parts.nodes.append(_scheduler(product, scheduler, dealer, length_channel))
-    for what in ("machine", "row", "length"):
-        parts.link(
-            f"{dealer}_{what}",
-            INT32,
-            scheduler,
-            dealer,
-            shape=(machines,),
-            source_index=(const(0),),
-            sink_index=(index(LANE),),
-            kind=StreamKind.CONTROL,
-        )
-        if machines > 1:
-            parts.link(
-                f"{dealer}_{what}_next",
-                INT32,
-                dealer,
-                dealer,
-                shape=(machines,),
-                source_index=(index(LANE),),
-                sink_index=(remainder(add(index(LANE), machines - 1), machines),),
-                kind=StreamKind.CONTROL,
-            )
-    parts.nodes.append(_dealer(product, dealer))
-    _run_links(parts, product, (dealer, dealer))
-
-
-def _scheduler(product: Product, name: str, dealer: str, lengths: str) -> Machine:
-    """The end of every machine's stream; the next row is for the machine that ends first."""
-    machines = product.machines
-    ends = [local(f"end_{machine}") for machine in range(machines)]
-    body: list[Statement] = [
-        RegisterRead(target=end.name, register="ends", indices=(const(machine),), type=INT32)
-        for machine, end in enumerate(ends)
-    ]
-    best: list[tuple[Expr, Expr]] = [(end, const(machine)) for machine, end in enumerate(ends)]
-    round = 0
-    while len(best) > 1:
-        merged: list[tuple[Expr, Expr]] = []
-        for at in range(0, len(best) - 1, 2):
-            (left, left_at), (right, right_at) = best[at], best[at + 1]
-            earlier = local(f"right_{round}_{at}", BOOL)
-            body.append(Let(target=earlier.name, value=less(right, left)))
-            merged.append((select(earlier, right, left), select(earlier, right_at, left_at)))
-        best = merged + (best[-1:] if len(best) % 2 else [])
-        round += 1
-    body.append(Let(target="winner", value=best[0][1]))
-    winner, length, row = local("winner"), local("next_length"), local("row")
-    writes: list[Statement] = [
-        RegisterWrite(
-            register="ends",
-            indices=(const(machine),),
-            value=select(equal(winner, machine), add(end, length), end),
-        )
-        for machine, end in enumerate(ends)
-    ]
-    writes.append(RegisterWrite(register="row", indices=(), value=add(row, 1)))
-
-    def puts(machine: Expr, steps: Expr) -> tuple[Put, ...]:
-        values = (machine, add(row, 1), steps)
-        names = ("machine", "row", "length")
-        return tuple(
-            Put(channel=f"{dealer}_{what}", value=value)
-            for what, value in zip(names, values, strict=True)
-        )
-
-    ended = local("ended")
-    finish = RegisterWrite(register="ended", indices=(), value=add(ended, 1))
-    end_puts = puts(ended, const(END))
-    rows = Mode(
-        name="rows",
-        needs=(lengths,),
-        choices=(
-            Choice(
-                when=less(-1, length),
-                inside=Rule(
-                    name="row to the first machine that is free",
-                    body=(*body, *writes),
-                    takes=(lengths,),
-                    puts=puts(winner, length),
-                    next="rows",
-                ),
-            ),
-            Choice(inside=Rule(name="rows end", takes=(lengths,), next="finish")),
-        ),
-    )
-    finishing = Mode(
-        name="finish",
-        needs=(),
-        choices=(
-            Choice(
-                when=equal(ended, machines - 1),
-                inside=Rule(name="end of the last machine", puts=end_puts, next=None),
-            ),
-            Choice(
-                inside=Rule(name="end of a machine", body=(finish,), puts=end_puts, next="finish")
-            ),
-        ),
-    )
-    return Machine(
-        name=name,
-        role=Role.RELAY,
-        heads=(Head(channel=lengths, value="next_length"),),
-        registers=(
-            register("ends", INT32, (machines,)),
-            register("row"),
-            register("ended"),
-        ),
-        modes=(rows, finishing),
-        location=product.nodes.decoder.location,
-    )
-
-
-def _dealer(product: Product, name: str) -> Machine:
-    """Keep the runs of this machine, pass on those of the machines behind it."""
-    machines, decoder = product.machines, product.nodes.decoder
-    parts = ("machine", "row", "length")
-    lane = index(LANE)
-
-    def choices(suffix: str) -> tuple[Choice, ...]:
-        channels = tuple(f"{name}_{what}{suffix}" for what in parts)
-        mine = tuple(
-            Put(channel=f"{decoder.name}_run_{what}", value=local(f"{what}{suffix}"))
-            for what in ("row", "length")
-        )
-        on = tuple(
-            Put(channel=f"{name}_{what}_next", value=local(f"{what}{suffix}")) for what in parts
-        )
-        at, ends = local(f"machine{suffix}"), equal(local(f"length{suffix}"), END)
-        label = "from the machine before" if suffix else "from the scheduler"
-        own = equal(at, lane)
-        found = [
-            Choice(
-                when=both(own, ends),
-                inside=Rule(
-                    name=f"end {label}",
-                    takes=channels,
-                    puts=mine,
-                    next=None if machines == 1 else "after",
-                ),
-            ),
-            Choice(
-                when=own,
-                inside=Rule(name=f"own row {label}", takes=channels, puts=mine, next="deal"),
-            ),
-        ]
-        if machines > 1:
-            found.append(
-                Choice(inside=Rule(name=f"pass {label}", takes=channels, puts=on, next="deal"))
-            )
-        return tuple(found)
-
-    def after(suffix: str) -> tuple[Choice, ...]:
-        """The ends of the machines behind this one still come through."""
-        channels = tuple(f"{name}_{what}{suffix}" for what in parts)
-        on = tuple(
-            Put(channel=f"{name}_{what}_next", value=local(f"{what}{suffix}")) for what in parts
-        )
-        label = "from the machine before" if suffix else "from the scheduler"
-        last = equal(local(f"machine{suffix}"), machines - 1)
-        return (
-            Choice(
-                when=last, inside=Rule(name=f"pass the last end {label}", takes=channels, puts=on)
-            ),
-            Choice(inside=Rule(name=f"pass an end {label}", takes=channels, puts=on, next="after")),
-        )
-
-    heads = [Head(channel=f"{name}_{what}", value=what) for what in parts]
-    if machines > 1:
-        heads += [Head(channel=f"{name}_{what}_next", value=f"{what}_next") for what in parts]
-    modes = [Mode(name="deal", needs=(), choices=_by_lane(name, parts, machines, choices))]
-    if machines > 1:
-        done = Choice(when=equal(lane, machines - 1), inside=Rule(name="end"))
-        modes.append(
-            Mode(name="after", needs=(), choices=(done, *_by_lane(name, parts, machines, after)))
-        )
-    return Machine(
-        name=name,
-        role=Role.RELAY,
-        space=(space(LANE, machines),),
-        heads=tuple(heads),
-        modes=tuple(modes),
-        location=decoder.location,
-    )
-
-
-def _by_lane(
-    name: str,
-    parts: tuple[str, ...],
-    machines: int,
-    make: Callable[[str], tuple[Choice, ...]],
-) -> tuple[Choice, ...]:
-    """The first machine listens to the scheduler, the others to the machine before."""
-
-    def needs(suffix: str) -> tuple[str, ...]:
-        return tuple(f"{name}_{what}{suffix}" for what in parts)
-
-    if machines == 1:
-        return (Choice(needs=needs(""), inside=make("")),)
-    return (
-        Choice(when=equal(index(LANE), 0), needs=needs(""), inside=make("")),
-        Choice(needs=needs("_next"), inside=make("_next")),
-    )
