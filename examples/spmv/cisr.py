@@ -10,7 +10,9 @@ import t2s
 from t2s import ASAP, Columns, Float, Func, ImageParam, Index, Length, RDom, Rows, Type, Var, Zero
 
 
-def spmv(machines: int = 4, type: Type = Float(32), fused: int = 2) -> Func:  # noqa: B008
+def spmv(
+    machines: int = 4, type: Type = Float(32), fused: int = 2, policy: object = ASAP  # noqa: B008
+) -> Func:
     """y = A x, with A in CISR; inputs ``A`` (a sparse matrix) and ``x``."""
     CISR = t2s.Representation("CISR")
     A = t2s.Parameter(type, 2, CISR, name="A")
@@ -19,7 +21,7 @@ def spmv(machines: int = 4, type: Type = Float(32), fused: int = 2) -> Func:  # 
     CISR.define(
         A.dense()
         .pack(Columns, Length(row_len), Index(col_idx))
-        .schedule(Rows, machines, ASAP, Zero)
+        .schedule(Rows, machines, policy, Zero)
     )
 
     ip, jp, r = Var("ip"), RDom(0, A.values.extent(1), name="jp"), Var("r")

@@ -53,6 +53,7 @@ def runs_replayed(parts: Parts, product: Product) -> None:
             shape=(machines,),
             source_index=(const(0),),
             sink_index=(index(LANE),),
+            capacity=8,
             kind=StreamKind.CONTROL,
         )
         if machines > 1:
@@ -64,7 +65,8 @@ def runs_replayed(parts: Parts, product: Product) -> None:
                 shape=(machines,),
                 source_index=(index(LANE),),
                 sink_index=(remainder(add(index(LANE), machines - 1), machines),),
-                kind=StreamKind.CONTROL,
+                capacity=8,
+            kind=StreamKind.CONTROL,
             )
     parts.nodes.append(_dealer(product, dealer))
     run_links(parts, product, (dealer, dealer))
