@@ -4,8 +4,8 @@
     python benchmarks/spmv.py --machines 8 16 32       more machines, rows dealt out in turn
 
 The bound is the larger of the steps of the machines (their values with padding) and the bytes that
-are moved over the bandwidth of the device.  "fraction" is the bound over the cycles of the run, from
-the first load to the last store.  Where it is below 90 %, the cause is the largest of: filling x
+are moved over the bandwidth of the device.  "fraction" is the bound over the cycles of the run,
+from the first load to the last store.  Where it is below 90 %, the cause is the largest of: filling x
 (before the first product), draining y (after the last), the latencies of memory and adders, and
 the decoder (one row of a machine, or of all machines together, in a cycle).
 """

@@ -6,12 +6,19 @@ from the row lengths alone.  Two fused accumulators take two streams of products
 
 from __future__ import annotations
 
+import numpy as np
+
 import t2s
 from t2s import ASAP, Columns, Float, Func, ImageParam, Index, Length, RDom, Rows, Type, Var, Zero
 
+FLOAT = Float(32)
+
 
 def spmv(
-    machines: int = 4, type: Type = Float(32), fused: int = 2, policy: object = ASAP  # noqa: B008
+    machines: int = 4,
+    type: Type = FLOAT,
+    fused: int = 2,
+    policy: t2s.Policy = ASAP,
 ) -> Func:
     """y = A x, with A in CISR; inputs ``A`` (a sparse matrix) and ``x``."""
     CISR = t2s.Representation("CISR")
@@ -45,3 +52,21 @@ def spmv(
         y.tile(ip, ipp, fused).unroll(ip)
     y_unloader.buffer(y)
     return y
+
+
+y = spmv()
+
+
+def main() -> None:
+    generator = np.random.default_rng(0)
+    dense = generator.standard_normal((400, 300)) * (generator.random((400, 300)) < 0.1)
+    a, x = dense.astype(np.float32), generator.standard_normal(300).astype(np.float32)
+    result = t2s.simulate(y, {"A": a, "x": x}, device="arria10")
+    np.testing.assert_allclose(result.outputs["y"], a @ x, rtol=1e-4, atol=1e-4)
+    steps = result.nodes["multiplier"].firings // 4
+    print(f"{np.count_nonzero(a)} values in {steps} steps of 4 machines")
+    print(f"{result.cycles} cycles, {steps / result.cycles:.1%} of them steps")
+
+
+if __name__ == "__main__":
+    main()

@@ -7,11 +7,15 @@ machines are combined where they are of one row, and a linear array reduces them
 
 from __future__ import annotations
 
+import numpy as np
+
 import t2s
 from t2s import ASAP, Columns, Float, Func, ImageParam, Index, Length, RDom, Type, Var, Zero
 
+FLOAT = Float(32)
 
-def spmv(k: int = 4, type: Type = Float(32), levels: int = 4) -> Func:  # noqa: B008
+
+def spmv(k: int = 4, type: Type = FLOAT, levels: int = 4) -> Func:
     """y = A x, with the rows of A in blocks of k / 2; inputs ``A`` (a sparse matrix) and ``x``."""
     rep = t2s.Representation("rep")
     A = t2s.Parameter(type, 2, rep, name="A")
@@ -42,3 +46,21 @@ def spmv(k: int = 4, type: Type = Float(32), levels: int = 4) -> Func:  # noqa: 
     row_blocks_loader = Func("row_blocks_loader")
     row_blocks_loader.load_structure(row_blocks, design=y)
     return y
+
+
+y = spmv()
+
+
+def main() -> None:
+    generator = np.random.default_rng(0)
+    dense = generator.standard_normal((400, 300)) * (generator.random((400, 300)) < 0.1)
+    a, x = dense.astype(np.float32), generator.standard_normal(300).astype(np.float32)
+    result = t2s.simulate(y, {"A": a, "x": x}, device="arria10")
+    np.testing.assert_allclose(result.outputs["y"], a @ x, rtol=1e-4, atol=1e-4)
+    steps = result.nodes["Y"].firings // 2
+    print(f"{np.count_nonzero(a)} values in {steps} steps of 2 machines with 2 multipliers each")
+    print(f"{result.cycles} cycles, {steps / result.cycles:.1%} of them steps")
+
+
+if __name__ == "__main__":
+    main()

@@ -66,7 +66,7 @@ def runs_replayed(parts: Parts, product: Product) -> None:
                 source_index=(index(LANE),),
                 sink_index=(remainder(add(index(LANE), machines - 1), machines),),
                 capacity=8,
-            kind=StreamKind.CONTROL,
+                kind=StreamKind.CONTROL,
             )
     parts.nodes.append(_dealer(product, dealer))
     run_links(parts, product, (dealer, dealer))
