@@ -160,6 +160,9 @@ class RegionKind(Enum):
     """How a loop level iterates."""
 
     RANGE = "range"
+    SCAN = "scan"
+    INTERSECT = "intersect"
+    UNION = "union"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,11 @@ from t2s.simulator.tally import Counts, Ending, Tally, idle_cycles
 
 
 def assemble(
-    program: SimProgram, tally: Tally, outputs: Mapping[str, Array], engine: str
+    program: SimProgram,
+    tally: Tally,
+    outputs: Mapping[str, Array],
+    engine: str,
+    method: str = "",
 ) -> SimResult:
     """The result of a run; ``InternalError`` if the counters do not add up to the cycles."""
     idle = idle_cycles(program, tally)
@@ -29,6 +33,8 @@ def assemble(
         graph=program.graph.name,
         device=program.device,
         engine=engine,
+        method=method,
+        trace=program.trace,
         outputs=outputs if tally.ending is Ending.FINISHED else {},
         cycles=tally.cycles,
         nodes=nodes,

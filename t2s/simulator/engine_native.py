@@ -6,7 +6,7 @@ Values of graphs with static control do not depend on time, so the two are compu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
 from t2s.simulator.tally import Counts, Ending, Stuck, Tally, end_of_run
+from t2s.simulator.trace import Trace
 
 _CHUNK = 4_000_000
 """PE-cycles between two looks at the keyboard and the observer: about a tenth of a second."""
@@ -35,7 +36,7 @@ class NativeEngine:
     ) -> SimResult:
         """See ``Engine``."""
         if program.graph.machines:
-            return run_streams(program, limits, observer)
+            return run_streams(program, limits, observer, self.name, TableTimes)
         machine = TableTimes(program)
         interrupted = False
         outputs: Mapping[str, Array] = {}
@@ -51,6 +52,17 @@ class NativeEngine:
         except KeyboardInterrupt:
             interrupted = True
         return assemble(program, machine.tally(limits, interrupted), outputs, self.name)
+
+
+def retime(
+    program: SimProgram,
+    trace: Trace,
+    capacities: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+) -> SimResult:
+    """The times of a program whose trace is known, with other capacities (in tokens)."""
+    changed = replace(program.with_capacities(capacities or {}), trace=trace)
+    return NativeEngine().run(changed, limits or Limits())
 
 
 def _advance(machine: TableTimes, limits: Limits, observer: Observer | None) -> None:
@@ -104,6 +116,11 @@ class TableTimes:
     def now(self) -> int:
         """The next cycle to simulate."""
         return int(self.clock[timing.NOW])
+
+    @property
+    def fired(self) -> int:
+        """Firings made."""
+        return int(self.clock[timing.FIRED_IN_ALL])
 
     @property
     def unfinished(self) -> int:
@@ -189,7 +206,7 @@ class TableTimes:
         return Ending.LIMIT, limits.max_cycles or 0
 
     def ready(self, element: int) -> int:
-        """The cycle at which the next token of an element is ready; ``FOREVER`` if there is none."""
+        """When the next token of an element is ready; ``FOREVER`` if there is none."""
         entry = int(self.ring[int(self.elements[element, int(timing.READ)])])
         return entry if entry > 0 else int(timing.FOREVER)
 

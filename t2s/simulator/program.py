@@ -34,6 +34,7 @@ from t2s.graph.nodes import Machine, Node, Register
 from t2s.graph.verify import verify_graph
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.flatten import Control, flatten
+from t2s.simulator.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,11 @@ class ChannelTiming:
 
 @dataclass(frozen=True, kw_only=True)
 class SimProgram:
-    """A graph ready to run.  ``inputs`` is ``None`` where only times are wanted."""
+    """A graph ready to run.
+
+    ``inputs`` is ``None`` where only times are wanted; ``trace`` is what its machines do, where
+    that is known already.
+    """
 
     graph: Graph
     device: Device
@@ -132,6 +137,7 @@ class SimProgram:
     nodes: tuple[NodeTiming, ...]
     channels: tuple[ChannelTiming, ...]
     control: Control
+    trace: Trace | None = None
 
     @property
     def pe_count(self) -> int:

@@ -18,6 +18,7 @@ from t2s.simulator.program import Interval
 from t2s.simulator.stalls import StallRow, StallTable
 from t2s.simulator.tables import Table
 from t2s.simulator.tally import Ending
+from t2s.simulator.trace import Trace
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
 
@@ -109,6 +110,8 @@ class SimResult:
     outputs: output tensors by name; empty unless the run finished and had inputs.
     cycles: cycles until the last store is complete; counted from 1.
     device, engine, graph: what ran, on what.
+    method: how the engine found the times, where it has several ways.
+    trace: what the machines did, where there are any and the engine keeps it.
     nodes: statistics by node name, in graph order.
     ending: why the run ended.
     deadlock: the report if it ended in a deadlock.
@@ -128,6 +131,8 @@ class SimResult:
     tokens_left: tuple[TokensLeft, ...] = ()
     padded: tuple[Tensor, ...] = ()
     warnings: tuple[str, ...] = ()
+    method: str = ""
+    trace: Trace | None = field(default=None, repr=False, compare=False)
 
     @property
     def finished(self) -> bool:

@@ -94,12 +94,15 @@ def _run(
 def _with_remedy(program: SimProgram, report: DeadlockReport) -> DeadlockReport:
     """The report with sufficient capacities; as it is if the user interrupts the search.
 
-    Whether a run ends in a deadlock is the same in every engine, so the fast one searches.  It
-    does not run machines.
+    Whether a run ends in a deadlock is the same in every engine, so the fast one searches.  What
+    machines do it finds out once; where they stop by themselves there is nothing to search for.
     """
-    if program.graph.machines:
-        return report
     native = find_engine("native")
+    if program.graph.machines:
+        trace = native.run(program, Limits()).trace
+        if trace is None or trace.refusing:
+            return report
+        program = trace.applied(program)
 
     def retime(changed: SimProgram) -> DeadlockReport | None:
         result = native.run(changed, Limits())

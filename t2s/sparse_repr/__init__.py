@@ -1,4 +1,5 @@
-"""Sparse tensors: representations as chains of transformations (``representation``).
+"""Sparse tensors as streams: the blocks of the Sparse Abstract Machine, and how to connect them.
 
-This front end will write the same ``Graph`` as ``t2s.spatial``.
+``blocks`` holds the blocks, ``streams.Streams`` connects them into the same ``Graph`` that
+``t2s.spatial`` writes.  ``representation`` has sparse matrices as chains of transformations.
 """

@@ -1,7 +1,8 @@
-"""Random graphs of machines: sources, filters, joins, forks, loops, all over streams with an end."""
+"""Random graphs of machines: sources, filters, joins, forks, loops, over streams with an end."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -53,7 +54,6 @@ def write(register: str, to: Expr) -> RegisterWrite:
 class Builder:
     """Collects the machines of a graph; a stream is a channel without a reader yet."""
 
-    draw: st.DrawFn
     place: Place
     nodes: list[Machine] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
@@ -95,31 +95,34 @@ class Builder:
             )
         )
 
-    def graph(self) -> Graph:
+    def graph(
+        self,
+        nodes: Sequence[Machine],
+        capacity: Callable[[], int] = lambda: 2,
+        latency: Callable[[], int] = lambda: 1,
+    ) -> Graph:
         channels = tuple(
             Channel(
                 name=name,
                 stream=StreamType(element=INT32, nesting=1),
                 source=source,
                 sink=self.sinks[name],
-                capacity=self.draw(st.integers(1, 5)),
-                latency=self.draw(st.sampled_from((1, 1, 2, 7))),
+                capacity=capacity(),
+                latency=latency(),
             )
             for name, source in self.sources.items()
         )
-        nodes = self.draw(st.permutations(self.nodes))
         return Graph(
             name="random", nodes=tuple(nodes), channels=channels, tensors=tuple(self.tensors)
         )
 
     # -- machines -----------------------------------------------------------------------------
 
-    def source(self) -> str:
+    def source(self, count: int) -> str:
         """The elements of an input, and the end."""
         out = self.stream()
         tensor = self.tensor(f"x{len(self.tensors)}", TensorRole.INPUT)
         load = Load(target="loaded", tensor=tensor, indices=(local("at"),), type=INT32)
-        count = self.draw(st.integers(0, 12))
         more = Rule(
             name="more",
             body=(load, write("at", plus(local("at"), 1))),
@@ -169,9 +172,9 @@ class Builder:
         puts = tuple(Put(channel=out, tag=const(DONE)) for out in outputs)
         return Choice(inside=Rule(name="end", takes=inputs, puts=puts))
 
-    def filter(self, stream: str) -> str:
-        """Drops some values."""
-        out, by = self.stream(), self.draw(st.integers(2, 4))
+    def filter(self, stream: str, by: int) -> str:
+        """Drops multiples of a number."""
+        out = self.stream()
         keep = Rule(
             name="keep",
             takes=(stream,),
@@ -187,9 +190,9 @@ class Builder:
         self.machine((stream,), (out,), Mode(name="run", needs=(stream,), choices=choices))
         return out
 
-    def repeat(self, stream: str) -> str:
+    def repeat(self, stream: str, times: int) -> str:
         """Sends each value several times before it takes it."""
-        out, times = self.stream(), self.draw(st.integers(1, 3))
+        out = self.stream()
         put = (Put(channel=out, value=value(stream)),)
         again = Rule(
             name="again", body=(write("made", plus(local("made"), 1)),), puts=put, next="run"
@@ -303,6 +306,29 @@ class Builder:
         )
         return left, right
 
+    def odd_end(self, stream: str, *, waits: bool) -> str:
+        """Refuses a 6; at the end it waits for one token more, or ends before the end has come."""
+        out = self.stream()
+        keep = Rule(
+            name="keep",
+            takes=(stream,),
+            puts=(Put(channel=out, value=value(stream)),),
+            next="run",
+        )
+        end = Rule(name="end", puts=(Put(channel=out, tag=const(DONE)),))
+        more = Rule(name="more", takes=(stream,), next="run")
+        fine = Choice(when=apply(Op.NOT_EQUAL, value(stream), const(6)), inside=keep)
+        choices = (
+            Choice(when=is_value(stream), inside=(fine,)),
+            Choice(inside=more if waits else end),
+        )
+        self.machine(
+            (stream,),
+            (out,),
+            Mode(name="run", needs=(stream,), choices=choices, expected="no 6"),
+        )
+        return out
+
     def loop(self, stream: str) -> str:
         """Adds up in a loop of two machines that starts with a token in it."""
         out, forth, back = self.stream(), self.stream(), self.stream()
@@ -386,14 +412,17 @@ class Builder:
         return out
 
 
+_KINDS = ("filter", "repeat", "fork", "diamond", "join", "select", "loop", "sort", "odd end")
+
+
 @st.composite
 def stream_graphs(draw: st.DrawFn) -> Graph:
     """A graph; it may come to a deadlock."""
-    builder = Builder(draw, draw(st.sampled_from(Place)))
-    streams = [builder.source() for _ in range(draw(st.integers(1, 3)))]
+    builder = Builder(draw(st.sampled_from(Place)))
+    streams = [builder.source(draw(st.integers(0, 12))) for _ in range(draw(st.integers(1, 3)))]
     for _ in range(draw(st.integers(1, 6))):
         stream = streams.pop(draw(st.integers(0, len(streams) - 1)))
-        kind = draw(st.sampled_from(("filter", "repeat", "fork", "join", "select", "loop", "sort")))
+        kind = draw(st.sampled_from(_KINDS))
         if kind in ("join", "select") and streams:
             other = streams.pop(draw(st.integers(0, len(streams) - 1)))
             if kind == "join":
@@ -402,14 +431,32 @@ def stream_graphs(draw: st.DrawFn) -> Graph:
                 streams.extend(builder.select(stream, other))
         elif kind == "fork":
             streams.extend(builder.fork(stream))
+        elif kind == "diamond":
+            left, right = builder.fork(stream)
+            streams.append(builder.merge(builder.sort(left), right))
+        elif kind == "odd end":
+            streams.append(builder.odd_end(stream, waits=draw(st.booleans())))
         elif kind == "repeat":
-            streams.append(builder.repeat(stream))
+            streams.append(builder.repeat(stream, draw(st.integers(1, 3))))
         elif kind == "loop":
             streams.append(builder.loop(stream))
         elif kind == "sort":
             streams.append(builder.sort(stream))
         else:
-            streams.append(builder.filter(stream))
+            streams.append(builder.filter(stream, draw(st.integers(2, 4))))
     for stream in streams:
         builder.sink(stream)
-    return builder.graph()
+    return builder.graph(
+        draw(st.permutations(builder.nodes)),
+        lambda: draw(st.integers(1, 5)),
+        lambda: draw(st.sampled_from((1, 1, 2, 7))),
+    )
+
+
+def sorted_and_not() -> Graph:
+    """A stream and its sorted copy, merged: the plain one waits for all of the other."""
+    builder = Builder(Place.CHIP)
+    left, right = builder.fork(builder.source(9))
+    builder.sink(builder.merge(builder.sort(left), right))
+    graph = builder.graph(builder.nodes)
+    return graph

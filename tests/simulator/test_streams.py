@@ -5,20 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from t2s.core.errors import UserError
 from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.machine_semantics import ProtocolError
+from t2s.simulator.deadlock import DeadlockError
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.engine import Limits
-from t2s.simulator.engine_native import NativeEngine
+from t2s.simulator.engine import Engine, Limits
+from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
+from t2s.simulator.native.stream_code import stream_code
+from t2s.simulator.native.stream_times import StreamTimes
+from t2s.simulator.native.stream_trace import trace_of
+from t2s.simulator.native.stream_values import stream_values
 from t2s.simulator.program import SimProgram, build_program
 from t2s.simulator.result import SimResult
-from tests.simulator.stream_graphs import stream_graphs
+from t2s.simulator.run import simulate
+from t2s.simulator.trace import Trace
+from tests.graph.machines import copying
+from tests.simulator.stream_graphs import sorted_and_not, stream_graphs
 
-ARRIA = DEVICES["arria10"]
+IDEAL, ARRIA = DEVICES["ideal"], DEVICES["arria10"]
 UNSHARED = replace(ARRIA, memory_bytes_per_second=None)
+LONGEST = 4000
 
 
 def agree(one: SimResult, other: SimResult) -> None:
@@ -40,18 +52,100 @@ def program_of(graph: Graph, device: Device, seed: int) -> SimProgram:
     return build_program(graph, device, inputs)
 
 
-@settings(max_examples=60, deadline=None)
+def run(engine: Engine, program: SimProgram, limits: Limits) -> SimResult | str:
+    """The result, or the error of a machine that refuses its tokens."""
+    try:
+        return engine.run(program, limits)
+    except ProtocolError as error:
+        return str(error)
+
+
+def trace_for(program: SimProgram) -> Trace:
+    values = stream_values(program.graph, program.inputs or {}, program.parameters)
+    return trace_of(program, values, None)
+
+
+@settings(max_examples=25, deadline=None)
 @given(
     graph=stream_graphs(),
-    device=st.sampled_from((DEVICES["ideal"], ARRIA, UNSHARED)),
+    device=st.sampled_from((IDEAL, ARRIA, UNSHARED)),
     seed=st.integers(0, 3),
     limit=st.one_of(st.none(), st.integers(1, 60)),
 )
 def test_random_graphs(graph: Graph, device: Device, seed: int, limit: int | None) -> None:
     program = program_of(graph, device, seed)
     limits = Limits(max_cycles=limit)
-    python, native = PythonEngine().run(program, limits), NativeEngine().run(program, limits)
+    python, native = run(PythonEngine(), program, limits), run(NativeEngine(), program, limits)
+    if isinstance(python, str) or isinstance(native, str):
+        event("refused")
+        assert native == python
+        return
+    event(f"{native.ending.value}, {native.method}")
     agree(python, native)
     assert native.outputs.keys() == python.outputs.keys()
     for name, array in python.outputs.items():
         np.testing.assert_array_equal(native.outputs[name], array, strict=True)
+
+
+@settings(max_examples=10, deadline=None)
+@given(graph=stream_graphs(), device=st.sampled_from((IDEAL, ARRIA)), data=st.data())
+def test_times_from_a_trace(graph: Graph, device: Device, data: st.DataObject) -> None:
+    """With other capacities, from the trace alone; and in any order of visiting nodes."""
+    program = program_of(graph, device, 1)
+    trace = trace_for(program)
+    capacities = {c.name: data.draw(st.integers(1, 9)) for c in graph.channels}
+    changed = replace(program.with_capacities(capacities), inputs=program.inputs)
+    limits = Limits(max_cycles=LONGEST)
+    expected = run(PythonEngine(), changed, limits)
+    try:
+        found: SimResult | str = retime(program, trace, capacities)
+    except ProtocolError as error:
+        found = str(error)
+    if isinstance(expected, str) or isinstance(found, str):
+        assert found == expected
+        return
+    agree(expected, found)
+    code = stream_code(program, {i: codes.itemsize for i, codes in trace.codes.items()})
+    if code is None:
+        return
+    order = data.draw(st.permutations(range(program.pe_count)))
+    codes = [trace.codes[instance] for instance in range(program.pe_count)]
+    times = StreamTimes(trace.applied(changed), code, codes, trace.sent, order=order)
+    while times.advance(7):
+        pass
+    assert times.firings().tolist() == [
+        expected.nodes[timing.node.name].firings for timing in program.nodes
+    ]
+    starved, blocked = times.stalls()
+    assert times.latest >= max(n.last_firing or 0 for n in expected.nodes.values())
+    if expected.finished:
+        assert sum(starved) == sum(n.starved for n in expected.nodes.values())
+        assert sum(blocked) == sum(n.blocked for n in expected.nodes.values())
+
+
+def test_a_trace_that_was_cut_short() -> None:
+    program = build_program(copying(), "ideal", {"x": np.array([1, 2, 3, 4, 5, 0], np.int32)})
+    values = stream_values(program.graph, program.inputs or {}, {}, most_firings=4)
+    trace = trace_of(program, values, 3)
+    assert retime(program, trace, limits=Limits(max_cycles=3)).cycles == 3
+    with pytest.raises(UserError, match="known up to cycle 3 only") as error:
+        retime(program, trace)
+    assert str(error.value).endswith("hint:     simulate the design again, without max_cycles")
+
+
+def test_a_deadlock_and_what_frees_it() -> None:
+    """A machine sorts one of two copies of a stream: the other copy has to wait in its channel."""
+    for engine in ("python", "native"):
+        with pytest.raises(DeadlockError) as error:
+            simulate(sorted_and_not(), {"x0": np.arange(9, 0, -1, np.int32)}, engine=engine)
+        report = error.value.result.deadlock
+        assert report is not None
+        assert report.remedy is not None
+        (channel,) = report.remedy.capacities
+        before, after = report.remedy.capacities[channel]
+        assert before == 2
+        fewer = {channel: after - 1}
+        program = build_program(sorted_and_not(), "ideal", {"x0": np.arange(9, 0, -1, np.int32)})
+        trace = trace_for(program)
+        assert retime(program, trace, {channel: after}).finished
+        assert not retime(program, trace, fewer).finished

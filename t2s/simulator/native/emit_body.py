@@ -49,7 +49,7 @@ class BodyEmitter:
     def emit(self, firing: Value) -> None:
         """All statements in order; ``firing`` counts the firings of this visit from 0."""
         names = self._context.names
-        for statement in self._context.node.body:
+        for statement in self._context.pe_array.body:
             match statement:
                 case Receive(target=target, channel=channel, type=type):
                     names[target] = self._receive(channel, type, firing)

@@ -52,6 +52,12 @@ class NodeContext:
         exponential = self.builder.load(self.address(self.layout.exponential), typ=I64)
         self.expressions = ExpressionEmitter(self.builder, self.names, exponential)
 
+    @property
+    def pe_array(self) -> PEArray:
+        """The node, where it is known not to be a machine."""
+        assert isinstance(self.node, PEArray)
+        return self.node
+
     def address(self, section: Section, index: Value | int = 0, stride: int = 8) -> Value:
         """The address of entry ``index`` of a section whose entries take ``stride`` bytes."""
         if isinstance(index, int):

@@ -21,8 +21,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from t2s.core.types import INT32
 from t2s.graph.body import Load, RegisterRead, RegisterWrite, Statement, Store
 from t2s.graph.graph import Graph
@@ -58,6 +56,7 @@ from t2s.simulator.native.layout import (
     Layout,
 )
 from t2s.simulator.native.llvm import Block, Function, Value, ir
+from t2s.simulator.native.machine_codes import code_type, most_adds
 from t2s.simulator.native.representation import (
     I32,
     I64,
@@ -71,8 +70,6 @@ from t2s.simulator.native.representation import (
 )
 
 FAULTED = -1
-
-_BYTE_CODES = 256
 
 
 def emit_machine(
@@ -233,7 +230,7 @@ class _MachineEmitter:
         for port in self._outputs.values():
             allowed = smaller(builder, allowed, port.allowance())
         for name, memory in self._memories.items():
-            most = _most_adds(self._node, name)
+            most = most_adds(self._node, name)
             if most:
                 fitting = builder.udiv(memory.space(), integer(most))
                 allowed = smaller(builder, allowed, fitting)
@@ -372,7 +369,7 @@ class _MachineEmitter:
 
     def _emit_leave(self) -> None:
         """Write everything back; visit the place once more if that may help."""
-        context, builder = self._context, self._builder
+        builder = self._builder
         builder.position_at_end(self._leave)
         fired = self._load(self._fired)
         builder.store(self._load(self._status), self._state)
@@ -401,36 +398,3 @@ class _MachineEmitter:
 
     def _load(self, slot: Value) -> Value:
         return self._builder.load(slot, typ=slot.allocated_type)
-
-
-def _most_adds(node: Machine, memory: str) -> int:
-    """The most points that a firing adds to a sorted memory."""
-    return max(
-        sum(isinstance(s, MemoryAdd) and s.memory == memory for s in path.rule.body)
-        for path in node.paths()
-    )
-
-
-def code_type(node: Machine) -> np.dtype[np.generic]:
-    """The type of the codes in the traces of a machine."""
-    return np.dtype(np.uint8 if len(node.paths()) <= _BYTE_CODES else np.uint16)
-
-
-def waits(node: Machine) -> tuple[tuple[str, ...], ...]:
-    """The heads needed up to each point of the code where a machine may wait, the last one missing.
-
-    The points are numbered in this order.
-    """
-    found: list[tuple[str, ...]] = []
-
-    def enter(before: tuple[str, ...], needs: tuple[str, ...], choices: tuple[Choice, ...]) -> None:
-        found.extend(before + needs[: count + 1] for count in range(len(needs)))
-        for choice in choices:
-            inner = () if isinstance(choice.inside, Rule) else choice.inside
-            enter(before + needs, choice.needs, inner)
-            if choice.when is None:
-                return
-
-    for mode in node.modes:
-        enter((), mode.needs, mode.choices)
-    return tuple(found)

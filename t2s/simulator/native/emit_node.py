@@ -74,21 +74,21 @@ class _NodeEmitter:
         self._misuse = builder.alloca(I64, name="misuse")
         self._allowed: Value = None
         self._state_row: Value = None
-        self._indices = [builder.alloca(I32, name=loop.name) for loop in context.node.loops]
+        self._indices = [builder.alloca(I32, name=loop.name) for loop in context.pe_array.loops]
         self._ports = tuple(
             PortEmitter(context, port_of(context, statement))
-            for statement in context.node.body
+            for statement in context.pe_array.body
             if isinstance(statement, Receive | Send)
         )
         context.load_parameters()
         tensors = {
             statement.tensor: context.pointer(context.layout.tensor(statement.tensor))
-            for statement in context.node.body
+            for statement in context.pe_array.body
             if isinstance(statement, Load | Store)
         }
         by_use = {(port.port.channel.name, port.port.receives): port for port in self._ports}
         self._body = BodyEmitter(context, by_use, tensors)
-        depth = len(context.node.loops)
+        depth = len(context.pe_array.loops)
         self._enter = [context.block(f"enter{level}") for level in range(depth)]
         self._carry = [context.block(f"carry{level}") for level in range(depth)]
         names = ("visit", "row", "pause", "finish", "leave", "next")
@@ -185,12 +185,12 @@ class _NodeEmitter:
 
     def _bind_loops(self, count: int) -> None:
         """Bind the names of the ``count`` outermost loops to their current values."""
-        for loop, slot in zip(self._context.node.loops[:count], self._indices, strict=False):
+        for loop, slot in zip(self._context.pe_array.loops[:count], self._indices, strict=False):
             self._context.names[loop.name] = self._load(slot)
 
     def _bounds(self, level: int) -> tuple[Value, Value]:
         """Minimum and extent of a loop, whose outer loops are bound."""
-        loop = self._context.node.loops[level]
+        loop = self._context.pe_array.loops[level]
         wide = self._context.expressions.wide
         return wide(loop.minimum), wide(loop.extent)
 
@@ -241,7 +241,7 @@ class _NodeEmitter:
         builder.position_at_end(head)
         fired = self._load(self._fired)
         if depth:
-            context.names[context.node.loops[-1].name] = self._load(self._indices[-1])
+            context.names[context.pe_array.loops[-1].name] = self._load(self._indices[-1])
         builder.cbranch(builder.icmp_signed("<", fired, self._allowed), fire, self._pause)
 
         builder.position_at_end(fire)
@@ -256,7 +256,7 @@ class _NodeEmitter:
             builder.branch(self._finish)
             return
         step = context.block("step")
-        index = context.names[context.node.loops[-1].name]
+        index = context.names[context.pe_array.loops[-1].name]
         over = builder.icmp_signed("==", index, last)
         builder.cbranch(over, self._outward(depth - 1), step)
         builder.position_at_end(step)

@@ -23,7 +23,7 @@ from t2s.simulator.native.representation import (
 
 
 def loaded_from_open(context: NodeContext, tensor: Tensor, index: Value, type: Type) -> Value:
-    """A value of an open tensor.  What was never stored is zero, but an input ends where it ends."""
+    """A value of an open tensor.  Never stored is zero; an input ends where it ends."""
     builder, lanes = context.builder, type.lanes
     length_address = context.address(context.layout.extent(tensor.name))
     length = builder.load(length_address, typ=I64)
@@ -44,7 +44,7 @@ def loaded_from_open(context: NodeContext, tensor: Tensor, index: Value, type: T
 
 
 def place_in_open(context: NodeContext, tensor: Tensor, index: Value, lanes: int) -> Value:
-    """The address for ``lanes`` elements from ``index`` on, which are part of the tensor from now."""
+    """The address for ``lanes`` elements from ``index`` on, part of the tensor from now on."""
     builder = context.builder
     end = builder.add(index, integer(lanes))
     _require_range(context, tensor, index, end, integer(MOST_ELEMENTS))

@@ -2,16 +2,19 @@
 
 Every node runs ahead as far as its channels allow.  An element of a channel is a ring of one 64-bit
 word per slot: a positive word is a token and the cycle at which it is ready, a negative one a free
-slot, negated the first cycle at which it may be filled.  A firing asks for tokens and for space in a
-fixed order of *steps*, and fires at the latest of these cycles and of the end of its interval.
+slot, negated the first cycle at which it may be filled.  A ring has a power of two of slots and may
+be longer than the capacity c: send m has space from when token m - c has left.  A firing asks for
+tokens and for space in a fixed order of *steps*, and fires at the latest of these cycles and of the
+end of its interval.
 
 The code has no branch on what a firing does: each code has a row of masks, all ones where a step is
 needed or a token moves, else zero.  So unforeseeable sequences of codes cost nothing extra.
 Functions are made per *shape* of a node (``Shape``), which many nodes of a graph share.
 
-Stalls.  With s the end of the interval and p(k) the latest cycle of steps 1 to k, step k is to blame
-for max(s, p(k)) - max(s, p(k-1)) cycles.  The code adds up max(s, p(k)) over all firings but the
-first, for each k; the differences of these sums are the stalls.
+Stalls.  With s the end of the interval and p(k) the latest cycle of steps 1 to k, step k is to
+blame for max(s, p(k)) - max(s, p(k-1)) cycles.  The code adds up max(s, p(k)) over all firings but
+the first, for each k; the differences of these sums are the stalls (the sum of s itself follows
+from the last one).
 """
 
 from __future__ import annotations
@@ -22,20 +25,26 @@ from typing import Any
 from t2s.simulator.native.llvm import Function, Value, ir
 from t2s.simulator.native.representation import I64, POINTER, integer, offset_by
 
-NEXT, CODE, CODE_END, MASKS, INTERVAL, FIRST, LAST_STORE, BLOCK, SEEN, FUNCTION, LIMIT, NOWHERE = (
-    range(12)
-)
+NEXT, CODE, CODE_END, MASKS, INTERVAL, FIRST, LAST_STORE, BLOCK, SEEN, FUNCTION, LIMIT = range(11)
 """Words at the front of the record of a node: the earliest cycle of its next firing, address of the
-next code and of the end of the codes, address of the rows of masks, II, cycle of the first firing (0
-if there was none) and of the last one that stores, address of a word that has to change before the
-node can fire and what it holds, address of the node's function, last cycle that may be simulated,
-address of a word that nobody reads (written instead of a slot where no token moves)."""
+next code and of the end of the codes, address of the rows of masks, II, cycle of the first firing
+(0 if there was none) and of the last one that stores, address of a word that has to change before
+the node can fire and what it holds, address of the node's function, last cycle that may be
+simulated."""
 
 HEADER = 12
-POSITION, BEGIN, END, LATENCY = range(4)
-"""Words of a port: address of its next slot, of its ring's first slot and of the end, latency."""
+COUNT, WRAP = range(2)
+"""Words of a group of ports whose tokens always move together: 8 times the tokens moved so far, and
+the length of their rings in bytes less 8."""
 
-PORT_WORDS = 4
+GROUP_WORDS = 2
+BASE, DELAY, CAPACITY = range(3)
+"""Words of a port: address of its ring; the latency of a port that sends, and of one that receives
+0, or ``ELASTIC`` where the channel has space for all its tokens: then its slots are free from the
+first cycle on; and the capacity in bytes, of a port that sends."""
+
+PORT_WORDS = 3
+ELASTIC = -1
 
 ALWAYS, NEVER = -1, -2
 """Instead of a column of masks."""
@@ -50,7 +59,8 @@ class Shape:
     Attributes
     ----------
     receives: for each port, whether it receives (else it sends).
-    moves: for each port, the column that says when a token moves, or ``ALWAYS``.
+    groups: for each port, the number of its group.
+    moves: for each group, the column that says when its tokens move, ``ALWAYS`` or ``NEVER``.
     steps: (port, column that says when the firing waits for it, or ``ALWAYS``), in order.
     stores: the column that says when a firing stores to memory, ``ALWAYS`` or ``NEVER``.
     columns: number of columns of masks.
@@ -58,29 +68,38 @@ class Shape:
     """
 
     receives: tuple[bool, ...]
+    groups: tuple[int, ...]
     moves: tuple[int, ...]
     steps: tuple[tuple[int, int], ...]
     stores: int
     columns: int
     code_bytes: int
 
+    def group(self, number: int) -> int:
+        """The first word of a group in the record."""
+        return HEADER + GROUP_WORDS * number
+
+    def port(self, number: int) -> int:
+        """The first word of a port in the record."""
+        return HEADER + GROUP_WORDS * len(self.moves) + PORT_WORDS * number
+
     @property
     def sums(self) -> int:
-        """The word of the record where the sums begin: one for the interval, one for each step."""
-        return HEADER + PORT_WORDS * len(self.receives)
+        """The word of the record where the sums begin, one for each step."""
+        return self.port(len(self.receives))
 
     @property
     def words(self) -> int:
         """Words of the record."""
-        return self.sums + 1 + len(self.steps)
+        return self.sums + len(self.steps)
 
 
 def emit_shapes(shapes: tuple[Shape, ...]) -> str:
     """A module with a function ``shape0``, ``shape1``, ... for each, and ``advance``.
 
     ``shapeN(record, most)`` fires a node up to ``most`` times and returns how often it fired.
-    ``advance(records, count, budget, most)`` visits nodes in turn, given addresses of their records,
-    until nobody can fire or ``budget`` firings are made, and returns the number of firings.
+    ``advance(records, count, budget, most)`` visits nodes in turn, given the addresses of their
+    records, until nobody can fire or ``budget`` firings are made; it returns the number of firings.
     """
     module = ir.Module(name="times")
     for number, shape in enumerate(shapes):
@@ -101,28 +120,30 @@ class _ShapeEmitter:
         self._record.add_attribute("noalias")
         self._builder = ir.IRBuilder(function.append_basic_block("entry"))
         builder = self._builder
-        ports = range(len(shape.receives))
-        self._positions = [builder.alloca(I64, name=f"position{port}") for port in ports]
-        self._sums = [builder.alloca(I64, name="sum") for _ in range(1 + len(shape.steps))]
+        self._counts = [builder.alloca(I64, name=f"count{group}") for group in range(self._groups)]
+        self._sums = [builder.alloca(I64, name="sum") for _ in shape.steps]
         self._next = builder.alloca(I64, name="next")
         self._code = builder.alloca(I64, name="code")
         self._store = builder.alloca(I64, name="store")
         self._code_type = ir.IntType(8 * shape.code_bytes)
-        self._nowhere = self._word(NOWHERE)
         self._unpredictable = module.add_metadata([])
+        ports = range(len(shape.receives))
+        self._bases = [self._pointer(shape.port(port) + BASE) for port in ports]
+        self._delays = [self._word(shape.port(port) + DELAY) for port in ports]
+        self._capacities = [self._word(shape.port(port) + CAPACITY) for port in ports]
+        self._wraps = [self._word(shape.group(group) + WRAP) for group in range(self._groups)]
+
+    @property
+    def _groups(self) -> int:
+        return len(self._shape.moves)
 
     def emit(self) -> None:
         """The whole function."""
         shape, builder, function = self._shape, self._builder, self._function
-        ports = range(len(shape.receives))
-        for port, slot in enumerate(self._positions):
-            builder.store(self._port(port, POSITION), slot)
-        for number, slot in enumerate(self._sums):
-            builder.store(self._word(shape.sums + number), slot)
         for word, slot in self._kept():
             builder.store(self._word(word), slot)
-        begins, ends = ([self._port(port, word) for port in ports] for word in (BEGIN, END))
-        latencies = [self._port(port, LATENCY) for port in ports]
+        for number, slot in enumerate(self._sums):
+            builder.store(self._word(shape.sums + number), slot)
         masks, interval, limit = (self._word(word) for word in (MASKS, INTERVAL, LIMIT))
         first, start, end = (self._word(word) for word in (FIRST, CODE, CODE_END))
         fresh = builder.icmp_signed("==", first, integer(0))
@@ -149,16 +170,15 @@ class _ShapeEmitter:
         fires = function.append_basic_block("fires")
         builder.cbranch(builder.icmp_signed(">", now, limit), late, fires)
         builder.position_at_end(fires)
-        self._add_up(earliest, latest)
-        for port in ports:
-            self._move(port, row, now, begins[port], ends[port], latencies[port])
+        self._add_up(earliest, latest, now)
+        self._move(row, now)
         self._note_store(row, now)
         builder.store(builder.add(now, interval), self._next)
         builder.store(builder.add(self._load(self._code), integer(shape.code_bytes)), self._code)
         builder.branch(loop)
 
         self._emit_exits(loop=leave, blocked=blocked, late=late, asked=asked)
-        self._emit_save(fresh, start, end, interval)
+        self._emit_save(fresh, start, interval)
 
     def _emit_exits(
         self, *, loop: Value, blocked: Value, late: Value, asked: list[tuple[Value, Value, Value]]
@@ -171,7 +191,7 @@ class _ShapeEmitter:
         where, held = integer(0), integer(0)
         for position, value, wanted in reversed(asked):
             stuck = builder.icmp_signed("<", wanted, integer(0))
-            where = builder.select(stuck, position, where)
+            where = builder.select(stuck, builder.ptrtoint(position, I64), where)
             held = builder.select(stuck, value, held)
         builder.store(where, self._address(BLOCK))
         builder.store(held, self._address(SEEN))
@@ -187,15 +207,12 @@ class _ShapeEmitter:
         builder.store(integer(0), self._address(SEEN))
         builder.branch(save)
 
-    def _emit_save(self, fresh: Value, start: Value, end: Value, interval: Value) -> None:
+    def _emit_save(self, fresh: Value, start: Value, interval: Value) -> None:
         """Write the record back.  The sums leave out the first firing."""
         builder, shape = self._builder, self._shape
         builder.position_at_end(self._save)
         fired = builder.udiv(builder.sub(self._load(self._code), start), integer(shape.code_bytes))
         beginning = builder.and_(fresh, builder.icmp_signed(">", fired, integer(0)))
-        for port, slot in enumerate(self._positions):
-            where = HEADER + PORT_WORDS * port + POSITION
-            builder.store(self._load(slot), self._address(where))
         for number, slot in enumerate(self._sums):
             total = builder.select(beginning, integer(0), self._load(slot))
             builder.store(total, self._address(shape.sums + number))
@@ -207,7 +224,10 @@ class _ShapeEmitter:
         builder.ret(fired)
 
     def _kept(self) -> list[tuple[int, Value]]:
+        """The words of the record that change, and the stack slots where they live meanwhile."""
         kept = [(NEXT, self._next), (CODE, self._code)]
+        for group, slot in enumerate(self._counts):
+            kept.append((self._shape.group(group) + COUNT, slot))
         return kept if self._shape.stores == NEVER else [*kept, (LAST_STORE, self._store)]
 
     def _row(self, masks: Value) -> Value:
@@ -224,16 +244,17 @@ class _ShapeEmitter:
         return self._builder.load(pointer, typ=I64)
 
     def _asked(self, row: Value) -> tuple[list[tuple[Value, Value, Value]], list[Value], Value]:
-        """Of each step its slot, what is there and the cycle it allows, negative if that is unknown.
+        """Of each step its slot, what is there and the cycle it allows; negative if not known yet.
 
         Also the latest cycles up to each step, and a number that is negative if any is unknown.
         """
         builder = self._builder
-        asked, latest = [], []
+        asked: list[tuple[Value, Value, Value]] = []
+        latest: list[Value] = []
         unready = integer(0)
         for port, column in self._shape.steps:
-            position = self._load(self._positions[port])
-            value = builder.load(builder.inttoptr(position, POINTER), typ=I64)
+            position = self._asked_slot(port)
+            value = builder.load(position, typ=I64)
             wanted = value if self._shape.receives[port] else builder.neg(value)
             if column != ALWAYS:
                 wanted = builder.and_(wanted, self._mask(row, column))
@@ -242,37 +263,41 @@ class _ShapeEmitter:
             unready = builder.or_(unready, wanted)
         return asked, latest, unready
 
-    def _add_up(self, earliest: Value, latest: list[Value]) -> None:
+    def _asked_slot(self, port: int) -> Value:
+        """The next token of a port that receives; where the token left that makes space to send."""
+        builder, group = self._builder, self._shape.groups[port]
+        at = self._load(self._counts[group])
+        if not self._shape.receives[port]:
+            at = builder.sub(at, self._capacities[port])
+        return offset_by(builder, self._bases[port], builder.and_(at, self._wraps[group]))
+
+    def _add_up(self, earliest: Value, latest: list[Value], now: Value) -> None:
         builder = self._builder
-        for slot, time in zip(
-            self._sums,
-            [earliest, *(self._larger(earliest, time) for time in latest)],
-            strict=True,
-        ):
+        times = [self._larger(earliest, time) for time in latest[:-1]]
+        for slot, time in zip(self._sums, [*times, now], strict=False):
             builder.store(builder.add(self._load(slot), time), slot)
 
-    def _move(
-        self, port: int, row: Value, now: Value, begin: Value, end: Value, latency: Value
-    ) -> None:
-        """Take or put a token."""
-        builder, slot = self._builder, self._positions[port]
-        column = self._shape.moves[port]
-        if column == NEVER:
-            return
-        position = self._load(slot)
-        if self._shape.receives[port]:
-            entry = builder.not_(now)
-        else:
-            entry = builder.add(now, latency)
-        following = builder.add(position, integer(8))
-        following = self._select(builder.icmp_signed("==", following, end), begin, following)
-        where = position
-        if column != ALWAYS:
-            moves = builder.icmp_signed("!=", self._mask(row, column), integer(0))
-            where = self._select(moves, where, self._nowhere)
-            following = self._select(moves, following, position)
-        builder.store(entry, builder.inttoptr(where, POINTER))
-        builder.store(following, slot)
+    def _move(self, row: Value, now: Value) -> None:
+        """Take and put tokens.  A ring has a slot more, which is written where no token moves."""
+        builder, shape = self._builder, self._shape
+        for group, column in enumerate(shape.moves):
+            if column == NEVER:
+                continue
+            count, wrap = self._load(self._counts[group]), self._wraps[group]
+            at, step = builder.and_(count, wrap), integer(8)
+            if column != ALWAYS:
+                mask = self._mask(row, column)
+                moves = builder.icmp_signed("!=", mask, integer(0))
+                at = self._select(moves, at, builder.add(wrap, integer(8)))
+                step = builder.and_(mask, step)
+            for port, receives in enumerate(shape.receives):
+                if shape.groups[port] != group:
+                    continue
+                delay = self._delays[port]
+                taken = builder.or_(builder.not_(now), delay) if receives else None
+                entry = taken if receives else builder.add(now, delay)
+                builder.store(entry, offset_by(builder, self._bases[port], at))
+            builder.store(builder.add(count, step), self._counts[group])
 
     def _note_store(self, row: Value, now: Value) -> None:
         builder, column = self._builder, self._shape.stores
@@ -291,14 +316,14 @@ class _ShapeEmitter:
         chosen.set_metadata("unpredictable", self._unpredictable)
         return chosen
 
-    def _port(self, port: int, word: int) -> Value:
-        return self._word(HEADER + PORT_WORDS * port + word)
-
     def _address(self, word: int) -> Value:
         return offset_by(self._builder, self._record, 8 * word)
 
     def _word(self, word: int) -> Value:
         return self._builder.load(self._address(word), typ=I64)
+
+    def _pointer(self, word: int) -> Value:
+        return self._builder.load(self._address(word), typ=POINTER)
 
     def _load(self, slot: Value) -> Value:
         return self._builder.load(slot, typ=I64)

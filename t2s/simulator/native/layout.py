@@ -16,6 +16,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.machine import Machine
+from t2s.simulator.native.machine_codes import code_type, waits
 
 ALIGNMENT = 64
 """The arena and every ring start on a cache line."""
@@ -57,6 +58,17 @@ class Section:
         return arena[self.offset : self.offset + self.bytes].view(self.dtype).reshape(self.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class TokenLayout:
+    """A token in a ring: ``stride`` bytes from token to token, its value ``value`` bytes inside.
+
+    The tag of a token of a nested stream is 32 bits at the front.
+    """
+
+    stride: int
+    value: int
+
+
 Key = tuple[str, ...]
 
 
@@ -66,10 +78,16 @@ class Layout:
 
     ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
     the PE that it happened on, and ``exponential`` the address of the C library's ``exp``.
+    ``depth`` is the capacity every ring starts with, and ``tokens`` says how tokens lie in it;
+    ``codes`` and ``waits`` are those of the machines (see ``machine_codes``).
     """
 
     sections: Mapping[Key, Section]
     bytes: int
+    depth: int
+    tokens: Mapping[str, TokenLayout]
+    codes: Mapping[str, np.dtype[np.generic]]
+    waits: Mapping[str, tuple[tuple[str, ...], ...]]
 
     @property
     def fault(self) -> Section:
@@ -147,7 +165,14 @@ def layout_of(graph: Graph) -> Layout:
         section = Section(offset=start, shape=shape, dtype=np.dtype(dtype))
         sections[key] = section
         end = -(-(start + section.bytes) // 8) * 8
-    return Layout(sections=MappingProxyType(sections), bytes=end)
+    return Layout(
+        sections=MappingProxyType(sections),
+        bytes=end,
+        depth=first_depth(graph),
+        tokens=MappingProxyType({c.name: token_layout(c) for c in graph.channels}),
+        codes=MappingProxyType({m.name: code_type(m) for m in graph.machines}),
+        waits=MappingProxyType({m.name: waits(m) for m in graph.machines}),
+    )
 
 
 def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
@@ -179,17 +204,6 @@ def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
         for register in node.registers:
             row = prod(register.shape) * register.type.bytes
             yield ("register", node.name, register.name), (node.place_count, row), "uint8"
-
-
-@dataclass(frozen=True, slots=True)
-class TokenLayout:
-    """A token in a ring: ``stride`` bytes from token to token, its value ``value`` bytes inside.
-
-    The tag of a token of a nested stream is 32 bits at the front.
-    """
-
-    stride: int
-    value: int
 
 
 def token_layout(channel: Channel) -> TokenLayout:

@@ -6,15 +6,16 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.graph.machine import Machine
-from t2s.simulator.native.emit_machine import code_type
 from t2s.simulator.native.emit_memory import block_words
 from t2s.simulator.native.layout import TRACE_LENGTH, Layout
 from t2s.simulator.native.sorted_memory import CAPACITY, SIZE, enlarged, new_block
 
 _GROWTH = 4
-_FIRST_CODES = 1 << 16
-_FIRST_CODES_IN_ALL = 1 << 22
-_FIRST_POINTS = 64
+_FIRST_CODES = 1 << 20
+_FIRST_CODES_IN_ALL = 1 << 26
+_FIRST_POINTS = 1024
+_FIRST_POINTS_IN_ALL = 1 << 17
+_LEAST_POINTS = 16
 MOST_FIRINGS = 1 << 30
 """Most firings of one machine."""
 
@@ -24,7 +25,7 @@ class MachineMemory:
 
     def __init__(self, node: Machine, layout: Layout, arena: Array) -> None:
         self._node = node
-        self._type = code_type(node)
+        self._type = layout.codes[node.name]
         self._most = MOST_FIRINGS
         places = node.place_count
         self._state = layout.trace(node.name).view(arena)
@@ -35,7 +36,10 @@ class MachineMemory:
             self._place_trace(place)
         for memory in node.memories:
             addresses = layout.memory(node.name, memory.name).view(arena)
-            blocks = [new_block(_FIRST_POINTS, *block_words(memory)) for _ in range(places)]
+            points = _FIRST_POINTS
+            while points * places > _FIRST_POINTS_IN_ALL and points > _LEAST_POINTS:
+                points //= 2
+            blocks = [new_block(points, *block_words(memory)) for _ in range(places)]
             addresses[:] = [block.ctypes.data for block in blocks]
             self._blocks.append((addresses, blocks))
 

@@ -10,8 +10,9 @@ The functions are compiled once (numba, cached on disk) and called by address fr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -29,8 +30,10 @@ PROBE = 8
 HEADER = 16
 
 Word = Any  # a 64-bit integer inside compiled code
-_njit = cast(Any, numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True))
-_callable = cast(Any, numba.cfunc("int64(CPointer(int64))", cache=True))
+F = TypeVar("F", bound=Callable[..., Any])
+_njit: Callable[[F], F] = cast(Any, numba.njit(cache=True, nogil=True, forceinline=True))
+_callable: Callable[[F], F] = cast(Any, numba.cfunc("int64(CPointer(int64))", cache=True))
+_compiled: Callable[[F], F] = cast(Any, numba.njit(cache=True, nogil=True))
 
 
 @_njit
@@ -44,7 +47,7 @@ def _before(block: Any, left: Word, right: Word) -> bool:
 
 @_njit
 def _place(block: Any, key: Word) -> Word:
-    """The position in the table of the entry with the key at ``key``, or of the gap it belongs in."""
+    """The place in the table of the entry with the key at ``key``, or of the gap it belongs in."""
     mask = 2 * block[CAPACITY] - 1
     mixed = block[key]
     for word in range(1, block[KEY_WORDS]):
@@ -137,7 +140,8 @@ def _drop(block: Any) -> Word:
 @lru_cache(maxsize=1)
 def addresses() -> tuple[int, int]:
     """The compiled ``find`` and ``drop``."""
-    return int(_find.address), int(_drop.address)
+    found, dropped = cast(Any, _find), cast(Any, _drop)
+    return int(found.address), int(dropped.address)
 
 
 def new_block(capacity: int, key_words: int, value_words: int) -> Array:
@@ -152,9 +156,9 @@ def new_block(capacity: int, key_words: int, value_words: int) -> Array:
 
 
 def enlarged(block: Array) -> Array:
-    """A copy with twice the capacity."""
+    """A copy with four times the capacity."""
     capacity, key_words, words = (int(block[n]) for n in (CAPACITY, KEY_WORDS, ENTRY_WORDS))
-    copy = new_block(2 * capacity, key_words, words - key_words)
+    copy = new_block(4 * capacity, key_words, words - key_words)
     size, heap, moved = int(block[SIZE]), int(block[HEAP]), int(copy[HEAP])
     entries = HEADER + (capacity + 1) * words
     copy[SIZE], copy[FREE] = size, block[FREE]
@@ -164,7 +168,7 @@ def enlarged(block: Array) -> Array:
     return copy
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@_compiled
 def _rehash(block: Any, size: int) -> None:
     for position in range(size):
         entry = block[block[HEAP] + position]

@@ -20,8 +20,6 @@ from t2s.simulator.native.layout import (
     Layout,
     Section,
     aligned_zeros,
-    first_depth,
-    token_layout,
 )
 from t2s.simulator.native.machine_memory import MachineMemory
 from t2s.simulator.native.sorted_memory import addresses as sorted_memory_functions
@@ -56,6 +54,7 @@ class RunState:
         self.scalars = scalars
         self._graph = graph
         self._layout = layout
+        self._views: dict[int, Array] = {}
         self._rings: dict[str, Array] = {}
         self.machines: dict[str, MachineMemory] = {}
         self.arena = aligned_zeros(layout.bytes)
@@ -79,19 +78,22 @@ class RunState:
                         states[place, 0] = FINISHED
         if any(machine.memories for machine in graph.machines):
             self.set(layout.memory_functions, sorted_memory_functions())
-        depth = first_depth(graph)
+        depth = layout.depth
         for channel in graph.channels:
-            row = depth * token_layout(channel).stride
+            row = depth * layout.tokens[channel.name].stride
             rows = channel.element_count
             self._install(channel.name, aligned_zeros(rows * row).reshape(rows, row), depth)
 
     def get(self, section: Section) -> Array:
         """A section of the arena, as an array that shares its memory."""
-        return section.view(self.arena)
+        view = self._views.get(id(section))
+        if view is None:
+            view = self._views[id(section)] = section.view(self.arena)
+        return view
 
     def set(self, section: Section, value: Array) -> None:
         """Overwrite a section of the arena."""
-        section.view(self.arena)[...] = value
+        self.get(section)[...] = value
 
     @property
     def address(self) -> int:

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
-from t2s.simulator.native import timing
+from t2s.simulator.native.stream_code import StreamCode, stream_code
 from t2s.simulator.native.stream_tally import stream_tally
-from t2s.simulator.native.stream_times import FOREVER, StreamCode, StreamTimes, stream_code
-from t2s.simulator.native.stream_trace import Trace, trace_of
+from t2s.simulator.native.stream_times import FOREVER, StreamTimes
+from t2s.simulator.native.stream_trace import explicit, trace_of
 from t2s.simulator.native.stream_values import StreamValues, stream_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
 from t2s.simulator.tally import Ending, Tally
+from t2s.simulator.trace import Trace
 
-RUN_AHEAD = "native, run-ahead"
-EVENT_DRIVEN = "native, event-driven"
+RUN_AHEAD = "run-ahead"
+EVENT_DRIVEN = "event-driven"
 
 _FIRINGS_PER_CALL = 1 << 22
 _CYCLES_PER_CALL = 4_000_000
@@ -41,62 +45,92 @@ class _Progress:
             self.observer.advanced(cycle=cycle, done=done, total=max(done, total))
 
 
-def run_streams(program: SimProgram, limits: Limits, observer: Observer | None) -> SimResult:
-    """Values and times of a program with machines; see ``Engine.run``.
+class EventDriven(Protocol):
+    """The event-driven kernel in the middle of a run."""
 
-    Raises ``ProtocolError`` if a machine meets tokens that it cannot take.
+    @property
+    def now(self) -> int:
+        """The next cycle to simulate."""
+
+    @property
+    def fired(self) -> int:
+        """Firings made."""
+
+    def advance(self, until: int) -> bool:
+        """Simulate to the end of a cycle; whether anything may happen after it."""
+
+    def tally(self, limits: Limits, interrupted: bool) -> Tally:
+        """The counters."""
+
+    def ready(self, element: int) -> int:
+        """When the next token of a channel element is ready; ``FOREVER`` if there is none."""
+
+
+TableTimes = Callable[[SimProgram], EventDriven]
+"""Makes the event-driven kernel for a program."""
+
+
+def run_streams(
+    program: SimProgram,
+    limits: Limits,
+    observer: Observer | None,
+    engine: str,
+    table_times: TableTimes,
+) -> SimResult:
+    """Values and times of a program with machines, or times alone if it has a trace.
+
+    Raises ``ProtocolError`` if a machine meets tokens that it cannot take, and ``UserError`` if the
+    trace that is given is of a run that was cut short.
     """
     progress = _Progress(observer)
-    try:
-        values = _values(program, limits, progress)
-    except KeyboardInterrupt:
-        return assemble(program, _nothing(program), {}, RUN_AHEAD)
-    trace = trace_of(program, values)
-    times = _times(program, trace, limits, progress)
-    times.check(values)
-    outputs: Mapping[str, Array] = values.outputs or {}
-    return assemble(times.program, times.tally, outputs, times.engine)
-
-
-def retime(
-    program: SimProgram,
-    trace: Trace,
-    capacities: Mapping[str, int] | None = None,
-    limits: Limits | None = None,
-) -> SimResult:
-    """The times of a program whose trace is known, with other capacities (in tokens) of channels.
-
-    Nothing is computed again but times.
-    """
-    changed = program.with_capacities(capacities or {})
-    times = _times(changed, trace, limits or Limits(), _Progress(None))
-    return assemble(times.program, times.tally, {}, times.engine)
+    outputs: Mapping[str, Array] = {}
+    trace = program.trace
+    if trace is None:
+        try:
+            values = _values(program, limits, progress)
+        except KeyboardInterrupt:
+            return assemble(program, _nothing(program), {}, engine)
+        trace = trace_of(program, values, limits.max_cycles)
+        outputs = values.outputs or {}
+    elif trace.limit is not None and (limits.max_cycles or trace.limit + 1) > trace.limit:
+        raise _cut_short(trace.limit, limits.max_cycles)
+    times = _times(program, trace, limits, progress, table_times)
+    times.check()
+    return assemble(times.program, times.tally, outputs, engine, times.method)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """The times that an engine found; ``known`` says from when on an element has a token."""
+    """The times that were found; ``known`` says from when on an element has a token."""
 
     program: SimProgram
     trace: Trace
     tally: Tally
-    engine: str
-    known: Callable[[int, int], int]
+    method: str
+    known: Callable[[int], int]
 
-    def check(self, values: StreamValues) -> None:
+    def check(self) -> None:
         """Raise the error of the first machine that refuses tokens which have all been sent."""
         met: list[tuple[int, int]] = []
         for instance in sorted(self.trace.refusing):
             if self.tally.firings[instance] < len(self.trace.codes[instance]):
                 continue
-            arrived = [self.known(instance, e) for e in self.trace.unfinished[instance]]
+            arrived = [self.known(e) for e in self.trace.unfinished[instance]]
             latest = max([int(self.tally.last[instance]), *arrived])
             if latest < FOREVER:
                 met.append((latest, instance))
         if met:
-            _, instance = min(met)
-            node = self.program.node_of(instance)
-            raise values.refusal(node.node.name, instance - node.first)
+            raise self.trace.refusal(min(met)[1])
+
+
+def _cut_short(limit: int, wanted: int | None) -> UserError:
+    return UserError(
+        f"what the machines do is known up to cycle {limit} only, where the run was cut short",
+        location=user_location(),
+        expected=f"max_cycles of at most {limit}",
+        given="no limit" if wanted is None else f"max_cycles={wanted}",
+        hint="simulate the design again, without max_cycles",
+    )
 
 
 def _values(program: SimProgram, limits: Limits, progress: _Progress) -> StreamValues:
@@ -109,10 +143,16 @@ def _values(program: SimProgram, limits: Limits, progress: _Progress) -> StreamV
     )
 
 
-def _times(program: SimProgram, trace: Trace, limits: Limits, progress: _Progress) -> _Times:
+def _times(
+    program: SimProgram,
+    trace: Trace,
+    limits: Limits,
+    progress: _Progress,
+    table_times: TableTimes,
+) -> _Times:
     code = stream_code(program, {i: codes.itemsize for i, codes in trace.codes.items()})
     if code is None:
-        return _event_driven(program, trace, limits, progress)
+        return _event_driven(program, trace, limits, progress, table_times)
     return _run_ahead(program, trace, code, limits, progress)
 
 
@@ -136,8 +176,8 @@ def _run_ahead(
         program=applied,
         trace=trace,
         tally=stream_tally(applied, times, trace, limits, interrupted=interrupted),
-        engine=RUN_AHEAD,
-        known=lambda instance, element: times.allows(instance, element, sending=False),
+        method=RUN_AHEAD,
+        known=lambda element: times.allows(element, sending=False),
     )
 
 
@@ -147,11 +187,15 @@ def _static_codes(program: SimProgram, instance: int) -> Array:
     return control.codes[start : start + int(control.firings[instance])]
 
 
-def _event_driven(program: SimProgram, trace: Trace, limits: Limits, progress: _Progress) -> _Times:
-    from t2s.simulator.engine_native import TableTimes  # which imports this module
-
-    times = TableTimes(trace.explicit(program))
-    last = limits.max_cycles if limits.max_cycles is not None else timing.FOREVER - 1
+def _event_driven(
+    program: SimProgram,
+    trace: Trace,
+    limits: Limits,
+    progress: _Progress,
+    table_times: TableTimes,
+) -> _Times:
+    times = table_times(explicit(program, trace))
+    last = limits.max_cycles if limits.max_cycles is not None else FOREVER - 1
     total = trace.applied(program).total_firings
     interrupted = False
     chunk = max(1, _CYCLES_PER_CALL // max(1, program.pe_count))
@@ -161,7 +205,7 @@ def _event_driven(program: SimProgram, trace: Trace, limits: Limits, progress: _
             more = times.advance(min(times.now + chunk - 1, last))
             progress.tell(
                 cycle=times.now - 1,
-                done=total + int(times.clock[timing.FIRED_IN_ALL]),
+                done=total + times.fired,
                 total=2 * total,
             )
     except KeyboardInterrupt:
@@ -170,8 +214,8 @@ def _event_driven(program: SimProgram, trace: Trace, limits: Limits, progress: _
         program=trace.applied(program),
         trace=trace,
         tally=times.tally(limits, interrupted),
-        engine=EVENT_DRIVEN,
-        known=lambda _, element: times.ready(element),
+        method=EVENT_DRIVEN,
+        known=times.ready,
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.simulator.flatten import ACCESS, RECEIVES_END, STORES, USES_BEGIN, USES_END, Control
+from t2s.simulator.flatten import ACCESS, RECEIVES_END, USES_BEGIN, USES_END, Control
+from t2s.simulator.machine_rows import STORES
 from t2s.simulator.native.emit_timing import ALWAYS, NEVER, Shape
 
 
@@ -16,34 +17,109 @@ from t2s.simulator.native.emit_timing import ALWAYS, NEVER, Shape
 class Layout:
     """How one node (a PE or a machine) uses the run-ahead code.
 
-    ``ports`` are the channel elements of its ports, ``steps`` those of the steps of its shape, and
-    ``masks`` has a row for each of its codes.
+    ``ports`` are the channel elements of its ports, and ``masks`` has a row for each of its codes.
     """
 
     shape: Shape
     ports: tuple[int, ...]
     masks: NDArray[np.int64]
 
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """The channel element of each step."""
-        return tuple(self.ports[port] for port, _ in self.shape.steps)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPorts:
+    """A row: the channel elements needed (in order), taken and sent to (in order)."""
+
+    needs: list[int]
+    takes: list[int]
+    puts: list[int]
+    stores: bool
 
 
-def layout_of(control: Control, instance: int, rows: int, code_bytes: int) -> Layout:
-    """The layout of a node with so many rows."""
-    first = int(control.row_start[instance])
-    table = control.rows[first : first + rows]
-    receives, sends, takes = [], [], []
-    for row in table:
-        begin, middle, end = (int(row[column]) for column in (USES_BEGIN, RECEIVES_END, USES_END))
-        needed = [int(use) for use in control.uses[begin:middle]]
-        receives.append(needed)
-        takes.append([use for use, t in zip(needed, control.taken[begin:middle], strict=True) if t])
-        sends.append([int(use) for use in control.uses[middle:end]])
+class Rows:
+    """The rows of a control, which many controls share: equal if they are the same arrays."""
+
+    def __init__(self, control: Control) -> None:
+        self.rows, self.uses = control.rows, control.uses
+        self.row_start, self.taken = control.row_start, control.taken
+        self._key = tuple(map(id, (self.rows, self.uses, self.row_start, self.taken)))
+
+    def count(self, instance: int) -> int:
+        """Number of rows of a node."""
+        following = instance + 1 < len(self.row_start)
+        end = self.row_start[instance + 1] if following else len(self.rows)
+        return int(end - self.row_start[instance])
+
+    def ports(self, instance: int) -> list[RowPorts]:
+        """What the rows of a node do with channel elements."""
+        first = int(self.row_start[instance])
+        found: list[RowPorts] = []
+        for row in self.rows[first : first + self.count(instance)]:
+            begin, middle, end = (int(row[n]) for n in (USES_BEGIN, RECEIVES_END, USES_END))
+            needs = self.uses[begin:middle].tolist()
+            taken = self.taken[begin:middle].tolist()
+            found.append(
+                RowPorts(
+                    needs=needs,
+                    takes=[use for use, takes in zip(needs, taken, strict=True) if takes],
+                    puts=self.uses[middle:end].tolist(),
+                    stores=bool(int(row[ACCESS]) & STORES),
+                )
+            )
+        return found
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and self._key == other._key
+
+
+def twins(rows: Rows, instances: int) -> tuple[tuple[int, ...], ...]:
+    """Channel elements whose tokens always move together, if capacity and latency are the same.
+
+    All of a group go from one node to one node, in the same rows and in the same order among each
+    other.  A coordinate and its reference are such a pair.
+    """
+    sends: dict[int, list[tuple[int, int]]] = {}
+    needs: dict[int, list[tuple[int, int, bool]]] = {}
+    for instance in range(instances):
+        for number, row in enumerate(rows.ports(instance)):
+            for element in row.puts:
+                sends.setdefault(element, []).append((instance, number))
+            for element in row.needs:
+                taken = element in row.takes
+                needs.setdefault(element, []).append((instance, number, taken))
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for element, sent in sends.items():
+        key = (*sent, *needs.get(element, []))
+        groups.setdefault(key, []).append(element)
+    orders = [
+        order for i in range(instances) for row in rows.ports(i) for order in (row.needs, row.puts)
+    ]
+    return tuple(
+        tuple(group)
+        for group in groups.values()
+        if len(group) > 1 and all(_keeps_order(order, group) for order in orders)
+    )
+
+
+def _keeps_order(order: Sequence[int], group: Sequence[int]) -> bool:
+    found = [element for element in order if element in group]
+    return not found or found == list(group)
+
+
+def layout_of(rows: Rows, instance: int, code_bytes: int, dropped: Collection[int] = ()) -> Layout:
+    """The layout of a node, without the channel elements that are ``dropped``."""
+    table = rows.ports(instance)
+
+    def kept(elements: list[int]) -> list[int]:
+        return [element for element in elements if element not in dropped]
+
+    receives, sends = [kept(row.needs) for row in table], [kept(row.puts) for row in table]
+    takes = [kept(row.takes) for row in table]
     inputs, outputs = _common_order(receives), _common_order(sends)
     in_ports, out_ports = list(dict.fromkeys(inputs)), list(dict.fromkeys(outputs))
-    columns = _Columns(rows)
+    columns = _Columns(len(table))
     steps: list[tuple[int, int]] = []
     for order, uses, ports, first_port in (
         (inputs, receives, in_ports, 0),
@@ -53,17 +129,19 @@ def layout_of(control: Control, instance: int, rows: int, code_bytes: int) -> La
         for position, element in enumerate(order):
             port = first_port + ports.index(element)
             steps.append((port, columns.of(position in used for used in along)))
-    moves = [columns.of(element in row for row in takes) for element in in_ports]
-    moves += [columns.of(element in row for row in sends) for element in out_ports]
+    moving = [columns.of(element in row for row in takes) for element in in_ports]
+    moving += [columns.of(element in row for row in sends) for element in out_ports]
+    moves = list(dict.fromkeys(moving))
     shape = Shape(
         receives=(True,) * len(in_ports) + (False,) * len(out_ports),
+        groups=tuple(moves.index(column) for column in moving),
         moves=tuple(moves),
         steps=tuple(steps),
-        stores=columns.of(bool(access & STORES) for access in table[:, ACCESS]),
+        stores=columns.of(row.stores for row in table),
         columns=len(columns.masks),
         code_bytes=code_bytes,
     )
-    masks = np.zeros((max(1, rows), max(1, shape.columns)), np.int64)
+    masks = np.zeros((max(1, len(table)), max(1, shape.columns)), np.int64)
     for column, mask in enumerate(columns.masks):
         masks[:, column] = np.where(mask, -1, 0)
     return Layout(shape=shape, ports=(*in_ports, *out_ports), masks=masks)

@@ -8,9 +8,9 @@ from t2s.simulator.engine import Limits
 from t2s.simulator.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.native import emit_timing
 from t2s.simulator.native.stream_times import FOREVER, StreamTimes
-from t2s.simulator.native.stream_trace import Trace
 from t2s.simulator.program import SimProgram
 from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run
+from t2s.simulator.trace import Trace
 
 Requirement = tuple[int, bool, int]
 """A channel element, whether the firing sends to it, and the cycle from which that is possible."""
@@ -81,7 +81,7 @@ def _requirements(
     control = program.control
     if not times.has_code(instance):
         return [
-            (element, False, times.allows(instance, element, sending=False))
+            (element, False, times.allows(element, sending=False))
             for element in trace.unfinished[instance]
         ]
     row = control.rows[control.row_start[instance] + times.next_code(instance)]
@@ -89,7 +89,7 @@ def _requirements(
     found: list[Requirement] = []
     for use in range(begin, end):
         element, sending = int(control.uses[use]), use >= middle
-        found.append((element, sending, times.allows(instance, element, sending=sending)))
+        found.append((element, sending, times.allows(element, sending=sending)))
     return found
 
 

@@ -1,84 +1,54 @@
-"""Traces: what the machines of a program do, apart from when."""
+"""Makes traces from values, and the control of the event-driven kernel from traces."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from t2s.core.ops import Array
 from t2s.graph.machine import Machine
 from t2s.simulator.native.stream_values import StreamValues
 from t2s.simulator.program import SimProgram
 from t2s.simulator.tally import Counts
+from t2s.simulator.trace import Trace
 from t2s.simulator.traces import with_traces
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trace:
-    """The firings of all machines of a program, in channels without bounds.
+def explicit(program: SimProgram, trace: Trace) -> SimProgram:
+    """The program with the codes of its machines among those of its control.
 
-    Times, with whatever capacities, follow from it: ``stream_engine.retime``.
-
-    Attributes
-    ----------
-    codes: of every machine, by instance: the positions of its rules, a byte each (two bytes if the
-        machine has more than 256 rules).
-    unfinished: machines that have not ended, by instance: the channel elements that the next firing
-        needs a token in, in the order in which it waits, as far as that is known.
-    refusing: those of them that meet tokens that they cannot take, once all these have come.
-    sent, received: tokens through every channel element, by its two ends.
+    An unfinished machine has one firing more, for which the last token never comes; but one that
+    refuses has none.
     """
-
-    codes: Mapping[int, Array]
-    unfinished: Mapping[int, tuple[int, ...]]
-    refusing: frozenset[int]
-    sent: Counts
-    received: Counts
-
-    def applied(self, program: SimProgram) -> SimProgram:
-        """The program with the number of firings of its machines; the codes stay here."""
-        firings = program.control.firings.copy()
-        for instance, codes in self.codes.items():
-            firings[instance] = len(codes) + (instance in self.unfinished)
-        control = replace(program.control, firings=firings, sent=self.sent, received=self.received)
-        return replace(program, control=control)
-
-    def explicit(self, program: SimProgram) -> SimProgram:
-        """The program with the codes of its machines as well.
-
-        An unfinished machine has one firing more, for which the last token never comes; but one that
-        refuses has none.
-        """
-        control = program.control
-        rows, uses, taken = [control.rows], [control.uses], [control.taken]
-        row_count, use_count = len(control.rows), len(control.uses)
-        explicit: dict[int, Array] = {}
-        for instance, codes in self.codes.items():
-            explicit[instance] = codes.astype(np.int32)
-            needs = self.unfinished.get(instance)
-            if needs and instance not in self.refusing:
-                row = np.zeros((1, control.rows.shape[1]), control.rows.dtype)
-                row[0, :3] = use_count, use_count + len(needs), use_count + len(needs)
-                rows.append(row)
-                uses.append(np.array(needs, control.uses.dtype))
-                taken.append(np.zeros(len(needs), np.bool_))
-                last = np.int32(row_count - control.row_start[instance])
-                explicit[instance] = np.append(explicit[instance], last)
-                row_count, use_count = row_count + 1, use_count + len(needs)
-        extended = replace(
-            control,
-            rows=np.concatenate(rows),
-            uses=np.concatenate(uses),
-            taken=np.concatenate(taken),
-        )
-        return with_traces(replace(program, control=extended), explicit)
+    control = program.control
+    rows, uses, taken = [control.rows], [control.uses], [control.taken]
+    row_count, use_count = len(control.rows), len(control.uses)
+    codes_of: dict[int, Array] = {}
+    for instance, codes in trace.codes.items():
+        codes_of[instance] = codes.astype(np.int32)
+        needs = trace.unfinished.get(instance)
+        if needs and instance not in trace.refusing:
+            row = np.zeros((1, control.rows.shape[1]), control.rows.dtype)
+            row[0, :3] = use_count, use_count + len(needs), use_count + len(needs)
+            rows.append(row)
+            uses.append(np.array(needs, control.uses.dtype))
+            taken.append(np.zeros(len(needs), np.bool_))
+            last = np.int32(row_count - control.row_start[instance])
+            codes_of[instance] = np.append(codes_of[instance], last)
+            row_count, use_count = row_count + 1, use_count + len(needs)
+    extended = replace(
+        control,
+        rows=np.concatenate(rows),
+        uses=np.concatenate(uses),
+        taken=np.concatenate(taken),
+    )
+    return with_traces(replace(program, control=extended), codes_of)
 
 
-def trace_of(program: SimProgram, values: StreamValues) -> Trace:
-    """The trace of a run of a program's values."""
+def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Trace:
+    """The trace of a run of a program's values, which was limited to so many cycles."""
     codes: dict[int, Array] = {}
     unfinished: dict[int, tuple[int, ...]] = {}
     refusing: set[int] = set()
@@ -93,6 +63,12 @@ def trace_of(program: SimProgram, values: StreamValues) -> Trace:
                 unfinished[instance] = _elements(program, instance, found.needs)
             if found.refuses:
                 refusing.add(instance)
+    cut = any(not needs for instance, needs in unfinished.items() if instance not in refusing)
+
+    def refusal(instance: int) -> Exception:
+        timing = program.node_of(instance)
+        return values.refusal(timing.node.name, instance - timing.first)
+
     return Trace(
         codes=codes,
         unfinished=unfinished,
@@ -101,6 +77,8 @@ def trace_of(program: SimProgram, values: StreamValues) -> Trace:
         received=_by_element(
             program, values.received, program.control.received, program.control.receiver
         ),
+        refusal=refusal,
+        limit=limit if cut else None,
     )
 
 
@@ -115,13 +93,13 @@ def _elements(program: SimProgram, instance: int, needs: tuple[str, ...]) -> tup
 
 
 def _by_element(
-    program: SimProgram, values: Mapping[str, Array], static: Counts, ends: NDArray[np.int64]
+    program: SimProgram, values: Mapping[str, Array], static: Counts, ends: Counts
 ) -> Counts:
     """Tokens by element: as counted where a machine is at that end, else those of the control."""
     counted = static.copy()
     machines = np.zeros(program.pe_count, np.bool_)
-    for timing in program.nodes:
-        machines[timing.instances] = isinstance(timing.node, Machine)
+    for node in program.nodes:
+        machines[node.instances] = isinstance(node.node, Machine)
     for timing in program.channels:
         counted[timing.elements] = values[timing.channel.name]
     return np.where((ends >= 0) & machines[ends], counted, static)

@@ -20,7 +20,6 @@ from t2s.graph.layout import outputs_of
 from t2s.graph.machine import Machine
 from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
 from t2s.graph.semantics import space_points
-from t2s.simulator.native.emit_machine import waits
 from t2s.simulator.native.emit_node import FAULTED
 from t2s.simulator.native.layout import (
     FAILED,
@@ -28,7 +27,6 @@ from t2s.simulator.native.layout import (
     MODE,
     Layout,
     layout_of,
-    token_layout,
 )
 from t2s.simulator.native.machine_memory import MOST_FIRINGS
 from t2s.simulator.native.module import MachineCode, compile_text, emit_program
@@ -145,7 +143,7 @@ class _Reader:
         """The traces of all machines."""
         found: dict[tuple[str, int], MachineTrace] = {}
         for node in self.graph.machines:
-            points = waits(node)
+            points = self.layout.waits[node.name]
             words = self.state.get(self.layout.state(node.name))
             for place in range(node.place_count):
                 status, _, wait = (int(word) for word in words[place])
@@ -201,7 +199,7 @@ class _Reader:
         head = int(self.state.get(layout.heads(channel.name))[at])
         if head == int(self.state.get(layout.tails(channel.name))[at]):
             return None
-        token = token_layout(channel)
+        token = layout.tokens[channel.name]
         ring = self.state.ring(channel.name)[at]
         slot = head % (len(ring) // token.stride) * token.stride
         type = channel.stream.element
