@@ -24,7 +24,13 @@ from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
 from t2s.func.freeze import freeze
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
-from t2s.sparse_driver import interpret_product, is_sparse, lower_product, split_inputs
+from t2s.sparse_driver import (
+    interpret_product,
+    is_sparse,
+    lower_product,
+    refuse_sparse,
+    split_inputs,
+)
 from t2s.spatial.directives import Place
 from t2s.spatial.ir import SpatialProgram
 from t2s.spatial.pipeline import build_spatial
@@ -120,6 +126,7 @@ def print_loop_nest(design: Design, **constants: int) -> str:
 
 
 def _spatial(design: Design, constants: Mapping[str, int]) -> SpatialProgram:
+    refuse_sparse(design)
     program = freeze(design, constants)
     needed = needed_funcs(output_funcs(design))
     funcs = (other for other in needed if isinstance(other, ScheduledFunc))
@@ -143,6 +150,7 @@ def interpret(design: Design, inputs: Mapping[str, Any]) -> Array | dict[str, Ar
     if is_sparse(design):
         assert isinstance(design, ScheduledFunc)
         return interpret_product(design, inputs)
+    refuse_sparse(design)
     outputs = output_funcs(design)
     constants = _constants(outputs, inputs)
     given = {name: value for name, value in inputs.items() if name not in constants}

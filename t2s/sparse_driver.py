@@ -16,6 +16,7 @@ import numpy as np
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import evaluate
 from t2s.core.location import user_location
+from t2s.func.collect import needed_funcs, output_funcs
 from t2s.func.func import TemporalFunc
 from t2s.graph.graph import Graph
 from t2s.reduction.circuits import Circuit, LinearArray, Structure
@@ -66,6 +67,19 @@ def is_sparse(design: object) -> bool:
         return False
     kinds = sparse.Values | sparse.Coordinate
     return any(isinstance(s, kinds) for w in design.written for s in w.symbols.values())
+
+
+def refuse_sparse(design: object) -> None:
+    """Raise ``UnsupportedError`` if a Func of a dense design reads a sparse matrix."""
+    for func in needed_funcs(output_funcs(design)):
+        if is_sparse(func):
+            raise UnsupportedError(
+                f"{func.name} is a product of a sparse matrix, which is a design of its own",
+                location=func.written[-1].location,
+                expected=f"{func.name} alone, to interpret, lower or simulate",
+                given="a design of several Funcs, or a printout of its loops",
+                hint="let the next design read the result of this one as an input",
+            )
 
 
 @dataclass

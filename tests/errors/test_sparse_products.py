@@ -488,3 +488,21 @@ def test_no_hardware_for_tiles() -> None:
         UnsupportedError,
     ):
         y.simulate(ONES)
+
+
+def test_a_product_inside_of_another_design() -> None:
+    y, *_ = product(t2s.gallery.cisr())
+    z, r = Func("z"), Var("r")
+    z[r] = y[r] * 2
+    z.bound(r, 0, 3)
+    with refused(
+        """
+            y is a product of a sparse matrix, which is a design of its own
+              --> y[i] += A.values[p, q] * x[j]
+              expected: y alone, to interpret, lower or simulate
+              given:    a design of several Funcs, or a printout of its loops
+              hint:     let the next design read the result of this one as an input
+            """,
+        UnsupportedError,
+    ):
+        t2s.lower(z)
