@@ -40,10 +40,10 @@ def chains(draw: st.DrawFn) -> t2s.Chain:
     if draw(st.integers(0, 5)):
         first = draw(st.sampled_from([t2s.Rows, second]))
         structure = [t2s.Index(names.fresh())]
-        if draw(st.booleans()):
+        if draw(st.integers(0, 3)):
             structure.append(t2s.Length(names.fresh()))
         chain = chain.pack(first, *structure)
-        if draw(st.integers(0, 2)) == 0:
+        if draw(st.integers(0, 4)) == 0:
             other = second if first is t2s.Rows else t2s.Rows
             chain = chain.pack(other, t2s.Index(names.fresh()))
         for _ in range(draw(st.integers(0, 3))):
@@ -58,7 +58,7 @@ def _block(
     factors = [*range(1, 5), *([t2s.Whole] if whole else [])]
     factor = draw(st.sampled_from(factors))
     padding = draw(st.sampled_from([t2s.Zero, t2s.Longest]))
-    name = names.fresh() if draw(st.booleans()) else None
+    name = names.fresh() if draw(st.integers(0, 3)) else None
     length = t2s.Length(name) if name is not None else None
     try:
         chain = chain.block(target, factor, padding, length)
@@ -71,8 +71,9 @@ def _block(
 
 def _schedule(draw: st.DrawFn, chain: t2s.Chain, targets: list[object], names: Names) -> t2s.Chain:
     machines = draw(st.integers(1, 5))
-    policy = draw(st.sampled_from([t2s.ASAP, t2s.RoundRobin, t2s.LongestFirst]))
-    index = t2s.Index(names.fresh()) if draw(st.booleans()) else None
+    policy = draw(st.sampled_from([t2s.ASAP, t2s.ASAP, t2s.RoundRobin, t2s.LongestFirst]))
+    recorded = draw(st.integers(0, 3)) == 0 or policy is t2s.LongestFirst
+    index = t2s.Index(names.fresh()) if recorded else None
     wanted = draw(st.permutations(targets))
     for target in wanted:
         try:
