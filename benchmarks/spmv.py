@@ -7,8 +7,8 @@ The bound is the larger of the steps of the machines (their values with padding)
 are moved over the bandwidth of the device.  "fraction" is the bound over the cycles of the run,
 from the first load to the last store.  Where it is below 90 %, the cause is the largest of: filling x
 (before the first product), draining y (after the last), the latencies of memory and adders, and
-the decoder (one row of a machine, or of all machines together, in a cycle).  "MHz" are firings per
-second of processor time, in millions, once the design is compiled.
+the decoder (one row of a machine, or of all machines together, in a cycle), and memory in between.
+"MHz" are firings per second of processor time, in millions, once the design is compiled.
 """
 
 from __future__ import annotations
@@ -74,11 +74,13 @@ def cause(result: Any, multiplier: Any, bound: int) -> str:
     before = multiplier.first_firing
     working = multiplier.last_firing - multiplier.first_firing + 1
     after = result.cycles - multiplier.last_firing
-    slow = working - bound
+    taker = result.nodes.get("Y", multiplier)  # what takes the rows
+    late = sum(count for name, count in taker.starved_by.items() if name.endswith("_row"))
+    slow = "decoder" if 2 * late > taker.starved else "memory"
     causes = {
         f"x and memory {before}": before,
         f"y and memory {after}": after,
-        f"decoder {slow}": slow,
+        f"{slow} {working - bound}": working - bound,
     }
     return max(causes, key=lambda name: causes[name])
 
