@@ -5,10 +5,10 @@
 
 The bound is the larger of the steps of the machines (their values with padding) and the bytes that
 are moved over the bandwidth of the device.  "fraction" is the bound over the cycles of the run,
-from the first load to the last store.  Where it is below 90 %, the cause is the largest of: filling x
-(before the first product), draining y (after the last), the latencies of memory and adders, and
-the decoder (one row of a machine, or of all machines together, in a cycle), and memory in between.
-"MHz" are firings per second of processor time, in millions, once the design is compiled.
+from the first load to the last store.  The largest cause of the rest is one of: filling x (before
+the first product), draining y (after the last), the decoder (one row of a machine, or of all
+machines together, in a cycle), and memory in between.  "MHz" are firings per second of processor
+time, in millions, once the design is compiled.
 """
 
 from __future__ import annotations

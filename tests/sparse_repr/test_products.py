@@ -13,7 +13,7 @@ from scipy import sparse
 
 import t2s
 from t2s import Float, Func, ImageParam, Int, RDom, Type, Var
-from tests.sparse_repr.chains import arrays
+from tests.sparse_repr.chains import arrays, chains
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "spmv"))
 import cisr
@@ -90,14 +90,18 @@ def test_several_right_hand_sides_in_time() -> None:
     assert result.nodes["A_loader"].firings * 3 == result.nodes["y_multiplier"].firings
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(dense=arrays(), machines=st.integers(1, 3), name=st.sampled_from(sorted(CHAINS)))
-def test_random_products(dense: np.ndarray, machines: int, name: str) -> None:
-    if 0 in dense.shape:
-        return
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(chain=chains(), dense=arrays(), width=st.sampled_from([0, 0, 2]))
+def test_random_products(chain: t2s.Chain, dense: np.ndarray, width: int) -> None:
+    """Right, or refused because there is no hardware yet."""
     x = np.arange(1, dense.shape[1] + 1, dtype=np.float32)
-    make = getattr(t2s.gallery, name)
-    result = product(make(machines)).simulate({"A": dense, "x": x}, engine="python")
+    if width:
+        x = np.stack([x, -x], axis=1)
+    y = product(chain, width=width)
+    try:
+        result = y.simulate({"A": dense, "x": x}, engine="python")
+    except t2s.UnsupportedError:
+        return
     np.testing.assert_array_equal(result.outputs["y"], dense @ x)
 
 
