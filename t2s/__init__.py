@@ -20,6 +20,7 @@ from t2s.driver import (
     resources,
     simulate,
     simulate_many,
+    structure,
     verilate,
 )
 from t2s.func.functions import absolute as abs
@@ -28,48 +29,92 @@ from t2s.func.functions import maximum as max
 from t2s.func.functions import minimum as min
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
+from t2s.reduction.circuits import LinearArray, Tree
+from t2s.reduction.targets import MaybeDifferentTarget, SameTarget
 from t2s.simulator.random_stalls import RandomStalls
+from t2s.sparse_repr.representation import gallery
+from t2s.sparse_repr.representation.chain import Chain, Representation, dense
+from t2s.sparse_repr.representation.matrix import read_matrix, write_matrix
+from t2s.sparse_repr.representation.parameter import Parameter
+from t2s.sparse_repr.representation.storage import Storage
+from t2s.sparse_repr.representation.vocabulary import (
+    ASAP,
+    Columns,
+    Diagonals,
+    Index,
+    Length,
+    Longest,
+    LongestFirst,
+    Policy,
+    RoundRobin,
+    Rows,
+    Whole,
+    Zero,
+)
 from t2s.spatial.directives import Place
 from t2s.spatial.stages import dram, host, registers, sram
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ASAP",
     "BFloat",
     "Bool",
+    "Chain",
+    "Columns",
+    "Diagonals",
     "Float",
     "Func",
     "Graph",
     "ImageParam",
+    "Index",
     "Int",
     "InternalError",
+    "Length",
+    "LinearArray",
+    "Longest",
+    "LongestFirst",
+    "MaybeDifferentTarget",
     "Param",
+    "Parameter",
     "Place",
+    "Policy",
     "RDom",
     "RandomStalls",
+    "Representation",
+    "RoundRobin",
+    "Rows",
     "Run",
+    "SameTarget",
+    "Storage",
     "T2SError",
     "T2SWarning",
+    "Tree",
     "Type",
     "UInt",
     "UnsupportedError",
     "UserError",
     "Var",
+    "Whole",
+    "Zero",
     "abs",
     "cast",
     "cycles",
+    "dense",
     "dram",
     "emit",
     "emulate",
     "exp",
     "fit_depths",
     "funcs",
+    "gallery",
     "host",
     "interpret",
     "lower",
     "max",
     "min",
     "print_loop_nest",
+    "read_matrix",
     "registers",
     "resources",
     "rsqrt",
@@ -78,6 +123,8 @@ __all__ = [
     "simulate_many",
     "sqrt",
     "sram",
+    "structure",
     "variables",
     "verilate",
+    "write_matrix",
 ]

@@ -25,12 +25,19 @@ from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
 from t2s.func.freeze import freeze
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
+from t2s.sparse_driver import (
+    interpret_product,
+    is_sparse,
+    lower_product,
+    refuse_sparse,
+    split_inputs,
+)
 from t2s.spatial.directives import Place
 from t2s.spatial.ir import SpatialProgram
-from t2s.spatial.isolation import IsolatingFunc
 from t2s.spatial.pipeline import build_spatial
 from t2s.spatial.printer import print_loop_nest as print_program
 from t2s.spatial.schedule import ScheduledFunc
+from t2s.spatial.sparse_schedule import SparseFunc
 from t2s.spatial.to_graph import lower_to_graph
 
 if TYPE_CHECKING:
@@ -70,7 +77,7 @@ class Run:
     max_cycles: int | None = field(default=None, kw_only=True)
 
 
-class Func(IsolatingFunc):
+class Func(SparseFunc):
     """A function: definitions by assignment, directives as methods, and the ways to run it.
 
     ``Func("C")``; the element type follows from the definitions unless ``type`` gives it.
@@ -115,13 +122,32 @@ def funcs(names: str, place: Place = Place.DEVICE) -> tuple[Func, ...]:
     return tuple(Func(name, place=place) for name in names.split())
 
 
-def lower(design: Design, **constants: int) -> Graph:
+def lower(design: Design, **constants: Any) -> Graph:
     """The PE/channel graph of a Func, or of several outputs, with their directives.
 
-    ``constants`` gives values to the integer ``Param`` objects that bounds use, by name.  Raises
-    ``UserError`` with the user's line for a directive that is not legal.
+    ``constants`` gives values to the integer ``Param`` objects that bounds use, by name, and to a
+    ``Parameter`` its matrix, for which the graph is then made.  Raises ``UserError`` with the
+    user's line for a directive that is not legal.
     """
+    if is_sparse(design):
+        assert isinstance(design, ScheduledFunc)
+        return lower_product(design, split_inputs(design, constants)[0])[0]
     return lower_to_graph(_spatial(design, constants))
+
+
+def structure(design: ScheduledFunc, **matrices: Any) -> dict[str, Array]:
+    """The arrays that the graph of a sparse design takes for its matrix, by name.
+
+    They may be used for many runs: ``t2s.simulate(graph, t2s.structure(y, A=matrix) | {"x": x})``.
+    """
+    if not is_sparse(design):
+        raise UserError(
+            f"{design!r} has no structure",
+            location=user_location(),
+            expected="a Func that reads the values of a t2s.Parameter",
+            given=repr(design),
+        )
+    return lower_product(design, split_inputs(design, matrices)[0])[1]
 
 
 def print_loop_nest(design: Design, **constants: int) -> str:
@@ -130,6 +156,7 @@ def print_loop_nest(design: Design, **constants: int) -> str:
 
 
 def _spatial(design: Design, constants: Mapping[str, int]) -> SpatialProgram:
+    refuse_sparse(design)
     program = freeze(design, constants)
     needed = needed_funcs(output_funcs(design))
     funcs = (other for other in needed if isinstance(other, ScheduledFunc))
@@ -150,6 +177,10 @@ def interpret(design: Design, inputs: Mapping[str, Any]) -> Array | dict[str, Ar
     ``inputs`` holds the arrays and the scalars by name.  Returns the array of a Func, or a dict of
     the arrays by name for a tuple or list of Funcs.
     """
+    if is_sparse(design):
+        assert isinstance(design, ScheduledFunc)
+        return interpret_product(design, inputs)
+    refuse_sparse(design)
     outputs = output_funcs(design)
     constants = _constants(outputs, inputs)
     given = {name: value for name, value in inputs.items() if name not in constants}
@@ -217,14 +248,18 @@ def simulate_many(
 
     def prepared(run: Run, name: str) -> GraphRun:
         given, design = run.inputs or {}, run.design
-        constants = {} if isinstance(design, Graph) else _constants(design, given)
-        key = (id(design), tuple(constants.items()))
-        if key not in graphs:
-            graphs[key] = design if isinstance(design, Graph) else lower(design, **constants)
-        arrays, scalars = _split(graphs[key], constants, given)
+        if not isinstance(design, Graph) and is_sparse(design):
+            graph, arrays, scalars = _resolve(design, given)
+        else:
+            constants = {} if isinstance(design, Graph) else _constants(design, given)
+            key = (id(design), tuple(constants.items()))
+            if key not in graphs:
+                graphs[key] = design if isinstance(design, Graph) else lower(design, **constants)
+            graph = graphs[key]
+            arrays, scalars = _split(graph, constants, given)
         return GraphRun(
             name=name,
-            graph=graphs[key],
+            graph=graph,
             inputs=None if run.inputs is None else arrays,
             parameters=scalars,
             device=find_device(run.device),
@@ -435,6 +470,11 @@ def _resolve(
     design: Graph | Design, inputs: Mapping[str, Any]
 ) -> tuple[Graph, dict[str, Any], dict[str, Any]]:
     """The graph, its arrays and its scalars; integers given to a Func become constants of it."""
+    if not isinstance(design, Graph) and is_sparse(design):
+        assert isinstance(design, ScheduledFunc)
+        matrix, others = split_inputs(design, inputs)
+        sparse, arrays = lower_product(design, matrix)
+        return sparse, *_split(sparse, {}, {**arrays, **others})
     constants = {} if isinstance(design, Graph) else _constants(design, inputs)
     graph = design if isinstance(design, Graph) else lower(design, **constants)
     return graph, *_split(graph, constants, inputs)

@@ -60,6 +60,7 @@ from t2s.spatial.passes.stream import drop_unread_stores, stream
 from t2s.spatial.passes.unroll import unroll
 from t2s.spatial.passes.vectorize import check_contiguity, vload
 from t2s.spatial.schedule import ScheduledFunc
+from t2s.spatial.sparse_directives import SparseDirective
 from t2s.spatial.systems import projected_system, system_kernel
 from t2s.spatial.verify import verify_program
 
@@ -263,4 +264,11 @@ def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialP
             return program.with_kernel(replace(kernel, capacity=capacity))
         case Reassociate():
             return program
+        case SparseDirective(text=text, location=location):
+            raise UserError(
+                f"{text} on {name}: {name} reads no sparse matrix",
+                location=location,
+                expected="a definition with A.values[...] of a t2s.Parameter",
+                given="a dense program",
+            )
     raise InternalError(f"no pass consumes the directive {directive.text}")

@@ -1,0 +1,196 @@
+"""The chain of transformations as the user writes it; every step is checked where it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.func.symbols import Var
+from t2s.sparse_repr.representation import steps
+from t2s.sparse_repr.representation.layout import Layout
+from t2s.sparse_repr.representation.vocabulary import (
+    Dimension,
+    Extent,
+    Index,
+    Length,
+    Padding,
+    Policy,
+    Structure,
+)
+
+Target = Dimension | Var
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Chain:
+    """A chain that starts from the dense matrix; every method returns a longer chain.
+
+    Chains are values: they may be kept, shared between matrices, and continued in several ways.
+    """
+
+    layout: Layout = field(default_factory=Layout)
+    written: tuple[str, ...] = ("dense()",)
+    names: tuple[Structure, ...] = ()
+    location: SourceLocation = field(default_factory=user_location)
+
+    def __repr__(self) -> str:
+        return ".".join(self.written)
+
+    def skew(self, dimension: Dimension) -> Chain:
+        """Give every value its diagonal, ``j - i + rows - 1``, as a dimension ``Diagonals``.
+
+        ``skew(Columns)`` replaces the columns.  It has to be the first step.
+        """
+        text = f"skew({dimension!r})"
+        return self._then(text, steps.skew(self.layout, self._place(text), dimension))
+
+    def pack(self, dimension: Target, *structure: Structure) -> Chain:
+        """Keep what is not zero along a dimension, and record where it was.
+
+        ``pack(Columns, Index(col_idx), Length(row_len))`` packs every row: ``Index`` records the
+        column of each value, ``Length`` the number of values of each row.  A dimension that was
+        blocked before keeps or drops whole blocks.  Packing the other dimension afterwards drops
+        empty rows; where no length tells the rows apart, it records the row of every value.
+        """
+        text = _call("pack", dimension, *structure)
+        at = self._place(text)
+        index = at.structure(structure, Index)
+        length = at.structure(structure, Length)
+        layout = steps.pack(self.layout, at, dimension, index, length)
+        return self._then(text, layout, *structure)
+
+    def block(
+        self,
+        dimension: Target,
+        factor: int | Extent,
+        padding: Padding,
+        length: Length | None = None,
+    ) -> Chain:
+        """Divide a dimension into blocks of ``factor``.
+
+        Along the packed dimension: every row is cut into blocks of ``factor`` values; ``Length(b)``
+        records their number, ``Zero`` fills the last one, ``Longest`` gives all rows of a block of
+        rows (or of the matrix) as many blocks as the longest of them has.
+        Along the other dimension: ``factor`` rows become a block of rows, filled with empty ones.
+        Before ``pack``: blocks are dense, and packing keeps or drops them as a whole.
+        """
+        parts = () if length is None else (length,)
+        text = _call("block", dimension, factor, padding, *parts)
+        at = self._place(text)
+        at.structure(parts, Length)
+        layout = steps.block(self.layout, at, dimension, factor, padding, length)
+        return self._then(text, layout, *parts)
+
+    def schedule(
+        self,
+        dimension: Target,
+        machines: int,
+        policy: Policy,
+        padding: Padding,
+        index: Index | None = None,
+    ) -> Chain:
+        """Deal out rows, columns or blocks to machines; the last step of a chain.
+
+        All machines get equally many values: ``padding`` fills up their ends.  ``Index(job)``
+        records which job is which; needed where lengths alone do not tell (``LongestFirst``).
+        """
+        parts = () if index is None else (index,)
+        text = _call("schedule", dimension, machines, policy, padding, *parts)
+        at = self._place(text)
+        at.structure(parts, Index)
+        layout = steps.schedule(self.layout, at, dimension, machines, policy, padding, index)
+        return self._then(text, layout, *parts)
+
+    def _place(self, text: str) -> steps.Place:
+        return steps.Place(
+            text=text,
+            before=repr(self),
+            location=user_location(),
+            known={part.name: part for part in self.names},
+        )
+
+    def _then(self, text: str, layout: Layout, *names: Structure) -> Chain:
+        return replace(
+            self, layout=layout, written=(*self.written, text), names=(*self.names, *names)
+        )
+
+
+class Representation:
+    """A name for a chain that may be declared before it is defined.
+
+    ``CISR = Representation("CISR")``, then ``CISR.define(A.dense().pack(...).schedule(...))``.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.location = user_location()
+        if not isinstance(name, str) or not name.isidentifier():
+            raise UserError(
+                "a Representation needs a name that is a Python identifier",
+                location=self.location,
+                expected='a name such as "CISR"',
+                given=repr(name),
+            )
+        self.name = name
+        self._chain: Chain | None = None
+
+    def __repr__(self) -> str:
+        return f"Representation {self.name}"
+
+    def define(self, chain: Chain) -> Representation:
+        """Say what the representation is: a chain that ends with a schedule."""
+        location = user_location()
+        check_chain(f"Representation {self.name}", chain, location)
+        if self._chain is not None:
+            raise UserError(
+                f"Representation {self.name} is defined twice",
+                location=location,
+                notes=((self._chain.location, "it was defined as this chain"),),
+                hint="make another Representation",
+            )
+        self._chain = chain
+        return self
+
+    @property
+    def chain(self) -> Chain:
+        """The chain; raises ``UserError`` where there is none yet."""
+        if self._chain is None:
+            raise UserError(
+                f"Representation {self.name} is used before it is defined",
+                location=user_location(),
+                expected=f"{self.name}.define(A.dense().pack(...).schedule(...)) above this line",
+                notes=((self.location, f"{self.name} was declared here"),),
+            )
+        return self._chain
+
+
+def dense() -> Chain:
+    """The dense matrix: where every chain starts."""
+    return Chain()
+
+
+def check_chain(what: str, chain: object, location: SourceLocation) -> None:
+    """Raise ``UserError`` unless ``chain`` is a whole chain."""
+    if not isinstance(chain, Chain):
+        raise UserError(
+            f"{what} is defined by something that is no chain",
+            location=location,
+            expected="for example A.dense().pack(...).schedule(...)",
+            given=repr(chain),
+        )
+    if chain.layout.schedule is None:
+        raise UserError(
+            f"{what} does not end with a schedule",
+            location=location,
+            expected="a last step such as schedule(Rows, 4, ASAP, Zero)",
+            given=repr(chain),
+            hint="a schedule gives every value a machine and a position in its stream",
+        )
+
+
+def _call(name: str, *arguments: object) -> str:
+    return f"{name}({', '.join(_shown(argument) for argument in arguments)})"
+
+
+def _shown(argument: object) -> str:
+    return argument.name if isinstance(argument, Var) else repr(argument)

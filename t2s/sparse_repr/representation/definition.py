@@ -1,0 +1,175 @@
+"""The definition of a product, ``y[i] += A.values[p, q] * x[j]``, taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.expr import Apply, Expr, Index, Local, Parameter, Read
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.core.walk import Term, rewrite, walk
+from t2s.func.func import TemporalFunc, index_name, typed_value
+from t2s.func.symbols import ImageParam
+from t2s.sparse_repr.representation import parameter as sparse
+from t2s.sparse_repr.representation.hardware.product import MATRIX, VECTOR
+
+AnyFunc = TemporalFunc[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """``y[i] += term`` taken apart; ``side`` is the Var of the right-hand sides, if any."""
+
+    func: AnyFunc
+    matrix: sparse.Parameter
+    vector: ImageParam
+    term: Expr
+    machine: str
+    position: str
+    side: str | None
+    width: int
+    location: SourceLocation
+
+
+def definition_of(func: AnyFunc) -> Definition:
+    """Take the definition of a product apart; ``UserError`` where it is something else."""
+    if len(func.written) != 2:
+        unsupported(
+            func.written[-1].location,
+            f"{func.name} is no product of a sparse matrix",
+            f"{func.name}[r] = 0, then {func.name}[i] += A.values[p, q] * x[j]",
+            f"{len(func.written)} definitions",
+        )
+    first, update = func.written
+    start = typed_value(func, first).node
+    if not all(getattr(node, "value", 0) == 0 for node in walk(start)):
+        unsupported(first.location, f"{func.name} does not start from 0", "0", show(start))
+    matrices = {
+        symbol.matrix
+        for symbol in update.symbols.values()
+        if isinstance(symbol, sparse.Values | sparse.Coordinate)
+    }
+    value = typed_value(func, update).node
+    location = update.location
+    if len(matrices) != 1:
+        unsupported(location, f"{func.name} reads several sparse matrices", "one", "several")
+    matrix = matrices.pop()
+    row = update.target[0].node
+    if not (isinstance(row, Read) and row.source == matrix.row.name):
+        unsupported(
+            location,
+            f"the left side of {func.name} is no row of {matrix.name}",
+            f"{func.name}[i] with i, j = {matrix.name}.inverse_map(p, q)",
+            f"{func.name}[{', '.join(map(repr, update.target))}]",
+        )
+    machine, position = (part.name for part in row.indices if isinstance(part, Index))
+    itself = Read(source=func.name, indices=tuple(p.node for p in update.target), type=value.type)
+    term = _term(func, value, itself, location)
+    side = index_name(update.target[1]) if len(update.target) == 2 else None
+    vector = _vector(func, matrix, term, row, side, update.symbols, location)
+    return Definition(
+        func=func,
+        matrix=matrix,
+        vector=vector,
+        term=_localized(func, matrix, vector, term, row, side, location),
+        machine=machine,
+        position=position,
+        side=side,
+        width=_width(func, side, location),
+        location=location,
+    )
+
+
+def _term(func: AnyFunc, value: Expr, itself: Expr, location: SourceLocation) -> Expr:
+    match value:
+        case Apply(operator=Op.ADD, operands=(left, right)) if left == itself:
+            return right
+        case Apply(operator=Op.ADD, operands=(left, right)) if right == itself:
+            return left
+    unsupported(
+        location, f"the update of {func.name} is no sum", f"{func.name}[i] += ...", show(value)
+    )
+
+
+def _vector(
+    func: AnyFunc,
+    matrix: sparse.Parameter,
+    term: Expr,
+    row: Read,
+    side: str | None,
+    symbols: Mapping[str, object],
+    location: SourceLocation,
+) -> ImageParam:
+    """The one dense operand."""
+    own = {matrix.values.name, matrix.row.name, matrix.column.name}
+    found = {node.source for node in walk(term) if isinstance(node, Read)} - own
+    vectors = [symbols[name] for name in sorted(found)]
+    if len(vectors) != 1 or not isinstance(vectors[0], ImageParam):
+        unsupported(
+            location,
+            f"{func.name} needs one dense operand",
+            f"one ImageParam indexed by the column of {matrix.name}",
+            ", ".join(sorted(found)) or "none",
+        )
+    return vectors[0]
+
+
+def _localized(
+    func: AnyFunc,
+    matrix: sparse.Parameter,
+    vector: ImageParam,
+    term: Expr,
+    row: Read,
+    side: str | None,
+    location: SourceLocation,
+) -> Expr:
+    """The term over the values that come to a multiplier."""
+    column = Read(source=matrix.column.name, indices=row.indices, type=row.type)
+    subscripts: tuple[Expr, ...] = (column, *([Index(name=side)] if side is not None else []))
+    value = Read(source=matrix.values.name, indices=row.indices, type=matrix.type)
+    element = Read(source=vector.name, indices=subscripts, type=vector.type)
+
+    def rule(node: Term) -> Term | None:
+        if node == value:
+            return Local(name=MATRIX, type=matrix.type)
+        if node == element:
+            return Local(name=VECTOR, type=vector.type)
+        return None
+
+    result = rewrite(term, rule)
+    for node in walk(result):
+        if isinstance(node, Read | Index | Parameter):
+            unsupported(
+                location,
+                f"the term of {func.name} uses {show(node)}",
+                f"{show(value)}, {show(element)} and numbers only",
+                show(term),
+            )
+    return result
+
+
+def _width(func: AnyFunc, side: str | None, location: SourceLocation) -> int:
+    """The number of right-hand sides, from the bound of their Var."""
+    if side is None:
+        return 1
+    for bound in func.bounds:
+        low, extent = (
+            getattr(bound.minimum.node, "value", 0),
+            getattr(bound.extent.node, "value", 0),
+        )
+        if bound.variable == side and low == 0 and extent:
+            return int(extent)
+    raise UserError(
+        f"the number of right-hand sides of {func.name} is not known",
+        location=location,
+        expected=f"{func.name}.bound({side}, 0, n) with a number n",
+        given=f"no such bound of {side}",
+    )
+
+
+def unsupported(location: SourceLocation | None, what: str, expected: str, given: str) -> NoReturn:
+    raise UnsupportedError(what, location=location, expected=expected, given=given)

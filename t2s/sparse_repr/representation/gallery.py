@@ -1,0 +1,142 @@
+"""Well-known representations, each as one expression.
+
+Every function returns a chain; continue or change it as any other.  ``machines`` is the number of
+streams of values, and the names of the structure are those of the ``Var`` objects inside.
+"""
+
+from __future__ import annotations
+
+from t2s.func.symbols import Var
+from t2s.sparse_repr.representation.chain import Chain, dense
+from t2s.sparse_repr.representation.vocabulary import (
+    ASAP,
+    Columns,
+    Diagonals,
+    Index,
+    Length,
+    Longest,
+    RoundRobin,
+    Rows,
+    Whole,
+    Zero,
+)
+
+
+def csr(machines: int = 1) -> Chain:
+    """Compressed sparse rows, dealt out in turn."""
+    row_len, col_idx = Var("row_len"), Var("col_idx")
+    return (
+        dense()
+        .pack(Columns, Length(row_len), Index(col_idx))
+        .schedule(Rows, machines, RoundRobin, Zero)
+    )
+
+
+def csc(machines: int = 1) -> Chain:
+    """Compressed sparse columns, dealt out in turn."""
+    col_len, row_idx = Var("col_len"), Var("row_idx")
+    return (
+        dense()
+        .pack(Rows, Length(col_len), Index(row_idx))
+        .schedule(Columns, machines, RoundRobin, Zero)
+    )
+
+
+def cisr(machines: int = 4) -> Chain:
+    """Condensed interleaved sparse rows (Fowers et al.): rows to the machine that is free first."""
+    row_len, col_idx = Var("row_len"), Var("col_idx")
+    return (
+        dense().pack(Columns, Length(row_len), Index(col_idx)).schedule(Rows, machines, ASAP, Zero)
+    )
+
+
+def ell(machines: int = 1) -> Chain:
+    """ELLPACK: all rows as long as the longest."""
+    col_idx, width = Var("col_idx"), Var("width")
+    return (
+        dense()
+        .pack(Columns, Index(col_idx))
+        .block(Columns, 1, Longest, Length(width))
+        .schedule(Rows, machines, RoundRobin, Zero)
+    )
+
+
+def sliced_ell(machines: int = 1, slice_rows: int = 4) -> Chain:
+    """Sliced ELLPACK: all rows of a slice as long as the longest of the slice."""
+    col_idx, width, slices = Var("col_idx"), Var("width"), Var("slices")
+    return (
+        dense()
+        .pack(Columns, Index(col_idx))
+        .block(Rows, slice_rows, Zero, Length(slices))
+        .block(Columns, 1, Longest, Length(width))
+        .schedule(slices, machines, ASAP, Zero)
+    )
+
+
+def blocked_csr(machines: int = 1, block_rows: int = 2, block_columns: int = 2) -> Chain:
+    """Compressed rows of dense blocks (BCSR)."""
+    row_len, col_idx = Var("row_len"), Var("col_idx")
+    return (
+        dense()
+        .block(Rows, block_rows, Zero)
+        .block(Columns, block_columns, Zero)
+        .pack(Columns, Length(row_len), Index(col_idx))
+        .schedule(Rows, machines, ASAP, Zero)
+    )
+
+
+def blocked_csc(machines: int = 1, block_rows: int = 2, block_columns: int = 2) -> Chain:
+    """Compressed columns of dense blocks."""
+    col_len, row_idx = Var("col_len"), Var("row_idx")
+    return (
+        dense()
+        .block(Rows, block_rows, Zero)
+        .block(Columns, block_columns, Zero)
+        .pack(Rows, Length(col_len), Index(row_idx))
+        .schedule(Columns, machines, ASAP, Zero)
+    )
+
+
+def row_blocks(machines: int = 2, factor: int = 2) -> Chain:
+    """Rows cut into blocks of values, the blocks dealt out: the second design of papers/003."""
+    col_idx, blocks = Var("col_idx"), Var("row_blocks")
+    return (
+        dense()
+        .pack(Columns, Index(col_idx))
+        .block(Columns, factor, Zero, Length(blocks))
+        .schedule(blocks, machines, ASAP, Zero)
+    )
+
+
+def dcsr(machines: int = 1) -> Chain:
+    """Doubly compressed sparse rows: empty rows are left out."""
+    row_len, col_idx, row_idx = Var("row_len"), Var("col_idx"), Var("row_idx")
+    return (
+        dense()
+        .pack(Columns, Length(row_len), Index(col_idx))
+        .pack(Rows, Index(row_idx))
+        .schedule(Rows, machines, ASAP, Zero)
+    )
+
+
+def coo(machines: int = 1) -> Chain:
+    """Coordinates: a row and a column with every value."""
+    row_idx, col_idx = Var("row_idx"), Var("col_idx")
+    return (
+        dense()
+        .pack(Columns, Index(col_idx))
+        .pack(Rows, Index(row_idx))
+        .schedule(Columns, machines, RoundRobin, Zero)
+    )
+
+
+def dia(machines: int = 1) -> Chain:
+    """Whole diagonals, those that are not empty."""
+    offset = Var("offset")
+    return (
+        dense()
+        .skew(Columns)
+        .block(Rows, Whole, Zero)
+        .pack(Diagonals, Index(offset))
+        .schedule(Diagonals, machines, RoundRobin, Zero)
+    )

@@ -1,0 +1,89 @@
+"""The whole graph of a product, and the arrays that it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from t2s.core.types import INT32
+from t2s.graph.construct import Parts
+from t2s.graph.graph import Graph
+from t2s.reduction.circuits import Lanes, reduce_lanes
+from t2s.sparse_repr.representation.hardware.decoders import decode_rows
+from t2s.sparse_repr.representation.hardware.loaders import feed_vector, load_slots, load_vector
+from t2s.sparse_repr.representation.hardware.multiply import combine, multiply
+from t2s.sparse_repr.representation.hardware.product import Product
+from t2s.sparse_repr.representation.hardware.results import unload
+
+Array = np.ndarray[Any, Any]
+
+
+def product_graph(product: Product) -> Graph:
+    """The graph of a product; nodes in the order in which values pass them."""
+    parts, nodes = Parts(), product.nodes
+    unit = product.mapping.unit
+    assert unit is not None
+    places = f"{nodes.vector_feeder.name}_place"
+    loader, multiplier = nodes.matrix_loader.name, nodes.multiplier.name
+    load_slots(
+        parts, product, product.values_name, product.matrix.type, loader, multiplier,
+        f"{multiplier}_matrix",
+    )  # fmt: skip
+    load_slots(
+        parts, product, product.stream_name(unit), INT32, f"{loader}_{unit}",
+        nodes.vector_feeder.name, places,
+    )  # fmt: skip
+    load_vector(parts, product)
+    feed_vector(parts, product, places)
+    decode_rows(parts, product)
+    circuit = product.circuit
+    names = tuple(
+        nodes.reduction.name if not level else f"{nodes.reduction.name}_level_{level}"
+        for level in range(circuit.node_count)
+    )
+    lanes = Lanes(
+        node=names[0],
+        count=product.machines,
+        fused=product.fused,
+        steps=product.steps,
+        width=product.width,
+        type=product.result.type,
+    )
+    if product.combined:
+        multiply(parts, product, nodes.combiner.name, 2)
+        combine(parts, product, names[0])
+        lanes = Lanes(
+            node=names[0], count=2, fused=2, steps=product.steps, width=product.width,
+            type=product.result.type,
+        )  # fmt: skip
+    else:
+        multiply(parts, product, names[0], product.fused)
+    leaving = reduce_lanes(parts, circuit, lanes, names, nodes.unloader.name, lanes.count)
+    unload(parts, product, leaving)
+    return parts.graph(product.result.name, product.location)
+
+
+def product_arrays(product: Product) -> dict[str, Array]:
+    """The arrays of the matrix, by the names of the graph's tensors."""
+    storage, mapping = product.storage, product.mapping
+    positions = product.steps * product.block
+    arrays = {product.values_name: _widened(storage.values, positions, 0)}
+    for name in mapping.streams():
+        if name == mapping.job_index and mapping.fibre is not None:
+            continue  # rows are numbered already
+        data = storage.streams[name].data
+        if name == mapping.unit or (name == mapping.fibre and mapping.fibre_by_slot):
+            data = _widened(data, positions, -1)
+        arrays[product.stream_name(name)] = _not_empty(data)
+    return arrays
+
+
+def _widened(data: Array, positions: int, empty: int) -> Array:
+    missing = positions - data.shape[1]
+    return np.pad(data, ((0, 0), (0, missing)), constant_values=empty) if missing else data
+
+
+def _not_empty(data: Array) -> Array:
+    missing = [(0, int(not extent)) for extent in data.shape]
+    return np.pad(data, missing) if any(after for _, after in missing) else data

@@ -1,0 +1,123 @@
+"""What a design computes, and with which parts: the input of the graph's writers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from t2s.core.expr import Expr
+from t2s.core.location import SourceLocation
+from t2s.core.types import Type
+from t2s.reduction.circuits import Circuit
+from t2s.sparse_repr.representation.inverse_map import InverseMap
+from t2s.sparse_repr.representation.storage import Storage
+
+MATRIX, VECTOR = "a", "x"
+"""Locals that stand for the value of the matrix and of the dense operand in ``Product.term``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """A dense array beside the matrix; ``location`` is where the user made it."""
+
+    name: str
+    type: Type
+    location: SourceLocation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A node: its name, and the user's line that asked for it."""
+
+    name: str
+    location: SourceLocation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """Names of the nodes; those that the user isolated have the user's names."""
+
+    matrix_loader: Part
+    vector_loader: Part
+    vector_feeder: Part
+    multiplier: Part
+    adder: Part
+    combiner: Part
+    decoder: Part
+    reduction: Part
+    unloader: Part
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Product:
+    """``y[i] += term(A.values[p, q], x[j])`` for a stored matrix.
+
+    Attributes
+    ----------
+    term: the term of the sum, over the locals ``a`` and ``x``.
+    width: number of right-hand sides: columns of ``x`` and ``y`` if they have two dimensions.
+    vector, result: the dense operand and the result; ``matrix`` the sparse one.
+    block: values of a stream that are handled in one step, by as many multipliers.
+    fused: lanes of one reduction circuit.
+    combined: whether the sums of two machines are combined before they are reduced.
+    distinct: whether no row is on two machines.
+    structure_loaders: units that load a part of the structure, by its name; else they are those
+        of the matrix.
+    words: elements of dense arrays that are loaded or stored in a cycle.
+    """
+
+    matrix: Operand
+    vector: Operand
+    result: Operand
+    storage: Storage
+    mapping: InverseMap
+    term: Expr
+    width: int
+    flat: bool
+    block: int
+    fused: int
+    combined: bool
+    distinct: bool
+    circuit: Circuit
+    nodes: Nodes
+    structure_loaders: Mapping[str, Part]
+    words: int
+    location: SourceLocation | None
+
+    @property
+    def machines(self) -> int:
+        """Streams of values."""
+        return self.mapping.machines
+
+    @property
+    def steps(self) -> int:
+        """Steps of every stream; there is at least one."""
+        return max(1, -(-self.storage.slots // self.block))
+
+    @property
+    def padded(self) -> bool:
+        """Whether padding may stand between values, not only behind them."""
+        return bool(self.storage.layout.blocks)
+
+    @property
+    def rows(self) -> int:
+        """Elements of the result for each right-hand side."""
+        return self.storage.shape[0]
+
+    @property
+    def columns(self) -> int:
+        """Elements of the dense operand for each right-hand side."""
+        return self.storage.shape[1]
+
+    def shape(self, extent: int) -> tuple[int, ...]:
+        """The shape of the dense operand or of the result."""
+        return (extent,) if self.flat else (extent, self.width)
+
+    def stream_name(self, structure: str) -> str:
+        """The name of the tensor of a part of the structure."""
+        return f"{self.matrix.name}_{structure}"
+
+    @property
+    def values_name(self) -> str:
+        """The name of the tensor of the values."""
+        return f"{self.matrix.name}_values"

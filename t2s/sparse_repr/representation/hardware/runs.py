@@ -1,0 +1,98 @@
+"""What all decoders share: loads of lengths, and channels of runs (a row and its steps)."""
+
+from __future__ import annotations
+
+from t2s.core.expr import Expr, const
+from t2s.core.types import INT32
+from t2s.graph.body import Load, Statement
+from t2s.graph.construct import (
+    Parts,
+    add,
+    index,
+    less,
+    loop,
+    quotient,
+    times,
+)
+from t2s.graph.graph import StreamKind
+from t2s.graph.nodes import PEArray
+from t2s.graph.parts import Role
+from t2s.reduction.circuits import LANE
+from t2s.sparse_repr.representation.hardware.loaders import input_tensor
+from t2s.sparse_repr.representation.hardware.product import Product
+
+END = -1
+"""The length of a run behind the last one."""
+
+
+def loader_name(product: Product, structure: str) -> str:
+    known = product.structure_loaders.get(structure)
+    return known.name if known is not None else f"{product.nodes.matrix_loader.name}_{structure}"
+
+
+def run_links(parts: Parts, product: Product, sources: tuple[str, str]) -> None:
+    """Channels of the runs: ``<decoder>_run_row`` and ``<decoder>_run_length``."""
+    decoder = product.nodes.decoder.name
+    for what, source in zip(("row", "length"), sources, strict=True):
+        parts.link(
+            f"{decoder}_run_{what}",
+            INT32,
+            source,
+            decoder,
+            shape=(product.machines,),
+            source_index=(index(LANE),),
+            sink_index=(index(LANE),),
+            capacity=32,
+            kind=StreamKind.COORDINATE if what == "row" else StreamKind.CONTROL,
+        )
+
+
+def steps_of(product: Product, entry: Expr) -> Expr:
+    """The steps of a run, from an entry of the stream of lengths."""
+    lengths = product.mapping.lengths
+    assert lengths is not None
+    rounded = entry
+    if lengths.round > 1:
+        rounded = quotient(add(entry, lengths.round - 1), lengths.round)
+    return times(rounded, lengths.round * lengths.scale // product.block)
+
+
+def stored_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Tensors have at least one element."""
+    return tuple(max(1, extent) for extent in shape)
+
+
+def load_all_lengths(parts: Parts, product: Product, sends: tuple[Statement, ...]) -> str:
+    """One load unit: the lengths of all rows in order; ``sends`` use the local ``entry``."""
+    lengths = product.mapping.lengths
+    assert lengths is not None
+    node, tensor = loader_name(product, lengths.name), product.stream_name(lengths.name)
+    data = product.storage.streams[lengths.name].data.reshape(-1)
+    input_tensor(parts, product, tensor, INT32, stored_shape(data.shape))
+    fibre = index("fibre")
+    at = const(0) if lengths.fibres is None else fibre
+    parts.nodes.append(
+        PEArray(
+            name=node,
+            role=Role.LOAD,
+            space=(),
+            loops=(loop("fibre", fibre_count(product) + 1),),
+            body=(
+                Load(
+                    target="entry",
+                    tensor=tensor,
+                    indices=(at,),
+                    type=INT32,
+                    condition=less(fibre, fibre_count(product)),
+                ),
+                *sends,
+            ),
+            location=product.nodes.matrix_loader.location,
+        )
+    )
+    return node
+
+
+def fibre_count(product: Product) -> int:
+    """Rows in the structure, those included that fill up a block of rows."""
+    return product.rows + -product.rows % product.storage.layout.group_size

@@ -1,0 +1,165 @@
+"""The inverse map of a chain, as hardware computes it: (machine, position) -> (row, column).
+
+The map is a description, derived from the chain alone, of a small stateful decoder for each stream
+of values.  It consists of four parts, from the outside to the inside:
+
+1. which job comes next on a machine (``Order``);
+2. which fibre comes next in the job, and for how many slots;
+3. which unit a slot holds: the next entry of the index stream, or a counter;
+4. which element of the unit a value is: counters again, and then arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from t2s.sparse_repr.representation.layout import (
+    BlockJob,
+    FibreJob,
+    Layout,
+    Lengths,
+    Tile,
+)
+from t2s.sparse_repr.representation.vocabulary import Dimension, Policy
+
+
+class Order(Enum):
+    """How a decoder knows which job is next on its machine."""
+
+    STRIDED = "job p, p + m, p + 2 m, ... on machine p of m"
+    REPLAYED = "the next job in order, whenever this machine is the first one free"
+    RECORDED = "the next job number of a stream of this machine"
+    FREE = "not needed: every slot says where it belongs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InverseMap:
+    """The decoder of a chain.
+
+    Attributes
+    ----------
+    order, job, machines: how jobs are found.
+    lengths: where the number of slots of a fibre is; ``None`` for all units of a dense fibre.
+    fibre: name of the stream with the numbers of fibres, where empty ones are left out.
+    fibre_by_slot: whether that stream has an entry for each slot.
+    unit: name of the stream with the place of each unit in its fibre; ``None`` counts.
+    job_index: name of the stream with the numbers of jobs, where they are recorded.
+    tiles: blocks of dense dimensions, that give the elements of a unit.
+    major, minor: dimensions of the fibres, and along a fibre.
+    """
+
+    order: Order
+    job: FibreJob | BlockJob
+    machines: int
+    lengths: Lengths | None
+    fibre: str | None
+    fibre_by_slot: bool
+    unit: str | None
+    job_index: str | None
+    tiles: tuple[Tile, ...]
+    major: Dimension
+    minor: Dimension
+
+    def streams(self) -> tuple[str, ...]:
+        """Names of the structure that the decoder reads."""
+        lengths = self.lengths.name if self.lengths is not None else None
+        names = (self.job_index, lengths, self.fibre, self.unit)
+        return tuple(name for name in names if name is not None)
+
+    def __str__(self) -> str:
+        lines = [f"job:    {self._job()}", f"fibre:  {self._fibre()}"]
+        unit = f"next of {self.unit}" if self.unit is not None else "counts up"
+        lines.append(f"unit:   {unit}")
+        lines += self._coordinates()
+        return "\n".join(lines)
+
+    def _job(self) -> str:
+        match self.job:
+            case BlockJob(slots=slots):
+                what = f"{slots} slot{'s' if slots > 1 else ''} of a fibre"
+            case FibreJob(fibres=fibres):
+                what = f"{fibres} fibres" if fibres > 1 else "a fibre"
+        if self.order is Order.RECORDED:
+            return f"{what}; next of {self.job_index or self.fibre}"
+        return f"{what}; {self.order.value}".replace(" of m", f" of m = {self.machines}")
+
+    def _fibre(self) -> str:
+        if self.fibre_by_slot:
+            return f"next of {self.fibre}"
+        number = f"next of {self.fibre}" if self.fibre is not None else "counts up"
+        return f"{number}, for {self._slots()} slots"
+
+    def _slots(self) -> str:
+        if self.lengths is None:
+            return "all its"
+        lengths = self.lengths
+        text = f"the next of {lengths.name}"
+        if lengths.fibres is None:
+            text = lengths.name
+        elif lengths.fibres > 1:
+            text += f" (one for {lengths.fibres} fibres)"
+        if lengths.round > 1:
+            text = f"{text} up to a multiple of {lengths.round}"
+        return f"{lengths.scale} * {text}" if lengths.scale > 1 else text
+
+    def _coordinates(self) -> list[str]:
+        names = {self.major: "fibre", self.minor: "unit"}
+        second = Dimension.DIAGONALS if self.diagonals else Dimension.COLUMNS
+        row, column = (self._coordinate(names[d], d) for d in (Dimension.ROWS, second))
+        if self.diagonals:
+            column = f"i + {column} - (rows - 1)"
+        return [f"i:      {row}", f"j:      {column}"]
+
+    def _coordinate(self, outer: str, dimension: Dimension) -> str:
+        factors = [tile.factor for tile in self.tiles if tile.dimension is dimension]
+        if not factors:
+            return outer
+        product = 1
+        for factor in factors:
+            if factor is None:
+                return "counts up"
+            product *= factor
+        return f"{outer} * {product} + place in the unit"
+
+    @property
+    def diagonals(self) -> bool:
+        """Whether the second dimension counts diagonals."""
+        return Dimension.DIAGONALS in (self.major, self.minor)
+
+
+def job_order(layout: Layout) -> Order | None:
+    """How the jobs of a scheduled layout are found again; ``None`` if they cannot be."""
+    schedule = layout.schedule
+    assert schedule is not None
+    if layout.indexed_slots or (layout.whole_fibre and isinstance(schedule.job, BlockJob)):
+        return Order.FREE
+    if layout.equal_jobs or schedule.policy is Policy.ROUND_ROBIN:
+        return Order.STRIDED
+    named = layout.fibre is not None and schedule.job == FibreJob(fibres=1)
+    if schedule.index is not None or named:
+        return Order.RECORDED
+    return Order.REPLAYED if schedule.policy is Policy.ASAP else None
+
+
+def inverse_map(layout: Layout) -> InverseMap:
+    """The inverse map of a whole chain."""
+    schedule, order = layout.schedule, None
+    if schedule is not None:
+        order = job_order(layout)
+    assert schedule is not None
+    assert order is not None
+    assert layout.major is not None
+    return InverseMap(
+        order=order,
+        job=schedule.job,
+        machines=schedule.machines,
+        lengths=None if order is Order.FREE else layout.lengths,
+        fibre=layout.fibre.index if layout.fibre is not None else None,
+        fibre_by_slot=layout.indexed_slots,
+        unit=layout.minor.index if layout.minor is not None else None,
+        job_index=schedule.index if order is Order.RECORDED else None,
+        tiles=layout.tiles,
+        major=layout.major,
+        minor=layout.other(layout.major),
+    )

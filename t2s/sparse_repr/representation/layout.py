@@ -1,0 +1,193 @@
+"""What a chain of transformations means: the order of the values in memory.
+
+Four notions describe every legal chain.
+
+* A *unit* is what is stored or left out as a whole: one value, or a dense tile where dimensions
+  were blocked before they were packed.
+* A *fibre* is the sequence of units along the packed dimension: a row, where columns are packed.
+* A fibre takes a number of *slots*, one for each of its units and one for each unit of padding.
+* A *job* is what a schedule deals out: some fibres in a row, or a block of slots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from t2s.core.location import SourceLocation
+from t2s.sparse_repr.representation.vocabulary import Dimension, Padding, Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A block of a dimension that is not packed yet; ``factor`` ``None`` is the whole dimension."""
+
+    dimension: Dimension
+    factor: int | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """A packed dimension and the structure that it leaves behind."""
+
+    dimension: Dimension
+    index: str
+    length: str | None
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocking:
+    """Blocks of a packed dimension: ``factor`` units, or blocks of the blocking before.
+
+    ``group`` is the number of fibres among which ``Longest`` looks for the longest one; ``None``
+    are all.
+    """
+
+    factor: int
+    padding: Padding
+    name: str | None
+    group: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """Blocks of ``size`` consecutive fibres."""
+
+    size: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FibreJob:
+    """A job of ``fibres`` consecutive fibres."""
+
+    fibres: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockJob:
+    """A job of ``slots`` consecutive slots of one fibre."""
+
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    """The last step; ``index`` records the number of each job."""
+
+    job: FibreJob | BlockJob
+    machines: int
+    policy: Policy
+    index: str | None
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Where the number of slots of a fibre is recorded.
+
+    Structure ``name`` holds an entry ``n`` for every ``fibres`` fibres, one entry in all if
+    ``fibres`` is ``None``, and each of these fibres has ``ceil(n / round) * round * scale`` slots.
+    """
+
+    name: str
+    fibres: int | None
+    scale: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The meaning of a chain so far.
+
+    ``minor`` is the packing of the units of a fibre, ``fibre`` the packing of the fibres
+    themselves; ``major`` is the dimension of the fibres as soon as it is known.
+    """
+
+    skewed: bool = False
+    tiles: tuple[Tile, ...] = ()
+    major: Dimension | None = None
+    minor: Packing | None = None
+    fibre: Packing | None = None
+    blocks: tuple[Blocking, ...] = ()
+    groups: tuple[Grouping, ...] = ()
+    schedule: Scheduling | None = None
+
+    @property
+    def dimensions(self) -> tuple[Dimension, Dimension]:
+        """The two dimensions that the matrix has here."""
+        return Dimension.ROWS, Dimension.DIAGONALS if self.skewed else Dimension.COLUMNS
+
+    def other(self, dimension: Dimension) -> Dimension:
+        """The dimension that is not ``dimension``."""
+        first, second = self.dimensions
+        return second if dimension is first else first
+
+    @property
+    def group_size(self) -> int:
+        """Fibres are padded to a multiple of this number."""
+        return prod(group.size for group in self.groups)
+
+    @property
+    def block_slots(self) -> int:
+        """The number of slots of a fibre is a multiple of this."""
+        return prod(block.factor for block in self.blocks)
+
+    @property
+    def whole_fibre(self) -> bool:
+        """Whether there is one fibre only, because its dimension is blocked as a whole."""
+        return (
+            any(tile.dimension is self.major and tile.factor is None for tile in self.tiles)
+            and not self.groups
+        )
+
+    @property
+    def indexed_slots(self) -> bool:
+        """Whether every unit carries its fibre: packed twice, and no lengths to tell them."""
+        return self.fibre is not None and self.lengths is None
+
+    @property
+    def lengths(self) -> Lengths | None:
+        """Where the slots of fibres are recorded; ``None`` if nowhere."""
+        if self.minor is None:
+            return None
+        found = None
+        if self.minor.length is not None:
+            found = Lengths(name=self.minor.length, fibres=1, scale=1, round=1)
+        scale = 1
+        for block in self.blocks:
+            scale *= block.factor
+            if block.name is not None:
+                fibres = block.group if block.padding is Padding.LONGEST else 1
+                found = Lengths(name=block.name, fibres=fibres, scale=scale, round=1)
+            elif found is None or block.padding is Padding.LONGEST:
+                found = None
+            else:
+                found = Lengths(
+                    name=found.name,
+                    fibres=found.fibres,
+                    scale=found.scale,
+                    round=found.round * block.factor,
+                )
+        return found
+
+    @property
+    def equal_jobs(self) -> bool:
+        """Whether all jobs are equally long, whatever the matrix is."""
+        assert self.schedule is not None
+        if isinstance(self.schedule.job, BlockJob) or self.minor is None:
+            return True
+        lengths = self.lengths
+        return lengths is not None and lengths.fibres is None
+
+    def structure_names(self) -> tuple[str, ...]:
+        """All names of structure, in the order of the chain's parts."""
+        packings = [packing for packing in (self.minor, self.fibre) if packing is not None]
+        names = [name for packing in packings for name in (packing.length, packing.index)]
+        names += [tile.name for tile in self.tiles]
+        names += [block.name for block in self.blocks]
+        names += [group.name for group in self.groups]
+        names += [self.schedule.index] if self.schedule is not None else []
+        return tuple(name for name in names if name is not None)

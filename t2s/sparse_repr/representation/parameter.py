@@ -1,0 +1,137 @@
+"""``Parameter``: a sparse matrix as an input of a program.
+
+``A.values[p, q]`` is value q of the stream of machine p, and ``A.inverse_map(p, q)`` are its row
+and its column.  Both are element reads as of any input, of arrays that exist only in thought: the
+values are in memory in streams, and rows and columns are decoded.
+"""
+
+from __future__ import annotations
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Parameter as ScalarParameter
+from t2s.core.location import user_location
+from t2s.core.types import INT32, Int, Type
+from t2s.func.expression import Expression, Symbol
+from t2s.func.symbols import ImageParam, RVar, Var
+from t2s.sparse_repr.representation.build import build_storage
+from t2s.sparse_repr.representation.chain import Chain, Representation, check_chain, dense
+from t2s.sparse_repr.representation.inverse_map import InverseMap, inverse_map
+from t2s.sparse_repr.representation.matrix import coordinates_of
+from t2s.sparse_repr.representation.storage import Storage
+from t2s.sparse_repr.representation.vocabulary import Dimension
+
+
+class Parameter(Symbol):
+    """A matrix in a representation: ``A = Parameter(Float(32), 2, CISR, name="A")``.
+
+    ``representation`` is a ``Representation``, which may be defined later, or a chain.
+    """
+
+    kind = "Parameter"
+
+    def __init__(
+        self, type: Type, dimensions: int, representation: Representation | Chain, *, name: str
+    ) -> None:
+        super().__init__(name)
+        if not isinstance(type, Type) or type.is_bool or dimensions != 2:
+            raise UserError(
+                f"Parameter {name} needs an element type and two dimensions",
+                location=self.location,
+                expected='for example Parameter(Float(32), 2, CISR, name="A")',
+                given=f"{type}, {dimensions}",
+            )
+        if not isinstance(representation, Representation):
+            check_chain(f"Parameter {name}", representation, self.location)
+        self.type = type
+        self.representation = representation
+        self.values = Values(self)
+        self.row = Coordinate(self, Dimension.ROWS)
+        self.column = Coordinate(self, Dimension.COLUMNS)
+
+    @property
+    def chain(self) -> Chain:
+        """The chain of this matrix; raises ``UserError`` where it is not defined yet."""
+        if isinstance(self.representation, Representation):
+            return self.representation.chain
+        return self.representation
+
+    def dense(self) -> Chain:
+        """The dense representation, where the chain of this matrix starts."""
+        return dense()
+
+    @property
+    def decoder(self) -> InverseMap:
+        """The inverse map of the chain; ``print`` shows it."""
+        return inverse_map(self.chain.layout)
+
+    def inverse_map(self, machine: Var, position: RVar) -> tuple[Expression, Expression]:
+        """Row and column of the value of a machine at a position of its stream."""
+        location = user_location()
+        assert self.chain.layout.schedule is not None
+        if not isinstance(machine, Var) or not isinstance(position, RVar):
+            raise UserError(
+                f"the inverse map of {self.name} needs a machine and a position",
+                location=location,
+                expected="a Var over machines and an RDom over positions",
+                given=f"inverse_map({machine!r}, {position!r})",
+            )
+        return self.row[machine, position], self.column[machine, position]
+
+    def extent(self, dimension: int) -> Expression:
+        """The number of rows (0) or columns (1) of the matrix, known when there is one."""
+        return _extent(self.name, dimension, ("rows", "columns"))
+
+    def store(self, matrix: object) -> Storage:
+        """The arrays of a matrix in this representation.
+
+        ``matrix`` is a scipy.sparse matrix, a numpy array or a ``Storage``, with elements of
+        exactly the type of the parameter.  Raises ``UserError`` for indices out of range, for
+        entries out of order or twice at one place, and for representations that are too large.
+        """
+        if isinstance(matrix, Storage):
+            if matrix.layout == self.chain.layout and matrix.type == self.type:
+                return matrix
+            matrix = matrix.coordinates()
+        entries = coordinates_of(matrix, self.type, f"the matrix for {self.name}")
+        return build_storage(self.chain.layout, entries, self.type, f"Parameter {self.name}")
+
+
+class Values(ImageParam):
+    """The streams of values of a matrix: machines x positions."""
+
+    def __init__(self, matrix: Parameter) -> None:
+        super().__init__(matrix.type, 2, name=f"{matrix.name}_values")
+        self.matrix = matrix
+
+    def extent(self, dimension: int) -> Expression:
+        """The number of machines (0), or of positions (1), known when there is a matrix."""
+        return _extent(self.matrix.name, dimension, ("machines", "positions"))
+
+
+class Coordinate(ImageParam):
+    """The row or the column of every value."""
+
+    def __init__(self, matrix: Parameter, dimension: Dimension) -> None:
+        what = dimension.value.lower().removesuffix("s")
+        super().__init__(Int(32), 2, name=f"{matrix.name}_{what}")
+        self.matrix = matrix
+        self.dimension = dimension
+
+
+class Extent(Symbol):
+    """A size that the matrix decides."""
+
+    kind = "extent"
+
+
+def _extent(matrix: str, dimension: int, names: tuple[str, str]) -> Expression:
+    if dimension not in (0, 1):
+        raise UserError(
+            f"{matrix} has no dimension {dimension!r}",
+            location=user_location(),
+            expected="0 or 1",
+            given=repr(dimension),
+        )
+    symbol = Extent(f"{matrix}_{names[dimension]}")
+    node = ScalarParameter(name=symbol.name, type=INT32)
+    return Expression(node, {symbol.name: symbol}, symbol.location)

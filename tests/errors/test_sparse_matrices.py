@@ -1,0 +1,228 @@
+"""Matrices that are refused, and Matrix Market files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import t2s
+from t2s import (
+    Float,
+    Int,
+    UserError,
+)
+from tests.errors.refusal import refused
+
+idx, row, n, b, c, s, job = t2s.variables("idx row n b c s job")
+
+
+def parameter(chain: t2s.Chain, name: str = "A") -> t2s.Parameter:
+    return t2s.Parameter(Float(32), 2, chain, name=name)
+
+
+CSR = sparse.csr_array
+
+
+def test_matrix_that_is_none() -> None:
+    A = parameter(t2s.gallery.csr())
+    with refused("""
+            the matrix for A is no matrix
+              --> A.store([[1.0]])
+              expected: a scipy.sparse matrix or a numpy array of two dimensions
+              given:    list
+              hint:     t2s.read_matrix reads a Matrix Market file
+            """):
+        A.store([[1.0]])
+
+
+def test_matrix_of_another_type() -> None:
+    A = parameter(t2s.gallery.csr())
+    with refused("""
+            the matrix for A has elements of another type
+              --> A.store(np.eye(3))
+              expected: float32
+              given:    float64
+              hint:     convert it: matrix.astype(numpy.float32)
+            """):
+        A.store(np.eye(3))
+
+
+def test_array_of_one_dimension() -> None:
+    A = parameter(t2s.gallery.csr())
+    with refused("""
+            the matrix for A has no rows and columns
+              --> A.store(np.ones(3, np.float32))
+              expected: two dimensions
+              given:    1
+            """):
+        A.store(np.ones(3, np.float32))
+
+
+def test_column_out_of_range() -> None:
+    A = parameter(t2s.gallery.csr())
+    matrix = CSR(np.eye(2, dtype=np.float32))
+    matrix.indices[1] = 7
+    with refused("""
+            the matrix for A has a column index out of range
+              --> A.store(matrix)
+              expected: 0 to 1
+              given:    column 7 in entry 1
+            """):
+        A.store(matrix)
+
+
+def test_columns_out_of_order() -> None:
+    A = parameter(t2s.gallery.csr())
+    matrix = CSR(np.ones((2, 2), np.float32))
+    matrix.indices[2:] = [1, 0]
+    with refused("""
+            the matrix for A has entries out of order
+              --> A.store(matrix)
+              expected: entries sorted by row, then column
+              given:    (row 1, column 0) after (row 1, column 1)
+              hint:     matrix.sum_duplicates() sorts a COO matrix, matrix.sort_indices() a CSR
+                        or CSC matrix
+            """):
+        A.store(matrix)
+
+
+def test_two_entries_at_one_place() -> None:
+    A = parameter(t2s.gallery.csr())
+    ones = np.ones(2, np.float32)
+    matrix = sparse.coo_array((ones, ([1, 1], [2, 2])), shape=(3, 3))
+    with refused("""
+            the matrix for A has two entries at one place
+              --> A.store(matrix)
+              expected: every row and column at most once
+              given:    two entries at row 1, column 2
+              hint:     matrix.sum_duplicates() adds them up
+            """):
+        A.store(matrix)
+
+
+def test_csc_out_of_order() -> None:
+    A = parameter(t2s.gallery.csr())
+    matrix = sparse.csc_array(np.ones((2, 2), np.float32))
+    matrix.indices[:2] = [1, 0]
+    with refused("""
+            the matrix for A has entries out of order
+              --> A.store(matrix)
+              expected: entries sorted by column, then row
+              given:    (row 0, column 0) after (row 1, column 0)
+              hint:     matrix.sum_duplicates() sorts a COO matrix, matrix.sort_indices() a CSR
+                        or CSC matrix
+            """):
+        A.store(matrix)
+
+
+def test_damaged_pointers() -> None:
+    A = parameter(t2s.gallery.csr())
+    matrix = CSR(np.eye(2, dtype=np.float32))
+    matrix.indptr[1] = 9
+    with refused("""
+            the matrix for A has damaged pointers
+              --> A.store(matrix)
+              expected: 3 pointers that rise from 0 to at most 2
+              given:    3: [0 9 2]
+            """):
+        A.store(matrix)
+
+
+def test_too_much_padding() -> None:
+    ones = np.ones(70000, np.float32)
+    matrix = sparse.coo_array(
+        (ones, (np.arange(70000) // 2, np.arange(70000))), shape=(70000, 70000)
+    ).tolil()
+    matrix[0, :] = 1
+    A = parameter(t2s.gallery.ell())
+    with refused("""
+            Parameter A does not fit: its values, with padding, are too many
+              --> A.store(matrix.tocsr())
+              expected: at most 2147483647 values
+              given:    4900000000 values for the 139998 entries of a 70000 x 70000 matrix
+              hint:     pack before you pad, or pad to the longest of a block of rows, not of the
+                        matrix
+            """):
+        A.store(matrix.tocsr())
+
+
+VARIANTS = {
+    "general": "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 1.5\n2 1 -2\n",
+    "symmetric": "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 3\n2 1 -2\n",
+    "skew": "%%MatrixMarket matrix coordinate integer skew-symmetric\n2 2 1\n2 1 4\n",
+    "pattern": "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n",
+    "array": "%%MatrixMarket matrix array real general\n2 2\n1\n0\n3\n4\n",
+}
+DENSE = {
+    "general": [[0, 1.5], [-2, 0]],
+    "symmetric": [[3, -2], [-2, 0]],
+    "skew": [[0, -4], [4, 0]],
+    "pattern": [[0, 1], [0, 0]],
+    "array": [[1, 3], [0, 4]],
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_matrix_market_there_and_back(variant: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    path.write_text(VARIANTS[variant])
+    matrix = t2s.read_matrix(path, Float(32))
+    np.testing.assert_array_equal(matrix.toarray(), np.array(DENSE[variant], np.float32))
+    storage = parameter(t2s.gallery.cisr(2)).store(matrix)
+    t2s.write_matrix(path, storage)
+    np.testing.assert_array_equal(t2s.read_matrix(path, Float(32)).toarray(), matrix.toarray())
+
+
+def test_a_file_with_a_fraction_as_integers(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    path.write_text(VARIANTS["general"])
+    with refused("""
+            the Matrix Market file a.mtx has elements that are no int32
+              --> t2s.read_matrix(path, Int(32))
+              expected: elements that can be converted to int32
+              given:    fractions, or numbers too large
+            """):
+        t2s.read_matrix(path, Int(32))
+
+
+def test_a_complex_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n")
+    with refused("""
+            the Matrix Market file a.mtx has elements that are no float64
+              --> t2s.read_matrix(path, Float(64))
+              expected: elements that can be converted to float64
+              given:    complex elements
+            """):
+        t2s.read_matrix(path, Float(64))
+
+
+def test_a_file_that_gives_an_entry_twice(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n2 2 2\n2 1 1\n2 1 1\n")
+    with refused("""
+            the Matrix Market file a.mtx gives an entry twice
+              --> t2s.read_matrix(path, Float(32))
+              expected: every row and column at most once
+              given:    row 2, column 1 twice, counted from 1
+            """):
+        t2s.read_matrix(path, Float(32))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n",
+        "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n",
+    ],
+    ids=["no header", "out of range", "cut short"],
+)
+def test_damaged_files(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"the Matrix Market file a\.mtx cannot be read"):
+        t2s.read_matrix(path, Float(32))

@@ -1,0 +1,139 @@
+"""Products of sparse matrices in space: values as scipy's, both engines alike."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import t2s
+from t2s import Float, Func, ImageParam, Int, RDom, Type, Var
+from tests.sparse_repr.chains import arrays, chains
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "spmv"))
+import cisr
+import row_blocks
+
+RNG = np.random.default_rng(3)
+
+
+def product(chain: t2s.Chain, type: Type = Float(32), width: int = 0) -> Func:  # noqa: B008
+    """y[i] += A.values[p, q] * x[j], or with right-hand sides, without directives."""
+    A = t2s.Parameter(type, 2, chain, name="A")
+    x = ImageParam(type, 2 if width else 1, name="x")
+    p, q, r, n = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r"), Var("n")
+    i, j = A.inverse_map(p, q)
+    y = Func("y")
+    if width:
+        y[r, n] = 0
+        y[i, n] += A.values[p, q] * x[j, n]
+        y.bound(n, 0, width)
+    else:
+        y[r] = 0
+        y[i] += A.values[p, q] * x[j]
+    return y
+
+
+def matrix(dtype: object, rows: int = 17, columns: int = 13) -> sparse.csr_array:
+    dense = (RNG.random((rows, columns)) < 0.3) * RNG.integers(1, 9, (rows, columns))
+    dense[4] = 0
+    dense[9:12] = 0
+    return sparse.csr_array(dense.astype(dtype))
+
+
+CHAINS = {
+    "csr": t2s.gallery.csr(3),
+    "cisr": t2s.gallery.cisr(3),
+    "ell": t2s.gallery.ell(2),
+    "row_blocks": t2s.gallery.row_blocks(3, 2),
+    "dcsr": t2s.gallery.dcsr(2),
+    "coo": t2s.gallery.coo(2),
+}
+
+
+@pytest.mark.parametrize("type", [Float(32), Int(32)], ids=str)
+@pytest.mark.parametrize("name", CHAINS)
+def test_products_of_the_gallery(name: str, type: Type) -> None:
+    A = matrix(type.numpy)
+    x = RNG.integers(-5, 5, 13).astype(type.numpy)
+    y = product(CHAINS[name], type)
+    result = y.simulate({"A": A, "x": x}, engine="python")
+    np.testing.assert_array_equal(result.outputs["y"], A @ x)  # small integers are exact
+    np.testing.assert_array_equal(y.interpret({"A": A, "x": x}), A @ x)
+
+
+@pytest.mark.parametrize("make", [cisr.spmv, row_blocks.spmv])
+def test_published_designs_on_both_engines(make: object) -> None:
+    A = matrix(np.float32, 30, 20)
+    A.data[:] = RNG.standard_normal(A.nnz)
+    x = RNG.standard_normal(20).astype(np.float32)
+    plain = t2s.simulate(make(), {"A": A, "x": x}, device="arria10", engine="python")
+    native = t2s.simulate(make(), {"A": A, "x": x}, device="arria10")
+    assert plain.cycles == native.cycles
+    np.testing.assert_array_equal(plain.outputs["y"], native.outputs["y"])
+    bound = 20 * np.finfo(np.float32).eps * (abs(A) @ abs(x))
+    assert (abs(native.outputs["y"] - A.astype(float) @ x.astype(float)) <= bound).all()
+
+
+def test_several_right_hand_sides_in_time() -> None:
+    A = matrix(np.int32)
+    x = RNG.integers(-5, 5, (13, 3)).astype(np.int32)
+    y = product(t2s.gallery.cisr(2), Int(32), width=3)
+    result = y.simulate({"A": A, "x": x}, engine="python")
+    np.testing.assert_array_equal(result.outputs["y"], A @ x)
+    np.testing.assert_array_equal(y.interpret({"A": A, "x": x}), A @ x)
+    assert result.nodes["A_loader"].firings * 3 == result.nodes["y_multiplier"].firings
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(chain=chains(), dense=arrays(), width=st.sampled_from([0, 0, 2]))
+def test_random_products(chain: t2s.Chain, dense: np.ndarray, width: int) -> None:
+    """Right, or refused because there is no hardware yet."""
+    x = np.arange(1, dense.shape[1] + 1, dtype=np.float32)
+    if width:
+        x = np.stack([x, -x], axis=1)
+    y = product(chain, width=width)
+    try:
+        result = y.simulate({"A": dense, "x": x}, engine="python")
+    except t2s.UnsupportedError:
+        return
+    np.testing.assert_array_equal(result.outputs["y"], dense @ x)
+
+
+def test_nan_and_infinity_pass_and_padding_does_not() -> None:
+    """0 times infinity of padding must not get into a sum."""
+    A = sparse.csr_array(np.array([[0, 2, 0], [1, 0, 0], [0, 0, 3]], np.float32))
+    x = np.array([np.inf, 1, np.nan], np.float32)
+    for chain in (t2s.gallery.cisr(2), t2s.gallery.row_blocks(2, 2), t2s.gallery.ell(2)):
+        result = product(chain).simulate({"A": A, "x": x}, engine="python")
+        np.testing.assert_array_equal(result.outputs["y"], np.array([2, np.inf, np.nan]))
+
+
+def test_a_step_takes_a_cycle() -> None:
+    """Whatever the latency of additions: rows of 1, 7 and 40 values."""
+    dense = np.zeros((90, 64), np.float32)
+    for row in range(90):
+        dense[row, : (1, 7, 40)[row % 3]] = 1
+    x = np.ones(64, np.float32)
+    result = t2s.simulate(cisr.spmv(), {"A": dense, "x": x}, device="arria10")
+    steps = result.nodes["multiplier"].firings // 4
+    assert steps >= np.count_nonzero(dense) / 4
+    # filling x, the latencies of memory and adders, and draining y come on top, once
+    assert result.cycles <= steps + 320
+    np.testing.assert_array_equal(result.outputs["y"], dense.sum(axis=1))
+
+
+def test_the_graph_and_the_structure_are_made_once_for_many_runs() -> None:
+    A = matrix(np.int32)
+    y = product(t2s.gallery.csr(2), Int(32))
+    graph, arrays_of_a = t2s.lower(y, A=A), t2s.structure(y, A=A)
+    x = np.ones(13, np.int32)
+    for _ in range(2):
+        result = t2s.simulate(graph, {**arrays_of_a, "x": x}, engine="python")
+        np.testing.assert_array_equal(result.outputs["y"], A @ x)
+        x = x + 1
