@@ -45,6 +45,7 @@ from t2s.simulator.program import SimProgram, build_program
 from t2s.simulator.result import SimResult
 
 DEPTHS = (None, 1, 2, 3, 8, 64)
+ENGINES = ("native", "array")
 STALLS = (None, t2s.RandomStalls(seed=1, one_in=8), t2s.RandomStalls(seed=2, one_in=2))
 
 
@@ -181,7 +182,8 @@ def compare(
 ) -> None:
     """One run of both."""
     stalls = program.stalls
-    expected = find_engine("native").run(program, Limits())
+    results = {name: find_engine(name).run(program, Limits()) for name in ENGINES}
+    expected = results["native"]
     start = time.perf_counter()
     stalling = stalls and Stalling(seed=stalls.seed, one_in=stalls.one_in)
     found = model.run(
@@ -193,7 +195,9 @@ def compare(
     row.deadlocks += expected.deadlock is not None
     row.values += sum(array.size for array in expected.outputs.values())
     where = f"{row.name} on {program.device.name}, depth {depth}, {stalls}"
-    row.differences += [f"{where}: {text}" for text in differences(program, expected, found)]
+    for name, result in results.items():
+        texts = differences(program, result, found)
+        row.differences += [f"{where}, engine {name}: {text}" for text in texts]
 
 
 def differences(program: SimProgram, expected: SimResult, found: HardwareResult) -> Iterator[str]:
