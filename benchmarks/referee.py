@@ -1,11 +1,12 @@
 """The hardware against the simulator: ``python benchmarks/referee.py [--random N] [NAME ...]``.
 
 Every example, at a small size, is emitted as SystemVerilog and built by Verilator, once.  The
-hardware then runs on two devices, with its own channel depths and with all channels 1, 2, 3, 8 and
-64 tokens deep, with and without pseudo-random stalls of its load and store units.  Each run has to
-end as the simulator's does, deadlocks included, with the same cycle count, and every node has to
-make the same number of firings, the first and the last of them in the same cycles.  Runs with the
-design's own depths compute values, which have to be the simulator's, bit for bit.
+hardware then runs on three devices, one of them short of bandwidth, with its own channel depths and
+with all channels 1, 2, 3, 8 and 64 tokens deep, with and without pseudo-random stalls of its load
+and store units.  Each run has to end as the simulator's does with both of its kernels, deadlocks
+included, with the same cycle count, and every node has to make the same number of firings, the
+first and the last of them in the same cycles.  Runs with the design's own depths compute values,
+which have to be the simulator's, bit for bit.
 
 ``--random N`` does the same with N random graphs.  The exit code is 1 if anything differs.
 """
@@ -45,6 +46,10 @@ from t2s.simulator.program import SimProgram, build_program
 from t2s.simulator.result import SimResult
 
 DEPTHS = (None, 1, 2, 3, 8, 64)
+NARROW = replace(
+    DEVICES["arria10"], name="arria10 of 3.5 bytes per cycle", memory_bytes_per_second=752_500_000
+)
+ENGINES = ("native", "array")
 STALLS = (None, t2s.RandomStalls(seed=1, one_in=8), t2s.RandomStalls(seed=2, one_in=2))
 
 
@@ -181,7 +186,8 @@ def compare(
 ) -> None:
     """One run of both."""
     stalls = program.stalls
-    expected = find_engine("native").run(program, Limits())
+    results = {name: find_engine(name).run(program, Limits()) for name in ENGINES}
+    expected = results["native"]
     start = time.perf_counter()
     stalling = stalls and Stalling(seed=stalls.seed, one_in=stalls.one_in)
     found = model.run(
@@ -193,7 +199,9 @@ def compare(
     row.deadlocks += expected.deadlock is not None
     row.values += sum(array.size for array in expected.outputs.values())
     where = f"{row.name} on {program.device.name}, depth {depth}, {stalls}"
-    row.differences += [f"{where}: {text}" for text in differences(program, expected, found)]
+    for name, result in results.items():
+        texts = differences(program, result, found)
+        row.differences += [f"{where}, engine {name}: {text}" for text in texts]
 
 
 def differences(program: SimProgram, expected: SimResult, found: HardwareResult) -> Iterator[str]:
@@ -252,7 +260,7 @@ def main(runtime: Path) -> int:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", t2s.T2SWarning)
     rows: list[Row] = []
-    devices = (DEVICES["ideal"], DEVICES["arria10"])
+    devices = (DEVICES["ideal"], DEVICES["arria10"], NARROW)
     for name, make in examples().items():
         if name in arguments.names or not (arguments.names or arguments.random):
             rows.append(referee(name, t2s.lower(make()), devices, DEPTHS, runtime))

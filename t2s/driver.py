@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
 from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
 from t2s.func.freeze import freeze
@@ -428,7 +428,8 @@ def verilate(
     ``directory`` keeps the files and the build; another build there is faster.
 
     Raises ``UserError`` for inputs that do not fit, ``UnsupportedError`` for what the backend
-    cannot emit, and ``VerilationError`` for hardware that does not come to its end.
+    cannot emit and for a device with a DRAM (the testbench has constant latency and bandwidth), and
+    ``VerilationError`` for hardware that does not come to its end.
     """
     from t2s.backends.verilog.timing import Stalling, largest
     from t2s.backends.verilog.verilator import verilate as verilate_graph
@@ -452,9 +453,21 @@ def verilate(
 
 
 def hardware_timing(program: SimProgram) -> Timing:
-    """What the hardware has to know of the device that a program was built for."""
+    """What the hardware has to know of the device that a program was built for.
+
+    Raises ``UnsupportedError`` for a device with a DRAM, which the testbench does not model.
+    """
     from t2s.backends.verilog.timing import ChannelTiming, Timing
 
+    memory = program.device.memory
+    if memory is not None:
+        raise UnsupportedError(
+            f"device {program.device.name!r} has a DRAM, which the testbench does not model",
+            location=user_location(),
+            expected="memory of constant latency and bandwidth",
+            given=f"memory {memory.name!r}",
+            hint="verilate on device.with_memory('ideal'); t2s.cycles counts with a DRAM",
+        )
     return Timing(
         intervals={timing.node.name: timing.interval.cycles for timing in program.nodes},
         channels={

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 import t2s
-from t2s import Func, ImageParam, Int, Var
+from t2s import Func, ImageParam, Int, UnsupportedError, Var
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Timing, Units
@@ -184,3 +184,21 @@ def test_tensors_that_do_not_fit() -> None:
         """
     ):
         t2s.cycles(copied, memory=small)
+
+
+def test_hardware_with_a_dram() -> None:
+    A, i, copied = ImageParam(Int(32), 1, name="A"), Var("i"), Func("copied")
+    copied[i] = A[i]
+    copied.bound(i, 0, 4)
+    device = DEVICES["arria10"].with_memory("ddr4-2133")
+    with refused(
+        """
+        device 'arria10' has a DRAM, which the testbench does not model
+          --> t2s.verilate(copied, device=device)
+          expected: memory of constant latency and bandwidth
+          given:    memory 'ddr4-2133'
+          hint:     verilate on device.with_memory('ideal'); t2s.cycles counts with a DRAM
+        """,
+        UnsupportedError,
+    ):
+        t2s.verilate(copied, device=device)

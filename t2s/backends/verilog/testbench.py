@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog.arbiter import Arbiter
 from t2s.backends.verilog.data_types import bits_of, width_of
 from t2s.backends.verilog.memory import MemoryModel
 from t2s.backends.verilog.timing import Timing
@@ -69,8 +70,6 @@ class Own:
     quiet: str
     running: str
     ended: str
-    credit: str
-    left: str
 
 
 class Testbench:
@@ -113,9 +112,8 @@ class Testbench:
             quiet=fresh("quiet_cycles"),
             running=fresh("running"),
             ended=fresh("ended"),
-            credit=fresh("credit"),
-            left=fresh("left"),
         )
+        self.arbiter = Arbiter(top, self.option, self.own.cycle)
 
     def _setting(self, name: str, type: Bits, value: int) -> str:
         self.settings.append((name, type, value))
@@ -130,7 +128,8 @@ class Testbench:
             items=(
                 *self._declarations(),
                 self._design(),
-                *self._memory(),
+                *MemoryModel(top=self.top, arrays=self.memories).build(),
+                *self.arbiter.build(),
                 *self._counting(),
                 Finally(body=self._report()),
             ),
@@ -150,8 +149,8 @@ class Testbench:
         ]
         own = self.own
         items += [variable(n, LONG) for n in (own.cycle, own.last_firing, own.last_store)]
-        items += [variable(n, LONG) for n in (own.quiet, own.credit, own.left)]
-        items += [variable(own.running), variable(own.ended, WORD)]
+        items += [variable(own.quiet, LONG), variable(own.running), variable(own.ended, WORD)]
+        items += self.arbiter.declarations()
         for (interface, _), counts in zip(top.nodes, self.counts, strict=True):
             items += [variable(name, LONG, interface.node.place_count) for name in counts]
         items += [
@@ -184,17 +183,6 @@ class Testbench:
             name=self.top.identifiers.fresh("design"),
             connections=tuple((name, Name(name=name)) for name in names),
         )
-
-    def _memory(self) -> tuple[Item, ...]:
-        model = MemoryModel(
-            top=self.top,
-            arrays=self.memories,
-            option=self.option,
-            cycle=self.own.cycle,
-            credit=self.own.credit,
-            left=self.own.left,
-        )
-        return model.build()
 
     # ------------------------------------------------------------------------------- counting
 

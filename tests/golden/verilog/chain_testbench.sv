@@ -41,10 +41,21 @@ module testbench (
   logic signed [63:0] last_firing;
   logic signed [63:0] last_store;
   logic signed [63:0] quiet_cycles;
-  logic signed [63:0] credit;
-  logic signed [63:0] left;
   logic running;
   logic [31:0] ended;
+  logic signed [63:0] credit;
+  logic signed [63:0] left;
+  logic signed [63:0] served_turns;
+  logic signed [63:0] serving_turns;
+  logic signed [63:0] given_turns;
+  logic signed [63:0] giving_turns;
+  logic signed [63:0] owed [2];
+  logic signed [63:0] load_turn [1];
+  logic signed [63:0] load_taken_turn [1];
+  logic load_joins [1];
+  logic signed [63:0] store_turn [1];
+  logic signed [63:0] store_taken_turn [1];
+  logic store_joins [1];
   logic signed [63:0] load_firings [1];
   logic signed [63:0] load_first [1];
   logic signed [63:0] load_last [1];
@@ -136,24 +147,88 @@ module testbench (
     end
   end
 
-  // bandwidth and stalls of memory
+  // bandwidth and stalls of memory: first come, first served
   always_comb begin
     left = credit;
-    for (int p = 0; p < 1; p++) begin
-      load_granted[p] = load_ready[p] && !stalls::holds(32'(seed), 32'(one_in), p, 32'(cycle)) && (load_moved[p] == 0 || rate == 64'sd0 || left > 64'sd0);
-      if (load_granted[p] && rate != 64'sd0) begin
-        left = left - $signed(64'(load_moved[p])) * unit;
+    serving_turns = served_turns;
+    giving_turns = given_turns;
+    for (int at = 0; at < 2; at++) begin
+      if (serving_turns < given_turns && left > 64'sd0) begin
+        left = left - owed[(serving_turns + 64'sd1) % 2];
+        serving_turns = serving_turns + 64'sd1;
       end
     end
     for (int p = 0; p < 1; p++) begin
-      store_granted[p] = store_ready[p] && !stalls::holds(32'(seed), 32'(one_in), p + 2, 32'(cycle)) && (store_moved[p] == 0 || rate == 64'sd0 || left > 64'sd0);
-      if (store_granted[p] && rate != 64'sd0) begin
-        left = left - $signed(64'(store_moved[p])) * unit;
+      load_granted[p] = 1'b0;
+      load_joins[p] = 1'b0;
+      load_taken_turn[p] = 64'sd0;
+      if (load_turn[p] != 64'sd0) begin
+        load_granted[p] = load_turn[p] <= serving_turns;
+      end else if (load_ready[p] && !stalls::holds(32'(seed), 32'(one_in), p, 32'(cycle))) begin
+        if (load_moved[p] == 0 || rate == 64'sd0) begin
+          load_granted[p] = 1'b1;
+        end else if (left > 64'sd0) begin
+          load_granted[p] = 1'b1;
+          left = left - $signed(64'(load_moved[p])) * unit;
+        end else begin
+          load_joins[p] = 1'b1;
+          giving_turns = giving_turns + 64'sd1;
+          load_taken_turn[p] = giving_turns;
+        end
+      end
+    end
+    for (int p = 0; p < 1; p++) begin
+      store_granted[p] = 1'b0;
+      store_joins[p] = 1'b0;
+      store_taken_turn[p] = 64'sd0;
+      if (store_turn[p] != 64'sd0) begin
+        store_granted[p] = store_turn[p] <= serving_turns;
+      end else if (store_ready[p] && !stalls::holds(32'(seed), 32'(one_in), p + 2, 32'(cycle))) begin
+        if (store_moved[p] == 0 || rate == 64'sd0) begin
+          store_granted[p] = 1'b1;
+        end else if (left > 64'sd0) begin
+          store_granted[p] = 1'b1;
+          left = left - $signed(64'(store_moved[p])) * unit;
+        end else begin
+          store_joins[p] = 1'b1;
+          giving_turns = giving_turns + 64'sd1;
+          store_taken_turn[p] = giving_turns;
+        end
       end
     end
   end
   always_ff @(posedge clock) begin
-    credit <= reset ? rate : (left > 64'sd0 ? rate : left + rate);
+    if (reset) begin
+      credit <= rate;
+      served_turns <= 64'sd0;
+      given_turns <= 64'sd0;
+      for (int p = 0; p < 1; p++) begin
+        load_turn[p] <= 64'sd0;
+      end
+      for (int p = 0; p < 1; p++) begin
+        store_turn[p] <= 64'sd0;
+      end
+    end else begin
+      credit <= left > 64'sd0 ? rate : left + rate;
+      served_turns <= serving_turns;
+      given_turns <= giving_turns;
+      for (int p = 0; p < 1; p++) begin
+        if (load_joins[p]) begin
+          load_turn[p] <= load_taken_turn[p];
+          owed[load_taken_turn[p] % 2] <= $signed(64'(load_moved[p])) * unit;
+        end else if (load_granted[p]) begin
+          load_turn[p] <= 64'sd0;
+        end
+      end
+      for (int p = 0; p < 1; p++) begin
+        if (store_joins[p]) begin
+          store_turn[p] <= store_taken_turn[p];
+          owed[store_taken_turn[p] % 2] <= $signed(64'(store_moved[p])) * unit;
+        end else if (store_granted[p]) begin
+          store_turn[p] <= 64'sd0;
+        end
+      end
+    end
   end
 
   // what happens, and the end
