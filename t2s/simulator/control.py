@@ -170,10 +170,22 @@ def _labels(extent: int, arrays: Sequence[Array], axis: int) -> NDArray[np.int32
             for column in slices.T:
                 labels, count = _refined(labels, count, column)
         else:
-            numbers: dict[bytes, int] = {}
-            found = [numbers.setdefault(row.tobytes(), len(numbers)) for row in slices]
-            labels, count = _refined(labels, count, np.asarray(found, np.int32))
+            labels, count = _refined(labels, count, _numbered(slices))
     return labels
+
+
+def _numbered(rows: Array) -> NDArray[np.int32]:
+    """A number for every row of a matrix, the same for equal rows."""
+    if rows.dtype == np.bool_:
+        rows = np.packbits(rows, axis=1)
+    words = np.ascontiguousarray(rows).view(np.uint8)
+    padded = np.zeros((len(words), -(-words.shape[1] // 8) * 8), np.uint8)
+    padded[:, : words.shape[1]] = words
+    numbers, count = np.zeros(len(words), np.int32), 1
+    for column in padded.view(np.uint64).T:
+        _, found = np.unique(column, return_inverse=True)
+        numbers, count = _refined(numbers, count, found.astype(np.int32))
+    return numbers
 
 
 def _codes_at(features: Sequence[Feature], where: Any, space: tuple[int, ...]) -> Array:

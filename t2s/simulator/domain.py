@@ -8,7 +8,7 @@ it does not depend on, and a whole run is evaluated at the cost of the few axes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -165,7 +165,7 @@ def domains(
     separate: bool = False,
     divided: bool = False,
 ) -> tuple[Domain, ...]:
-    """One domain for the whole node, or one per PE where loop bounds differ between PEs.
+    """One domain for the whole node, or several where loop bounds differ between PEs.
 
     Points of the space domain without a PE have a domain without firings.
 
@@ -173,58 +173,51 @@ def domains(
     body suggests it.  Raises ``UserError`` for a negative trip count and for more
     firings than ``MOST_FIRINGS``.
     """
-    space = {dimension.name for dimension in node.space}
-    bounds = [bound for loop in node.loops for bound in (loop.minimum, loop.extent)]
-    if (
-        not separate
-        and node.exists is None
-        and not any(index_names(bound) & space for bound in bounds)
-    ):
-        extents = tuple(dimension.extent for dimension in node.space)
-        points = [np.arange(d.minimum, d.minimum + d.extent, dtype=np.int32) for d in node.space]
-        division = _division(node) if divided else None
-        time = _time(node, dict(parameters), division)
-        rank = len(extents) + len(time.extents)
-        shared: dict[str, Array] = dict(parameters)
-        for axis, (dimension, values) in enumerate(zip(node.space, points, strict=True)):
-            shared[dimension.name] = _along(values, axis, rank)
-        for name, values in time.names.items():
-            shared[name] = values.reshape((1,) * len(extents) + values.shape)
-        domain = Domain(
-            first_pe=0,
-            shape=extents + time.extents,
-            space_rank=len(extents),
-            names=shared,
-            division=time.division,
-            start=time.start,
-            firings=time.firings,
+    outer = len(node.space) if separate else _distinguishing(node)
+    found: list[Domain] = []
+    ranges = [range(d.minimum, d.minimum + d.extent) for d in node.space]
+    inner = tuple(d.extent for d in node.space[outer:])
+    division = _division(node) if divided and outer == 0 else None
+    for position, point in enumerate(product(*ranges[:outer])):
+        known: dict[str, Array] = dict(parameters)
+        for dimension, value in zip(node.space, point, strict=False):
+            known[dimension.name] = np.int32(value)
+        if node.has_pe((*point, *(values[0] for values in ranges[outer:]))):
+            time = _time(node, known, division)
+        else:
+            nothing = {loop.name: np.zeros(0, np.int32) for loop in node.loops}
+            time = _Time(extents=(0,), names=nothing, firings=0)
+        rank = len(inner) + len(time.extents)
+        names = dict(known)
+        for axis, values in enumerate(ranges[outer:]):
+            name = node.space[outer + axis].name
+            names[name] = _along(np.asarray(values, np.int32), axis, rank)
+        for name, indices in time.names.items():
+            names[name] = indices.reshape((1,) * len(inner) + indices.shape)
+        found.append(
+            Domain(
+                first_pe=position * prod(inner),
+                shape=inner + time.extents,
+                space_rank=len(inner),
+                names=names,
+                division=time.division,
+                start=time.start,
+                firings=time.firings,
+            )
         )
-        return (domain,)
-    return tuple(_separate(node, parameters))
+    return tuple(found)
+
+
+def _distinguishing(node: PEArray) -> int:
+    """How many of the outermost space dimensions decide about a PE's loops, or its being there."""
+    used: frozenset[str] = index_names(node.exists) if node.exists is not None else frozenset()
+    for loop in node.loops:
+        used |= index_names(loop.minimum) | index_names(loop.extent)
+    return max((at + 1 for at, d in enumerate(node.space) if d.name in used), default=0)
 
 
 def _along(values: Array, axis: int, rank: int) -> Array:
     return values.reshape(tuple(-1 if position == axis else 1 for position in range(rank)))
-
-
-def _separate(node: PEArray, parameters: Mapping[str, Array]) -> Iterator[Domain]:
-    ranges = (range(d.minimum, d.minimum + d.extent) for d in node.space)
-    for position, point in enumerate(product(*ranges)):
-        known: dict[str, Array] = dict(parameters)
-        for dimension, value in zip(node.space, point, strict=True):
-            known[dimension.name] = np.int32(value)
-        if node.has_pe(point):
-            time = _time(node, known)
-        else:
-            nothing = {loop.name: np.zeros(0, np.int32) for loop in node.loops}
-            time = _Time(extents=(0,), names=nothing, firings=0)
-        yield Domain(
-            first_pe=position,
-            shape=time.extents,
-            space_rank=0,
-            names={**known, **time.names},
-            firings=time.firings,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,10 +47,13 @@ class ArrayMachine:
         self.counters = self.layout.counters.view(self.arena)
         self.records = self.layout.pes.view(self.arena)
         self.last = np.zeros(program.pe_count, np.int64)
-        self._pes_of_order = [
-            np.flatnonzero(program.control.order_of == order)
-            for order in range(len(self.plan.walks))
-        ]
+        walks = [self.plan.walks[order] for order in program.control.order_of.tolist()]
+        starts = np.cumsum([0, *(len(walk.runs) for walk in self.plan.walks)])
+        self._runs = np.concatenate([*(walk.runs for walk in self.plan.walks), np.zeros(1, int)])
+        self._runs_of = starts[program.control.order_of]
+        self._repeat = np.array([walk.repeat for walk in walks], np.int64)
+        self._innermost = np.array([len(walk.axes) - 1 for walk in walks], np.int64)
+        self._collect_state()
         self._fill()
 
     @property
@@ -74,14 +77,12 @@ class ArrayMachine:
         self._rebase(base)
         ticks = min(until - base, _LONGEST_CALL)
         stop = Stop(self._code.run(int(self.arena.ctypes.data), ticks))
-        for node, memory in zip(self.plan.nodes, self.layout.nodes, strict=True):
-            ticks_of_last = memory.last.view(self.arena)[: node.lanes]
+        for instances, ticks_of_last in self._last_ticks:
             fired = ticks_of_last > 0
-            self.last[node.timing.instances][fired] = base + ticks_of_last[fired]
+            self.last[instances][fired] = base + ticks_of_last[fired]
             ticks_of_last[:] = 0
-        counts = self.layout.stalls.view(self.arena)
-        self.layout.totals.view(self.arena)[:] += counts
-        counts[:] = 0
+        self._totals += self._counts
+        self._counts[:] = 0
         return stop
 
     def _rebase(self, base: int) -> None:
@@ -157,19 +158,14 @@ class ArrayMachine:
     def ahead(self) -> tuple[Counts, Counts]:
         """Firings left in the run of every PE, and after it."""
         inside = self.records[:, REST].copy()
-        for node, memory in zip(self.plan.nodes, self.layout.nodes, strict=True):
-            inside[node.timing.instances] += memory.left.view(self.arena)[: node.lanes]
+        for instances, left in self._left:
+            inside[instances] += left
         return inside, self.records[:, REMAINING].copy()
 
     def run_lengths(self, position: Array) -> Counts:
         """Firings of the runs that start at positions, by PE; past the end of a walk, too."""
-        lengths = np.zeros(self.program.pe_count, np.int64)
-        for order, walk in enumerate(self.plan.walks):
-            pes = self._pes_of_order[order]
-            if len(walk.runs):
-                innermost = position[pes, len(walk.axes) - 1]
-                lengths[pes] = walk.runs[innermost] * walk.repeat
-        return lengths
+        innermost = position[np.arange(len(position)), self._innermost]
+        return np.asarray(self._runs[self._runs_of + innermost] * self._repeat, np.int64)
 
     def set_positions(self, position: Array, inside: Counts, ahead: Counts) -> None:
         """Put every PE to other iterations that are of the same classes."""
@@ -177,39 +173,54 @@ class ArrayMachine:
         self.records[:, REMAINING] = ahead - inside
         filled = np.minimum(inside, self.layout.chunk)
         self.records[:, REST] = inside - filled
-        for node, memory in zip(self.plan.nodes, self.layout.nodes, strict=True):
-            memory.left.view(self.arena)[: node.lanes] = filled[node.timing.instances]
+        for instances, left in self._left:
+            left[:] = filled[instances]
 
     def state(self) -> bytes:
         """All that the future depends on besides the positions of the PEs, and besides the time."""
-        arena, layout = self.arena, self.layout
-        parts: list[Array] = [
-            self.clock[CLOCK_WORD["credit"]],
-            layout.waiting.view(arena),
-            layout.granted.view(arena),
-        ]
         head, queued = (int(self.counters[COUNTER_WORD[name]]) for name in ("head", "queued"))
-        parts.append(np.roll(layout.ring.view(arena), -head)[:queued])
+        parts = [
+            self.clock[CLOCK_WORD["credit"]].tobytes(),
+            np.roll(self._ring, -head)[:queued].tobytes(),
+            *(part.tobytes() for part in self._settled),
+        ]
+        for moved, slot, row_bytes in self._rolling:
+            row = int(slot[0]) // row_bytes
+            parts += [moved[row:].tobytes(), moved[:row].tobytes()]
+        return b"".join(parts)
+
+    def _collect_state(self) -> None:
+        """The arrays that ``state`` consists of: those that lie still, and those that turn."""
+        arena, layout = self.arena, self.layout
+        self._ring = layout.ring.view(arena)
+        self._totals, self._counts = layout.totals.view(arena), layout.stalls.view(arena)
+        nodes = list(zip(self.plan.nodes, layout.nodes, strict=True))
+        self._last_ticks = [
+            (node.timing.instances, memory.last.view(arena)[: node.lanes]) for node, memory in nodes
+        ]
+        self._left = [
+            (node.timing.instances, memory.left.view(arena)[: node.lanes]) for node, memory in nodes
+        ]
+        self._settled = [layout.waiting.view(arena), layout.granted.view(arena)]
+        self._rolling: list[tuple[Array, Array, int]] = []
         for node, memory in zip(self.plan.nodes, layout.nodes, strict=True):
-            parts += [memory.started.view(arena), memory.wait.view(arena)]
+            self._settled += [memory.started.view(arena), memory.wait.view(arena)]
             for port, here in zip(node.ports, memory.ports, strict=True):
-                parts.append(here.count.view(arena))
+                self._settled.append(here.count.view(arena))
                 moved = here.moved.view(arena)
                 if port.sends:
-                    row = int(here.slot.view(arena)[0]) // here.row_bytes
-                    moved = moved[:, : port.size]
-                    parts += [moved[row:], moved[:row]]
+                    sent = moved[:, : port.size]
+                    self._rolling.append((sent, here.slot.view(arena), here.row_bytes))
                 else:
-                    parts.append(moved)
-        return b"".join(part.tobytes() for part in parts)
+                    self._settled.append(moved)
 
     def stalls(self) -> Counts:
         """Stalled cycles so far, in the order of the ``stalls`` section."""
-        return np.asarray(self.layout.totals.view(self.arena), np.int64)
+        return np.asarray(self._totals, np.int64)
 
     def add_stalls(self, more: Counts) -> None:
         """Add to the totals."""
-        self.layout.totals.view(self.arena)[:] += more
+        self._totals += more
 
     def ports(self) -> list[tuple[NodePlan, NodeMemory, Port, PortMemory]]:
         """All ports with their nodes, in order."""
@@ -257,7 +268,7 @@ class ArrayMachine:
             blocked=blocked,
             memory_starved=np.where(program.loads, memory, 0),
             memory_blocked=np.where(program.loads, 0, memory),
-            left=self._left(),
+            left=self._tokens_left(),
             stuck=tuple(self._stuck(done)),
         )
 
@@ -280,7 +291,7 @@ class ArrayMachine:
             own = np.flatnonzero(ends[timing.elements] == pe)
             total[timing.first + own[0]] += counts[lane]
 
-    def _left(self) -> Counts:
+    def _tokens_left(self) -> Counts:
         """Tokens in every element: what was sent and not received."""
         left = np.zeros(len(self.program.channel_of_element), np.int64)
         for _, _, port, here in self.ports():
