@@ -1,4 +1,5 @@
-"""Sparse tensors: formats, representations and index notation.  Nothing is here yet.
+"""Sparse tensors: formats, index notation, concrete index notation and its lowering to streams.
 
-This front end will write the same ``Graph`` as ``t2s.spatial``.
+From top to bottom: ``notation`` is what is computed, ``concrete`` in which loops, ``lowering`` by
+which blocks; ``levels``, ``formats`` and ``tensors`` say how tensors are stored.
 """
