@@ -192,7 +192,7 @@ class Bitvector(Level):
     array_names = ("bits", "pos")
 
     def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
-        words = -(-extent // WORD)
+        words = max(1, -(-extent // WORD))
         first = _firsts(parents, coordinates)
         bits = np.zeros(count * words, np.uint64)
         at = parents[first] * words + coordinates[first] // WORD
@@ -205,7 +205,7 @@ class Bitvector(Level):
         )
 
     def unpack(self, arrays: Arrays, parents: Array, extent: int) -> Unpacked:
-        words = -(-extent // WORD)
+        words = max(1, -(-extent // WORD))
         table = np.unpackbits(
             arrays["bits"].reshape(-1, words).view(np.uint8), axis=1, bitorder="little"
         )

@@ -79,7 +79,10 @@ class SparseTensor:
         """The tensor as a numpy array."""
         table, values = self.coordinates()
         result = np.zeros(self.shape, self.dtype)
-        result[tuple(table.T)] = values
+        if all(level.unique for level in self.format.levels):
+            result[tuple(table.T)] = values
+        else:  # what lies below a repeated coordinate is one fiber in parts
+            np.add.at(result, tuple(table.T), values)
         return result
 
     def convert(self, format: Format) -> SparseTensor:
