@@ -78,6 +78,8 @@ class SparseTensor:
     def to_dense(self) -> Array:
         """The tensor as a numpy array."""
         table, values = self.coordinates()
+        if not self.shape:
+            return values.reshape(())
         result = np.zeros(self.shape, self.dtype)
         if all(level.unique for level in self.format.levels):
             result[tuple(table.T)] = values
