@@ -107,16 +107,6 @@ def make_format(
             given=",".join(map(str, order)),
         )
     levels = tuple(_LETTERS[letter] for letter in letters)
-    for above, below in zip((None, *levels), levels, strict=False):
-        if below.branchless and (above is None or isinstance(above, Dense)):
-            raise UserError(
-                f"the format {letters} has a {below.title} level "
-                + ("at the root" if above is None else "below a dense one"),
-                location=location or user_location(),
-                expected="a level above it that stores one position for each of its coordinates",
-                given=letters,
-                hint="uq is COO, ucq is COO of order 3",
-            )
     return Format(levels=levels, parts=tuple(Part(mode=mode) for mode in order))
 
 
