@@ -1,0 +1,279 @@
+"""From index notation and a schedule to concrete index notation.
+
+The steps, in order: parts of the expression that are computed first; splits; the order of the
+loops; views of tensors that the loops cannot walk; the nests; what the result is written as.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from t2s.core.errors import UserError
+from t2s.core.names import NameSupply
+from t2s.core.walk import rewrite
+from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
+from t2s.sparse_repr.concrete.ir import (
+    ConcreteProgram,
+    Forall,
+    Split,
+    Statement,
+    Storage,
+    View,
+    reads_of,
+)
+from t2s.sparse_repr.concrete.nest import build_nests
+from t2s.sparse_repr.concrete.order import Path, check_order, choose_order, discordant
+from t2s.sparse_repr.concrete.precompute import precompute
+from t2s.sparse_repr.concrete.result import Written, written_result
+from t2s.sparse_repr.concrete.schedule import Locate, Schedule, SplitVariable
+from t2s.sparse_repr.concrete.verify import verify_program
+from t2s.sparse_repr.formats import Format, csf
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Expression,
+    Sum,
+    accesses,
+    all_variables,
+    print_expression,
+)
+
+
+@dataclass
+class _Builder:
+    """What has been made so far."""
+
+    schedule: Schedule
+    splits: tuple[Split, ...]
+    names: NameSupply
+    formats: dict[str, Format]
+    views: list[View]
+    stages: list[Statement]
+    order_names: tuple[str, ...] = ()
+
+    def view_name(self, source: str, stored: Stored) -> str:
+        """The tensor of a view; the same view is made once, and none where none is needed."""
+        if not stored.reasons:
+            if self.formats[source] != stored.format:  # parts of split variables, as stored
+                return self._view(source, stored)
+            return source
+        return self._view(source, stored)
+
+    def _view(self, source: str, stored: Stored) -> str:
+        for view in self.views:
+            same = view.source, view.parts, view.format
+            if same == (source, stored.parts, stored.format):
+                return view.name
+        name = self.names.fresh(f"{source}_view")
+        view = View(
+            name=name,
+            source=source,
+            parts=stored.parts,
+            format=stored.format,
+            reasons=stored.reasons or ("its levels by the parts of variables",),
+        )
+        self.views.append(view)
+        self.formats[name] = stored.format
+        return name
+
+
+def build_program(assignment: Assignment, schedule: Schedule | None = None) -> ConcreteProgram:
+    """Concrete index notation of an assignment under a schedule.
+
+    Raises ``UserError`` for a schedule that does not fit, and for loops that cannot walk a tensor
+    which may not be transposed.
+    """
+    schedule = schedule or Schedule()
+    assignments = precompute(assignment, schedule)
+    variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
+    splits, after = _apply_splits(schedule.splits, tuple(variables))
+    taken = [tensor.name for tensor in assignment.tensors]
+    builder = _Builder(
+        schedule=schedule,
+        splits=splits,
+        names=NameSupply([*taken, *after]),
+        formats={tensor.name: tensor.format for one in assignments for tensor in one.tensors},
+        views=[],
+        stages=[],
+        order_names=after,
+    )
+    _check_locates(schedule, assignments, after)
+    written = assignment.result.tensor
+    for one in assignments:
+        written = _add_stage(builder, one, last=one is assignments[-1])
+    used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
+    program = ConcreteProgram(
+        stages=tuple(builder.stages),
+        tensors=tuple(
+            Storage(name=name, format=format)
+            for name, format in builder.formats.items()
+            if name in used
+        ),
+        views=tuple(builder.views),
+        splits=splits,
+        result=assignment.result.tensor,
+        written=written,
+        location=assignment.location,
+    )
+    verify_program(program)
+    return program
+
+
+def _all_accesses(statement: Statement) -> tuple[Access, ...]:
+    return accesses(statement)
+
+
+def _apply_splits(
+    directives: Sequence[SplitVariable], variables: tuple[str, ...]
+) -> tuple[tuple[Split, ...], tuple[str, ...]]:
+    after = list(variables)
+    splits = []
+    for one in directives:
+        if one.variable not in after:
+            raise UserError(
+                f"there is no variable {one.variable} to split",
+                location=one.location,
+                expected=f"one of {', '.join(after)}",
+            )
+        at = after.index(one.variable)
+        for name in (one.outer, one.inner):
+            if name in after[:at] + after[at + 1 :] or one.outer == one.inner:
+                raise UserError(
+                    f"the parts of {one.variable} need names of their own",
+                    location=one.location,
+                    given=f"{one.outer} and {one.inner}",
+                )
+        after[at : at + 1] = [one.outer, one.inner]
+        splits.append(
+            Split(variable=one.variable, outer=one.outer, inner=one.inner, factor=one.factor)
+        )
+    return tuple(splits), tuple(after)
+
+
+def _split_names(names: Sequence[str], splits: Sequence[Split]) -> tuple[str, ...]:
+    found = list(names)
+    for split in splits:
+        if split.variable in found:
+            at = found.index(split.variable)
+            found[at : at + 1] = [split.outer, split.inner]
+    return tuple(found)
+
+
+def _split_sums(value: Expression, splits: Sequence[Split]) -> Expression:
+    def rule(term: object) -> Sum | None:
+        if isinstance(term, Sum):
+            return replace(term, variables=_split_names(term.variables, splits))
+        return None
+
+    return rewrite(value, rule)  # type: ignore[arg-type]
+
+
+def _path(access: Access, stored: Stored) -> Path:
+    text = print_expression(access)
+    return Path(
+        tensor=access.tensor,
+        variables=stored.levels,
+        free=stored.all_dense,
+        text=text,
+        location=access.location,
+    )
+
+
+def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
+    """Add the stages of one assignment; returns the tensor that the last of them writes."""
+    schedule = builder.schedule
+    reads = {
+        access: stored_access(access, builder.formats[access.tensor], builder.splits)
+        for access in dict.fromkeys(accesses(assignment.value))
+    }
+    result = assignment.result
+    target = stored_access(result, builder.formats[result.tensor], builder.splits)
+    paths = [_path(access, stored) for access, stored in reads.items()]
+    if not _converted(target):
+        paths.append(_path(result, target))
+    variables = _split_names(all_variables(assignment), builder.splits)
+    if schedule.order is not None:
+        order = check_order(schedule.order, builder.order_names, variables)
+    else:
+        order = choose_order(variables, paths)
+    renamed: dict[Access, Access] = {}
+    for access, stored in reads.items():
+        path = _path(access, stored)
+        if not path.fits(order):
+            if not path.free and not schedule.may_transpose(access.tensor):
+                raise discordant(path, order, paths, schedule.order)
+            stored = reordered(stored, order)
+        name = builder.view_name(access.tensor, stored)
+        renamed[access] = replace(access, tensor=name, variables=stored.variables)
+    value = _split_sums(assignment.value, builder.splits)
+    value = rewrite(value, lambda term: renamed.get(term))  # type: ignore[arg-type]
+    path = _path(result, target)
+    if not path.fits(order) and not path.free and not schedule.may_transpose(result.tensor):
+        raise discordant(path, order, paths, schedule.order)
+    read_too = result.tensor in (access.tensor for access in reads)
+    stored_result = written_result(target, order, read_too=read_too)
+    return _add_nests(builder, assignment, value, order, stored_result)
+
+
+def _converted(target: Stored) -> bool:
+    return bool(target.reasons)
+
+
+def _add_nests(
+    builder: _Builder,
+    assignment: Assignment,
+    value: Expression,
+    order: tuple[str, ...],
+    written: Written,
+) -> str:
+    result = assignment.result
+    name = result.tensor
+    if written.stored.reasons:
+        name = builder.view_name(name, written.stored)
+    elif written.stored.format != builder.formats[name]:
+        builder.formats[name] = written.stored.format
+    target = Access(tensor=name, variables=written.stored.variables, location=result.location)
+    nests = build_nests(target, value, order, builder.names.fresh)
+    for access in nests.stored:
+        builder.formats[access.tensor] = csf(len(access.variables))
+    for stage in nests.stages:
+        builder.stages.append(_with_locates(stage, builder))
+    return name
+
+
+def _with_locates(stage: Statement, builder: _Builder) -> Statement:
+    """Put the located tensors, or their views, at their loops."""
+    sources = {view.name: view.source for view in builder.views}
+    wanted = [one for one in builder.schedule.directives if isinstance(one, Locate)]
+
+    def rule(term: object) -> Forall | None:
+        if not isinstance(term, Forall):
+            return None
+        names = {
+            access.tensor
+            for access in reads_of(term)
+            for one in wanted
+            if one.variable == term.variable
+            and term.variable in access.variables
+            and one.tensor in (access.tensor, sources.get(access.tensor))
+        }
+        return replace(term, located=tuple(sorted(names))) if names else None
+
+    return rewrite(stage, rule)  # type: ignore[arg-type]
+
+
+def _check_locates(
+    schedule: Schedule, assignments: Sequence[Assignment], variables: Sequence[str]
+) -> None:
+    names = {a.tensor for one in assignments for a in accesses(one.value)}
+    for one in schedule.directives:
+        if not isinstance(one, Locate):
+            continue
+        if one.tensor not in names or one.variable not in variables:
+            raise UserError(
+                f"there is no level of {one.tensor} at {one.variable} to locate into",
+                location=one.location,
+                expected=f"a tensor of {', '.join(sorted(names))} and a variable of "
+                f"{', '.join(variables)}",
+            )
