@@ -50,28 +50,25 @@ class _Builder:
     formats: dict[str, Format]
     views: list[View]
     stages: list[Statement]
-    order_names: tuple[str, ...] = ()
+    written: set[str]
+    order_names: tuple[str, ...]
 
-    def view_name(self, source: str, stored: Stored) -> str:
-        """The tensor of a view; the same view is made once, and none where none is needed."""
-        if not stored.reasons:
-            if self.formats[source] != stored.format:  # parts of split variables, as stored
-                return self._view(source, stored)
+    def read_name(self, source: str, stored: Stored) -> str:
+        """The tensor that a stage reads; the same view is made once, and none if none is needed."""
+        if not stored.reasons and self.formats[source] == stored.format:
             return source
-        return self._view(source, stored)
-
-    def _view(self, source: str, stored: Stored) -> str:
         for view in self.views:
             same = view.source, view.parts, view.format
-            if same == (source, stored.parts, stored.format):
+            if same == (source, stored.parts, stored.format) and view.name not in self.written:
                 return view.name
-        name = self.names.fresh(f"{source}_view")
+        return self.new_view(f"{source}_view", source, stored)
+
+    def new_view(self, wanted: str, source: str, stored: Stored) -> str:
+        """A view of a tensor under a new name."""
+        name = self.names.fresh(wanted)
+        reasons = stored.reasons or ("its levels by the parts of variables",)
         view = View(
-            name=name,
-            source=source,
-            parts=stored.parts,
-            format=stored.format,
-            reasons=stored.reasons or ("its levels by the parts of variables",),
+            name=name, source=source, parts=stored.parts, format=stored.format, reasons=reasons
         )
         self.views.append(view)
         self.formats[name] = stored.format
@@ -96,6 +93,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         formats={tensor.name: tensor.format for one in assignments for tensor in one.tensors},
         views=[],
         stages=[],
+        written=set(),
         order_names=after,
     )
     _check_locates(schedule, assignments, after)
@@ -204,7 +202,7 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
             if not path.free and not schedule.may_transpose(access.tensor):
                 raise discordant(path, order, paths, schedule.order)
             stored = reordered(stored, order)
-        name = builder.view_name(access.tensor, stored)
+        name = builder.read_name(access.tensor, stored)
         renamed[access] = replace(access, tensor=name, variables=stored.variables)
     value = _split_sums(assignment.value, builder.splits)
     value = rewrite(value, lambda term: renamed.get(term))  # type: ignore[arg-type]
@@ -230,7 +228,8 @@ def _add_nests(
     result = assignment.result
     name = result.tensor
     if written.stored.reasons:
-        name = builder.view_name(name, written.stored)
+        name = builder.new_view(f"{name}_written", name, written.stored)
+        builder.written.add(name)
     elif written.stored.format != builder.formats[name]:
         builder.formats[name] = written.stored.format
     target = Access(tensor=name, variables=written.stored.variables, location=result.location)

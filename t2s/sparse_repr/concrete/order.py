@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
@@ -37,7 +38,7 @@ def choose_order(variables: Sequence[str], paths: Sequence[Path]) -> tuple[str, 
     after: dict[str, set[str]] = {name: set() for name in variables}
     for path in sorted(paths, key=lambda path: path.free):
         edges = list(zip(path.variables, path.variables[1:], strict=False))
-        if not any(_reaches(after, later, earlier) for earlier, later in edges):
+        if not any(_reaches(after, b, a) for a, b in combinations(path.variables, 2)):
             for earlier, later in edges:
                 after[earlier].add(later)
     order: list[str] = []
