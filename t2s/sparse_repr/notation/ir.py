@@ -20,10 +20,14 @@ from t2s.sparse_repr.formats import Format
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access(Term):
-    """A tensor at index variables; a scalar has none."""
+    """A tensor at index variables; a scalar has none.
+
+    ``occurrence`` tells equal accesses apart where each is a stream of its own.
+    """
 
     tensor: str
     variables: tuple[str, ...] = ()
+    occurrence: int = 0
     location: SourceLocation | None = field(default=None, compare=False)
 
 

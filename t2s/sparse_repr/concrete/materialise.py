@@ -1,0 +1,72 @@
+"""Views made real: tensors as a stage reads them, and the result from what a stage wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from t2s.sparse_repr.concrete.ir import View
+from t2s.sparse_repr.formats import Format, Part
+from t2s.sparse_repr.levels import Compressed, Dense
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
+
+
+def view_shape(view: View, shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of a view of a tensor of that shape."""
+    return tuple(min(part.extent(shape[part.mode]) for part in parts) for parts in view.parts)
+
+
+def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
+    """The view of a tensor; shares its arrays where the levels are the same."""
+    shape = view_shape(view, source.shape)
+    singles = all(len(parts) == 1 for parts in view.parts)
+    stored = tuple(view.parts[mode][0] for mode in view.format.modes)
+    if singles and Format(levels=view.format.levels, parts=stored) == source.format:
+        return SparseTensor(shape, view.format, source.levels, source.values)
+    table, values = source.coordinates()
+    kept = values != 0
+    columns: list[np.ndarray] = []  # type: ignore[type-arg]
+    for parts in view.parts:
+        column = _part(table, parts[0])
+        for other in parts[1:]:
+            kept = kept & (_part(table, other) == column)
+        columns.append(column)
+    stacked = np.stack(columns, axis=1) if columns else np.zeros((len(values), 0), np.int64)
+    return from_coordinates(stacked[kept], values[kept], shape, view.format)
+
+
+def _part(table: np.ndarray, part: Part) -> np.ndarray:  # type: ignore[type-arg]
+    column = table[:, part.mode] // part.divisor
+    return column if part.modulus is None else column % part.modulus
+
+
+def written_tensor(
+    view: View, written: SparseTensor, shape: Sequence[int], format: Format
+) -> SparseTensor:
+    """The user's result of what a stage wrote for it."""
+    if shape == written.shape and format == written.format and _trivial(view):
+        return SparseTensor(shape, format, written.levels, written.values)
+    table, values = written.coordinates()
+    columns = np.zeros((len(values), len(shape)), np.int64)
+    for mode, parts in enumerate(view.parts):
+        columns[:, parts[0].mode] += table[:, mode] * parts[0].divisor
+    inside = (columns < np.array(shape, np.int64)).all(axis=1)
+    return from_coordinates(columns[inside], values[inside], shape, format)
+
+
+def _trivial(view: View) -> bool:
+    return all(parts == (Part(mode=mode),) for mode, parts in enumerate(view.parts))
+
+
+def without_empty_fibers(tensor: SparseTensor) -> SparseTensor:
+    """The tensor, stored anew if a compressed level below a compressed one has an empty fiber."""
+    above = None
+    for level, arrays in zip(tensor.format.levels, tensor.levels, strict=True):
+        pos = arrays.get("pos")
+        inner = isinstance(level, Compressed) and above is not None
+        if inner and not isinstance(above, Dense) and pos is not None and not np.diff(pos).all():
+            table, values = tensor.coordinates()
+            return from_coordinates(table, values, tensor.shape, tensor.format)
+        above = level
+    return tensor

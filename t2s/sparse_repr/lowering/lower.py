@@ -1,0 +1,108 @@
+"""From a stage of concrete index notation to its diagram: iterate, compute, construct."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from t2s.core.walk import Term, rewrite
+from t2s.sparse_repr.concrete.ir import (
+    Assign,
+    ConcreteProgram,
+    Forall,
+    Statement,
+    Where,
+    assigns_of,
+    reads_of,
+    result_of,
+)
+from t2s.sparse_repr.lowering.compute import compute
+from t2s.sparse_repr.lowering.construct import construct
+from t2s.sparse_repr.lowering.diagram import Diagram, Root, Stream, TokenKind
+from t2s.sparse_repr.lowering.iterate import enter_loop
+from t2s.sparse_repr.lowering.merge import expression_of
+from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
+from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
+from t2s.sparse_repr.notation.ir import Access
+
+
+def lower_stage(program: ConcreteProgram, stage: Statement) -> Diagram:
+    """The diagram of a stage."""
+    stage = _numbered(stage)
+    blocks = Blocks()
+    root = _Root(blocks)
+    operands = {access: Operand(stream=root()) for access in reads_of(stage)}
+    scope = Scope(program=program, blocks=blocks, root=root, operands=operands)
+    computed = _lower(scope, stage, top=True)
+    result = result_of(stage)
+    construct(scope, result, computed)
+    return Diagram(blocks=tuple(blocks.blocks), loops=tuple(blocks.loops), result=result.tensor)
+
+
+@dataclass
+class _Root:
+    """Makes the root when it is first needed."""
+
+    blocks: Blocks
+    stream: Stream | None = None
+
+    def __call__(self) -> Stream:
+        if self.stream is None:
+            self.stream = self.blocks.stream(TokenKind.REFERENCE, 0, "root")
+            self.blocks.add(Root(output=self.stream))
+        return self.stream
+
+
+def _numbered(stage: Statement) -> Statement:
+    """The stage with a number of its own for every access that reads a tensor."""
+    made = {assign.result.tensor for assign in assigns_of(stage)}
+    count = 0
+
+    def number(term: Term) -> Term | None:
+        nonlocal count
+        if isinstance(term, Access) and term.tensor not in made:
+            count += 1
+            return replace(term, occurrence=count)
+        return None
+
+    return rewrite(stage, number)
+
+
+def _lower(scope: Scope, statement: Statement, *, top: bool) -> Computed:
+    """Blocks for a statement; what it computes, over the loops inside of ``scope``."""
+    outside = scope.depth
+    while not isinstance(statement, Assign):
+        match statement:
+            case Forall(body=body):
+                scope = enter_loop(scope, statement, expression_of(statement))
+                statement = body
+            case Where(consumer=consumer, producer=producer):
+                scope = _with_temporary(scope, producer)
+                statement = consumer
+    value = compute(scope, statement.value)
+    computed = Computed(
+        variables=scope.variables[outside:],
+        regions=scope.regions[outside:],
+        coordinates=scope.coordinates[outside:],
+        filled=scope.filled[outside:],
+        covered=scope.covered[outside:],
+        value=value,
+    )
+    kept = frozenset(statement.result.variables)
+    clean = top and not _written_dense(scope.program, statement.result)
+    around = Around(
+        coordinate=scope.coordinates[outside - 1] if outside else None,
+        filled=all(scope.filled[:outside]),
+    )
+    return reduce_loops(scope.blocks, computed, kept, around, clean=clean)
+
+
+def _written_dense(program: ConcreteProgram, result: Access) -> bool:
+    return all(level.full for level in program.format_of(result.tensor).levels)
+
+
+def _with_temporary(scope: Scope, producer: Statement) -> Scope:
+    computed = _lower(scope, producer, top=False)
+    result = result_of(producer)
+    pending = computed.coordinates[0] if computed.coordinates else None
+    access = Access(tensor=result.tensor, variables=result.variables)
+    return scope.with_operand(access, Operand(stream=computed.value, pending=pending))

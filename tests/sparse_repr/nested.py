@@ -1,0 +1,293 @@
+"""What diagrams compute, on streams as nested lists: no tokens, no time, an oracle of the lowering.
+
+A stream of depth d is a list of lists, d deep; an empty reference is ``None``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from t2s.core.ops import Op
+from t2s.sparse_repr.lowering.diagram import (
+    AnyBlock,
+    Compute,
+    Count,
+    Diagram,
+    Drop,
+    Empty,
+    Fill,
+    Join,
+    JoinKind,
+    Load,
+    Locate,
+    Reduce,
+    Repeat,
+    Root,
+    Scan,
+    Scatter,
+    Stream,
+    WriteLevel,
+    WriteValues,
+)
+from t2s.sparse_repr.tensors.tensor import SparseTensor
+
+Nested = Any
+
+
+def each(function: Callable[..., Nested], depth: int, *streams: Nested) -> Nested:
+    """A function of the parts at a depth."""
+    if depth == 0:
+        return function(*streams)
+    lengths = {len(stream) for stream in streams}
+    assert len(lengths) == 1, f"streams of different shapes: {streams}"
+    return [each(function, depth - 1, *parts) for parts in zip(*streams, strict=True)]
+
+
+class Run:
+    """The streams of a diagram, for tensors and the extents of variables by name."""
+
+    def __init__(
+        self, diagram: Diagram, tensors: dict[str, SparseTensor], extents: dict[str, int]
+    ) -> None:
+        self.tensors = tensors
+        self.extents = extents
+        self.variables = {loop.name: loop.variable for loop in diagram.loops}
+        self.streams: dict[Stream, Nested] = {}
+        self.levels: dict[int, Nested] = {}
+        self.values: Nested = None
+        self.scattered: list[tuple[int, float]] | None = None
+        for block in diagram.blocks:
+            self._run(block)
+
+    def _run(self, block: AnyBlock) -> None:
+        streams = self.streams
+        match block:
+            case Root(output=output):
+                streams[output] = 0
+            case Scan():
+                self._scan(block)
+            case Count(reference=reference, coordinate=coordinate, variable=variable):
+                extent = self.extents[self.variables[variable]]
+                counted = each(lambda _: list(range(extent)), reference.depth, streams[reference])
+                streams[coordinate] = counted
+            case Join():
+                self._join(block)
+            case Repeat(input=input, by=by, output=output):
+                streams[output] = each(
+                    lambda token, fiber: [token] * len(fiber),
+                    input.depth,
+                    streams[input],
+                    streams[by],
+                )
+            case Locate():
+                self._locate(block)
+            case Load(tensor=tensor, reference=reference, output=output):
+                values = self.tensors[tensor].values
+                streams[output] = each(
+                    lambda at: 0.0 if at is None else values[at],
+                    reference.depth,
+                    streams[reference],
+                )
+            case Fill(value=value, by=by, output=output):
+                streams[output] = each(lambda _: value, by.depth, streams[by])
+            case Compute():
+                self._compute(block)
+            case Reduce():
+                self._reduce(block)
+            case Drop():
+                self._drop(block)
+            case WriteLevel(level=level, coordinate=coordinate):
+                self.levels[level] = streams[coordinate]
+            case WriteValues(value=value):
+                self.values = streams[value]
+            case Scatter(reference=reference, value=value):
+                found: list[tuple[int, float]] = []
+                each(
+                    lambda at, one: found.append((at, one)),
+                    value.depth,
+                    streams[reference],
+                    streams[value],
+                )
+                self.scattered = found
+
+    def _scan(self, block: Scan) -> None:
+        tensor = self.tensors[block.tensor]
+        level = tensor.format.levels[block.level]
+        arrays, extent = tensor.levels[block.level], tensor.extents[block.level]
+
+        def fiber(at: int | None) -> Any:
+            if at is None:
+                return [], []
+            found = level.unpack(arrays, np.array([at]), extent)
+            return found.coordinates.tolist(), found.positions.tolist()
+
+        reference = self.streams[block.reference]
+        depth = block.reference.depth
+        self.streams[block.coordinate] = each(lambda at: fiber(at)[0], depth, reference)
+        self.streams[block.child] = each(lambda at: fiber(at)[1], depth, reference)
+
+    def _join(self, block: Join) -> None:
+        streams = self.streams
+        flat = [s for side in block.sides for s in (side.coordinate, *side.references)]
+
+        def join(*fibers: list[Any]) -> tuple[list[Any], ...]:
+            tables = []
+            rest = list(fibers)
+            for side in block.sides:
+                crd, *references = (rest.pop(0) for _ in range(1 + len(side.references)))
+                assert crd == sorted(set(crd)), crd
+                rows = zip(*references, strict=True) if references else [()] * len(crd)
+                tables.append((dict(zip(crd, rows, strict=True)), len(references)))
+            sets = [set(table) for table, _ in tables]
+            both = block.kind is JoinKind.INTERSECT
+            chosen = sorted(set.intersection(*sets) if both else set.union(*sets))
+            columns: list[list[Any]] = [chosen]
+            for table, count in tables:
+                for number in range(count):
+                    columns.append([table[at][number] if at in table else None for at in chosen])
+            return tuple(columns)
+
+        depth = block.coordinate.depth - 1
+        joined = each(join, depth, *(streams[s] for s in flat))
+        for number, output in enumerate((block.coordinate, *block.outputs)):
+            streams[output] = each(lambda row, n=number: row[n], depth, joined)
+
+    def _locate(self, block: Locate) -> None:
+        scale = int(np.prod([self.extents[name] for name in block.scale], dtype=np.int64))
+        stride = int(np.prod([self.extents[name] for name in block.stride], dtype=np.int64))
+        coordinate = self.streams[block.coordinate]
+        if block.reference is None:
+            result = each(lambda at: at * stride, block.coordinate.depth, coordinate)
+        else:
+            result = each(
+                lambda reference, at: None if reference is None else reference * scale + at * stride,
+                block.coordinate.depth,
+                self.streams[block.reference],
+                coordinate,
+            )
+        self.streams[block.output] = result
+
+    def _compute(self, block: Compute) -> None:
+        operators: dict[Op, Callable[..., Any]] = {
+            Op.ADD: lambda a, b: a + b,
+            Op.SUBTRACT: lambda a, b: a - b,
+            Op.MULTIPLY: lambda a, b: a * b,
+            Op.DIVIDE: lambda a, b: np.divide(a, b),
+            Op.NEGATE: lambda a: -a,
+        }
+        operands = [one for one in (block.left, block.right) if one is not None]
+        given = [self.streams[one] for one in operands if isinstance(one, Stream)]
+
+        def apply(*tokens: Any) -> Any:
+            rest = list(tokens)
+            full = [rest.pop(0) if isinstance(one, Stream) else one for one in operands]
+            with np.errstate(all="ignore"):
+                return operators[block.operator](*(0.0 if a is None else a for a in full))
+
+        self.streams[block.output] = each(apply, block.output.depth, *given)
+
+    def _reduce(self, block: Reduce) -> None:
+        depth = block.output.depth - len(block.outputs)
+        keys = len(block.coordinates)
+
+        def entries(level: int, point: tuple[int, ...], parts: tuple[Any, ...]) -> Any:
+            if level == keys:
+                yield point, parts[-1]
+                return
+            for number, coordinate in enumerate(parts[level]):
+                inner = tuple(part[number] if n > level else part for n, part in enumerate(parts))
+                yield from entries(level + 1, (*point, coordinate), inner)
+
+        def reduce(*parts: Any) -> Any:
+            total: dict[tuple[int, ...], Any] = {}
+            for row in zip(*parts, strict=True):
+                for point, value in entries(0, (), row):
+                    total[point] = total.get(point, 0.0) + (0.0 if value is None else value)
+            return total
+
+        streams = (*(self.streams[c] for c in block.coordinates), self.streams[block.value])
+        totals = each(reduce, depth, *streams)
+        if not keys:
+            self.streams[block.output] = self._scalars(totals, depth, block.empty)
+            return
+        for number, output in enumerate((*block.outputs, block.output)):
+            self.streams[output] = each(
+                lambda total, n=number: _tree(total, n, keys), depth, totals
+            )
+
+    def _scalars(self, totals: Nested, depth: int, empty: Empty) -> Nested:
+        if depth == 0 or empty is Empty.ZERO:
+            return each(lambda total: total.get((), 0.0), depth, totals)
+        return each(lambda row: [t[()] for t in row if t], depth - 1, totals)
+
+    def _drop(self, block: Drop) -> None:
+        depth = block.outer.depth - 1
+
+        def kept(outer: list[Any], inner: list[Any]) -> Any:
+            assert len(outer) == len(inner)
+            pairs = [(a, b) for a, b in zip(outer, inner, strict=True) if b]
+            return [a for a, _ in pairs], [b for _, b in pairs]
+
+        rows = each(kept, depth, self.streams[block.outer], self.streams[block.inner])
+        self.streams[block.outer_output] = each(lambda row: row[0], depth, rows)
+        self.streams[block.inner_output] = each(lambda row: row[1], depth, rows)
+
+
+def _tree(total: dict[tuple[int, ...], Any], number: int, keys: int, point: Any = ()) -> Nested:
+    """Level ``number`` of the points as nested lists; the values are level ``keys``."""
+    level = len(point)
+    if level == keys:
+        return total[point]
+    here = sorted({p[level] for p in total if p[:level] == point})
+    if number == level:
+        return here
+    return [_tree(total, number, keys, (*point, at)) for at in here]
+
+
+def flatten(nested: Nested) -> list[Any]:
+    """All tokens, in order."""
+    if not isinstance(nested, list):
+        return [nested]
+    return [token for part in nested for token in flatten(part)]
+
+
+def written(run: Run, shape: tuple[int, ...], modes: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """What a run wrote, as a dense array; ``modes`` are those of the levels."""
+    stored = np.zeros(tuple(shape[mode] for mode in modes))
+    if run.scattered is not None:
+        flat = stored.reshape(-1)
+        for at, value in run.scattered:
+            flat[at] = value
+    elif run.levels:
+        points = _points([pruned(run.levels[n]) for n in sorted(run.levels)], ())
+        values = flatten(run.values)
+        assert len(points) == len(values)
+        for point, value in zip(points, values, strict=True):
+            stored[point] = value
+    else:
+        stored = np.array(flatten(run.values), float).reshape(stored.shape)
+    return stored.transpose(np.argsort(modes)) if modes else stored
+
+
+def pruned(nested: Nested) -> Nested:
+    """Without the empty lists inside."""
+    parts = [pruned(part) for part in nested] if isinstance(nested, list) else nested
+    return [part for part in parts if part != []] if isinstance(nested, list) else parts
+
+
+def _points(levels: list[Nested], point: tuple[int, ...]) -> list[tuple[int, ...]]:
+    if not levels:
+        return [point]
+    found = []
+    for number, coordinate in enumerate(levels[0]):
+        assert len(levels) == 1 or len(levels[1]) == len(levels[0])
+        inner = [_child(level, number) for level in levels[1:]]
+        found += _points(inner, (*point, coordinate))
+    return found
+
+
+def _child(nested: Nested, number: int) -> Nested:
+    return nested[number]
