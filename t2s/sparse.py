@@ -170,6 +170,9 @@ class Kernel:
 
     def _stage(self, number: int, binding: Binding, capacity: int, latency: int) -> StageGraph:
         diagram = self.diagrams[number]
+        void = frozenset(name for name, extent in binding.extents.items() if not extent)
+        if void:
+            diagram = lower_stage(self.program, self.program.stages[number], void)
         return diagram_to_graph(
             diagram,
             self.program,

@@ -13,7 +13,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import Float, Int, Type
 from t2s.core.walk import walk
-from t2s.sparse_repr.concrete.ir import ConcreteProgram, result_of
+from t2s.sparse_repr.concrete.ir import ConcreteProgram, Split, result_of
 from t2s.sparse_repr.concrete.materialise import (
     read_tensor_view,
     without_empty_fibers,
@@ -58,8 +58,9 @@ def bind(
     shapes = {name: tensor.shape for name, tensor in given.items()}
     extents = extents_of(assignment, shapes)
     for split in program.splits:
+        _check_split(split, extents[split.variable])
         extents[split.outer] = -(-extents[split.variable] // split.factor)
-        extents[split.inner] = min(split.factor, extents[split.variable])
+        extents[split.inner] = split.factor
     given = {name: tensor.convert(assignment.tensor(name).format) for name, tensor in given.items()}
     value_type = _value_type(assignment, given) if type is None else type
     _check_type(value_type)
@@ -68,6 +69,17 @@ def bind(
         if view.name != program.written and view.source in tensors:
             tensors[view.name] = read_tensor_view(view, tensors[view.source])
     return Binding(given=given, tensors=tensors, extents=extents, type=value_type)
+
+
+def _check_split(split: Split, extent: int) -> None:
+    if split.exact and extent % split.factor:
+        raise UserError(
+            f"the split of {split.variable} goes beyond its end",
+            location=split.location,
+            expected=f"a factor that divides the extent {extent}, since the expression is not zero "
+            "where nothing is stored",
+            given=f"factor {split.factor}",
+        )
 
 
 def stage_shape(program: ConcreteProgram, binding: Binding, stage: int) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
-from t2s.core.walk import rewrite
+from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
 from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
@@ -22,6 +22,7 @@ from t2s.sparse_repr.concrete.ir import (
     View,
     reads_of,
 )
+from t2s.sparse_repr.concrete.merge import is_everywhere
 from t2s.sparse_repr.concrete.nest import build_nests
 from t2s.sparse_repr.concrete.order import Path, check_order, choose_order, discordant
 from t2s.sparse_repr.concrete.precompute import precompute
@@ -84,7 +85,8 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
     schedule = schedule or Schedule()
     assignments = precompute(assignment, schedule)
     variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
-    splits, after = _apply_splits(schedule.splits, tuple(variables))
+    exact = _summed_everywhere(assignments)
+    splits, after = _apply_splits(schedule.splits, tuple(variables), exact)
     taken = [tensor.name for tensor in assignment.tensors]
     builder = _Builder(
         schedule=schedule,
@@ -122,8 +124,18 @@ def _all_accesses(statement: Statement) -> tuple[Access, ...]:
     return accesses(statement)
 
 
+def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
+    """Variables that are summed over at coordinates where nothing is stored."""
+    found: set[str] = set()
+    for one in assignments:
+        for term in walk(one.value):
+            if isinstance(term, Sum):
+                found |= {name for name in term.variables if is_everywhere(term.value, name)}
+    return found
+
+
 def _apply_splits(
-    directives: Sequence[SplitVariable], variables: tuple[str, ...]
+    directives: Sequence[SplitVariable], variables: tuple[str, ...], exact: set[str]
 ) -> tuple[tuple[Split, ...], tuple[str, ...]]:
     after = list(variables)
     splits = []
@@ -144,8 +156,17 @@ def _apply_splits(
                 )
         after[at : at + 1] = [one.outer, one.inner]
         splits.append(
-            Split(variable=one.variable, outer=one.outer, inner=one.inner, factor=one.factor)
+            Split(
+                variable=one.variable,
+                outer=one.outer,
+                inner=one.inner,
+                factor=one.factor,
+                exact=one.variable in exact,
+                location=one.location,
+            )
         )
+        if one.variable in exact:
+            exact |= {one.outer, one.inner}
     return tuple(splits), tuple(after)
 
 

@@ -74,12 +74,18 @@ class Storage(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(Term):
-    """A variable as ``outer * factor + inner``."""
+    """A variable as ``outer * factor + inner``.
+
+    ``exact``: the factor has to divide the extent, since the expression is summed over coordinates
+    where nothing is stored, and there must be none beyond the end.
+    """
 
     variable: str
     outer: str
     inner: str
     factor: int
+    exact: bool = False
+    location: SourceLocation | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

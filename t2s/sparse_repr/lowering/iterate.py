@@ -20,7 +20,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Stream,
     TokenKind,
 )
-from t2s.sparse_repr.lowering.merge import Both, Either, Everything, Leaf, Merge, merge_of
+from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge, merge_of
 from t2s.sparse_repr.lowering.scope import Operand, Scope
 from t2s.sparse_repr.notation.ir import Access, Expression, accesses
 
@@ -120,7 +120,7 @@ def _level(scope: Scope, access: Access) -> Level | None:
 def _lower(scope: Scope, merge: Merge, variable: str, region: str) -> _Joined:
     match merge:
         case Leaf(access=access):
-            return _scan(scope, access, region)
+            return _scan(scope, access, variable, region)
         case Everything():
             return _count(scope, variable, region)
         case Both(members=members):
@@ -132,7 +132,7 @@ def _lower(scope: Scope, merge: Merge, variable: str, region: str) -> _Joined:
             return _unite(scope, sides, region)
 
 
-def _scan(scope: Scope, access: Access, region: str) -> _Joined:
+def _scan(scope: Scope, access: Access, variable: str, region: str) -> _Joined:
     operand = scope.operands[access]
     depth = scope.depth + 1
     if operand.pending is not None:  # a temporary that comes as a fiber
@@ -156,7 +156,7 @@ def _scan(scope: Scope, access: Access, region: str) -> _Joined:
         )
     )
     is_dense = isinstance(level, Dense)
-    solid = is_dense or _solid(scope, access)
+    solid = variable not in scope.void and (is_dense or _solid(scope, access))
     inside = replace(operand, stream=child, level=operand.level + 1, missing=False)
     return _Joined(
         coordinate=coordinate,
@@ -177,7 +177,7 @@ def _count(scope: Scope, variable: str, region: str) -> _Joined:
     driver = scope.coordinates[-1] if scope.coordinates else scope.root()
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, scope.depth + 1, variable)
     scope.blocks.add(Count(reference=driver, coordinate=coordinate, variable=region))
-    return _Joined(coordinate=coordinate, operands={}, full=True, filled=True)
+    return _Joined(coordinate=coordinate, operands={}, full=True, filled=variable not in scope.void)
 
 
 def _intersect(
@@ -185,8 +185,8 @@ def _intersect(
 ) -> _Joined:
     sides = [_lower(scope, member, variable, region) for member in members]
     joined = _join(scope, JoinKind.INTERSECT, sides, region)
-    everywhere = all(side.full for side in sides)
-    return replace(joined, full=everywhere, filled=everywhere)
+    full = all(side.full for side in sides)
+    return replace(joined, full=full, filled=full and all(side.filled for side in sides))
 
 
 def _unite(scope: Scope, sides: list[_Joined], region: str) -> _Joined:
@@ -196,6 +196,8 @@ def _unite(scope: Scope, sides: list[_Joined], region: str) -> _Joined:
     full = any(side.full for side in sides)
     filled = any(side.filled for side in sides) or _one_is_there(scope, sides)
     together = frozenset(access for side in sides for access in side.operands)
+    if not all(side.operands for side in sides):  # coordinates without any operand
+        together = frozenset()
     operands = dict(joined.operands)
     for side in sides:
         for access in side.operands:
@@ -211,6 +213,7 @@ def _one_is_there(scope: Scope, sides: Iterable[_Joined]) -> bool:
     return any(
         operand.together
         and operand.together <= before.keys()
+        and all(before[other].together == operand.together for other in operand.together)
         and all(_solid(scope, other) for other in operand.together)
         for operand in before.values()
     )

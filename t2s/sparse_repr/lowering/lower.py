@@ -19,19 +19,21 @@ from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
 from t2s.sparse_repr.lowering.diagram import Diagram, Root, Stream, TokenKind
 from t2s.sparse_repr.lowering.iterate import enter_loop
-from t2s.sparse_repr.lowering.merge import expression_of
+from t2s.sparse_repr.concrete.merge import expression_of
 from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
 from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
 from t2s.sparse_repr.notation.ir import Access
 
 
-def lower_stage(program: ConcreteProgram, stage: Statement) -> Diagram:
-    """The diagram of a stage."""
+def lower_stage(
+    program: ConcreteProgram, stage: Statement, void: frozenset[str] = frozenset()
+) -> Diagram:
+    """The diagram of a stage.  ``void`` are variables of extent 0, if that is known."""
     stage = _numbered(stage)
     blocks = Blocks()
     root = _Root(blocks)
     operands = {access: Operand(stream=root()) for access in reads_of(stage)}
-    scope = Scope(program=program, blocks=blocks, root=root, operands=operands)
+    scope = Scope(program=program, blocks=blocks, root=root, operands=operands, void=void)
     computed = _lower(scope, stage, top=True)
     result = result_of(stage)
     construct(scope, result, computed)

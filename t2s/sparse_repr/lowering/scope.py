@@ -72,6 +72,7 @@ class Scope:
     covered: for each loop, whether it visits all coordinates of its variable.
     operands: by access; temporaries by an access too.
     root: the reference 0 at depth 0.
+    void: variables of extent 0.
     """
 
     program: ConcreteProgram
@@ -83,6 +84,7 @@ class Scope:
     filled: tuple[bool, ...] = ()
     covered: tuple[bool, ...] = ()
     operands: dict[Access, Operand] = field(default_factory=dict)
+    void: frozenset[str] = frozenset()
 
     @property
     def depth(self) -> int:
@@ -93,10 +95,6 @@ class Scope:
     def region(self) -> str:
         """The name of the innermost loop."""
         return self.regions[-1] if self.regions else ""
-
-    def operand(self, access: Access) -> Operand:
-        """Where an operand is; one that was not needed yet is at its root, repeated."""
-        return self.operands[access]
 
     def with_operand(self, access: Access, operand: Operand) -> Scope:
         """The scope with one more operand."""

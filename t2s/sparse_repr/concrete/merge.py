@@ -2,7 +2,8 @@
 
 A product is zero unless all its factors are there, so their levels are intersected; a sum is zero
 unless one of its terms is, so they are united.  An operand without the variable is there at every
-coordinate.  A quotient is looked at everywhere: zero by zero is not zero.
+coordinate.  A quotient is looked at everywhere, and so is a product with one in it: zero by zero is
+not zero, and neither is zero times infinity.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from t2s.core.ops import Op
-from t2s.core.walk import Term, rewrite
+from t2s.core.walk import Term, rewrite, walk
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, result_of
 from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
@@ -62,15 +63,34 @@ def merge_of(value: Expression, variable: str) -> Merge:
             return Everything()
         case Negative(value=inner):
             return merge_of(inner, variable)
-        case Combine(operator=Op.MULTIPLY, left=left, right=right):
+        case Combine(operator=Op.MULTIPLY, left=left, right=right) if _finite(value):
             return _both(merge_of(left, variable), merge_of(right, variable))
-        case Combine(operator=Op.DIVIDE, left=left, right=Number()):
+        case Combine(operator=Op.DIVIDE, left=left, right=Number(value=number)) if number != 0:
             return merge_of(left, variable)
         case Combine(operator=operator, left=left, right=right):
             members = (merge_of(left, variable), merge_of(right, variable))
             return _either(*members, everything=operator not in ADDITIVE)
         case _:
             raise ValueError("sums are loops in concrete index notation")
+
+
+def is_everywhere(value: Expression, variable: str) -> bool:
+    """Whether an expression may be other than zero at coordinates that nothing stores."""
+    match merge_of(value, variable):
+        case Everything() | Either(everything=True):
+            return True
+        case _:
+            return False
+
+
+def _finite(value: Expression) -> bool:
+    """Whether finite operands give a finite value, so that zero times it is zero."""
+    return not any(
+        isinstance(term, Combine)
+        and term.operator is Op.DIVIDE
+        and not (isinstance(term.right, Number) and term.right.value != 0)
+        for term in walk(value)
+    )
 
 
 def _both(*members: Merge) -> Merge:
@@ -85,6 +105,8 @@ def _both(*members: Merge) -> Merge:
                 flat.append(member)
     if not flat:
         return Everything()
+    if all(isinstance(member, Either) and member.everything for member in flat):
+        return _either(*flat, everything=True)
     return flat[0] if len(flat) == 1 else Both(members=tuple(flat))
 
 
