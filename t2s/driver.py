@@ -164,7 +164,7 @@ def simulate(
 
 def _over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
     """One line for each kind of block of which the device has too few."""
-    if device.fabric is None:
+    if device.fabric is None or graph.machines:
         return ()
     return tuple(
         f"does not fit on {device.name}: {overrun}"

@@ -18,11 +18,14 @@ Notes = tuple[tuple[SourceLocation | None, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySpec:
-    """What an input has to be: a row-major array of a shape (``()`` for a scalar) and type."""
+    """What an input has to be: a row-major array of a shape (``()`` for a scalar) and type.
+
+    An extent of ``None`` may be any number.
+    """
 
     name: str
     type: Type
-    shape: tuple[int, ...]
+    shape: tuple[int | None, ...]
     location: SourceLocation | None
 
 
@@ -84,6 +87,8 @@ def describe(spec: ArraySpec) -> str:
     article = "an" if str(spec.type).startswith("int") else "a"
     if not spec.shape:
         return f"{article} {spec.type} scalar"
+    if None in spec.shape:
+        return f"{article} {spec.type} array of any length"
     return f"{article} {spec.type} array of shape {spec.shape}"
 
 
@@ -118,7 +123,7 @@ def _checked_array(spec: ArraySpec, value: Any) -> Any:
             given=given,
             hint=f"convert it: {hint}",
         )
-    if array.shape != spec.shape:
+    if not _fits(spec.shape, array.shape):
         raise UserError(
             f"the input {spec.name} has the wrong shape",
             location=user_location(),
@@ -147,10 +152,18 @@ def _class(value: Any) -> str:
     return str(value.__class__.__name__)
 
 
-def _shape_hint(expected: tuple[int, ...], given: tuple[int, ...]) -> str:
+def _fits(expected: tuple[int | None, ...], given: tuple[int, ...]) -> bool:
+    return len(expected) == len(given) and all(
+        wanted in (None, extent) for wanted, extent in zip(expected, given, strict=True)
+    )
+
+
+def _shape_hint(expected: tuple[int | None, ...], given: tuple[int, ...]) -> str:
+    if None in expected:
+        return "array.reshape(-1) is flat"
     if given == expected[::-1]:
         return "arrays are row-major: A[i, k] of the definition is array[i, k]; try array.T"
-    if math.prod(given) == math.prod(expected):
+    if math.prod(given) == math.prod(extent or 0 for extent in expected):
         return f"array.reshape{expected} has that shape, if the elements are in that order"
     return "the shape follows from the bounds of the design; pad or cut the array to it"
 

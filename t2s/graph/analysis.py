@@ -1,12 +1,13 @@
 """Static timing facts of a node's body: datapath latencies and recurrences.
 
 Everything here is in cycles and depends on a device only through ``latency_of``, which gives the
-latency of one operator application (``Apply``, ``Cast``, ``Select`` or ``ReduceLanes``).
+latency of one operator application (``Apply``, ``Cast``, ``Select`` or ``ReduceLanes``).  For
+machines see ``graph.machine_analysis``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -43,11 +44,11 @@ class Recurrence:
         return max(1, -(-self.latency // self.distance))
 
 
-def _path(expr: Expr, start: dict[str, int | None], latency_of: LatencyOf) -> int | None:
+def longest_path(expr: Expr, start: Mapping[str, int | None], latency_of: LatencyOf) -> int | None:
     """Longest latency from the starting locals to the value of ``expr``; ``None`` if unreached."""
     if isinstance(expr, Local):
         return start.get(expr.name)
-    reached = [_path(cast(Expr, child), start, latency_of) for child in children(expr)]
+    reached = [longest_path(cast(Expr, child), start, latency_of) for child in children(expr)]
     longest = max((value for value in reached if value is not None), default=None)
     if longest is None or isinstance(expr, Broadcast):
         return longest
@@ -73,11 +74,11 @@ def datapath_latencies(
             case Load(target=target):
                 ready[target] = load_latency
             case Let(target=target, value=value):
-                ready[target] = _path(value, ready, latency_of)
+                ready[target] = longest_path(value, ready, latency_of)
             case Store():
                 stored = store_latency
             case Send(channel=channel, value=value):
-                latencies[channel] = max(stored, _path(value, ready, latency_of) or 0)
+                latencies[channel] = max(stored, longest_path(value, ready, latency_of) or 0)
     return latencies
 
 
@@ -87,11 +88,18 @@ def recurrences(node: PEArray, latency_of: LatencyOf) -> tuple[Recurrence, ...]:
     Each register file has a recurrence of its own, of latency 0 where what is written does not
     depend on what was read.
     """
-    order = {register.name: position for position, register in enumerate(node.registers)}
-    paths = {name: _paths_from(node, name, latency_of) for name in order}
+    paths = {r.name: _paths_from(node, r.name, latency_of) for r in node.registers}
+    return circles(node.registers, paths)
+
+
+def circles(
+    registers: tuple[Register, ...], paths: Mapping[str, Mapping[str, int]]
+) -> tuple[Recurrence, ...]:
+    """The recurrences, given the latency from a read of each register to the writes it reaches."""
+    order = {register.name: position for position, register in enumerate(registers)}
     found = [
         Recurrence(registers=(register,), latency=paths[register.name].get(register.name, 0))
-        for register in node.registers
+        for register in registers
     ]
 
     def follow(circle: tuple[Register, ...], latency: int) -> None:
@@ -100,9 +108,9 @@ def recurrences(node: PEArray, latency_of: LatencyOf) -> tuple[Recurrence, ...]:
             if target == start and len(circle) > 1:
                 found.append(Recurrence(registers=circle, latency=latency + step))
             elif order[target] > order[start] and target not in {r.name for r in circle}:
-                follow((*circle, node.registers[order[target]]), latency + step)
+                follow((*circle, registers[order[target]]), latency + step)
 
-    for register in node.registers:
+    for register in registers:
         follow((register,), 0)
     return tuple(found)
 
@@ -116,9 +124,9 @@ def _paths_from(node: PEArray, register: str, latency_of: LatencyOf) -> dict[str
             case RegisterRead(target=target, register=name) if name == register:
                 reached[target] = 0
             case Let(target=target, value=value):
-                reached[target] = _path(value, reached, latency_of)
+                reached[target] = longest_path(value, reached, latency_of)
             case RegisterWrite(register=name, value=value):
-                length = _path(value, reached, latency_of)
+                length = longest_path(value, reached, latency_of)
                 if length is not None:
                     paths[name] = max(paths.get(name, 0), length)
     return paths

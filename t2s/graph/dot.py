@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.nodes import PEArray, Role
+from t2s.graph.nodes import Machine, Node, Role
 from t2s.graph.printer import show_loops, show_space, show_stream
 
 _SHAPES: Mapping[Role, str] = MappingProxyType(
@@ -26,11 +26,13 @@ def graph_to_dot(graph: Graph) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _node_line(node: PEArray) -> str:
+def _node_line(node: Node) -> str:
     label = [node.name, node.role.value]
     if node.space:
         label.append(f"space {show_space(node)}")
-    if node.loops:
+    if isinstance(node, Machine):
+        label.append("machine")
+    elif node.loops:
         label.append(f"loops {show_loops(node)}")
     return f"  {_quoted(node.name)} [shape={_SHAPES[node.role]}, label={_quoted(*label)}];"
 

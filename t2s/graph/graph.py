@@ -11,7 +11,7 @@ from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.core.walk import Term
-from t2s.graph.nodes import Node
+from t2s.graph.nodes import Machine, Node, PEArray
 
 
 class StreamKind(Enum):
@@ -19,13 +19,18 @@ class StreamKind(Enum):
 
     VALUE = "value"
     CONTROL = "control"
+    COORDINATE = "coordinate"
+    REFERENCE = "reference"
+    BITVECTOR = "bitvector"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamType(Term):
     """The tokens of a channel: their element type (lanes included), kind and nesting depth.
 
-    A dense channel has nesting 0: no stop tokens.
+    A dense channel has nesting 0: values alone.  On a channel of nesting n >= 1 every token has a
+    tag (see ``graph.machine``), and the stream is a list of lists, n deep: ``stop(0)`` closes an
+    innermost list, ``stop(n - 2)`` one of the lists in the outermost, and ``DONE`` the outermost.
     """
 
     element: Type
@@ -70,6 +75,17 @@ class TensorRole(Enum):
     INTERMEDIATE = "intermediate"
 
 
+class Place(Enum):
+    """Where a tensor is while a design runs.
+
+    Accesses to the device's memory take its latency and share its bandwidth.  A tensor on the chip
+    is in a memory of the node that uses it: each access takes no time beyond that of the firing.
+    """
+
+    MEMORY = "memory"
+    CHIP = "chip"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(Term):
     """How the host orders an array of the user for the device's memory.
@@ -87,7 +103,12 @@ class Layout(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor(Term):
-    """A dense row-major array in the device's memory.
+    """A dense row-major array in the device's memory, or on the chip (``place``).
+
+    Of an ``open`` tensor the length is known only when the design runs: its shape is ``(0,)``, it
+    is an array of one dimension and of any length as an input, and as an output it is as long as
+    what was stored needs.  Elements never stored are zero, also where a machine loads them again.
+    Only machines access open tensors.
 
     ``shape`` is what users give and get.  Where iterations are padded the array in memory is
     larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,
@@ -101,6 +122,8 @@ class Tensor(Term):
     role: TensorRole
     padded: tuple[int, ...] | None = None
     layout: Layout | None = None
+    open: bool = False
+    place: Place = Place.MEMORY
     location: SourceLocation | None = None
 
     @property
@@ -119,7 +142,9 @@ class Tensor(Term):
     def shape_text(self) -> str:
         """The type and the shape, as ``float32[30, 64] padded to [32, 64]``."""
         padded = "" if self.padded is None else f" padded to {list(self.padded)}"
-        return f"{self.type}{list(self.shape)}{padded}"
+        shape = "[any]" if self.open else str(list(self.shape))
+        place = " on the chip" if self.place is Place.CHIP else ""
+        return f"{self.type}{shape}{padded}{place}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +160,9 @@ class RegionKind(Enum):
     """How a loop level iterates."""
 
     RANGE = "range"
+    SCAN = "scan"
+    INTERSECT = "intersect"
+    UNION = "union"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +216,16 @@ class Graph(Term):
     def tensor(self, name: str) -> Tensor:
         """The tensor of that name; ``KeyError`` if there is none."""
         return self._tensors[name]
+
+    @cached_property
+    def pe_arrays(self) -> tuple[PEArray, ...]:
+        """The nodes whose control is static, in graph order."""
+        return tuple(node for node in self.nodes if isinstance(node, PEArray))
+
+    @cached_property
+    def machines(self) -> tuple[Machine, ...]:
+        """The nodes whose control depends on data, in graph order."""
+        return tuple(node for node in self.nodes if isinstance(node, Machine))
 
     def inputs_of(self, node: str) -> tuple[Channel, ...]:
         """Channels that end at a node, in graph order."""

@@ -65,6 +65,6 @@ def _spec(tensor: Tensor) -> ArraySpec:
     return ArraySpec(
         name=tensor.array,
         type=tensor.type.scalar,
-        shape=tensor.shape,
+        shape=(None,) if tensor.open else tensor.shape,
         location=tensor.location,
     )

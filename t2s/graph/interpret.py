@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.ops import Array
-from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.layout import outputs_of, pack
-from t2s.graph.nodes import PEArray
+from t2s.graph.machine_semantics import Decision, MachineState
+from t2s.graph.nodes import Machine, PEArray
 from t2s.graph.semantics import (
     Environment,
     PortUse,
@@ -27,23 +29,82 @@ from t2s.graph.semantics import (
     space_points,
 )
 
+Fifos = dict[PortUse, deque[Any]]
+
 
 @dataclass(slots=True)
 class _Process:
+    """One PE and the environment of its next firing."""
+
+    graph: Graph
     node: PEArray
     firings: Iterator[Environment]
     registers: dict[str, Array]
     current: Environment | None = field(default=None)
 
+    @property
+    def ended(self) -> bool:
+        return self.current is None
+
+    def run(self, fifos: Fifos, memory: dict[str, Array]) -> bool:
+        """Fire until it has to wait or ends; whether it fired or ended at all."""
+        moved = False
+        while True:
+            if self.current is None:
+                self.current = next(self.firings, None)
+                if self.current is None:
+                    return True
+            receives, sends = port_uses(self.graph, self.node, self.current)
+            if any(not fifos.get(use) for use in receives):
+                return moved
+            tokens = {use.channel: fifos[use].popleft() for use in receives}
+            sent = fire(self.node, self.current, tokens, self.registers, memory)
+            for use in sends:
+                fifos.setdefault(use, deque()).append(sent[use.channel])
+            self.current = None
+            moved = True
+
+
+@dataclass(slots=True)
+class _MachineProcess:
+    """One machine."""
+
+    node: Machine
+    state: MachineState
+
+    @property
+    def ended(self) -> bool:
+        return self.state.ended
+
+    def run(self, fifos: Fifos, memory: dict[str, Array]) -> bool:
+        """Fire until it has to wait or ends; whether it fired at all."""
+        state, moved = self.state, False
+        queues = {name: fifos.setdefault(use, deque()) for name, use in state.inputs.items()}
+        while not state.ended:
+            heads = {name: queue[0] for name, queue in queues.items() if queue}
+            decision = state.decide(heads, memory)
+            if not isinstance(decision, Decision):
+                return moved
+            for name, token in state.fire(decision, memory).items():
+                fifos.setdefault(state.outputs[name], deque()).append(token)
+            for name in decision.path.rule.takes:
+                queues[name].popleft()
+            moved = True
+        return moved
+
 
 def allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The memory at the start: copies of the inputs, zeros elsewhere."""
-    return {
-        tensor.name: pack(tensor, np.array(inputs[tensor.array]))
-        if tensor.role is TensorRole.INPUT
-        else np.zeros(tensor.allocated, tensor.type.numpy)
-        for tensor in graph.tensors
-    }
+    """The memory at the start: copies of the inputs, zeros elsewhere.
+
+    Open tensors that are stored into are empty lists, which machines extend.
+    """
+
+    def initial(tensor: Tensor) -> Array:
+        if tensor.role is TensorRole.INPUT:
+            return pack(tensor, np.array(inputs[tensor.array]))
+        return [] if tensor.open else np.zeros(tensor.allocated, tensor.type.numpy)
+
+    return {tensor.name: initial(tensor) for tensor in graph.tensors}
 
 
 def interpret_graph(
@@ -51,13 +112,16 @@ def interpret_graph(
 ) -> dict[str, Array]:
     """Run every node to its end and return the output tensors by name.
 
-    Raises ``InternalError`` if nodes wait for tokens that never come.
+    Raises ``InternalError`` if nodes wait for tokens that never come, and ``ProtocolError`` if a
+    machine meets a token that it cannot take.
     """
     memory = allocate(graph, inputs)
-    fifos: dict[PortUse, deque[Array]] = {}
+    fifos: Fifos = {}
     scalars = dict(parameters or {})
     pending = [
-        _Process(node, iterations(node, point, scalars), new_registers(node))
+        _MachineProcess(node, MachineState(graph, node, point, scalars))
+        if isinstance(node, Machine)
+        else _Process(graph, node, iterations(node, point, scalars), new_registers(node))
         for node in graph.nodes
         for point in space_points(node)
     ]
@@ -65,33 +129,9 @@ def interpret_graph(
         while pending:
             progress = False
             for process in pending:
-                progress |= _run(graph, process, fifos, memory)
-            pending = [process for process in pending if process.current is not None]
+                progress |= process.run(fifos, memory)
+            pending = [process for process in pending if not process.ended]
             if pending and not progress:
                 names = ", ".join(sorted({process.node.name for process in pending}))
                 raise InternalError(f"nodes wait for tokens that never come: {names}")
     return outputs_of(graph, memory)
-
-
-def _run(
-    graph: Graph,
-    process: _Process,
-    fifos: dict[PortUse, deque[Array]],
-    memory: dict[str, Array],
-) -> bool:
-    """Fire one PE until it has to wait or ends; whether it fired or ended at all."""
-    moved = False
-    while True:
-        if process.current is None:
-            process.current = next(process.firings, None)
-            if process.current is None:
-                return True
-        receives, sends = port_uses(graph, process.node, process.current)
-        if any(not fifos.get(use) for use in receives):
-            return moved
-        tokens = {use.channel: fifos[use].popleft() for use in receives}
-        sent = fire(process.node, process.current, tokens, process.registers, memory)
-        for use in sends:
-            fifos.setdefault(use, deque()).append(sent[use.channel])
-        process.current = None
-        moved = True

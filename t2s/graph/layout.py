@@ -28,6 +28,8 @@ def pack(tensor: Tensor, array: Array) -> Array:
 
 def unpack(tensor: Tensor, memory: Array) -> Array:
     """The user's array of what is in memory; that itself where it is the same."""
+    if tensor.open:
+        return np.array(memory, tensor.type.numpy)
     array = memory
     if tensor.layout is not None:
         array = np.zeros(tensor.padded or tensor.shape, memory.dtype)

@@ -7,10 +7,12 @@ the heads and for its registers.  That alternative, a ``Rule``, is the firing: i
 heads, puts tokens into channels, changes registers and memories, and names the next mode.  One
 firing is atomic, as everywhere (DESIGN.md section 2).
 
-Which heads a firing needs depends on the mode alone, and the choice on values alone, never on time
-or on how full a channel is.  So a machine is a process of a Kahn network: its values and the
-sequence of its rules can be computed apart from time, and time needs no more than the number of
-the rule.
+An alternative may need further heads, which are waited for once it has been taken: a scanner at
+the end of a fiber looks at its next reference, and not before.  So which heads a firing needs
+depends on the mode and on values alone, never on time or on how full a channel is, and so does
+the choice.  A machine is a process of a Kahn network: its values and the sequence of its rules can
+be computed apart from time, and time needs no more than the number of the rule (its position in
+``Machine.paths``), which says all that the firing needs, takes, puts and moves.
 
 Every block of the Sparse Abstract Machine (papers/001, section 3), the decoders of sparse
 representations (papers/003, section 4) and reduction circuits of unknown length are machines.
@@ -31,7 +33,7 @@ from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.core.walk import Term
+from t2s.core.walk import Term, walk
 from t2s.graph.body import Statement
 from t2s.graph.parts import Register, Role, SpaceDimension
 
@@ -54,7 +56,8 @@ def stop(level: int) -> int:
 class Head(Term):
     """How expressions name the next token of an input channel: two locals.
 
-    ``tag`` is ``None`` on a stream of nesting 0.  A head may be used in modes that need it only.
+    ``tag`` (int32) is ``None`` on a stream of nesting 0.  A head may be used where it is needed
+    only.
     """
 
     channel: str
@@ -78,9 +81,9 @@ class Rule(Term):
     Attributes
     ----------
     name: says what the rule does, for reports; unique in the machine.
-    body: statements executed in order: ``Let``, ``Load``, ``Store``, ``RegisterRead``,
+    body: statements executed in order: ``Let``, ``Load``, ``Search``, ``Store``, ``RegisterRead``,
         ``RegisterWrite`` and the statements on ``SortedMemory``, all without conditions.
-    takes: channels whose head is taken, a subset of what the mode needs.
+    takes: channels whose head is taken, of those needed on the way to the rule.
     puts: tokens sent, at most one for each channel.
     next: name of the next mode; ``None`` ends the machine.
     """
@@ -96,11 +99,14 @@ class Rule(Term):
 class Choice(Term):
     """An alternative: taken if it is the first one whose condition ``when`` holds.
 
-    ``body`` (``Let``, ``Load`` and ``RegisterRead``) binds locals for what is inside: a rule, or
-    further alternatives, one of which has to hold.  ``when=None`` always holds.
+    ``when=None`` always holds.  ``needs`` are heads, besides those of the mode, that are waited for
+    if the alternative is taken.  ``body`` (``Let``, ``Load``, ``Search``, ``RegisterRead``,
+    ``MemorySize`` and ``MemoryFirst``) binds locals for what is inside: a rule, or further
+    alternatives, one of which has to hold.
     """
 
     when: Expr | None = None
+    needs: tuple[str, ...] = ()
     body: tuple[Statement, ...] = ()
     inside: tuple[Choice, ...] | Rule
 
@@ -117,6 +123,23 @@ class Mode(Term):
     needs: tuple[str, ...]
     choices: tuple[Choice, ...]
     expected: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search(Statement):
+    """Bind ``target`` to the first position from ``begin`` on whose element is at least ``value``.
+
+    The elements ``begin`` to ``end - 1`` of the one-dimensional ``tensor`` have to increase; the
+    target is ``end`` if all are smaller.  ``begin``, ``end`` and the target have one integer type,
+    ``value`` has the tensor's.  It takes the time and the traffic of one load, as a memory that
+    is addressed by its content does.
+    """
+
+    target: str
+    tensor: str
+    begin: Expr
+    end: Expr
+    value: Expr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,16 +228,45 @@ class Machine(Term):
         """Number of machines."""
         return self.place_count
 
-    def rules(self) -> tuple[tuple[Mode, Rule], ...]:
-        """All rules with their modes, in order: the position of a rule is its firing code."""
-        return tuple((mode, rule) for mode in self.modes for rule in rules_of(mode.choices))
+    def paths(self) -> tuple[Path, ...]:
+        """The ways to all rules, in order: the position of a way is the firing code of its rule."""
+        return tuple(path for mode in self.modes for path in _paths(mode, (), mode.choices))
+
+    def mode(self, name: str) -> Mode:
+        """The mode of that name; ``KeyError`` if there is none."""
+        for mode in self.modes:
+            if mode.name == name:
+                return mode
+        raise KeyError(name)
+
+    def statements(self) -> Iterator[Statement]:
+        """All statements, each once."""
+        return (term for mode in self.modes for term in walk(mode) if isinstance(term, Statement))
 
 
-def rules_of(choices: tuple[Choice, ...]) -> Iterator[Rule]:
-    """The rules inside of alternatives, in order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """The way to a rule: its mode, the alternatives around it, the outermost first, and itself."""
+
+    mode: Mode
+    choices: tuple[Choice, ...]
+    rule: Rule
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The channels whose heads a firing needs, in the order in which it waits for them."""
+        return self.mode.needs + tuple(name for choice in self.choices for name in choice.needs)
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """What a firing executes, in order."""
+        return (*(step for choice in self.choices for step in choice.body), *self.rule.body)
+
+
+def _paths(mode: Mode, outer: tuple[Choice, ...], choices: tuple[Choice, ...]) -> Iterator[Path]:
     for choice in choices:
         match choice.inside:
             case Rule() as rule:
-                yield rule
+                yield Path(mode=mode, choices=(*outer, choice), rule=rule)
             case inner:
-                yield from rules_of(inner)
+                yield from _paths(mode, (*outer, choice), inner)

@@ -2,7 +2,8 @@
 
 A ``PEArray`` is one node, however many PEs it has: its space domain says which PEs exist, its
 loops say what each of them iterates over in time, its body what one firing does.  OpenCL unrolls
-the space domain, the simulator expands it, a placer places it.
+the space domain, the simulator expands it, a placer places it.  A ``Machine`` is the other kind of
+node: what it does next depends on the tokens that it sees.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from t2s.core.expr import Expr, evaluate
 from t2s.core.location import SourceLocation
 from t2s.core.walk import Term
 from t2s.graph.body import Statement
+from t2s.graph.machine import Machine
 from t2s.graph.parts import Register, Role, SpaceDimension
 
-__all__ = ["Loop", "Node", "PEArray", "Register", "Role", "SpaceDimension"]
+__all__ = ["Loop", "Machine", "Node", "PEArray", "Register", "Role", "SpaceDimension"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,4 +85,4 @@ class PEArray(Term):
         return bool(evaluate(self.exists, dict(values)))
 
 
-Node = PEArray
+Node = PEArray | Machine

@@ -5,7 +5,7 @@ Both are stable: the text depends on the graph alone, in the graph's own order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from t2s.core.expr import Const, Expr, apply, simplify
@@ -22,7 +22,19 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Channel, Graph, StreamKind, StreamType, Tensor
-from t2s.graph.nodes import Loop, PEArray, Role
+from t2s.graph.machine import (
+    Choice,
+    Head,
+    Machine,
+    MemoryAdd,
+    MemoryDrop,
+    MemoryFirst,
+    MemorySize,
+    Put,
+    Rule,
+    Search,
+)
+from t2s.graph.nodes import Loop, Node, PEArray, Role
 from t2s.graph.trips import firings_per_pe
 
 _UNKNOWN = "varies"
@@ -62,6 +74,16 @@ def show_statement(statement: Statement) -> str:
             return f"{target}: {type} = {register}{_brackets(indices)}"
         case RegisterWrite(register=register, indices=indices, value=value, condition=condition):
             return f"{register}{_brackets(indices)} = {show(value)}{_when(condition)}"
+        case Search(target=target, tensor=tensor, begin=begin, end=end, value=value):
+            return f"{target} = search({tensor}[{show(begin)} to {show(end)}], {show(value)})"
+        case MemoryAdd(memory=memory, keys=keys, value=value):
+            return f"add({memory}{_brackets(keys)}, {show(value)})"
+        case MemorySize(target=target, memory=memory):
+            return f"{target} = size({memory})"
+        case MemoryFirst(targets=targets, value=local, memory=memory):
+            return f"{', '.join((*targets, local))} = first({memory})"
+        case MemoryDrop(memory=memory):
+            return f"drop({memory})"
     raise TypeError(f"cannot print {statement!r}")
 
 
@@ -101,7 +123,16 @@ def show_loops(node: PEArray) -> str:
     return ", ".join(f"{loop.name}: {show(loop.extent)}" for loop in node.loops)
 
 
-def show_space(node: PEArray) -> str:
+def show_control(node: Node) -> str:
+    """What a node iterates over, on one line: its loops, or the modes of a machine."""
+    match node:
+        case Machine():
+            return f"modes {', '.join(mode.name for mode in node.modes)}"
+        case _:
+            return show_loops(node)
+
+
+def show_space(node: Node) -> str:
     """The space domain of a node: ``[ii: 8, jj: 8]``; a minimum other than 0 is shown as well."""
     dimensions = [
         f"{d.name}: {d.extent}" + (f" from {d.minimum}" if d.minimum else "") for d in node.space
@@ -119,13 +150,69 @@ def _tensor_line(tensor: Tensor) -> str:
     return f"{line}, by the host {element} for {nest}, of {tensor.array}{list(tensor.shape)}"
 
 
-def _node_lines(node: PEArray) -> Iterator[str]:
+def _node_lines(node: Node) -> Iterator[str]:
     region = "" if node.region is None else f", region {node.region}"
-    space = f" space {show_space(node)}{_when(node.exists)}" if node.space else ""
-    yield f"{node.role.value} {node.name}{space}{region}"
+    exists = _when(node.exists) if isinstance(node, PEArray) else ""
+    space = f" space {show_space(node)}{exists}" if node.space else ""
+    kind = " machine" if isinstance(node, Machine) else ""
+    yield f"{node.role.value}{kind} {node.name}{space}{region}"
     for register in node.registers:
         shape = list(register.shape) if register.shape else ""
         yield f"  register {register.name}: {register.type}{shape}, distance {register.distance}"
+    match node:
+        case Machine():
+            yield from _machine_lines(node)
+        case PEArray():
+            yield from _body_lines(node)
+
+
+def _machine_lines(node: Machine) -> Iterator[str]:
+    for memory in node.memories:
+        keys = ", ".join(map(str, memory.keys))
+        yield f"  memory {memory.name}: {memory.type}[{keys}] by {memory.operator.value}"
+    heads = {head.channel: head for head in node.heads}
+    for mode in node.modes:
+        yield f"  mode {mode.name}:{_needs(mode.needs, heads)}"
+        yield from _choice_lines(mode.choices, heads, "    ")
+
+
+def _needs(needs: tuple[str, ...], heads: Mapping[str, Head]) -> str:
+    names = (
+        f"{heads[name].value}{'' if heads[name].tag is None else f', {heads[name].tag}'} ="
+        f" head({name})"
+        for name in needs
+    )
+    return f" {'; '.join(names)}" if needs else ""
+
+
+def _choice_lines(
+    choices: tuple[Choice, ...], heads: Mapping[str, Head], indent: str
+) -> Iterator[str]:
+    for choice in choices:
+        condition = "otherwise" if choice.when is None else f"if {show(choice.when)}"
+        yield f"{indent}{condition}:{_needs(choice.needs, heads)}"
+        yield from (f"{indent}  {show_statement(statement)}" for statement in choice.body)
+        match choice.inside:
+            case Rule() as rule:
+                yield from (f"{indent}  {line}" for line in _rule_lines(rule))
+            case inner:
+                yield from _choice_lines(inner, heads, indent + "  ")
+
+
+def _rule_lines(rule: Rule) -> Iterator[str]:
+    after = "end" if rule.next is None else rule.next
+    yield f"rule {rule.name}: take {', '.join(rule.takes) or 'nothing'}, then {after}"
+    yield from (f"  {show_statement(statement)}" for statement in rule.body)
+    yield from (f"  {_put_line(put)}" for put in rule.puts)
+
+
+def _put_line(put: Put) -> str:
+    parts = [put.channel, "0" if put.value is None else show(put.value)]
+    parts += [] if put.tag is None else [f"tag {show(put.tag)}"]
+    return f"put({', '.join(parts)})"
+
+
+def _body_lines(node: PEArray) -> Iterator[str]:
     for depth, loop in enumerate(node.loops, start=1):
         yield f"{'  ' * depth}for {loop.name} in {_range(loop)}:"
     indent = "  " * (len(node.loops) + 1)
@@ -156,7 +243,10 @@ def _when(condition: Expr | None) -> str:
     return "" if condition is None else f" if {show(condition)}"
 
 
-def _node_row(node: PEArray) -> tuple[str, ...]:
+def _node_row(node: Node) -> tuple[str, ...]:
+    if isinstance(node, Machine):
+        count = str(node.place_count)
+        return (node.name, node.role.value, count, show_control(node), _UNKNOWN)
     firings = firings_per_pe(node)
     return (
         node.name,

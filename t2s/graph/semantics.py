@@ -3,7 +3,8 @@
 ``space_points`` and ``iterations`` enumerate the PEs of a node and the firings of a PE;
 ``port_uses`` says which channel elements a firing receives from and sends to (static control);
 ``fire`` executes the body.  The plain Python engine, the untimed interpreter and the tests of the
-native engine and of the backends all stand on these four functions.
+native engine and of the backends all stand on these four functions.  Machines have theirs in
+``graph.machine_semantics``.
 
 Callers of ``fire`` hold ``np.errstate(all="ignore")``.
 """
@@ -21,7 +22,7 @@ from t2s.core.ops import Array
 from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.graph import Graph
-from t2s.graph.nodes import PEArray
+from t2s.graph.nodes import Node, PEArray
 
 Environment = dict[str, Array]
 
@@ -34,7 +35,7 @@ class PortUse:
     element: tuple[int, ...]
 
 
-def space_points(node: PEArray) -> Iterator[tuple[int, ...]]:
+def space_points(node: Node) -> Iterator[tuple[int, ...]]:
     """The points of a node's space domain, in row-major order."""
     yield from product(*(range(d.minimum, d.minimum + d.extent) for d in node.space))
 
@@ -94,8 +95,8 @@ def zero_of(type: Type) -> Array:
     return np.zeros(type.lanes, type.numpy) if type.lanes > 1 else type.numpy.type(0)
 
 
-def new_registers(node: PEArray) -> dict[str, Array]:
-    """The register files of one PE, at zero; lanes are the last axis."""
+def new_registers(node: Node) -> dict[str, Array]:
+    """The register files of one PE or machine, at zero; lanes are the last axis."""
     return {
         register.name: np.zeros(
             register.shape + ((register.type.lanes,) if register.type.lanes > 1 else ()),

@@ -40,6 +40,7 @@ from t2s.graph.graph import (
     Channel,
     Graph,
     Layout,
+    Place,
     Region,
     RegionKind,
     ScalarParameter,
@@ -47,6 +48,20 @@ from t2s.graph.graph import (
     StreamType,
     Tensor,
     TensorRole,
+)
+from t2s.graph.machine import (
+    Choice,
+    Head,
+    Machine,
+    MemoryAdd,
+    MemoryDrop,
+    MemoryFirst,
+    MemorySize,
+    Mode,
+    Put,
+    Rule,
+    Search,
+    SortedMemory,
 )
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 
@@ -58,9 +73,11 @@ _DATACLASSES: tuple[type[Any], ...] = (
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
     *(Channel, Graph, Layout, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),
+    *(Choice, Head, Machine, Mode, Put, Rule, Search, SortedMemory),
+    *(MemoryAdd, MemoryDrop, MemoryFirst, MemorySize),
     *(SourceLocation, Type),
 )
-_ENUMS: tuple[type[Enum], ...] = (Kind, Op, RegionKind, Role, StreamKind, TensorRole)
+_ENUMS: tuple[type[Enum], ...] = (Kind, Op, Place, RegionKind, Role, StreamKind, TensorRole)
 
 
 def graph_to_json(graph: Graph) -> str:

@@ -9,7 +9,8 @@ parameters, channels and registers have proper types and extents; layouts stay i
 arrays, and those of outputs fill them; loop bounds depend on what lies
 outside them; bodies are well typed, bind locals before their use and keep control static; load
 and store units have exactly one access; every channel has one ``Send`` in its source and one
-``Receive`` in its sink, and index maps of its rank.
+``Receive`` in its sink, and index maps of its rank.  Machines have rules of their own
+(``verify_machine``), and PE arrays use neither streams with nesting nor open tensors.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from dataclasses import replace
 from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Store
-from t2s.graph.graph import Channel, Graph, ScalarParameter, Tensor
-from t2s.graph.nodes import PEArray, Register, Role
+from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor
+from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
 from t2s.graph.verify_body import BodyVerifier
 from t2s.graph.verify_expr import (
     GraphError,
@@ -35,6 +36,7 @@ from t2s.graph.verify_expr import (
     verify_indices,
 )
 from t2s.graph.verify_layout import verify_arrays, verify_layout
+from t2s.graph.verify_machine import accesses_of, verify_machine
 
 __all__ = ["GraphError", "verify_graph"]
 
@@ -49,7 +51,8 @@ def verify_graph(graph: Graph) -> None:
     for tensor in graph.tensors:
         subject = Subject.of("tensor", tensor)
         _verify_scalar_type(subject, tensor.type)
-        _verify_extents(subject, tensor.shape)
+        _verify_extents(subject, () if tensor.open else tensor.shape)
+        _verify_place(graph, subject, tensor)
         _verify_padding(subject, tensor)
         verify_layout(subject, tensor)
     verify_arrays(graph)
@@ -64,8 +67,8 @@ def verify_graph(graph: Graph) -> None:
         _verify_end(graph, channel, Receive, channel.sink, channel.sink_index)
 
 
-def _verify_names(kind: str, items: Iterable[PEArray | Channel | Tensor | ScalarParameter]) -> None:
-    first: dict[str, PEArray | Channel | Tensor | ScalarParameter] = {}
+def _verify_names(kind: str, items: Iterable[Node | Channel | Tensor | ScalarParameter]) -> None:
+    first: dict[str, Node | Channel | Tensor | ScalarParameter] = {}
     for item in items:
         if item.name in first:
             raise Subject.of(kind, item).error(
@@ -137,6 +140,29 @@ def _verify_extents(subject: Subject, shape: tuple[int, ...], what: str = "the s
         )
 
 
+def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
+    """Open tensors have one dimension and lie as they are; they and those on the chip belong to
+    machines."""
+    if not tensor.open and tensor.place is Place.MEMORY:
+        return
+    if tensor.open and (
+        tensor.shape != (0,) or tensor.padded is not None or tensor.layout is not None
+    ):
+        raise subject.error(
+            "an open tensor has a shape",
+            expected="the shape (0,), no padding and no layout",
+            given=tensor.shape_text,
+        )
+    for node in graph.pe_arrays:
+        if tensor.name in accesses_of(node):
+            raise subject.error(
+                f"the PE array {node.name!r} uses it",
+                expected="machines alone to use open tensors and tensors on the chip",
+                given=tensor.shape_text,
+                notes=[(node.location, f"node {node.name!r} is made here")],
+            )
+
+
 def _verify_padding(subject: Subject, tensor: Tensor) -> None:
     padded = tensor.padded
     if padded is None:
@@ -171,16 +197,9 @@ def _verify_scalar_type(subject: Subject, type: Type) -> None:
         )
 
 
-def _verify_node(graph: Graph, node: PEArray) -> None:
+def _verify_node(graph: Graph, node: Node) -> None:
     subject = Subject.of("node", node)
-    _verify_node_names(graph, node, subject)
     _verify_extents(subject, tuple(d.extent for d in node.space), "the space domain")
-    scope = _static_scope(graph, node, subject, loops=0)
-    verify_condition(node.exists, replace(scope, parameters={}), "the space domain")
-    for loop in node.loops:
-        for what, bound in (("minimum", loop.minimum), ("extent", loop.extent)):
-            verify_index(bound, scope, f"the {what} of loop {loop.name!r}")
-        scope = replace(scope, indices=scope.indices | {loop.name})
     for register in node.registers:
         _verify_register(subject, register)
     if node.region is not None and all(node.region != region.name for region in graph.regions):
@@ -189,18 +208,34 @@ def _verify_node(graph: Graph, node: PEArray) -> None:
             expected=one_of(region.name for region in graph.regions),
             given=repr(node.region),
         )
+    match node:
+        case PEArray():
+            _verify_pe_array(graph, node, subject)
+        case Machine():
+            verify_machine(graph, node, _static_scope(graph, node, subject))
+
+
+def _verify_pe_array(graph: Graph, node: PEArray, subject: Subject) -> None:
+    _verify_node_names(graph, node, subject)
+    scope = _static_scope(graph, node, subject)
+    verify_condition(node.exists, replace(scope, parameters={}), "the space domain")
+    for loop in node.loops:
+        for what, bound in (("minimum", loop.minimum), ("extent", loop.extent)):
+            verify_index(bound, scope, f"the {what} of loop {loop.name!r}")
+        scope = replace(scope, indices=scope.indices | {loop.name})
     _verify_role(node, subject)
     body = BodyVerifier(graph=graph, node=node, static=scope)
     for statement in node.body:
         body.verify(statement)
 
 
-def _static_scope(graph: Graph, node: PEArray, subject: Subject, *, loops: int) -> Scope:
-    """What static expressions of a node may use: space, parameters and its outermost loops."""
+def _static_scope(graph: Graph, node: Node, subject: Subject, *, loops: bool = False) -> Scope:
+    """What static expressions of a node may use: space, parameters and, if asked, its loops."""
     space = frozenset(dimension.name for dimension in node.space)
+    inside = node.loops if loops and isinstance(node, PEArray) else ()
     return Scope(
         subject=subject,
-        indices=space | {loop.name for loop in node.loops[:loops]},
+        indices=space | {loop.name for loop in inside},
         parameters={parameter.name: parameter.type for parameter in graph.parameters},
     )
 
@@ -264,7 +299,7 @@ def _verify_end(
     side, verb = ("source", "sends to") if kind is Send else ("sink", "receives from")
     users = [
         node
-        for node in graph.nodes
+        for node in graph.pe_arrays
         for statement in node.body
         if isinstance(statement, kind) and statement.channel == channel.name
     ]
@@ -282,7 +317,16 @@ def _verify_end(
                 hint="give every pair of nodes a channel of its own",
                 notes=[(user.location, f"node {user.name!r} is made here")],
             )
-    if len(users) != 1:
+    node = by_name[end]
+    if isinstance(node, PEArray) and channel.stream.nesting:
+        raise subject.error(
+            f"its {side} node {end!r} is a PE array",
+            expected="machines at both ends of a stream with stop tokens",
+            given=f"nesting {channel.stream.nesting}",
+            hint="let a machine take the stops out of the stream before the array",
+            notes=[(node.location, f"node {end!r} is made here")],
+        )
+    if isinstance(node, PEArray) and len(users) != 1:
         raise subject.error(
             f"its {side} node {end!r} does not use it exactly once",
             expected=f"one {kind.__name__} statement",
@@ -290,7 +334,7 @@ def _verify_end(
             hint=f"merge the {kind.__name__} statements under one condition"
             if users
             else f"remove the channel, or add a {kind.__name__}",
-            notes=[(by_name[end].location, f"node {end!r} is made here")],
+            notes=[(node.location, f"node {end!r} is made here")],
         )
-    scope = _static_scope(graph, by_name[end], subject, loops=len(by_name[end].loops))
+    scope = _static_scope(graph, node, subject, loops=True)
     verify_indices(index, len(channel.shape), scope, f"the {side} index")

@@ -31,7 +31,7 @@ from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, Kind, Type
 from t2s.core.walk import Term, walk
 from t2s.graph.graph import Channel, ScalarParameter, Tensor
-from t2s.graph.nodes import PEArray
+from t2s.graph.nodes import Node
 
 
 class GraphError(UserError):
@@ -46,7 +46,7 @@ class Subject:
     location: SourceLocation | None
 
     @classmethod
-    def of(cls, kind: str, item: PEArray | Channel | Tensor | ScalarParameter) -> Subject:
+    def of(cls, kind: str, item: Node | Channel | Tensor | ScalarParameter) -> Subject:
         return cls(text=f"{kind} {item.name!r}", location=item.location)
 
     def error(

@@ -12,7 +12,7 @@ from html import escape
 from math import ceil
 from typing import Any
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray, Role
@@ -177,7 +177,8 @@ class ResourceReport:
 def estimate_resources(graph: Graph, device: str | Device = "arria10") -> ResourceReport:
     """Estimate the DSP and RAM blocks of a graph.
 
-    Raises ``UserError`` for an unknown device and for one without blocks, such as ``ideal``.
+    Raises ``UserError`` for an unknown device and for one without blocks, such as ``ideal``, and
+    ``UnsupportedError`` for a design with machines.
     """
     target = find_device(device)
     if target.fabric is None:
@@ -188,8 +189,15 @@ def estimate_resources(graph: Graph, device: str | Device = "arria10") -> Resour
             expected=f"one of {counted}, or a Device with a fabric",
             given=target.name,
         )
+    for machine in graph.machines:
+        raise UnsupportedError(
+            f"the blocks of {machine.name!r} cannot be estimated: it is a state machine",
+            location=machine.location,
+            expected="a design of PE arrays",
+            given=f"{len(graph.machines)} machines in {graph.name!r}",
+        )
     fabric = target.fabric
-    nodes = tuple(_node_resources(graph, node, fabric) for node in graph.nodes)
+    nodes = tuple(_node_resources(graph, node, fabric) for node in graph.pe_arrays)
     return ResourceReport(design=graph.name, device=target, nodes=nodes)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from t2s.core.ops import Array
+from t2s.graph.nodes import Machine
 from t2s.simulator.deadlock import explain
 from t2s.simulator.program import NodeTiming, SimProgram
 from t2s.simulator.result import NodeStatistics, SimResult, TokensLeft
@@ -62,7 +63,9 @@ def _statistics(
         pe_count=node.pe_count,
         interval=timing.interval,
         firings=int(tally.firings[where].sum()),
-        total_firings=int(program.control.firings[where].sum()),
+        total_firings=int(
+            (tally if isinstance(node, Machine) else program.control).firings[where].sum()
+        ),
         first_firing=int(tally.first[where][fired].min()) if fired.any() else None,
         last_firing=int(tally.last[where][fired].max()) if fired.any() else None,
         waiting=int(tally.waiting[where].sum()),

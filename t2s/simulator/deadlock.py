@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
+from t2s.graph.nodes import Machine
 from t2s.simulator.program import SimProgram
 from t2s.simulator.tally import Stuck, Tally
 
@@ -33,7 +34,10 @@ _UNEQUAL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A PE that waits, for space in a channel element (``sending``) or for a token in it."""
+    """A PE that waits, for space in a channel element (``sending``) or for a token in it.
+
+    ``total_firings`` is ``None`` for a machine, whose firings depend on data.
+    """
 
     pe: str
     location: SourceLocation | None
@@ -45,11 +49,12 @@ class Wait:
     capacity: int
     partner: str | None
     firings: int
-    total_firings: int
+    total_firings: int | None
 
     def __str__(self) -> str:
         held = f"{self.element} ({self.tokens} of {self.capacity} tokens)"
-        made = f"after {self.firings} of {self.total_firings} firings"
+        all_of_them = "" if self.total_firings is None else f" of {self.total_firings}"
+        made = f"after {self.firings}{all_of_them} firings"
         if self.sending:
             by = f", which {self.partner} receives" if self.partner else ", which nobody receives"
             return f"{self.pe} waits for space in {held}{by}, {made}"
@@ -224,9 +229,10 @@ def _waits(program: SimProgram, stuck: Mapping[int, Stuck]) -> tuple[list[Stuck]
 def _wait(program: SimProgram, tally: Tally, item: Stuck) -> Wait:
     timing = program.channels[int(program.channel_of_element[item.element])]
     partner = _partner(program, item)
+    node = program.node_of(item.instance).node
     return Wait(
         pe=program.pe_label(item.instance),
-        location=program.node_of(item.instance).node.location,
+        location=node.location,
         sending=item.sending,
         channel=timing.channel.name,
         element=program.element_label(item.element),
@@ -235,7 +241,9 @@ def _wait(program: SimProgram, tally: Tally, item: Stuck) -> Wait:
         capacity=timing.capacity,
         partner=program.pe_label(partner) if partner >= 0 else None,
         firings=int(tally.firings[item.instance]),
-        total_firings=int(program.control.firings[item.instance]),
+        total_firings=None
+        if isinstance(node, Machine)
+        else int(program.control.firings[item.instance]),
     )
 
 

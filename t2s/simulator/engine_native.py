@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from t2s.core.errors import UnsupportedError
 from t2s.core.ops import Array
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
@@ -33,6 +34,7 @@ class NativeEngine:
         self, program: SimProgram, limits: Limits, observer: Observer | None = None
     ) -> SimResult:
         """See ``Engine``."""
+        _refuse_machines(program)
         machine = _Machine(program)
         interrupted = False
         outputs: Mapping[str, Array] = {}
@@ -48,6 +50,17 @@ class NativeEngine:
         except KeyboardInterrupt:
             interrupted = True
         return assemble(program, machine.tally(limits, interrupted), outputs, self.name)
+
+
+def _refuse_machines(program: SimProgram) -> None:
+    for node in program.graph.machines:
+        raise UnsupportedError(
+            f"the native engine does not run machines, and {node.name!r} is one",
+            location=node.location,
+            expected="a design whose control is static",
+            given=f"{len(program.graph.machines)} machines in {program.graph.name!r}",
+            hint='use engine="python"',
+        )
 
 
 def _advance(machine: _Machine, limits: Limits, observer: Observer | None) -> None:

@@ -17,7 +17,9 @@ from t2s.core.ops import Array
 from t2s.graph.body import Load, Store
 from t2s.graph.interpret import allocate
 from t2s.graph.layout import outputs_of
-from t2s.graph.nodes import PEArray
+from t2s.graph.machine_analysis import path_bytes
+from t2s.graph.machine_semantics import Decision, MachineState
+from t2s.graph.nodes import Machine, Node, PEArray
 from t2s.graph.semantics import (
     Environment,
     PortUse,
@@ -30,9 +32,10 @@ from t2s.graph.semantics import (
 )
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
-from t2s.simulator.program import SimProgram
+from t2s.simulator.program import NodeTiming, SimProgram
 from t2s.simulator.result import SimResult
 from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run
+from t2s.simulator.traces import with_traces
 
 _OBSERVED_EVERY = 256
 
@@ -65,7 +68,7 @@ class _Fifo:
 class _PE:
     """A PE, its next firing, and its counters."""
 
-    node: PEArray
+    node: Node
     interval: int
     environments: Iterator[Environment]
     registers: dict[str, Array]
@@ -80,8 +83,12 @@ class _PE:
     waiting: int = 0
     memory_stalls: int = 0
 
+    def look(self) -> None:
+        """Find out what the next firing needs, as far as the tokens that are there tell."""
+
     def unknown(self) -> tuple[_Fifo, bool] | None:
         """The first port, and whether it sends, that waits for what has not been brought about."""
+        self.look()
         for _, fifo in self.receives:
             if fifo.ready() is None:
                 return fifo, False
@@ -92,6 +99,7 @@ class _PE:
 
     def allowed(self, now: int) -> bool:
         """Whether the interval and the channels allow the next firing in this cycle."""
+        self.look()
         if self.firings and now < self.last + self.interval:
             return False
         ready = all(_reached(fifo.ready(), now) for _, fifo in self.receives)
@@ -115,6 +123,38 @@ class _PE:
         self.memory_stalls += 1
 
 
+@dataclass(slots=True)
+class _MachinePE(_PE):
+    """A machine: what its next firing needs is known when the tokens are that it depends on."""
+
+    state: MachineState = field(kw_only=True)
+    memory: dict[str, Array] = field(kw_only=True)
+    inputs: dict[str, _Fifo] = field(kw_only=True)
+    outputs: dict[str, _Fifo] = field(kw_only=True)
+    decision: Decision | None = None
+    codes: list[int] = field(default_factory=list)
+
+    def look(self) -> None:
+        """Take the decision, once all heads that it needs have been sent (ready or not)."""
+        if self.decision is not None or self.state.ended:
+            return
+        heads = {name: fifo.tokens[0][1] for name, fifo in self.inputs.items() if fifo.tokens}
+        found = self.state.decide(heads, self.memory)
+        if isinstance(found, Decision):
+            self.decision = found
+            path = found.path
+            self._needs(path.needs)
+            outputs = [put.channel for put in path.rule.puts]
+            self.sends = [(self.state.outputs[name], self.outputs[name]) for name in outputs]
+            loaded, stored = path_bytes(self.state.graph, path)
+            self.moved_bytes, self.stores = loaded + stored, bool(stored)
+        else:
+            self._needs(found)
+
+    def _needs(self, names: tuple[str, ...]) -> None:
+        self.receives = [(self.state.inputs[name], self.inputs[name]) for name in names]
+
+
 def _reached(time: int | None, now: int) -> bool:
     return time is not None and time <= now
 
@@ -133,7 +173,7 @@ class PythonEngine:
             run = _Run(program, observer)
             ending = run.to_the_end(limits)
             outputs = run.outputs() if ending is Ending.FINISHED else {}
-            return assemble(program, run.tally(ending), outputs, self.name)
+            return assemble(run.traced(), run.tally(ending), outputs, self.name)
 
 
 class _Run:
@@ -156,20 +196,40 @@ class _Run:
                 use = PortUse(timing.channel.name, index)
                 self.fifos[use] = _Fifo(position, timing.latency, timing.capacity)
         self.pes = [
-            _PE(
-                timing.node,
-                timing.interval.cycles,
-                iterations(timing.node, point, program.parameters),
-                new_registers(timing.node),
-            )
+            self._new_pe(timing, point)
             for timing in program.nodes
             for point in space_points(timing.node)
         ]
         for pe in self.pes:
             self._next(pe)
 
+    def _new_pe(self, timing: NodeTiming, point: tuple[int, ...]) -> _PE:
+        node, cycles, program = timing.node, timing.interval.cycles, self.program
+        if not isinstance(node, Machine):
+            firings = iterations(node, point, program.parameters)
+            return _PE(node, cycles, firings, new_registers(node))
+        state = MachineState(program.graph, node, point, program.parameters)
+        return _MachinePE(
+            node,
+            cycles,
+            iter(()),
+            state.registers,
+            current={},
+            state=state,
+            memory=self.memory or {},
+            inputs={name: self.fifos[use] for name, use in state.inputs.items()},
+            outputs={name: self.fifos[use] for name, use in state.outputs.items()},
+        )
+
     def _next(self, pe: _PE) -> None:
         """Fetch the PE's next firing."""
+        if isinstance(pe, _MachinePE):
+            pe.decision = None
+            pe.sends, pe.moved_bytes, pe.stores = [], 0, False
+            if pe.state.ended:
+                pe.current = None
+            return
+        assert isinstance(pe.node, PEArray)
         pe.current = next(pe.environments, None)
         if pe.current is None:
             return
@@ -229,11 +289,18 @@ class _Run:
     def _fire(self, pe: _PE, environment: Environment) -> None:
         now = self.cycle
         tokens: dict[str, Array] = {}
+        takes = None
+        if isinstance(pe, _MachinePE) and pe.decision is not None:
+            takes = pe.decision.path.rule.takes
         for use, fifo in pe.receives:
-            _, tokens[use.channel] = fifo.tokens.popleft()
-            fifo.received_at.append(now)
+            if takes is None or use.channel in takes:
+                _, tokens[use.channel] = fifo.tokens.popleft()
+                fifo.received_at.append(now)
         sent: Mapping[str, Array] = {}
-        if self.memory is not None:
+        if isinstance(pe, _MachinePE) and pe.decision is not None:
+            pe.codes.append(pe.decision.code)
+            sent = pe.state.fire(pe.decision, pe.memory)
+        elif self.memory is not None and isinstance(pe.node, PEArray):
             sent = fire(pe.node, environment, tokens, pe.registers, self.memory)
         for use, fifo in pe.sends:
             fifo.tokens.append((now + fifo.latency, sent.get(use.channel)))
@@ -259,6 +326,15 @@ class _Run:
         if self.memory is None:
             return {}
         return outputs_of(self.program.graph, self.memory)
+
+    def traced(self) -> SimProgram:
+        """The program with the codes that its machines have fired."""
+        machines = {n: pe for n, pe in enumerate(self.pes) if isinstance(pe, _MachinePE)}
+        if not machines:
+            return self.program
+        codes = {instance: pe.codes for instance, pe in machines.items()}
+        unfinished = {instance: pe.current is not None for instance, pe in machines.items()}
+        return with_traces(self.program, codes, unfinished)
 
     def tally(self, ending: Ending) -> Tally:
         """The counters as arrays."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Graph
-from t2s.graph.nodes import PEArray
+from t2s.graph.nodes import Machine, PEArray
 from t2s.simulator.checks import check_addresses, port_feature
 from t2s.simulator.control import UNUSED, Feature, FiringCodes, firing_codes
 from t2s.simulator.domain import Domain, domains
+from t2s.simulator.machine_rows import LOADS, STORES, MachineRow, machine_rows
 
 USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)
 """Columns of ``Control.rows``."""
-
-LOADS, STORES = 1, 2
-"""Bits of the ``ACCESS`` column."""
 
 MOST_SHARED_ROWS = 1 << 20
 """A domain is split by PE if its table would have more rows than this."""
@@ -37,10 +35,16 @@ class Control:
     ``rows``: it receives from the elements ``uses[USES_BEGIN:RECEIVES_END]``, sends to
     ``uses[RECEIVES_END:USES_END]``, both in body order, and moves ``MOVED_BYTES`` bytes.
 
+    A machine has one row for each of its rules (``Machine.paths``), and its codes are found with
+    the values: as long as they are not, it has 0 firings (see ``simulator.traces``).  What it
+    receives from are the heads that the firing needs, in the order in which it waits for them; it
+    takes those alone for which ``taken`` holds, and leaves the others where they are.
+
     Attributes
     ----------
     firings, code_start, row_start: per PE.
     codes, rows, uses: see above.
+    taken: for each of ``uses``, false where the token has to be there, but stays.
     sender, receiver: the PE at each end of every channel element, -1 where nobody is.
     sent, received: tokens through every channel element in a complete run, by its two ends.
     shared_element: an element that two PEs use from one end, where there is one: the element,
@@ -53,6 +57,7 @@ class Control:
     codes: NDArray[np.int32]
     rows: NDArray[np.int32]
     uses: NDArray[np.int32]
+    taken: NDArray[np.bool_]
     sender: NDArray[np.int64]
     receiver: NDArray[np.int64]
     sent: NDArray[np.int64]
@@ -70,6 +75,7 @@ class _Builder:
         self.codes: list[Array] = []
         self.rows: list[Array] = []
         self.uses: list[Array] = []
+        self.taken: list[Array] = []
         self.ends = {side: np.full(elements, -1, np.int64) for side in (Receive, Send)}
         self.tokens = {side: np.zeros(elements, np.int64) for side in (Receive, Send)}
         self.shared: SharedElement | None = None
@@ -102,6 +108,7 @@ class _Builder:
         columns = (begin, begin + receives, end, moved.sum(0).reshape(-1), access)
         self.rows.append(np.stack(columns, 1).astype(np.int32))
         self.uses.append(elements[used].astype(np.int32))
+        self.taken.append(np.ones(int(all_uses.sum()), np.bool_))
         self._uses += int(all_uses.sum())
 
     def _add_ends(self, kind: End, part: Array, found: FiringCodes) -> None:
@@ -109,8 +116,31 @@ class _Builder:
         _, pes, codes = np.nonzero(part != UNUSED)
         elements = part[part != UNUSED]
         np.add.at(self.tokens[kind], elements, found.counts[codes])
+        self._claim(kind, elements, pes + self._pes)
+
+    def add_machines(self, machines: Sequence[Sequence[MachineRow]]) -> None:
+        """Append machines, each with the rows of its rules."""
+        for rows in machines:
+            self.firings.append(np.zeros(1, np.int64))
+            self.code_start.append(np.full(1, self._codes))
+            self.row_start.append(np.full(1, self._rows))
+            for row in rows:
+                uses = np.array([*row.needs, *row.puts], np.int64)
+                begin, end = self._uses, self._uses + len(uses)
+                columns = (begin, begin + len(row.needs), end, row.moved_bytes, row.access)
+                self.rows.append(np.array([columns], np.int32))
+                self.uses.append(uses)
+                self.taken.append(np.array([*row.taken, *(True for _ in row.puts)], np.bool_))
+                self._uses = end
+                for kind, elements in ((Receive, row.needs), (Send, row.puts)):
+                    instances = np.full(len(elements), self._pes)
+                    self._claim(kind, np.array(elements, np.int64), instances)
+            self._pes += 1
+            self._rows += len(rows)
+
+    def _claim(self, kind: End, elements: Array, instances: Array) -> None:
+        """Note who is at this side of channel elements."""
         ends = self.ends[kind]
-        instances = pes + self._pes
         taken = np.where(ends[elements] == -1, instances, ends[elements])
         ends[elements] = instances
         clash = np.flatnonzero((taken != instances) | (ends[elements] != instances))
@@ -148,6 +178,9 @@ def flatten(
     """
     builder = _Builder(sum(channel.element_count for channel in graph.channels))
     for node in graph.nodes:
+        if isinstance(node, Machine):
+            builder.add_machines(machine_rows(graph, node, parameters, first_elements))
+            continue
         for domain in domains(node, parameters):
             _flatten_domain(graph, node, domain, parameters, first_elements, builder)
     return Control(
@@ -157,6 +190,7 @@ def flatten(
         codes=_joined(builder.codes, np.int32),
         rows=np.concatenate([np.zeros((0, 5), np.int32), *builder.rows]),
         uses=_joined(builder.uses, np.int32),
+        taken=_joined(builder.taken, np.bool_),
         sender=builder.ends[Send],
         receiver=builder.ends[Receive],
         sent=builder.tokens[Send],

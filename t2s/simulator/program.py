@@ -24,7 +24,13 @@ from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.inputs import check_graph_inputs, check_parameters
-from t2s.graph.nodes import PEArray, Register
+from t2s.graph.machine_analysis import (
+    loads_from_memory,
+    machine_latencies,
+    machine_recurrences,
+    most_bytes,
+)
+from t2s.graph.nodes import Machine, Node, Register
 from t2s.graph.verify import verify_graph
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.flatten import Control, flatten
@@ -67,21 +73,20 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTiming:
-    """A node of the program: its PEs are instances ``first`` to ``first + pe_count - 1``."""
+    """A node of the program: its PEs are instances ``first`` to ``first + pe_count - 1``.
 
-    node: PEArray
+    ``loads``: the node waits for memory to load, so that the wait is starvation.
+    """
+
+    node: Node
     first: int
     interval: Interval
+    loads: bool
 
     @property
     def pe_count(self) -> int:
         """Number of instances: the points of the space domain, with and without a PE."""
         return self.node.place_count
-
-    @property
-    def loads(self) -> bool:
-        """Whether the node waits for memory to load, so that the wait is starvation."""
-        return any(isinstance(statement, Load) for statement in self.node.body)
 
     @property
     def instances(self) -> slice:
@@ -212,6 +217,7 @@ def build_program(
     verify_graph(graph)
     arrays: dict[str, Array] | None = None
     if inputs is None:
+        _check_static(graph)
         required = _control_parameters(graph)
         scalars = check_parameters(graph, parameters or {}, required=required)
     else:
@@ -219,7 +225,8 @@ def build_program(
     nodes: list[NodeTiming] = []
     for node in graph.nodes:
         first = nodes[-1].instances.stop if nodes else 0
-        nodes.append(NodeTiming(node=node, first=first, interval=_interval(node, target)))
+        interval, loads = _interval(graph, node, target), _loads(graph, node)
+        nodes.append(NodeTiming(node=node, first=first, interval=interval, loads=loads))
     channels = _channels(graph, target)
     first_elements = {timing.channel.name: timing.first for timing in channels}
     control = flatten(graph, scalars, first_elements)
@@ -236,10 +243,23 @@ def build_program(
     return program
 
 
+def _check_static(graph: Graph) -> None:
+    """Times without values: only where no control depends on data."""
+    for node in graph.machines:
+        raise UserError(
+            f"the times of {graph.name!r} depend on its data: {node.name!r} chooses by the tokens"
+            " that it sees",
+            location=node.location,
+            expected="a design whose control is static, or its inputs",
+            given="no inputs",
+            hint="simulate the design on its inputs",
+        )
+
+
 def _control_parameters(graph: Graph) -> frozenset[str]:
     """Parameters that conditions, indices or loop bounds depend on."""
     static: list[Expr | None] = []
-    for node in graph.nodes:
+    for node in graph.pe_arrays:
         static += [bound for loop in node.loops for bound in (loop.minimum, loop.extent)]
         for statement in node.body:
             match statement:
@@ -255,10 +275,22 @@ def _control_parameters(graph: Graph) -> frozenset[str]:
     return frozenset(term.name for term in terms if isinstance(term, Parameter))
 
 
-def _interval(node: PEArray, device: Device) -> Interval:
+def _loads(graph: Graph, node: Node) -> bool:
+    if isinstance(node, Machine):
+        return loads_from_memory(graph, node)
+    return any(isinstance(statement, Load) for statement in node.body)
+
+
+def _interval(graph: Graph, node: Node, device: Device) -> Interval:
     """The smallest interval that respects the node's recurrences and its memory port."""
     longest = Interval(cycles=1)
-    for recurrence in recurrences(node, device.latency_of):
+    match node:
+        case Machine():
+            found = machine_recurrences(graph, node, device.latency_of, device.load_latency)
+            moved = most_bytes(graph, node)
+        case _:
+            found, moved = recurrences(node, device.latency_of), memory_bytes(node)
+    for recurrence in found:
         if recurrence.initiation_interval > longest.cycles:
             longest = Interval(
                 cycles=recurrence.initiation_interval,
@@ -266,7 +298,7 @@ def _interval(node: PEArray, device: Device) -> Interval:
                 latency=recurrence.latency,
                 distance=recurrence.distance,
             )
-    moved, port = memory_bytes(node), device.bytes_per_cycle_per_unit
+    port = device.bytes_per_cycle_per_unit
     if port is not None and -(-moved // port) > longest.cycles:
         longest = Interval(cycles=-(-moved // port), moved_bytes=moved, port_bytes=port)
     return longest
@@ -274,10 +306,12 @@ def _interval(node: PEArray, device: Device) -> Interval:
 
 def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
     latencies: dict[str, int] = {}
+    memory = device.load_latency, device.store_latency
     for node in graph.nodes:
-        latencies |= datapath_latencies(
-            node, device.latency_of, device.load_latency, device.store_latency
-        )
+        if isinstance(node, Machine):
+            latencies |= machine_latencies(graph, node, device.latency_of, *memory)
+        else:
+            latencies |= datapath_latencies(node, device.latency_of, *memory)
     timings: list[ChannelTiming] = []
     for channel in graph.channels:
         first = timings[-1].elements.stop if timings else 0

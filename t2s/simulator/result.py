@@ -29,8 +29,8 @@ class NodeStatistics:
     ``busy``, ``waiting``, ``starved``, ``blocked`` and ``idle`` are cycles summed over the PEs;
     together they are ``pe_count`` times the cycles of the run.  ``starved_by`` and ``blocked_by``
     split the stalls by channel; what is missing is memory, in ``starved_by_memory`` and
-    ``blocked_by_memory``.  ``first_firing`` and ``last_firing`` are cycles, ``None`` if there
-    was no firing.
+    ``blocked_by_memory``.  ``total_firings`` of a machine are those that it made.
+    ``first_firing`` and ``last_firing`` are cycles, ``None`` if there was no firing.
     """
 
     name: str

@@ -94,8 +94,11 @@ def _run(
 def _with_remedy(program: SimProgram, report: DeadlockReport) -> DeadlockReport:
     """The report with sufficient capacities; as it is if the user interrupts the search.
 
-    Whether a run ends in a deadlock is the same in every engine, so the fast one searches.
+    Whether a run ends in a deadlock is the same in every engine, so the fast one searches.  It
+    does not run machines.
     """
+    if program.graph.machines:
+        return report
     native = find_engine("native")
 
     def retime(changed: SimProgram) -> DeadlockReport | None:

@@ -24,13 +24,17 @@ def add_barriers(graph: Graph, channel_names: NameSupply) -> Graph:
     """Put a barrier between the store of every tensor and each node that loads it."""
     node_names = NameSupply(node.name for node in graph.nodes)
     kept = {t.name for t in graph.tensors if t.role is not TensorRole.INPUT}
-    for load in graph.nodes:
+    for load in graph.pe_arrays:
         tensor = next((s.tensor for s in load.body if isinstance(s, Load)), None)
         if tensor in kept:
-            store = next(n for n in graph.nodes if _stores(n, tensor))
+            store = next(n for n in graph.pe_arrays if _stores(n, tensor))
             name = node_names.fresh(f"{tensor}_complete")
-            graph = _add_barrier(graph, store, graph.node(load.name), name, channel_names)
+            graph = _add_barrier(graph, store, _array(graph, load.name), name, channel_names)
     return graph
+
+
+def _array(graph: Graph, name: str) -> PEArray:
+    return next(node for node in graph.pe_arrays if node.name == name)
 
 
 def _stores(node: PEArray, tensor: str | None) -> bool:
@@ -86,7 +90,7 @@ def _add_barrier(
         condition=_at_start(load),
     )
     changed = {
-        store.name: replace(graph.node(store.name), body=(*store.body, done)),
+        store.name: replace(_array(graph, store.name), body=(*store.body, done)),
         load.name: replace(load, body=(wait, *load.body)),
     }
     nodes = [changed.get(node.name, node) for node in graph.nodes]

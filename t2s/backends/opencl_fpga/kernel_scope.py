@@ -103,7 +103,7 @@ class KernelScope:
         graph = self.design.graph
         if graph.tensor(tensor).role is not TensorRole.OUTPUT:
             return graph.tensor(tensor).role is TensorRole.INTERMEDIATE
-        statements = (statement for node in graph.nodes for statement in node.body)
+        statements = (statement for node in graph.pe_arrays for statement in node.body)
         return any(isinstance(s, Load) and s.tensor == tensor for s in statements)
 
     def bind(self, target: str, type: Type, value: Expression) -> list[Statement]:

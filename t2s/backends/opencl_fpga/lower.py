@@ -25,7 +25,7 @@ def analyse(graph: Graph) -> Design | list[Unsupported]:
     if problems:
         return problems
     nodes: dict[str, LockstepNode] = {}
-    for node in graph.nodes:
+    for node in graph.pe_arrays:
         match lockstep(graph, node):
             case LockstepNode() as found:
                 nodes[node.name] = settled(found)

@@ -33,7 +33,7 @@ from t2s.graph.body import (
     Send,
     Store,
 )
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, Place
 from t2s.graph.nodes import Node, PEArray
 
 _EXPRESSIONS = (
@@ -57,6 +57,10 @@ def check_vocabulary(graph: Graph) -> list[Unsupported]:
     problems: list[Unsupported] = []
     for tensor in graph.tensors:
         problems += _check_type(f"tensor {tensor.name!r}", tensor.type, tensor.location)
+        if tensor.open or tensor.place is not Place.MEMORY:
+            why = "tensors of unknown length and tensors on the chip have no OpenCL form"
+            subject = f"tensor {tensor.name!r}"
+            problems.append(Unsupported(subject=subject, why=why, location=tensor.location))
     for parameter in graph.parameters:
         problems += _check_type(f"parameter {parameter.name!r}", parameter.type, parameter.location)
     for channel in graph.channels:

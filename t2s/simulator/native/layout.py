@@ -121,7 +121,7 @@ def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
         yield ("ring", channel.name), (2,), "uint64"
         yield ("heads", channel.name), (channel.element_count,), "int64"
         yield ("tails", channel.name), (channel.element_count,), "int64"
-    for node in graph.nodes:
+    for node in graph.pe_arrays:
         yield ("unfinished", node.name), (), "int64"
         yield ("state", node.name), (node.place_count, 1 + len(node.loops)), "int32"
         for register in node.registers:

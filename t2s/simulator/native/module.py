@@ -48,7 +48,7 @@ def emit_program(graph: Graph, layout: Layout) -> Program:
     faults: list[str] = []
     functions = [
         emit_node(module, graph, node, layout, number, faults)
-        for number, node in enumerate(graph.nodes)
+        for number, node in enumerate(graph.pe_arrays)
     ]
     for function in functions:
         function.linkage = "internal"

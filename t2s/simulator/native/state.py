@@ -50,7 +50,7 @@ class RunState:
         for parameter in graph.parameters:
             value = scalars[parameter.name].tobytes()
             self.set(layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
-        for node in graph.nodes:
+        for node in graph.pe_arrays:
             self.set(layout.unfinished(node.name), node.pe_count)
             states = self.get(layout.state(node.name))
             for place, point in enumerate(space_points(node)) if node.exists is not None else ():

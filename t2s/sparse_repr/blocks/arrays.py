@@ -1,0 +1,130 @@
+"""Arrays of values (Definition 3.5) and arithmetic on streams of them (Definition 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from t2s.core.expr import Expr
+from t2s.core.location import SourceLocation
+from t2s.graph.graph import StreamKind, StreamType, Tensor
+from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.draft import (
+    Block,
+    BlockKind,
+    Draft,
+    In,
+    load,
+    pass_done,
+    put,
+    rule,
+    store,
+    when,
+)
+from t2s.sparse_repr.blocks.expressions import EMPTY_TAG, both, cast, equal, select, zero
+
+
+def array_load(
+    reference: StreamType,
+    values: Tensor,
+    *,
+    missing: Expr | None = None,
+    location: SourceLocation | None = None,
+) -> Block:
+    """The element of ``values`` at each reference.
+
+    N gives the value ``missing``, or N where that is ``None``.  Ports: ``ref``; ``val``.
+    """
+    draft = Draft(BlockKind.ARRAY, Role.LOAD, location)
+    draft.tensor(values)
+    ref = draft.input("ref", reference)
+    val = draft.output("val", values.type, StreamKind.VALUE, reference.nesting)
+    statement, loaded = load("loaded", values, ref.value)
+    lost = put(val, tag=EMPTY_TAG) if missing is None else put(val, missing)
+    draft.mode(
+        "run",
+        when(
+            ref.is_value,
+            rule("load", "run", takes=[ref], body=[statement], puts=[put(val, loaded)]),
+        ),
+        when(ref.is_stop, rule("stop", "run", takes=[ref], puts=[put(val, tag=ref.tag)])),
+        pass_done(ref, val),
+        when(ref.is_empty, rule("missing", "run", takes=[ref], puts=[lost])),
+        needs=[ref],
+        expected="references, N, stops or D",
+    )
+    return draft.block()
+
+
+def array_store(
+    reference: StreamType,
+    value: StreamType,
+    values: Tensor,
+    *,
+    location: SourceLocation | None = None,
+) -> Block:
+    """Store each value at the reference beside it; N as the reference or the value stores nothing.
+
+    Ports: ``ref``, ``val``.
+    """
+    draft = Draft(BlockKind.ARRAY, Role.STORE, location)
+    draft.tensor(values)
+    ref, val = draft.input("ref", reference), draft.input("val", value)
+    pair = [ref, val]
+    kept = store(values, ref.value, val.value)
+    draft.mode(
+        "run",
+        when(both(ref.is_value, val.is_value), rule("store", "run", takes=pair, body=[kept])),
+        when(both(ref.is_item, val.is_item), rule("nothing", "run", takes=pair)),
+        when(both(ref.is_stop, equal(ref.tag, val.tag)), rule("stop", "run", takes=pair)),
+        when(both(ref.is_done, val.is_done), rule("done", None, takes=pair)),
+        needs=pair,
+        expected="a value for each reference, and the same stops",
+    )
+    return draft.block()
+
+
+def compute(
+    operands: Sequence[StreamType],
+    function: Callable[..., Expr],
+    *,
+    missing: Sequence[Expr] | None = None,
+    location: SourceLocation | None = None,
+) -> Block:
+    """``function`` of the operands, element by element; an ALU.
+
+    The function gets one expression for each operand and gives one; it is any expression of the
+    graph, so any semiring will do.  N as an operand stands for its value in ``missing`` (zero, if
+    it is not given).  All operands have one shape.  Ports: ``in0``, ``in1``, ...; ``val``.
+    """
+    draft = Draft(BlockKind.COMPUTE, Role.COMPUTE, location)
+    inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(operands)]
+    instead = missing or [zero(stream.element) for stream in operands]
+    values = [
+        select(i.is_value, i.value, cast(value, i.stream.element))
+        for i, value in zip(inputs, instead, strict=True)
+    ]
+    result = function(*values)
+    first = inputs[0]
+    val = draft.output("val", result.type, StreamKind.VALUE, first.stream.nesting)
+    draft.mode(
+        "run",
+        when(
+            both(*(i.is_item for i in inputs)),
+            rule("compute", "run", takes=inputs, puts=[put(val, result)]),
+        ),
+        when(
+            both(first.is_stop, *_same(inputs)),
+            rule("stop", "run", takes=inputs, puts=[put(val, tag=first.tag)]),
+        ),
+        when(
+            both(first.is_done, *_same(inputs)),
+            rule("done", None, takes=inputs, puts=[put(val, tag=first.tag)]),
+        ),
+        needs=inputs,
+        expected="operands of one shape",
+    )
+    return draft.block()
+
+
+def _same(inputs: Sequence[In]) -> list[Expr]:
+    return [equal(inputs[0].tag, other.tag) for other in inputs[1:]]

@@ -1,0 +1,261 @@
+"""Bitvector streams (papers/001, section 4.3): words in which a set bit is a coordinate.
+
+Word ``i`` of a fiber, ``width`` bits wide, holds the coordinates from ``i * width`` on, the lowest
+bit first.  The reference beside a word is its rank: the number of bits set in all words before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from t2s.core.expr import Expr, apply, const
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.core.types import INT32, Type
+from t2s.graph.body import Statement
+from t2s.graph.graph import StreamKind, StreamType
+from t2s.graph.machine import Choice, Put
+from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.draft import (
+    Block,
+    BlockKind,
+    Draft,
+    In,
+    Out,
+    let,
+    put,
+    rule,
+    when,
+    write,
+)
+from t2s.sparse_repr.blocks.expressions import (
+    DONE_TAG,
+    EMPTY_TAG,
+    add,
+    below,
+    both,
+    cast,
+    count_ones,
+    equal,
+    less,
+    lowest_one,
+    multiply,
+    one,
+    power_of_two,
+    quotient,
+    remainder,
+    subtract,
+    unequal,
+    zero,
+)
+
+Sides = Sequence[tuple[StreamType, StreamType]]
+
+
+def bitvector_converter(
+    coordinates: StreamType,
+    word: Type,
+    size: int,
+    *,
+    width: int | None = None,
+    rank: Type = INT32,
+    location: SourceLocation | None = None,
+) -> Block:
+    """Coordinates below ``size`` as words of an unsigned type (Definition 4.2).
+
+    ``width`` bits of a word are used; all of them if it is not given.
+
+    Every fiber becomes ``ceil(size / width)`` words, zeros included.  A coordinate or a word takes
+    a cycle; the first coordinate of the word that follows goes with the word before it.
+    Ports: ``crd``; ``bits``, ``ref``.
+    """
+    draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
+    crd, type = draft.input("crd", coordinates), coordinates.element
+    bits = draft.output("bits", word, StreamKind.BITVECTOR, coordinates.nesting)
+    ref = draft.output("ref", rank, StreamKind.REFERENCE, coordinates.nesting)
+    used = width or word.bits
+    words, bits_used = const(-(-size // used), type), const(used, type)
+    held, index = draft.register("held", word), draft.register("index", type)
+    before = draft.register("before", rank)
+    token = [put(bits, held), put(ref, before)]
+    counted = write(before, add(before, cast(count_ones(held), rank)))
+    step = write(index, add(index, one(type)))
+    bit = power_of_two(remainder(crd.value, bits_used), word)
+    divide, block = let("block", quotient(crd.value, bits_used))
+    into = rule("collect", "run", takes=[crd], body=[write(held, apply(Op.OR, held, bit))])
+    following = rule("next", "run", takes=[crd], puts=token, body=[counted, step, write(held, bit)])
+    flush = [counted, step, write(held, zero(word))]
+    stops = [put(bits, tag=crd.tag), put(ref, tag=crd.tag)]
+    draft.mode(
+        "run",
+        when(
+            crd.is_value,
+            [
+                when(equal(block, index), into),
+                when(equal(block, add(index, one(type))), following),
+                when(less(index, block), rule("skip", "run", puts=token, body=flush)),
+            ],
+            body=[divide],
+        ),
+        when(
+            crd.is_stop,
+            [
+                when(less(index, words), rule("flush", "run", puts=token, body=flush)),
+                when(
+                    None,
+                    rule("stop", "run", takes=[crd], puts=stops, body=[write(index, zero(type))]),
+                ),
+            ],
+        ),
+        when(crd.is_done, rule("done", None, takes=[crd], puts=stops)),
+        needs=[crd],
+        expected=f"increasing coordinates below {size}, stops or D",
+    )
+    return draft.block()
+
+
+def bitvector_intersect(
+    sides: Sides,
+    *,
+    width: int | None = None,
+    index: Type = INT32,
+    location: SourceLocation | None = None,
+) -> Block:
+    """The bits that all sides have, as words, and one by one as coordinates and references.
+
+    A word without common bits takes one cycle and puts nothing, another one a cycle for each bit.
+    With one side this turns words into coordinates.  Sides are (bits, ref).
+    Ports: ``bits0``, ``ref0``, ``bits1``, ...; ``bits``, ``crd``, ``out0``, ``out1``, ...
+    """
+    return _join(BlockKind.INTERSECT, Op.AND, sides, (width, index), location)
+
+
+def bitvector_union(
+    sides: Sides,
+    *,
+    width: int | None = None,
+    index: Type = INT32,
+    location: SourceLocation | None = None,
+) -> Block:
+    """The bits that any side has; N is the reference of a side that lacks one.
+
+    Ports as those of ``bitvector_intersect``.
+    """
+    return _join(BlockKind.UNION, Op.OR, sides, (width, index), location)
+
+
+def _join(
+    kind: BlockKind,
+    operator: Op,
+    sides: Sides,
+    coordinates: tuple[int | None, Type],
+    location: SourceLocation | None,
+) -> Block:
+    """``coordinates``: the width of the words, where it is not that of their type, and the type."""
+    used, index = coordinates
+    draft = Draft(kind if len(sides) > 1 else BlockKind.CONVERT, Role.RELAY, location)
+    pairs = [
+        (draft.input(f"bits{n}", words), draft.input(f"ref{n}", refs))
+        for n, (words, refs) in enumerate(sides)
+    ]
+    first = pairs[0][0]
+    word, nesting = first.stream.element, first.stream.nesting
+    bits = draft.output("bits", word, StreamKind.BITVECTOR, nesting)
+    crd = draft.output("crd", index, StreamKind.COORDINATE, nesting)
+    outs = [
+        draft.output(f"out{n}", ref.stream.element, StreamKind.REFERENCE, nesting)
+        for n, (_, ref) in enumerate(pairs)
+    ]
+    left, base = draft.register("left", word), draft.register("base", index)
+    kept = [
+        (draft.register(f"word{n}", word), draft.register(f"rank{n}", ref.stream.element))
+        for n, (_, ref) in enumerate(pairs)
+    ]
+    union, inputs = operator is Op.OR, [port for pair in pairs for port in pair]
+    merged: Expr = first.value
+    for other, _ in pairs[1:]:
+        merged = apply(operator, merged, other.value)
+    merge, common = let("common", merged)
+    width = const(used or word.bits, index)
+    step = write(base, add(base, width))
+    keep: list[Statement] = [
+        write(register, port.value)
+        for pair, registers in zip(pairs, kept, strict=True)
+        for port, register in zip(pair, registers, strict=True)
+    ]
+    heads = [(a.value, b.value) for a, b in pairs]
+    here = _bit(common, heads, base, (crd, outs), union)
+    there = _bit(left, kept, subtract(base, width), (crd, outs), union)
+    same = [equal(first.tag, port.tag) for port in inputs[1:]]
+    all_outs = [bits, crd, *outs]
+    stops = [put(o, tag=first.tag) for o in all_outs]
+    start = [*keep, step, write(left, _rest(common))]
+    draft.mode(
+        "run",
+        when(
+            both(*(port.is_value for port in inputs)),
+            [
+                when(equal(common, zero(word)), rule("none", "run", takes=inputs, body=[step])),
+                *_one_more("first", _rest(common), here, inputs, start, [put(bits, common)]),
+            ],
+            body=[merge],
+        ),
+        when(
+            both(first.is_stop, *same),
+            rule("stop", "run", takes=inputs, puts=stops, body=[write(base, zero(index))]),
+        ),
+        when(
+            both(first.is_done, *same),
+            rule("done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for o in all_outs]),
+        ),
+        needs=inputs,
+        expected="a word and its rank on each side, and the same stops",
+    )
+    draft.mode("bits", *_one_more("next", _rest(left), there, [], [write(left, _rest(left))], []))
+    return draft.block()
+
+
+def _rest(word: Expr) -> Expr:
+    """The word without its lowest bit."""
+    return apply(Op.AND, word, subtract(word, one(word.type)))
+
+
+def _bit(
+    word: Expr,
+    sides: Sequence[tuple[Expr, Expr]],
+    base: Expr,
+    outputs: tuple[Out, Sequence[Out]],
+    union: bool,
+) -> list[Put]:
+    """The tokens of the lowest bit of a word: its coordinate, and a reference for each side."""
+    crd, outs = outputs
+    bit = lowest_one(word)
+    position = cast(count_ones(below(bit)), crd.stream.element)
+    tokens = [put(crd, add(base, position))]
+    for (own, rank), out in zip(sides, outs, strict=True):
+        before = cast(count_ones(apply(Op.AND, own, below(bit))), out.stream.element)
+        tag = None
+        if union:
+            has = unequal(apply(Op.AND, own, bit), zero(word.type))
+            tag = multiply(EMPTY_TAG, cast(apply(Op.NOT, has), INT32))
+        tokens.append(put(out, add(rank, before), tag))
+    return tokens
+
+
+def _one_more(
+    name: str,
+    rest: Expr,
+    tokens: Sequence[Put],
+    takes: Sequence[In],
+    body: Sequence[Statement],
+    puts: Sequence[Put],
+) -> list[Choice]:
+    """Put the tokens of one bit; the next mode depends on whether there are more."""
+    sent = [*puts, *tokens]
+    return [
+        when(
+            unequal(rest, zero(rest.type)),
+            rule(name, "bits", takes=takes, body=body, puts=sent),
+        ),
+        when(None, rule(f"{name}_last", "run", takes=takes, body=body, puts=sent)),
+    ]

@@ -1,0 +1,319 @@
+"""Level scanners: fibers from memory as streams of coordinates and references (Definition 3.1).
+
+A scanner takes a stream of references to fibers, nested n deep, and puts two streams nested n + 1
+deep: the coordinates of each fiber, and the references of its elements.  It puts an element or a
+stop in every cycle: the stop that closes a fiber is put together with looking at what follows, and
+the reference of the next fiber is taken in the same cycle.  The only cycle without a token is that
+which finds the first fiber after a higher stop empty.  The empty token N as a reference stands for
+an empty fiber.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from t2s.core.expr import Expr, Local, const
+from t2s.core.location import SourceLocation
+from t2s.core.types import Type
+from t2s.graph.body import Statement
+from t2s.graph.graph import StreamKind, StreamType, Tensor
+from t2s.graph.machine import Choice
+from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.draft import (
+    Block,
+    BlockKind,
+    Draft,
+    In,
+    Out,
+    let,
+    load,
+    pass_done,
+    put,
+    rule,
+    when,
+    write,
+)
+from t2s.sparse_repr.blocks.expressions import (
+    FIRST_STOP,
+    add,
+    cast,
+    increased,
+    less,
+    multiply,
+    one,
+    subtract,
+    unequal,
+    zero,
+)
+
+Values = tuple[Expr, ...]
+Body = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fiber:
+    """How to walk along a fiber, in terms of the values of some registers.
+
+    ``open`` gives their values for a reference, ``closed`` values of a fiber without elements,
+    ``more`` says whether there is an element, ``element`` gives its two tokens and the values after
+    it; the statements that these need come first.
+    """
+
+    registers: tuple[Local, ...]
+    closed: Values
+    open: Callable[[Expr], tuple[Body, Values]]
+    more: Callable[[Values], Expr]
+    element: Callable[[Values, str], tuple[Body, tuple[Expr, ...], Values]]
+
+
+def compressed_scanner(
+    reference: StreamType,
+    positions: Tensor,
+    coordinates: Tensor,
+    *,
+    location: SourceLocation | None = None,
+) -> Block:
+    """Fiber ``r`` holds elements ``positions[r]`` to ``positions[r + 1] - 1`` of ``coordinates``.
+
+    Ports: ``ref``; ``crd``, ``out_ref``.
+    """
+    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
+    type = reference.element
+    draft.tensor(positions)
+    draft.tensor(coordinates)
+    at, end = draft.register("at", type), draft.register("end", type)
+
+    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+        index = cast(fiber, type)
+        first, begin = load("begin", positions, index)
+        second, finish = load("finish", positions, add(index, one(type)))
+        return (first, second), (cast(begin, type), cast(finish, type))
+
+    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+        statement, coordinate = load(name, coordinates, values[0])
+        return (statement,), (coordinate, values[0]), (add(values[0], one(type)), values[1])
+
+    fiber = _Fiber(
+        registers=(at, end),
+        closed=(zero(type), zero(type)),
+        open=open_fiber,
+        more=lambda values: less(values[0], values[1]),
+        element=element,
+    )
+    return _scanner(draft, reference, coordinates.type, fiber)
+
+
+def dense_scanner(
+    reference: StreamType, size: int, *, location: SourceLocation | None = None
+) -> Block:
+    """Every fiber holds the coordinates 0 to ``size - 1``; element ``c`` of ``r`` is r * size + c.
+
+    Ports: ``ref``; ``crd``, ``out_ref``.
+    """
+    draft = Draft(BlockKind.SCAN, Role.RELAY, location)
+    type = reference.element
+    at, base = draft.register("at", type), draft.register("base", type)
+    extent = const(size, type)
+
+    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+        at, base = values
+        return (), (at, add(base, at)), (add(at, one(type)), base)
+
+    fiber = _Fiber(
+        registers=(at, base),
+        closed=(extent, zero(type)),
+        open=lambda index: ((), (zero(type), multiply(index, extent))),
+        more=lambda values: less(values[0], extent),
+        element=element,
+    )
+    return _scanner(draft, reference, type, fiber)
+
+
+def singleton_scanner(
+    reference: StreamType, coordinates: Tensor, *, location: SourceLocation | None = None
+) -> Block:
+    """Fiber ``r`` holds one element: ``coordinates[r]``, with the reference ``r``.
+
+    Ports: ``ref``; ``crd``, ``out_ref``.
+    """
+    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
+    type = reference.element
+    draft.tensor(coordinates)
+    at, left = draft.register("at", type), draft.register("left", type)
+
+    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+        statement, coordinate = load(name, coordinates, values[0])
+        return (statement,), (coordinate, values[0]), (values[0], zero(type))
+
+    fiber = _Fiber(
+        registers=(at, left),
+        closed=(zero(type), zero(type)),
+        open=lambda index: ((), (index, one(type))),
+        more=lambda values: unequal(values[1], zero(type)),
+        element=element,
+    )
+    return _scanner(draft, reference, coordinates.type, fiber)
+
+
+def linked_list_scanner(
+    reference: StreamType,
+    heads: Tensor,
+    coordinates: Tensor,
+    followers: Tensor,
+    *,
+    location: SourceLocation | None = None,
+) -> Block:
+    """Fiber ``r`` starts at node ``heads[r] - 1``, and after node ``n`` comes ``followers[n] - 1``.
+
+    0 stands for no node, so arrays of zeros are empty lists.  Ports: ``ref``; ``crd``, ``out_ref``.
+    """
+    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
+    type = reference.element
+    for tensor in (heads, coordinates, followers):
+        draft.tensor(tensor)
+    node = draft.register("node", type)
+
+    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+        statement, first = load("first", heads, fiber)
+        return (statement,), (cast(first, type),)
+
+    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+        where, position = let(f"{name}_at", subtract(values[0], one(type)))
+        here, coordinate = load(name, coordinates, position)
+        after, following = load(f"{name}_next", followers, position)
+        return (where, here, after), (coordinate, position), (cast(following, type),)
+
+    fiber = _Fiber(
+        registers=(node,),
+        closed=(zero(type),),
+        open=open_fiber,
+        more=lambda values: unequal(values[0], zero(type)),
+        element=element,
+    )
+    return _scanner(draft, reference, coordinates.type, fiber)
+
+
+def bitvector_scanner(
+    reference: StreamType,
+    words: Tensor,
+    ranks: Tensor,
+    words_per_fiber: int,
+    *,
+    location: SourceLocation | None = None,
+) -> Block:
+    """Fiber ``r`` holds the words from ``r * words_per_fiber`` on; a set bit is a coordinate.
+
+    A word's reference is its rank, the number of bits set before it (papers/001, section 4.3).
+    Ports: ``ref``; ``bits``, ``out_ref``.
+    """
+    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
+    type = reference.element
+    draft.tensor(words)
+    draft.tensor(ranks)
+    at, end = draft.register("at", type), draft.register("end", type)
+    count = const(words_per_fiber, type)
+
+    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+        here, word = load(name, words, values[0])
+        before, rank = load(f"{name}_rank", ranks, values[0])
+        after = (add(values[0], one(type)), values[1])
+        return (here, before), (word, cast(rank, type)), after
+
+    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+        statement, begin = let("begin", multiply(fiber, count))
+        return (statement,), (begin, add(begin, count))
+
+    fiber = _Fiber(
+        registers=(at, end),
+        closed=(zero(type), zero(type)),
+        open=open_fiber,
+        more=lambda values: less(values[0], values[1]),
+        element=element,
+    )
+    return _scanner(draft, reference, words.type, fiber, bits=True)
+
+
+def _scanner(
+    draft: Draft, reference: StreamType, type: Type, fiber: _Fiber, *, bits: bool = False
+) -> Block:
+    ref = draft.input("ref", reference)
+    nesting = reference.nesting + 1
+    kind = StreamKind.BITVECTOR if bits else StreamKind.COORDINATE
+    outputs = (
+        draft.output("bits" if bits else "crd", type, kind, nesting),
+        draft.output("out_ref", reference.element, StreamKind.REFERENCE, nesting),
+    )
+    _idle_mode(draft, ref, outputs, fiber)
+    _run_mode(draft, ref, outputs, fiber)
+    return draft.block()
+
+
+def _writes(fiber: _Fiber, values: Values) -> Body:
+    return tuple(write(r, v) for r, v in zip(fiber.registers, values, strict=True) if r != v)
+
+
+def _idle_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: _Fiber) -> None:
+    """No fiber is open."""
+    opened, values = fiber.open(ref.value)
+    body, tokens, after = fiber.element(values, "initial")
+    first = rule(
+        "first",
+        "run",
+        takes=[ref],
+        body=_writes(fiber, after),
+        puts=[put(o, value) for o, value in zip(outputs, tokens, strict=True)],
+    )
+    empty = rule("open_empty", "run", takes=[ref], body=_writes(fiber, fiber.closed))
+    missing = rule("open_missing", "run", takes=[ref], body=_writes(fiber, fiber.closed))
+    higher = rule(
+        "pass_stop", "idle", takes=[ref], puts=[put(o, tag=increased(ref.tag)) for o in outputs]
+    )
+    draft.mode(
+        "idle",
+        when(
+            ref.is_value,
+            [when(fiber.more(values), first, body=body), when(None, empty)],
+            body=opened,
+        ),
+        when(ref.is_stop, higher),
+        pass_done(ref, *outputs),
+        when(ref.is_empty, missing),
+        needs=[ref],
+        expected="references, N, stops or D",
+    )
+
+
+def _run_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: _Fiber) -> None:
+    """A fiber is open, perhaps at its end."""
+    body, tokens, after = fiber.element(fiber.registers, "current")
+    following = rule(
+        "next",
+        "run",
+        body=_writes(fiber, after),
+        puts=[put(o, value) for o, value in zip(outputs, tokens, strict=True)],
+    )
+    opened, values = fiber.open(ref.value)
+    stops = [put(o, tag=FIRST_STOP) for o in outputs]
+    raised = [put(o, tag=increased(ref.tag)) for o in outputs]
+    at_end: list[Choice] = [
+        when(
+            ref.is_value,
+            rule("close_open", "run", takes=[ref], puts=stops, body=_writes(fiber, values)),
+            body=opened,
+        ),
+        when(ref.is_stop, rule("close_stop", "idle", takes=[ref], puts=raised)),
+        when(ref.is_done, rule("close_last", "idle", puts=stops)),
+        when(
+            ref.is_empty,
+            rule(
+                "close_missing", "run", takes=[ref], puts=stops, body=_writes(fiber, fiber.closed)
+            ),
+        ),
+    ]
+    draft.mode(
+        "run",
+        when(fiber.more(fiber.registers), following, body=body),
+        when(None, at_end, needs=[ref]),
+        expected="references, N, stops or D",
+    )

@@ -1,0 +1,194 @@
+"""Splitting coordinates into two levels, and flattening two levels into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from t2s.core.expr import Expr, const
+from t2s.core.location import SourceLocation
+from t2s.core.types import BOOL, INT32
+from t2s.graph.graph import StreamKind, StreamType
+from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.draft import (
+    Block,
+    BlockKind,
+    Draft,
+    copy,
+    let,
+    put,
+    rule,
+    when,
+    write,
+)
+from t2s.sparse_repr.blocks.expressions import (
+    DONE_TAG,
+    FIRST_STOP,
+    add,
+    both,
+    decreased,
+    equal,
+    increased,
+    less,
+    multiply,
+    quotient,
+    remainder,
+)
+
+
+def split(
+    coordinates: StreamType,
+    factor: int,
+    beside: Sequence[StreamType] = (),
+    *,
+    keep: bool = False,
+    location: SourceLocation | None = None,
+) -> Block:
+    """Each coordinate as two: which block of ``factor`` it is in, and where in it.
+
+    The inner stream is one level deeper.  With ``keep`` its coordinates stay as they were.  What is
+    ``beside`` goes with the inner stream.  A new block costs one more cycle, for the stop.
+    Ports: ``crd``, ``in0``, ...; ``outer``, ``inner``, ``out0``, ...
+    """
+    draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
+    crd = draft.input("crd", coordinates)
+    others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
+    type, kind, deep = coordinates.element, StreamKind.COORDINATE, coordinates.nesting + 1
+    outer = draft.output("outer", type, kind, coordinates.nesting)
+    inner = draft.output("inner", type, kind, deep)
+    outs = [draft.output(f"out{n}", s.element, s.kind, deep) for n, s in enumerate(beside)]
+    size = const(factor, type)
+    current, some = draft.register("current", type), draft.register("some", BOOL)
+    inputs, deep_outs = [crd, *others], [inner, *outs]
+    divide, block = let("block", quotient(crd.value, size))
+    within = crd.value if keep else remainder(crd.value, size)
+    token = [put(inner, within), *(copy(o, i) for o, i in zip(outs, others, strict=True))]
+    begin = [write(current, block), write(some, const(True, BOOL))]
+    end = [write(some, const(False, BOOL))]
+    raised = [put(o, tag=increased(crd.tag)) for o in deep_outs]
+    fresh = rule("begin", "run", takes=inputs, body=begin, puts=[put(outer, block), *token])
+    draft.mode(
+        "run",
+        when(
+            crd.is_value,
+            [
+                when(
+                    both(some, equal(block, current)),
+                    rule("next", "run", takes=inputs, puts=token),
+                ),
+                when(
+                    some,
+                    rule(
+                        "end_block",
+                        "run",
+                        body=end,
+                        puts=[put(o, tag=FIRST_STOP) for o in deep_outs],
+                    ),
+                ),
+                when(None, fresh),
+            ],
+            body=[divide],
+        ),
+        when(
+            crd.is_stop,
+            rule("stop", "run", takes=inputs, body=end, puts=[copy(outer, crd), *raised]),
+        ),
+        when(
+            crd.is_done,
+            rule(
+                "done",
+                None,
+                takes=inputs,
+                puts=[put(o, tag=DONE_TAG) for o in (outer, *deep_outs)],
+            ),
+        ),
+        needs=inputs,
+        expected="streams of one shape",
+    )
+    return draft.block()
+
+
+def flatten(
+    outer: StreamType,
+    inner: StreamType,
+    factor: int,
+    beside: Sequence[StreamType] = (),
+    *,
+    keep: bool = False,
+    location: SourceLocation | None = None,
+) -> Block:
+    """The inverse of ``split``: one coordinate of two, and one level less.
+
+    With ``keep`` the inner coordinates are put as they are.  What is ``beside`` has the shape of
+    ``inner``.  Ports: ``outer``, ``inner``, ``in0``, ...; ``crd``, ``out0``, ...
+    """
+    draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
+    high, low = draft.input("outer", outer), draft.input("inner", inner)
+    others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
+    type, lows = outer.element, [low, *others]
+    crd = draft.output("crd", type, StreamKind.COORDINATE, outer.nesting)
+    outs = [draft.output(f"out{n}", s.element, s.kind, outer.nesting) for n, s in enumerate(beside)]
+    base, after = draft.register("base", type), draft.register("after", INT32)
+    size = const(factor, type)
+    everything = [high, *lows]
+    passed = [copy(o, i) for o, i in zip(outs, others, strict=True)]
+    scaled = multiply(high.value, size)
+
+    def whole(start: Expr) -> Expr:
+        return low.value if keep else add(start, low.value)
+
+    higher = less(FIRST_STOP, low.tag)
+    same = equal(low.tag, increased(high.tag))
+    lowered = [put(o, tag=decreased(low.tag)) for o in (crd, *outs)]
+    expected = "an inner list for each outer coordinate, with stops one level higher"
+    draft.mode(
+        "start",
+        when(
+            both(low.is_value, high.is_value),
+            rule(
+                "first",
+                "inside",
+                takes=everything,
+                body=[write(base, scaled)],
+                puts=[put(crd, whole(scaled)), *passed],
+            ),
+        ),
+        when(
+            both(equal(low.tag, FIRST_STOP), high.is_value),
+            rule("empty", "start", takes=everything),
+        ),
+        when(
+            both(higher, high.is_value),
+            rule("empty_last", "close", takes=everything, body=[write(after, decreased(low.tag))]),
+        ),
+        when(both(higher, same), rule("empty_list", "start", takes=everything, puts=lowered)),
+        when(
+            both(low.is_done, high.is_done),
+            rule("done", None, takes=everything, puts=[put(o, tag=DONE_TAG) for o in (crd, *outs)]),
+        ),
+        needs=everything,
+        expected=expected,
+    )
+    draft.mode(
+        "inside",
+        when(
+            low.is_value, rule("next", "inside", takes=lows, puts=[put(crd, whole(base)), *passed])
+        ),
+        when(equal(low.tag, FIRST_STOP), rule("end", "start", takes=lows)),
+        when(
+            higher,
+            [when(same, rule("stop", "start", takes=everything, puts=lowered))],
+            needs=[high],
+        ),
+        needs=lows,
+        expected=expected,
+    )
+    draft.mode(
+        "close",
+        when(
+            equal(high.tag, after),
+            rule("close", "start", takes=[high], puts=[put(o, tag=after) for o in (crd, *outs)]),
+        ),
+        needs=[high],
+        expected=expected,
+    )
+    return draft.block()

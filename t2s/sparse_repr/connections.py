@@ -1,0 +1,204 @@
+"""Blocks connected by streams, and the graph that they become."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.names import NameSupply
+from t2s.core.types import INT32, Type
+from t2s.graph.graph import (
+    Channel,
+    Graph,
+    Place,
+    Region,
+    ScalarParameter,
+    StreamType,
+    Tensor,
+    TensorRole,
+)
+from t2s.graph.verify import verify_graph
+from t2s.sparse_repr.blocks.draft import Block, BlockKind
+
+UNBOUNDED = 1 << 30
+"""A capacity that is never reached."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stream:
+    """What comes out of a port of a block."""
+
+    owner: Connections = field(repr=False)
+    node: str
+    port: str
+    type: StreamType
+    location: SourceLocation | None = field(repr=False)
+
+    @property
+    def nesting(self) -> int:
+        """How deep its lists are nested."""
+        return self.type.nesting
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A block of the graph, and the streams that go into its ports."""
+
+    block: Block
+    inputs: Mapping[str, Stream]
+    region: str | None
+
+
+class Connections:
+    """The blocks so far, and how they become a graph."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        index: Type = INT32,
+        capacity: int = UNBOUNDED,
+        latency: int = 1,
+        parameters: Sequence[ScalarParameter] = (),
+    ) -> None:
+        """An empty graph.
+
+        Parameters
+        ----------
+        name: of the graph.
+        index: the type of references; coordinates have the type of the array they come from.
+        capacity, latency: of all channels, in tokens and cycles.
+        parameters: scalars that expressions of ``compute`` may use.
+        """
+        self.name = name
+        self.index = index
+        self.region: str | None = None
+        self._capacity = capacity
+        self._latency = latency
+        self._parameters = tuple(parameters)
+        self._location = user_location()
+        self._names = NameSupply()
+        self._blocks: dict[str, _Placed] = {}
+        self._tensors: dict[str, Tensor] = {}
+        self._regions: list[Region] = []
+        self._counts: Counter[BlockKind] = Counter()
+
+    @property
+    def counts(self) -> Mapping[BlockKind, int]:
+        """How many blocks of each kind there are; a block made of several counts once."""
+        return dict(self._counts)
+
+    def tensor(
+        self,
+        name: str,
+        type: Type,
+        shape: tuple[int, ...] | None = None,
+        *,
+        role: TensorRole = TensorRole.INPUT,
+        place: Place = Place.CHIP,
+    ) -> Tensor:
+        """Declare a tensor; without a shape it is open: of one dimension and of any length."""
+        if name in self._tensors:
+            raise UserError(
+                f"there is a tensor {name!r} already",
+                location=user_location(),
+                expected="a name of its own for each tensor",
+                given=repr(name),
+                notes=[(self._tensors[name].location, f"the first {name!r} is declared here")],
+            )
+        made = Tensor(
+            name=name,
+            type=type,
+            shape=(0,) if shape is None else shape,
+            role=role,
+            open=shape is None,
+            place=place,
+            location=user_location(),
+        )
+        self._tensors[name] = made
+        return made
+
+    def output(self, name: str, type: Type, shape: tuple[int, ...] | None = None) -> Tensor:
+        """Declare an output on the chip."""
+        return self.tensor(name, type, shape, role=TensorRole.OUTPUT)
+
+    def add_region(self, region: Region) -> None:
+        """Declare a region, and put the blocks that follow into it (see ``region``)."""
+        self._regions.append(region)
+        self.region = region.name
+
+    def place(
+        self, block: Block, name: str, inputs: Mapping[str, Stream], *, count: bool = True
+    ) -> tuple[Stream, ...]:
+        """Put any block into the graph; its output streams, in the order of its ports.
+
+        Raises ``UserError`` if a port is left open, or a stream does not fit it.
+        """
+        fresh = self._names.fresh(name)
+        for port in block.inputs:
+            self._check_operand(fresh, port.port, port.stream, inputs.get(port.port))
+        for tensor in block.tensors:
+            self._tensors.setdefault(tensor.name, tensor)
+        self._blocks[fresh] = _Placed(block, dict(inputs), self.region)
+        self._counts[block.kind] += count
+        location = block.machine.location
+        return tuple(Stream(self, fresh, o.port, o.stream, location) for o in block.outputs)
+
+    def _check_operand(
+        self, block: str, port: str, wanted: StreamType, given: Stream | None
+    ) -> None:
+        if given is not None and given.owner is self and given.type == wanted:
+            return
+        text = "nothing" if given is None else f"a stream of {given.type.element}"
+        if given is not None and given.owner is not self:
+            text = f"a stream of {given.owner.name!r}"
+        elif given is not None:
+            text += f", nested {given.nesting} deep, from {given.node!r}"
+        raise UserError(
+            f"the input {port!r} of {block!r} cannot take that stream",
+            location=user_location(),
+            expected=f"a stream of {wanted.element}, nested {wanted.nesting} deep, of"
+            f" {self.name!r}",
+            given=text,
+        )
+
+    def graph(self) -> Graph:
+        """The graph, verified.  Raises ``GraphError`` if it breaks a rule."""
+        names = NameSupply()
+        channels: list[Channel] = []
+        into: dict[str, dict[str, str]] = {name: {} for name in self._blocks}
+        out_of: dict[str, dict[str, list[str]]] = {name: {} for name in self._blocks}
+        for sink, placed in self._blocks.items():
+            for port, stream in placed.inputs.items():
+                name = names.fresh(f"{stream.node}_{stream.port}_to_{sink}_{port}")
+                into[sink][port] = name
+                out_of[stream.node].setdefault(stream.port, []).append(name)
+                channels.append(
+                    Channel(
+                        name=name,
+                        stream=stream.type,
+                        source=stream.node,
+                        sink=sink,
+                        capacity=self._capacity,
+                        latency=self._latency,
+                        location=placed.block.machine.location,
+                    )
+                )
+        nodes = [
+            replace(placed.block.machine_with(name, into[name], out_of[name]), region=placed.region)
+            for name, placed in self._blocks.items()
+        ]
+        found = Graph(
+            name=self.name,
+            nodes=tuple(nodes),
+            channels=tuple(channels),
+            tensors=tuple(self._tensors.values()),
+            parameters=self._parameters,
+            regions=tuple(self._regions),
+            location=self._location,
+        )
+        verify_graph(found)
+        return found

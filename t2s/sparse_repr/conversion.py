@@ -1,0 +1,151 @@
+"""The methods of ``Streams`` that turn streams into others: bitvectors, splits, lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from t2s.core.location import user_location
+from t2s.core.types import Type
+from t2s.graph.graph import Tensor
+from t2s.sparse_repr.blocks import bitvectors, lanes, plumbing, splits
+from t2s.sparse_repr.blocks.draft import Block
+from t2s.sparse_repr.connections import Stream
+from t2s.sparse_repr.iteration import Iteration
+
+
+class Conversion(Iteration):
+    """Blocks that change the form of streams."""
+
+    def bits_of(
+        self,
+        crd: Stream,
+        word: Type,
+        size: int,
+        *,
+        width: int | None = None,
+        name: str = "bits",
+    ) -> tuple[Stream, Stream]:
+        """Coordinates below ``size`` as words of an unsigned type, and their ranks.
+
+        ``width`` bits of a word are used, all of them if it is not given.
+        """
+        block = bitvectors.bitvector_converter(
+            crd.type, word, size, width=width, rank=self.index, location=user_location()
+        )
+        bits, ref = self.place(block, name, {"crd": crd})
+        return bits, ref
+
+    def coordinates_of(
+        self, bits: Stream, ref: Stream, *, width: int | None = None, name: str = "coordinates"
+    ) -> tuple[Stream, Stream]:
+        """Words and ranks as coordinates and references: the inverse of ``bits_of``."""
+        _, crd, (out,) = self.intersect_bits((bits, ref), width=width, name=name)
+        return crd, out
+
+    def intersect_bits(
+        self,
+        *sides: tuple[Stream, Stream],
+        width: int | None = None,
+        name: str = "intersect",
+    ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
+        """Sides of (words, ranks); the common words, and bit by bit coordinates and references."""
+        return self._join_bits(bitvectors.bitvector_intersect, sides, width, name)
+
+    def union_bits(
+        self, *sides: tuple[Stream, Stream], width: int | None = None, name: str = "union"
+    ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
+        """The same for the bits that any side has, with N where a side lacks one."""
+        return self._join_bits(bitvectors.bitvector_union, sides, width, name)
+
+    def _join_bits(
+        self,
+        make: Callable[..., Block],
+        sides: Sequence[tuple[Stream, Stream]],
+        width: int | None,
+        name: str,
+    ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
+        types = [(bits.type, ref.type) for bits, ref in sides]
+        inputs: dict[str, Stream] = {}
+        for n, (bits, ref) in enumerate(sides):
+            inputs |= {f"bits{n}": bits, f"ref{n}": ref}
+        block = make(types, width=width, index=self.index, location=user_location())
+        words, crd, *refs = self.place(block, name, inputs)
+        return words, crd, tuple(refs)
+
+    def scan_bit_tree(
+        self,
+        ref: Stream,
+        top: tuple[Tensor, Tensor],
+        leaves: tuple[Tensor, Tensor],
+        words_per_fiber: int,
+        name: str = "scan",
+    ) -> tuple[Stream, Stream]:
+        """Coordinates and references of a bit-tree: words for the set bits of words.
+
+        ``top`` and ``leaves`` are words and ranks; each bit of the top says that there is a leaf.
+        """
+        width = leaves[0].type.bits
+        upper = self.scan_bitvector(ref, *top, words_per_fiber, name=name)
+        block_crd, block_ref = self.coordinates_of(*upper)
+        lower = self.scan_bitvector(block_ref, *leaves, 1, name=name)
+        inner_crd, inner_ref = self.coordinates_of(*lower)
+        crd, out_ref = self.flatten(block_crd, inner_crd, width, inner_ref)
+        return crd, out_ref
+
+    def split(
+        self, crd: Stream, factor: int, *beside: Stream, keep: bool = False, name: str = "split"
+    ) -> tuple[Stream, ...]:
+        """(outer, inner, *beside): coordinates in blocks of ``factor``."""
+        types = [stream.type for stream in beside]
+        block = splits.split(crd.type, factor, types, keep=keep, location=user_location())
+        others = {f"in{n}": stream for n, stream in enumerate(beside)}
+        return self.place(block, name, {"crd": crd, **others})
+
+    def flatten(
+        self,
+        outer: Stream,
+        inner: Stream,
+        factor: int,
+        *beside: Stream,
+        keep: bool = False,
+        name: str = "flatten",
+    ) -> tuple[Stream, ...]:
+        """(crd, *beside): the inverse of ``split``."""
+        types = [stream.type for stream in beside]
+        block = splits.flatten(
+            outer.type, inner.type, factor, types, keep=keep, location=user_location()
+        )
+        others = {f"in{n}": stream for n, stream in enumerate(beside)}
+        return self.place(block, name, {"outer": outer, "inner": inner, **others})
+
+    def fork(self, stream: Stream, ways: int, name: str = "fork") -> tuple[Stream, ...]:
+        """The stream several times, through a block of its own."""
+        block = plumbing.fork(stream.type, ways, location=user_location())
+        return self.place(block, name, {"in": stream})
+
+    def parallelize(
+        self, streams: Sequence[Stream], ways: int, name: str = "parallelize"
+    ) -> tuple[tuple[Stream, ...], ...]:
+        """Deal items out in turn: for each lane, its part of every stream."""
+        types = [stream.type for stream in streams]
+        block = lanes.parallelizer(types, ways, location=user_location())
+        inputs = {f"in{n}": stream for n, stream in enumerate(streams)}
+        outs = self.place(block, name, inputs)
+        return tuple(tuple(outs[lane::ways]) for lane in range(ways))
+
+    def serialize(self, order: Stream, parts: Sequence[Stream], name: str = "serialize") -> Stream:
+        """Join lanes in the order in which ``order`` was dealt out."""
+        types = [stream.type for stream in parts]
+        block = lanes.serializer(types, order.type, location=user_location())
+        inputs = {f"in{n}": stream for n, stream in enumerate(parts)}
+        return self.place(block, name, {**inputs, "order": order})[0]
+
+    def values_only(self, stream: Stream, name: str = "values") -> Stream:
+        """The values as a dense stream."""
+        block = plumbing.values_only(stream.type, location=user_location())
+        return self.place(block, name, {"in": stream})[0]
+
+    def with_stops(self, values: Stream, like: Stream, name: str = "shape") -> Stream:
+        """Dense values in the shape of a stream."""
+        block = plumbing.with_stops(values.type, like.type, location=user_location())
+        return self.place(block, name, {"in": values, "like": like})[0]
