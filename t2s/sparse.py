@@ -142,6 +142,7 @@ class Kernel:
         self.diagrams: tuple[Diagram, ...] = tuple(
             lower_stage(self.program, stage) for stage in self.program.stages
         )
+        self._graphs: dict[tuple[object, ...], StageGraph] = {}
 
     def __repr__(self) -> str:
         return f"<Kernel {print_assignment(self.assignment)}>"
@@ -169,19 +170,23 @@ class Kernel:
         )
 
     def _stage(self, number: int, binding: Binding, capacity: int, latency: int) -> StageGraph:
-        diagram = self.diagrams[number]
-        void = frozenset(name for name, extent in binding.extents.items() if not extent)
-        if void:
-            diagram = lower_stage(self.program, self.program.stages[number], void)
-        return diagram_to_graph(
-            diagram,
-            self.program,
-            binding.extents,
-            binding.type,
-            name=diagram.result,
-            capacity=capacity,
-            latency=latency,
-        )
+        """The graph of a stage; kept, since other inputs of the same shapes have the same one."""
+        key = number, tuple(sorted(binding.extents.items())), binding.type, capacity, latency
+        if key not in self._graphs:
+            diagram = self.diagrams[number]
+            void = frozenset(name for name, extent in binding.extents.items() if not extent)
+            if void:
+                diagram = lower_stage(self.program, self.program.stages[number], void)
+            self._graphs[key] = diagram_to_graph(
+                diagram,
+                self.program,
+                binding.extents,
+                binding.type,
+                name=diagram.result,
+                capacity=capacity,
+                latency=latency,
+            )
+        return self._graphs[key]
 
     def simulate(
         self,

@@ -33,7 +33,7 @@ from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.core.walk import Term, walk
+from t2s.core.walk import Term
 from t2s.graph.body import Statement
 from t2s.graph.parts import Register, Role, SpaceDimension
 
@@ -241,7 +241,17 @@ class Machine(Term):
 
     def statements(self) -> Iterator[Statement]:
         """All statements, each once."""
-        return (term for mode in self.modes for term in walk(mode) if isinstance(term, Statement))
+        return (statement for mode in self.modes for statement in _statements(mode.choices))
+
+
+def _statements(choices: tuple[Choice, ...]) -> Iterator[Statement]:
+    for choice in choices:
+        yield from choice.body
+        match choice.inside:
+            case Rule(body=body):
+                yield from body
+            case inner:
+                yield from _statements(inner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
