@@ -44,12 +44,14 @@ from t2s.sparse_repr.formats import (
 )
 from t2s.sparse_repr.lowering.arrays import array_in, tensor_of
 from t2s.sparse_repr.lowering.diagram import Diagram
+from t2s.sparse_repr.lowering.interpret import interpret_diagram
 from t2s.sparse_repr.lowering.lower import lower_stage
-from t2s.sparse_repr.lowering.to_graph import UNBOUNDED, StageGraph, diagram_to_graph
+from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
 from t2s.sparse_repr.notation.symbols import Notation, Tensor
+from t2s.sparse_repr.streams import UNBOUNDED
 from t2s.sparse_repr.tensors.files import read, write
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
 from t2s.sparse_repr.tensors.tensor import (
@@ -218,13 +220,42 @@ class Kernel:
         final = final_result(self.assignment, self.program, binding, written)
         return SparseResult(tensor=final, stages=tuple(results))
 
-    def interpret(self, inputs: Mapping[str, Any], *, loops: bool = False) -> Array:
-        """Compute with numpy, or by running the loops one by one; see ``t2s.sparse.interpret``."""
+    def interpret(self, inputs: Mapping[str, Any], *, level: str = "notation") -> Array:
+        """Compute without time: the notation by numpy, or the ``"loops"``, or the ``"blocks"``.
+
+        Loops are run one by one, so they are for small inputs.
+        """
         binding = self.bind(inputs)
         dense = {name: value.to_dense() for name, value in binding.given.items()}
-        if loops:
-            return interpret_program(self.program, dense, binding.extents)
-        return evaluate(self.assignment, dense)
+        match level:
+            case "notation":
+                return evaluate(self.assignment, dense)
+            case "loops":
+                return interpret_program(self.program, dense, binding.extents)
+            case "blocks":
+                return self._interpret_blocks(binding)
+        raise UserError(
+            f"there is no level {level!r}",
+            location=user_location(),
+            expected="notation, loops or blocks",
+        )
+
+    def _interpret_blocks(self, binding: Binding) -> Array:
+        void = frozenset(name for name, extent in binding.extents.items() if not extent)
+        written: SparseTensor | None = None
+        for number, stage in enumerate(self.program.stages):
+            diagram = lower_stage(self.program, stage, void) if void else self.diagrams[number]
+            name = result_of(stage).tensor
+            written = interpret_diagram(
+                diagram,
+                binding.tensors,
+                binding.extents,
+                stage_shape(self.program, binding, number),
+                self.program.format_of(name),
+            )
+            add_stage_views(self.program, binding, written, name)
+        assert written is not None
+        return final_result(self.assignment, self.program, binding, written).to_dense()
 
 
 Design = Kernel | Tensor | Assignment

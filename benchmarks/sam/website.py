@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -27,8 +28,12 @@ from t2s.core.errors import UserError
 from t2s.sparse import Kernel, Schedule, parse
 from t2s.sparse_repr.notation.ir import Assignment, accesses, all_variables
 
-SIZES = {1: 5, 2: 5, 3: 4, 4: 3}
-"""The extent of every variable, by the number of variables; 2 for more."""
+Array = np.ndarray[Any, Any]
+
+EXTENTS = (4, 3, 2, 3)
+"""Extents of variables, in turn, as long as the loops have not more than ``ITERATIONS``."""
+
+ITERATIONS = 256
 
 KINDS = ("plain", "empty rows", "empty operand")
 
@@ -91,18 +96,40 @@ def read_list(lines: Iterable[str]) -> Iterator[Algorithm]:
         yield Algorithm(count=int(count), expression=match[1], formats=tuple(formats))
 
 
+def extents_for(assignment: Assignment) -> dict[str, int]:
+    """Different extents for variables that nothing ties together; 1 for the last of very many."""
+    variables = all_variables(assignment)
+    group = {name: name for name in variables}
+    places: dict[tuple[str, int], str] = {}
+    for access in (assignment.result, *accesses(assignment.value)):
+        for place, name in enumerate(access.variables):
+            other = places.setdefault((access.tensor, place), name)
+            old, new = group[name], group[other]
+            group = {key: new if value == old else value for key, value in group.items()}
+    sizes: dict[str, int] = {}
+    total = 1
+    for number, name in enumerate(dict.fromkeys(group[name] for name in variables)):
+        members = sum(value == name for value in group.values())
+        size = EXTENTS[number % len(EXTENTS)]
+        while size > 1 and total * size**members > ITERATIONS:
+            size -= 1
+        total *= size**members
+        sizes[name] = size
+    return {name: sizes[group[name]] for name in variables}
+
+
 def random_inputs(
-    assignment: Assignment, size: int, kind: str, seed: int
-) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+    assignment: Assignment, extents: dict[str, int], kind: str, seed: int
+) -> dict[str, Array]:
     """Small integers as floats, so that sums are exact in any order."""
     generator = np.random.default_rng(seed)
-    inputs: dict[str, np.ndarray] = {}  # type: ignore[type-arg]
+    inputs: dict[str, Array] = {}
     for access in accesses(assignment.value):
-        shape = (size,) * len(access.variables)
-        density = 0.6 if len(shape) < 3 else 0.35
+        shape = tuple(extents[name] for name in access.variables)
+        density = 0.6 if len(shape) < 3 else 0.4
         array = generator.integers(1, 5, shape) * (generator.random(shape) < density)
         if kind == "empty rows" and shape:
-            array[generator.integers(size)] = 0
+            array[generator.integers(shape[0])] = 0
         if kind == "empty operand" and access.tensor == accesses(assignment.value)[0].tensor:
             array = array * 0
         inputs[access.tensor] = np.asarray(array, np.float64)
@@ -113,19 +140,21 @@ def run(algorithm: Algorithm, engine: str = "python") -> Outcome:
     """Compile an algorithm, run it on all inputs and compare with numpy."""
     try:
         assignment = parse(algorithm.expression, algorithm.formats)
-        count = len(all_variables(assignment))
-        size = SIZES.get(count, 2)
-        shape = (size,) * len(assignment.result.variables)
+        extents = extents_for(assignment)
+        shape = tuple(extents[name] for name in assignment.result.variables)
         shapes = {assignment.result.tensor: shape}
         assignment = parse(algorithm.expression, algorithm.formats, shapes)
         kernel = Kernel(assignment, Schedule().transpose())
         cycles = 0
         for seed, kind in enumerate(KINDS):
-            inputs = random_inputs(assignment, size, kind, seed)
+            inputs = random_inputs(assignment, extents, kind, seed)
             expected = kernel.interpret(inputs)
-            result = kernel.simulate(inputs, engine=engine)
-            cycles += result.cycles
-            if not np.allclose(result.output, expected, equal_nan=True):
+            if engine == "blocks":
+                output = kernel.interpret(inputs, level="blocks")
+            else:
+                result = kernel.simulate(inputs, engine=engine)
+                output, cycles = result.output, cycles + result.cycles
+            if not np.allclose(output, expected, equal_nan=True):
                 return Outcome(algorithm=algorithm, kind="wrong", text=f"{kind}: {kernel}")
     except UserError as error:
         return Outcome(algorithm=algorithm, kind=_class_of(error), text=str(error))
@@ -179,7 +208,7 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("list", type=Path)
-    parser.add_argument("--engine", default="native")
+    parser.add_argument("--engine", default="native", help="native, python, or blocks: no cycles")
     parser.add_argument("--every", type=int, default=1, help="only every n-th algorithm")
     parser.add_argument("--first", type=int, default=0, help="leave out the ones before")
     parser.add_argument("--log", type=Path, help="append the outcome of each to this file")

@@ -32,8 +32,8 @@ TYPES = (Float(32), Float(64), Int(32), Int(64))
 class Binding:
     """What a program runs on.
 
-    ``given`` are the inputs as the user declares them, ``tensors`` what the stages read; ``extents``
-    those of all variables, and of the parts of split ones.
+    ``given`` are the inputs as the user declares them, ``tensors`` what the stages read, and
+    ``extents`` those of all variables and of the parts of split ones.
     """
 
     given: dict[str, SparseTensor]
@@ -88,7 +88,9 @@ def stage_shape(program: ConcreteProgram, binding: Binding, stage: int) -> tuple
     return tuple(binding.extents[name] for name in result.variables)
 
 
-def add_stage_views(program: ConcreteProgram, binding: Binding, written: SparseTensor, name: str) -> None:
+def add_stage_views(
+    program: ConcreteProgram, binding: Binding, written: SparseTensor, name: str
+) -> None:
     """Store what a stage wrote, and the views that later stages read of it."""
     binding.tensors[name] = written
     for view in program.views:
@@ -108,9 +110,7 @@ def final_result(
     return written
 
 
-def _check_names(
-    assignment: Assignment, read: tuple[str, ...], inputs: Mapping[str, Any]
-) -> None:
+def _check_names(assignment: Assignment, read: tuple[str, ...], inputs: Mapping[str, Any]) -> None:
     for name in inputs:
         if name not in read:
             raise UserError(
@@ -135,8 +135,7 @@ def _value_type(assignment: Assignment, given: Mapping[str, SparseTensor]) -> Ty
     common = np.result_type(*kinds)
     numbers = [term.value for term in walk(assignment.value) if isinstance(term, Number)]
     divides = any(
-        isinstance(term, Combine) and term.operator is Op.DIVIDE
-        for term in walk(assignment.value)
+        isinstance(term, Combine) and term.operator is Op.DIVIDE for term in walk(assignment.value)
     )
     if common.kind in "iub" and (divides or any(isinstance(n, float) for n in numbers)):
         return Float(64)
@@ -152,4 +151,3 @@ def _check_type(type: Type) -> None:
             location=user_location(),
             expected=f"one of {', '.join(map(str, TYPES))}",
         )
-

@@ -68,9 +68,7 @@ def stored_access(access: Access, format: Format, splits: Sequence[Split]) -> St
         reasons.append(f"compressed levels in place of {', '.join(titles)} ones")
         levels = tuple(level if scanned(level) else Compressed() for level in levels)
     stored = Format(levels=levels, parts=tuple(Part(mode=mode) for mode in modes))
-    return Stored(
-        variables=tuple(variables), parts=frozen, format=stored, reasons=tuple(reasons)
-    )
+    return Stored(variables=tuple(variables), parts=frozen, format=stored, reasons=tuple(reasons))
 
 
 def _split_parts(mode: int, name: str, splits: Sequence[Split]) -> list[tuple[Part, str]]:

@@ -185,7 +185,7 @@ def _split_sums(value: Expression, splits: Sequence[Split]) -> Expression:
             return replace(term, variables=_split_names(term.variables, splits))
         return None
 
-    return rewrite(value, rule)  # type: ignore[arg-type]
+    return rewrite(value, rule)
 
 
 def _path(access: Access, stored: Stored) -> Path:
@@ -226,7 +226,7 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
         name = builder.read_name(access.tensor, stored)
         renamed[access] = replace(access, tensor=name, variables=stored.variables)
     value = _split_sums(assignment.value, builder.splits)
-    value = rewrite(value, lambda term: renamed.get(term))  # type: ignore[arg-type]
+    value = rewrite(value, lambda t: renamed.get(t) if isinstance(t, Access) else None)
     path = _path(result, target)
     if not path.fits(order) and not path.free and not schedule.may_transpose(result.tensor):
         raise discordant(path, order, paths, schedule.order)
@@ -280,7 +280,7 @@ def _with_locates(stage: Statement, builder: _Builder) -> Statement:
         }
         return replace(term, located=tuple(sorted(names))) if names else None
 
-    return rewrite(stage, rule)  # type: ignore[arg-type]
+    return rewrite(stage, rule)
 
 
 def _check_locates(

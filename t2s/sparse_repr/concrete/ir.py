@@ -143,9 +143,7 @@ def reads_of(statement: Statement) -> tuple[Access, ...]:
     """What a statement reads from outside: not the temporaries of its own producers."""
     assigns = tuple(assigns_of(statement))
     made = {assign.result.tensor for assign in assigns[1:]}
-    made |= {
-        result_of(term.producer).tensor for term in walk(statement) if isinstance(term, Where)
-    }
+    made |= {result_of(term.producer).tensor for term in walk(statement) if isinstance(term, Where)}
     return tuple(
         access
         for assign in assigns

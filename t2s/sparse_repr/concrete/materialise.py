@@ -8,7 +8,7 @@ import numpy as np
 
 from t2s.sparse_repr.concrete.ir import View
 from t2s.sparse_repr.formats import Format, Part
-from t2s.sparse_repr.levels import Compressed, Dense
+from t2s.sparse_repr.levels import Array, Compressed, Dense
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 
 
@@ -26,7 +26,7 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
         return SparseTensor(shape, view.format, source.levels, source.values)
     table, values = source.coordinates()
     kept = values != 0
-    columns: list[np.ndarray] = []  # type: ignore[type-arg]
+    columns: list[Array] = []
     for parts in view.parts:
         column = _part(table, parts[0])
         for other in parts[1:]:
@@ -36,7 +36,7 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
     return from_coordinates(stacked[kept], values[kept], shape, view.format)
 
 
-def _part(table: np.ndarray, part: Part) -> np.ndarray:  # type: ignore[type-arg]
+def _part(table: Array, part: Part) -> Array:
     column = table[:, part.mode] // part.divisor
     return column if part.modulus is None else column % part.modulus
 

@@ -84,7 +84,6 @@ def build_nests(
     return Nests(stages=(*stages, statement), stored=tuple(stored))
 
 
-
 def _nest(order: Sequence[str], body: Statement) -> Statement:
     for name in reversed(order):
         body = Forall(variable=name, body=body)
@@ -101,7 +100,7 @@ def _inner_signs(value: Expression) -> Expression:
             case _:
                 return None
 
-    return rewrite(value, move)  # type: ignore[arg-type]
+    return rewrite(value, move)
 
 
 def _replace_sums(value: Expression, place: Callable[[Sum], Access]) -> Expression:

@@ -75,9 +75,7 @@ def _variables_outside(value: Expression, part: Expression) -> set[str]:
     return found
 
 
-def _replaced(
-    value: Expression, part: Expression, access: Access, needed: set[str]
-) -> Expression:
+def _replaced(value: Expression, part: Expression, access: Access, needed: set[str]) -> Expression:
     """The expression with the part replaced; sums over variables only in the part go with it."""
 
     def visit(term: Term) -> Term:

@@ -43,9 +43,7 @@ def written_result(target: Stored, order: Sequence[str], *, read_too: bool) -> W
     if not compressed:
         reasons.append("dense levels are filled in afterwards")
     modes = tuple(target.variables.index(name) for name in in_order)
-    format = Format(
-        levels=csf(len(modes)).levels, parts=tuple(Part(mode=mode) for mode in modes)
-    )
+    format = Format(levels=csf(len(modes)).levels, parts=tuple(Part(mode=mode) for mode in modes))
     stored = Stored(
         variables=target.variables, parts=target.parts, format=format, reasons=tuple(reasons)
     )

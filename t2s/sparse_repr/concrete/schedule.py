@@ -93,9 +93,7 @@ class Schedule:
     def locate(self, tensor: Any, variable: Any) -> Schedule:
         """Locate into the dense level of a tensor instead of scanning it (papers/001, 4.2)."""
         return self._with(
-            Locate(
-                tensor=_variable(tensor), variable=_variable(variable), location=user_location()
-            )
+            Locate(tensor=_variable(tensor), variable=_variable(variable), location=user_location())
         )
 
     def transpose(self, *tensors: Any) -> Schedule:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.sparse_repr.concrete.ir import Forall
+from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge, merge_of
 from t2s.sparse_repr.levels import Dense, Level
 from t2s.sparse_repr.lowering.diagram import (
     Count,
@@ -20,7 +21,6 @@ from t2s.sparse_repr.lowering.diagram import (
     Stream,
     TokenKind,
 )
-from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge, merge_of
 from t2s.sparse_repr.lowering.scope import Operand, Scope
 from t2s.sparse_repr.notation.ir import Access, Expression, accesses
 
@@ -180,9 +180,7 @@ def _count(scope: Scope, variable: str, region: str) -> _Joined:
     return _Joined(coordinate=coordinate, operands={}, full=True, filled=variable not in scope.void)
 
 
-def _intersect(
-    scope: Scope, members: tuple[Merge, ...], variable: str, region: str
-) -> _Joined:
+def _intersect(scope: Scope, members: tuple[Merge, ...], variable: str, region: str) -> _Joined:
     sides = [_lower(scope, member, variable, region) for member in members]
     joined = _join(scope, JoinKind.INTERSECT, sides, region)
     full = all(side.full for side in sides)

@@ -15,11 +15,11 @@ from t2s.sparse_repr.concrete.ir import (
     reads_of,
     result_of,
 )
+from t2s.sparse_repr.concrete.merge import expression_of
 from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
 from t2s.sparse_repr.lowering.diagram import Diagram, Root, Stream, TokenKind
 from t2s.sparse_repr.lowering.iterate import enter_loop
-from t2s.sparse_repr.concrete.merge import expression_of
 from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
 from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
 from t2s.sparse_repr.notation.ir import Access

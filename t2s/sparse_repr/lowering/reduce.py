@@ -140,9 +140,7 @@ def _drop(blocks: Blocks, outer: _Level, inner: _Level) -> tuple[_Level, _Level]
     )
 
 
-def _sum(
-    blocks: Blocks, level: _Level, value: Stream, empty: Empty, by: Stream | None
-) -> Stream:
+def _sum(blocks: Blocks, level: _Level, value: Stream, empty: Empty, by: Stream | None) -> Stream:
     output = blocks.like(value, value.depth - 1)
     blocks.add(
         Reduce(

@@ -75,9 +75,7 @@ def diagram_to_graph(
     for block in diagram.blocks:
         writer.enter(block.variable)
         writer.write(block)
-    return StageGraph(
-        graph=streams.graph(), reads=tuple(writer.reads), writes=tuple(writer.writes)
-    )
+    return StageGraph(graph=streams.graph(), reads=tuple(writer.reads), writes=tuple(writer.writes))
 
 
 @dataclass
@@ -138,17 +136,15 @@ class _Writer:
             case Fill(value=value, by=by, output=output):
                 constant = self._constant(value)
                 port = self.ports[by]
-                self.ports[output] = self.streams.compute(
-                    lambda _: constant, port, name="constant"
-                )
+                self.ports[output] = self.streams.compute(lambda _: constant, port, name="constant")
             case Compute():
                 self._compute(block)
             case Reduce():
                 self._reduce(block)
             case Drop(outer=outer, inner=inner):
                 name = f"drop_{block.variable}"
-                made = self.streams.drop(self.ports[outer], self.ports[inner], name=name)
-                self.ports[block.outer_output], self.ports[block.inner_output] = made
+                dropped = self.streams.drop(self.ports[outer], self.ports[inner], name=name)
+                self.ports[block.outer_output], self.ports[block.inner_output] = dropped
             case WriteLevel(tensor=tensor, level=level, coordinate=coordinate):
                 pos = self._tensor(tensor, level, "pos", written=True)
                 crd = self._tensor(tensor, level, "crd", written=True)

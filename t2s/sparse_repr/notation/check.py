@@ -72,9 +72,7 @@ def _check_orders(
             )
 
 
-def extents_of(
-    assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, int]:
+def extents_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     """The extent of every variable, from the shapes of the tensors that are given.
 
     Raises ``UserError`` if two tensors disagree, or none says it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,7 @@ def write(path: str | Path, value: SparseTensor) -> None:
     """Write a tensor as ``.mtx`` (matrices) or ``.tns``."""
     path = Path(path)
     if path.suffix == ".mtx" and value.order == 2:
-        from scipy import io
-
+        io: Any = import_module("scipy.io")
         io.mmwrite(path, to_scipy(value).tocoo())
         return
     if path.suffix == ".tns":
@@ -66,7 +66,7 @@ def write(path: str | Path, value: SparseTensor) -> None:
 
 def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
     try:
-        from scipy import io
+        io: Any = import_module("scipy.io")
     except ImportError:
         raise UserError(
             f"reading {path.name} needs scipy",
@@ -74,7 +74,7 @@ def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
             hint='pip install "t2s[sparse]"',
         ) from None
     try:
-        matrix: Any = io.mmread(path)
+        matrix = io.mmread(path)
     except ValueError as error:
         raise UserError(
             f"{path.name} is not a Matrix Market file: {error}", location=user_location()
@@ -82,9 +82,7 @@ def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
     if isinstance(matrix, np.ndarray):
         return tensor(matrix, format)
     table = np.stack([matrix.row, matrix.col], axis=1)
-    return from_coordinates(
-        table, matrix.data, matrix.shape, format or coo(2), sum_duplicates=True
-    )
+    return from_coordinates(table, matrix.data, matrix.shape, format or coo(2), sum_duplicates=True)
 
 
 def _read_tns(path: Path, format: Format | None) -> SparseTensor:
@@ -117,6 +115,4 @@ def _read_tns(path: Path, format: Format | None) -> SparseTensor:
     table = entries[:, :-1].astype(np.int64) - 1
     shape = tuple(table.max(axis=0) + 1) if shape is None else shape
     order = table.shape[1]
-    return from_coordinates(
-        table, entries[:, -1], shape, format or coo(order), sum_duplicates=True
-    )
+    return from_coordinates(table, entries[:, -1], shape, format or coo(order), sum_duplicates=True)

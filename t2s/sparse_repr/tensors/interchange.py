@@ -5,6 +5,7 @@ The libraries are imported only where a result is made; objects are recognised b
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,7 @@ def _check_fill(fill: Any) -> None:
 
 def to_scipy(value: SparseTensor) -> Any:
     """A scipy.sparse array: CSR and CSC share their arrays, anything else becomes COO."""
-    from scipy import sparse
-
+    sparse: Any = import_module("scipy.sparse")
     if value.format in (csr, csc):
         make = sparse.csr_array if value.format == csr else sparse.csc_array
         arrays = value.levels[1]
@@ -86,7 +86,6 @@ def to_scipy(value: SparseTensor) -> Any:
 
 def to_pydata(value: SparseTensor) -> Any:
     """A ``sparse.COO`` of pydata/sparse."""
-    import sparse
-
+    sparse: Any = import_module("sparse")
     table, values = value.coordinates()
     return sparse.COO(table.T, values, shape=value.shape)

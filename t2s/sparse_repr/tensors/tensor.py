@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,8 @@ class SparseTensor:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the values."""
-        return self.values.dtype
+        kind: np.dtype[Any] = self.values.dtype
+        return kind
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -63,7 +63,9 @@ class SparseTensor:
         owner = np.zeros(1, np.int64)
         positions = np.zeros(1, np.int64)
         columns: list[Array] = []
-        for level, arrays, extent in zip(self.format.levels, self.levels, self.extents, strict=True):
+        for level, arrays, extent in zip(
+            self.format.levels, self.levels, self.extents, strict=True
+        ):
             found = level.unpack(arrays, positions, extent)
             columns = [column[found.parents] for column in columns]
             columns.append(np.asarray(found.coordinates, np.int64))
@@ -299,8 +301,3 @@ def _check_increasing(
             f"{parents[found.parents[where]]}",
             hint="make the tensor with t2s.sparse.from_coordinates, which sorts",
         )
-
-
-def size_of(tensor: SparseTensor) -> int:
-    """Number of elements of the dense tensor."""
-    return prod(tensor.shape)

@@ -1,16 +1,20 @@
-"""What diagrams compute, on streams as nested lists: no tokens, no time, an oracle of the lowering.
+"""What a diagram computes, on streams as nested lists: no tokens, no time.
 
-A stream of depth d is a list of lists, d deep; an empty reference is ``None``.
+A stream of depth d is a list of lists, d deep; an empty reference is ``None``.  This is the meaning
+that the machines of the blocks have to agree with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from t2s.core.errors import InternalError
 from t2s.core.ops import Op
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.lowering.diagram import (
     AnyBlock,
     Compute,
@@ -32,7 +36,7 @@ from t2s.sparse_repr.lowering.diagram import (
     WriteLevel,
     WriteValues,
 )
-from t2s.sparse_repr.tensors.tensor import SparseTensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 
 Nested = Any
 
@@ -41,16 +45,19 @@ def each(function: Callable[..., Nested], depth: int, *streams: Nested) -> Neste
     """A function of the parts at a depth."""
     if depth == 0:
         return function(*streams)
-    lengths = {len(stream) for stream in streams}
-    assert len(lengths) == 1, f"streams of different shapes: {streams}"
+    if len({len(stream) for stream in streams}) != 1:
+        raise InternalError("the streams of a block have different shapes")
     return [each(function, depth - 1, *parts) for parts in zip(*streams, strict=True)]
 
 
-class Run:
+class _Run:
     """The streams of a diagram, for tensors and the extents of variables by name."""
 
     def __init__(
-        self, diagram: Diagram, tensors: dict[str, SparseTensor], extents: dict[str, int]
+        self,
+        diagram: Diagram,
+        tensors: Mapping[str, SparseTensor],
+        extents: Mapping[str, int],
     ) -> None:
         self.tensors = tensors
         self.extents = extents
@@ -138,7 +145,8 @@ class Run:
             rest = list(fibers)
             for side in block.sides:
                 crd, *references = (rest.pop(0) for _ in range(1 + len(side.references)))
-                assert crd == sorted(set(crd)), crd
+                if crd != sorted(set(crd)):
+                    raise InternalError("the coordinates of a fiber do not increase")
                 rows = zip(*references, strict=True) if references else [()] * len(crd)
                 tables.append((dict(zip(crd, rows, strict=True)), len(references)))
             sets = [set(table) for table, _ in tables]
@@ -146,8 +154,10 @@ class Run:
             chosen = sorted(set.intersection(*sets) if both else set.union(*sets))
             columns: list[list[Any]] = [chosen]
             for table, count in tables:
-                for number in range(count):
-                    columns.append([table[at][number] if at in table else None for at in chosen])
+                columns += (
+                    [table[at][number] if at in table else None for at in chosen]
+                    for number in range(count)
+                )
             return tuple(columns)
 
         depth = block.coordinate.depth - 1
@@ -156,14 +166,14 @@ class Run:
             streams[output] = each(lambda row, n=number: row[n], depth, joined)
 
     def _locate(self, block: Locate) -> None:
-        scale = int(np.prod([self.extents[name] for name in block.scale], dtype=np.int64))
-        stride = int(np.prod([self.extents[name] for name in block.stride], dtype=np.int64))
+        scale = prod(self.extents[name] for name in block.scale)
+        stride = prod(self.extents[name] for name in block.stride)
         coordinate = self.streams[block.coordinate]
         if block.reference is None:
             result = each(lambda at: at * stride, block.coordinate.depth, coordinate)
         else:
             result = each(
-                lambda reference, at: None if reference is None else reference * scale + at * stride,
+                lambda above, at: None if above is None else above * scale + at * stride,
                 block.coordinate.depth,
                 self.streams[block.reference],
                 coordinate,
@@ -193,7 +203,9 @@ class Run:
         depth = block.output.depth - len(block.outputs)
         keys = len(block.coordinates)
 
-        def entries(level: int, point: tuple[int, ...], parts: tuple[Any, ...]) -> Any:
+        def entries(
+            level: int, point: tuple[int, ...], parts: tuple[Any, ...]
+        ) -> Iterator[tuple[tuple[int, ...], Any]]:
             if level == keys:
                 yield point, parts[-1]
                 return
@@ -227,7 +239,6 @@ class Run:
         depth = block.outer.depth - 1
 
         def kept(outer: list[Any], inner: list[Any]) -> Any:
-            assert len(outer) == len(inner)
             pairs = [(a, b) for a, b in zip(outer, inner, strict=True) if b]
             return [a for a, _ in pairs], [b for _, b in pairs]
 
@@ -254,22 +265,33 @@ def flatten(nested: Nested) -> list[Any]:
     return [token for part in nested for token in flatten(part)]
 
 
-def written(run: Run, shape: tuple[int, ...], modes: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """What a run wrote, as a dense array; ``modes`` are those of the levels."""
-    stored = np.zeros(tuple(shape[mode] for mode in modes))
+def interpret_diagram(
+    diagram: Diagram,
+    tensors: Mapping[str, SparseTensor],
+    extents: Mapping[str, int],
+    shape: tuple[int, ...],
+    format: Format,
+) -> SparseTensor:
+    """The tensor of that shape and format that a diagram writes.
+
+    ``tensors`` are those that it reads, by name, ``extents`` those of all variables.
+    """
+    run = _Run(diagram, tensors, extents)
     if run.scattered is not None:
-        flat = stored.reshape(-1)
+        count = prod(shape[mode] for mode in format.modes)
+        values = np.zeros(count, np.result_type(np.float64))
         for at, value in run.scattered:
-            flat[at] = value
-    elif run.levels:
-        points = _points([pruned(run.levels[n]) for n in sorted(run.levels)], ())
-        values = flatten(run.values)
-        assert len(points) == len(values)
-        for point, value in zip(points, values, strict=True):
-            stored[point] = value
-    else:
-        stored = np.array(flatten(run.values), float).reshape(stored.shape)
-    return stored.transpose(np.argsort(modes)) if modes else stored
+            values[at] = value
+        return SparseTensor(shape, format, ({},) * len(format.levels), values)
+    data = np.array(flatten(run.values), np.float64)
+    if not run.levels:
+        return SparseTensor(shape, format, ({},) * len(format.levels), data)
+    points = _points([pruned(run.levels[n]) for n in sorted(run.levels)], ())
+    if len(points) != len(data):
+        raise InternalError("coordinates and values that are written do not agree")
+    table = np.array(points, np.int64).reshape(len(points), len(shape))
+    table = table[:, np.argsort(format.modes)]
+    return from_coordinates(table, data, shape, format)
 
 
 def pruned(nested: Nested) -> Nested:
@@ -283,11 +305,8 @@ def _points(levels: list[Nested], point: tuple[int, ...]) -> list[tuple[int, ...
         return [point]
     found = []
     for number, coordinate in enumerate(levels[0]):
-        assert len(levels) == 1 or len(levels[1]) == len(levels[0])
-        inner = [_child(level, number) for level in levels[1:]]
+        if len(levels) > 1 and len(levels[1]) != len(levels[0]):
+            raise InternalError("a coordinate that is written has no fiber")
+        inner = [level[number] for level in levels[1:]]
         found += _points(inner, (*point, coordinate))
     return found
-
-
-def _child(nested: Nested, number: int) -> Nested:
-    return nested[number]
