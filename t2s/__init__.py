@@ -4,6 +4,7 @@ An embedded language, compiler and cycle simulator for spatial hardware.  See th
 20-line program, ``docs/architecture.md`` for how the parts fit together.
 """
 
+from t2s import sparse
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
 from t2s.driver import (
@@ -67,6 +68,7 @@ __all__ = [
     "rsqrt",
     "select",
     "simulate",
+    "sparse",
     "sqrt",
     "sram",
     "variables",

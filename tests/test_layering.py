@@ -30,8 +30,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "backends.cgra_tia": frozenset({"core", "graph", "backends.base"}),
     "backends.capstan": frozenset({"core", "graph", "backends.base"}),
 }
-DRIVERS = ("driver.py",)  # may import every package, and consumers at their first use
-PUBLIC = ("__init__.py", "__main__.py", "cli.py")  # may import everything, and locally
+DRIVERS = ("driver.py", "sparse.py")  # may import every package, and consumers at their first use
+PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_tensor.py")  # may import everything, and locally
 
 # third-party packages that are kept in one folder, or in one file of it
 CONFINED = {
