@@ -39,8 +39,7 @@ class Part(Term):
 
     def extent(self, size: int) -> int:
         """The extent of the level for a mode of that size."""
-        whole = -(-size // self.divisor)
-        return whole if self.modulus is None else min(self.modulus, max(whole, 0))
+        return -(-size // self.divisor) if self.modulus is None else self.modulus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ def evaluate(assignment: Assignment, inputs: Mapping[str, Any]) -> Array:
     target = assignment.result.variables
     value = _aligned(value, axes, target)
     shape = tuple(extents[name] for name in target)
-    return np.ascontiguousarray(np.broadcast_to(value, shape))
+    return np.array(np.broadcast_to(value, shape))
 
 
 def _aligned(value: Array, axes: tuple[str, ...], target: tuple[str, ...]) -> Array:
