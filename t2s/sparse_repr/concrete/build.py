@@ -98,7 +98,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         written=set(),
         order_names=after,
     )
-    _check_locates(schedule, assignments, after)
+    _check_locates(schedule, assignments, splits)
     written = assignment.result.tensor
     for one in assignments:
         written = _add_stage(builder, one, last=one is assignments[-1])
@@ -284,16 +284,19 @@ def _with_locates(stage: Statement, builder: _Builder) -> Statement:
 
 
 def _check_locates(
-    schedule: Schedule, assignments: Sequence[Assignment], variables: Sequence[str]
+    schedule: Schedule, assignments: Sequence[Assignment], splits: Sequence[Split]
 ) -> None:
-    names = {a.tensor for one in assignments for a in accesses(one.value)}
+    read = [access for one in assignments for access in accesses(one.value)]
     for one in schedule.directives:
         if not isinstance(one, Locate):
             continue
-        if one.tensor not in names or one.variable not in variables:
+        found = [access for access in read if access.tensor == one.tensor]
+        names = [v for access in found for v in _split_names(access.variables, splits)]
+        if one.variable not in names:
             raise UserError(
                 f"there is no level of {one.tensor} at {one.variable} to locate into",
                 location=one.location,
-                expected=f"a tensor of {', '.join(sorted(names))} and a variable of "
-                f"{', '.join(variables)}",
+                expected=f"a variable of {one.tensor}: {', '.join(names)}"
+                if found
+                else f"one of {', '.join(dict.fromkeys(access.tensor for access in read))}",
             )

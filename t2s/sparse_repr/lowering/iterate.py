@@ -254,9 +254,10 @@ def _locate(
     scope: Scope, access: Access, operand: Operand, coordinate: Stream, region: str
 ) -> Operand:
     format = scope.program.format_of(access.tensor)
+    variable = access.variables[format.modes[operand.level]]
     if not isinstance(format.levels[operand.level], Dense):
         raise UserError(
-            f"the level of {access.tensor} at {coordinate.about or region} cannot be located into",
+            f"the level of {access.tensor} at {variable} cannot be located into",
             location=access.location or scope.program.location,
             expected="a dense level",
             given=format.levels[operand.level].title,
@@ -266,7 +267,7 @@ def _locate(
         Locate(
             coordinate=coordinate,
             reference=operand.stream,
-            scale=(access.variables[format.modes[operand.level]],),
+            scale=(variable,),
             stride=(),
             output=output,
             variable=region,

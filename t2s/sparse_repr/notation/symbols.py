@@ -134,7 +134,7 @@ class Tensor(Notation):
 
     def _access(self, variables: Any, location: SourceLocation) -> Access:
         given = variables if isinstance(variables, tuple) else (variables,)
-        if given == (Ellipsis,):
+        if len(given) == 1 and given[0] is Ellipsis:
             given = ()
         names = []
         for variable in given:
