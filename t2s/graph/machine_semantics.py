@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, evaluate
+from t2s.core.expr import Expr
 from t2s.core.ops import Array, apply_operator
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
+from t2s.graph.closures import Closures
 from t2s.graph.graph import Graph
 from t2s.graph.machine import (
     VALUE,
@@ -124,6 +125,7 @@ class MachineState:
         self.graph = graph
         self.node = node
         self.ended = False
+        self._closures = Closures()
         self.mode = node.modes[0]
         self._space: Environment = dict(parameters)
         for dimension, value in zip(node.space, point, strict=True):
@@ -158,7 +160,8 @@ class MachineState:
         local = dict(self._space)
         for register in self.node.registers:
             if not register.shape:
-                local[register.name] = self.registers[register.name].copy()
+                held = self.registers[register.name][()]
+                local[register.name] = held.copy() if held.ndim else held
         needs = self.mode.needs
         if not self._bind(needs, heads, local):
             return needs
@@ -191,6 +194,12 @@ class MachineState:
             self.mode = self._modes[rule.next]
         return sent
 
+    def _value(self, expr: Expr, local: Environment) -> Array:
+        return self._closures.value(expr, local)
+
+    def _integers(self, indices: tuple[Expr, ...], local: Environment) -> tuple[int, ...]:
+        return tuple(int(self._value(index, local)) for index in indices)
+
     def _bind(self, needs: tuple[str, ...], heads: Mapping[str, Any], local: Environment) -> bool:
         """Bind the locals of heads; false if one of them is not there."""
         for name in needs:
@@ -207,7 +216,7 @@ class MachineState:
         self, choices: tuple[Choice, ...], heads: Mapping[str, Any], local: Environment
     ) -> Choice:
         for choice in choices:
-            if choice.when is None or bool(evaluate(choice.when, local)):
+            if choice.when is None or bool(self._value(choice.when, local)):
                 return choice
         seen = [
             f"{name}: {heads[name]}" for name in self._heads if self._heads[name].value in local
@@ -222,10 +231,10 @@ class MachineState:
 
     def _token(self, channel: str, value: Expr | None, tag: Expr | None, local: Environment) -> Any:
         element = self.graph.channel(channel).stream.element
-        sent = zero_of(element) if value is None else evaluate(value, local)
+        sent = zero_of(element) if value is None else self._value(value, local)
         if not self._tagged[channel]:
             return sent
-        kind = VALUE if tag is None else int(evaluate(tag, local))
+        kind = VALUE if tag is None else int(self._value(tag, local))
         return Token(sent, kind) if kind == VALUE else Token(zero_of(element), kind)
 
     def _execute(
@@ -233,21 +242,25 @@ class MachineState:
     ) -> None:
         match statement:
             case Let(target=target, value=value):
-                local[target] = evaluate(value, local)
+                local[target] = self._value(value, local)
             case Load(target=target, tensor=tensor, indices=indices, type=type):
-                local[target] = self._load(tensor, element_of(indices, local), type.lanes, memory)
+                local[target] = self._load(
+                    tensor, self._integers(indices, local), type.lanes, memory
+                )
             case Search(target=target):
                 local[target] = self._search(statement, local, memory)
             case Store(tensor=tensor, indices=indices, value=value):
-                self._store(tensor, element_of(indices, local), evaluate(value, local), memory)
+                self._store(
+                    tensor, self._integers(indices, local), self._value(value, local), memory
+                )
             case RegisterRead(target=target, register=register, indices=indices):
                 where = self._register(register, indices, local)
                 local[target] = self.registers[register][where].copy()
             case RegisterWrite(register=register, indices=indices, value=value):
                 where = self._register(register, indices, local)
-                self.registers[register][where] = evaluate(value, local)
+                self.registers[register][where] = self._value(value, local)
             case MemoryAdd(memory=name, keys=keys, value=value):
-                self.memories[name].add(element_of(keys, local), evaluate(value, local))
+                self.memories[name].add(self._integers(keys, local), self._value(value, local))
             case MemorySize(target=target, memory=name):
                 local[target] = np.int32(len(self.memories[name]))
             case MemoryFirst():
@@ -278,12 +291,15 @@ class MachineState:
         return array[window(indices, lanes)].copy()
 
     def _search(self, statement: Search, local: Environment, memory: Mapping[str, Array]) -> Array:
-        begin, end = int(evaluate(statement.begin, local)), int(evaluate(statement.end, local))
+        begin, end = (
+            int(self._value(statement.begin, local)),
+            int(self._value(statement.end, local)),
+        )
         array = memory[statement.tensor]
         if begin < end:
             self._check("search", statement.tensor, (begin,), 1, (len(array),))
             self._check("search", statement.tensor, (end - 1,), 1, (len(array),))
-            value = evaluate(statement.value, local)
+            value = self._value(statement.value, local)
             begin += int(np.searchsorted(array[begin:end], value))
         return statement.begin.type.numpy.type(begin)
 
@@ -324,7 +340,7 @@ class MachineState:
     def _register(
         self, name: str, indices: tuple[Expr, ...], local: Environment
     ) -> tuple[int, ...]:
-        where = element_of(indices, local)
+        where = self._integers(indices, local)
         shape = self.registers[name].shape
         if any(not 0 <= at < extent for at, extent in zip(where, shape, strict=True)):
             raise ProtocolError(

@@ -48,8 +48,9 @@ class _Placed:
     """A block of the graph, and the streams that go into its ports."""
 
     block: Block
-    inputs: Mapping[str, Stream]
+    inputs: dict[str, Stream]
     region: str | None
+    capacities: dict[str, int] = field(default_factory=dict)
 
 
 class Connections:
@@ -131,21 +132,40 @@ class Connections:
         self.region = region.name
 
     def place(
-        self, block: Block, name: str, inputs: Mapping[str, Stream], *, count: bool = True
+        self,
+        block: Block,
+        name: str,
+        inputs: Mapping[str, Stream],
+        *,
+        later: Sequence[str] = (),
+        count: bool = True,
     ) -> tuple[Stream, ...]:
         """Put any block into the graph; its output streams, in the order of its ports.
 
-        Raises ``UserError`` if a port is left open, or a stream does not fit it.
+        Ports in ``later`` are left open, for ``connect``.  Raises ``UserError`` if another port is
+        left open, or a stream does not fit its port.
         """
         fresh = self._names.fresh(name)
         for port in block.inputs:
-            self._check_operand(fresh, port.port, port.stream, inputs.get(port.port))
+            if port.port not in later:
+                self._check_operand(fresh, port.port, port.stream, inputs.get(port.port))
         for tensor in block.tensors:
             self._tensors.setdefault(tensor.name, tensor)
         self._blocks[fresh] = _Placed(block, dict(inputs), self.region)
         self._counts[block.kind] += count
         location = block.machine.location
         return tuple(Stream(self, fresh, o.port, o.stream, location) for o in block.outputs)
+
+    def connect(self, stream: Stream, node: str, port: str, capacity: int = 1) -> None:
+        """Connect a port that was left open, so that the graph gets a cycle.
+
+        Its channel holds at least ``capacity`` tokens.
+        """
+        placed = self._blocks[node]
+        (wanted,) = (item.stream for item in placed.block.inputs if item.port == port)
+        self._check_operand(node, port, wanted, stream)
+        placed.inputs[port] = stream
+        placed.capacities[port] = capacity
 
     def _check_operand(
         self, block: str, port: str, wanted: StreamType, given: Stream | None
@@ -182,7 +202,7 @@ class Connections:
                         stream=stream.type,
                         source=stream.node,
                         sink=sink,
-                        capacity=self._capacity,
+                        capacity=max(self._capacity, placed.capacities.get(port, 1)),
                         latency=self._latency,
                         location=placed.block.machine.location,
                     )

@@ -23,14 +23,22 @@ class Conversion(Iteration):
         size: int,
         *,
         width: int | None = None,
+        empty_fibers: bool = True,
         name: str = "bits",
     ) -> tuple[Stream, Stream]:
         """Coordinates below ``size`` as words of an unsigned type, and their ranks.
 
-        ``width`` bits of a word are used, all of them if it is not given.
+        ``width`` bits of a word are used, all of them if it is not given; see
+        ``bitvector_converter`` for empty fibers.
         """
         block = bitvectors.bitvector_converter(
-            crd.type, word, size, width=width, rank=self.index, location=user_location()
+            crd.type,
+            word,
+            size,
+            width=width,
+            empty_fibers=empty_fibers,
+            rank=self.index,
+            location=user_location(),
         )
         bits, ref = self.place(block, name, {"crd": crd})
         return bits, ref

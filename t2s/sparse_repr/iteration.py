@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.graph.graph import StreamKind, Tensor
-from t2s.sparse_repr.blocks import joins, locators, plumbing, repeats, scanners
+from t2s.sparse_repr.blocks import joins, locators, plumbing, repeats, scanners, skipping
 from t2s.sparse_repr.blocks.draft import Block
 from t2s.sparse_repr.connections import Connections, Stream
 
@@ -89,6 +89,35 @@ class Iteration(Connections):
     ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
         """The coordinates that all sides have, and for each side what is beside them."""
         return self._join(joins.intersect, sides, name)
+
+    def intersect_skipping(
+        self,
+        *levels: tuple[Stream, Tensor, Tensor],
+        lag: int = skipping.LAG,
+        name: str = "intersect",
+    ) -> tuple[Stream, tuple[Stream, ...]]:
+        """Scan and intersect compressed levels, skipping coordinates that another side lacks.
+
+        ``levels`` are (references, positions, coordinates); returns the common coordinates, and
+        the references of each side.  A scanner is at most ``lag`` coordinates ahead.
+        """
+        sides: list[tuple[Stream, Stream]] = []
+        for ref, positions, coordinates in levels:
+            scanner = skipping.skipping_scanner(
+                ref.type, positions, coordinates, lag=lag, location=user_location()
+            )
+            crd, out = self.place(scanner, "scan", {"ref": ref}, later=["skip"])
+            sides.append((crd, out))
+        types = [(crd.type, [ref.type]) for crd, ref in sides]
+        block = joins.intersect(types, skipping=True, location=user_location())
+        inputs: dict[str, Stream] = {}
+        for n, (crd, ref) in enumerate(sides):
+            inputs |= {f"crd{n}": crd, f"in{n}_0": ref}
+        outs = self.place(block, name, inputs)
+        count = len(sides)
+        for (crd, _), wish in zip(sides, outs[count + 1 :], strict=True):
+            self.connect(wish, crd.node, "skip", lag)
+        return outs[count], outs[:count]
 
     def union(
         self, *sides: Side, name: str = "union"

@@ -75,7 +75,7 @@ class Streams(Computation):
         width = leaves[0].type.bits
         outer, inner = self.split(crd, width)
         upper, _ = self.bits_of(outer, top[0].type, -(-size // width))
-        lower, _ = self.bits_of(inner, leaves[0].type, width)
+        lower, _ = self.bits_of(inner, leaves[0].type, width, empty_fibers=False)
         self.write_bitvector(upper, *top, name=name)
         self.write_bitvector(lower, *leaves, name=name)
 

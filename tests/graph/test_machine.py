@@ -101,5 +101,5 @@ def test_a_deadlock_of_machines_is_reported() -> None:
         choices=(replace(last.choices[0], inside=replace(last.choices[0].inside, puts=())),),
     )
     silent = replace(source, modes=(source.modes[0], quiet))
-    with pytest.raises(UserError, match="sink waits for a token in xs .*after 4 firings"):
+    with pytest.raises(UserError, match=r"sink waits for a token in xs .*after 4 firings"):
         run(replace(graph, nodes=(silent, sink)))

@@ -10,33 +10,11 @@ import numpy as np
 from t2s.core.types import INT32, Float, Type
 from t2s.graph.graph import StreamKind
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.machine import DONE, EMPTY, stop
 from t2s.simulator.run import simulate
 from t2s.sparse_repr.streams import Stream, Streams
-
-Tokens = list[Any]
-"""Numbers and the texts ``S0``, ``S1``, ..., ``N`` and ``D``."""
+from t2s.sparse_repr.tokens import Tokens, arrays_of, depth_of, tokens_of
 
 FLOAT = Float(64)
-
-
-def tag_of(token: Any) -> int:
-    if not isinstance(token, str):
-        return 0
-    return {"N": EMPTY, "D": DONE}.get(token, stop(int(token[1:])) if token[1:] else 0)
-
-
-def depth_of(tokens: Tokens) -> int:
-    """How deep the lists of a stream are nested."""
-    return 1 + max((tag_of(token) for token in tokens), default=0) if tokens else 1
-
-
-def decode(values: Any, tags: Any) -> Tokens:
-    names = {EMPTY: "N", DONE: "D"}
-    return [
-        value.item() if tag == 0 else names.get(int(tag), f"S{int(tag) - 1}")
-        for value, tag in zip(values, tags, strict=True)
-    ]
 
 
 class Bench:
@@ -57,9 +35,7 @@ class Bench:
         name = f"in{len(self.inputs)}"
         values = self.streams.tensor(f"{name}_values", type)
         tags = self.streams.tensor(f"{name}_tags", INT32)
-        numbers = [0 if isinstance(token, str) else token for token in tokens]
-        self.inputs[values.name] = np.array(numbers, type.numpy)
-        self.inputs[tags.name] = np.array([tag_of(token) for token in tokens], np.int32)
+        self.inputs[values.name], self.inputs[tags.name] = arrays_of(tokens, type)
         return self.streams.play(values, tags, kind, nesting or depth_of(tokens))
 
     def array(self, name: str, values: Sequence[Any], type: Type = INT32) -> Any:
@@ -81,7 +57,7 @@ class Bench:
         else:
             found = interpret_graph(graph, self.inputs)
         for name in self._outputs:
-            found[name] = decode(found.pop(f"{name}_values"), found.pop(f"{name}_tags"))
+            found[name] = tokens_of(found.pop(f"{name}_values"), found.pop(f"{name}_tags"))
         return found
 
 

@@ -31,7 +31,8 @@ from t2s.core.types import UInt
 from t2s.sparse_repr.blocks import droppers, reducers
 from t2s.sparse_repr.blocks.expressions import one
 from t2s.sparse_repr.streams import EmptyFiber
-from tests.sparse_repr.harness import FLOAT, Bench, Tokens, depth_of, streams_of, tag_of
+from t2s.sparse_repr.tokens import Tokens, depth_of, tag_of
+from tests.sparse_repr.harness import FLOAT, Bench, streams_of
 
 FILE = Path(__file__).with_name("block_vectors.json")
 VECTORS: list[dict[str, Any]] = json.loads(FILE.read_text())["vectors"]
@@ -350,7 +351,8 @@ def points(vector: dict[str, Any]) -> tuple[Found, Found]:
         block = reducers.point_reducer([c.type for c in crds], val.type)
         ports = {f"crd{n}": crd for n, crd in enumerate(crds)}
         *out, total = b.streams.place(block, "reduce", {**ports, "val": val})
-        return dict(zip(("inner",) if one_kept else ("outer", "inner"), out)) | {"out_val": total}
+        names = ("inner",) if one_kept else ("outer", "inner")
+        return dict(zip(names, out, strict=True)) | {"out_val": total}
 
     found = streams_of(build)
     expected = {"out_val": vector["outputs"]["out_val"]}

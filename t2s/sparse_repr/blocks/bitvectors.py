@@ -58,12 +58,14 @@ def bitvector_converter(
     size: int,
     *,
     width: int | None = None,
+    empty_fibers: bool = True,
     rank: Type = INT32,
     location: SourceLocation | None = None,
 ) -> Block:
     """Coordinates below ``size`` as words of an unsigned type (Definition 4.2).
 
-    ``width`` bits of a word are used; all of them if it is not given.
+    ``width`` bits of a word are used; all of them if it is not given.  Without ``empty_fibers`` a
+    stop without a coordinate before it puts no words (compare ``compressed_writer``).
 
     Every fiber becomes ``ceil(size / width)`` words, zeros included.  A coordinate or a word takes
     a cycle; the first coordinate of the word that follows goes with the word before it.
@@ -86,6 +88,10 @@ def bitvector_converter(
     following = rule("next", "run", takes=[crd], puts=token, body=[counted, step, write(held, bit)])
     flush = [counted, step, write(held, zero(word))]
     stops = [put(bits, tag=crd.tag), put(ref, tag=crd.tag)]
+    more: Expr = less(index, words)
+    if not empty_fibers:
+        nothing = both(equal(index, zero(type)), equal(held, zero(word)))
+        more = both(more, apply(Op.NOT, nothing))
     draft.mode(
         "run",
         when(
@@ -100,7 +106,7 @@ def bitvector_converter(
         when(
             crd.is_stop,
             [
-                when(less(index, words), rule("flush", "run", puts=token, body=flush)),
+                when(more, rule("flush", "run", puts=token, body=flush)),
                 when(
                     None,
                     rule("stop", "run", takes=[crd], puts=stops, body=[write(index, zero(type))]),

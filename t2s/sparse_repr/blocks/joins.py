@@ -13,7 +13,7 @@ from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.machine import Choice, Rule
+from t2s.graph.machine import Choice, Put, Rule
 from t2s.graph.nodes import Role
 from t2s.sparse_repr.blocks.draft import (
     Block,
@@ -69,11 +69,16 @@ class _Side:
 Sides = Sequence[tuple[StreamType, Sequence[StreamType]]]
 
 
-def intersect(sides: Sides, *, location: SourceLocation | None = None) -> Block:
+def intersect(
+    sides: Sides, *, skipping: bool = False, location: SourceLocation | None = None
+) -> Block:
     """The coordinates that all sides have, with what is beside them (Definition 3.2).
 
     One comparison per cycle: either all sides agree, or all that are behind the furthest drop their
-    coordinate.  Ports: ``crd0``, ``in0_0``, ``in0_1``, ..., ``crd1``, ...; ``crd``, ``out0_0``, ...
+    coordinate.  With ``skipping`` the outputs ``skip0``, ``skip1``, ... tell the scanners what is
+    needed (see ``skipping``).
+    Ports: ``crd0``, ``in0_0``, ``in0_1``, ..., ``crd1``, ...; ``out0_0``, ..., ``crd``, ``skip0``,
+    ...
     """
     draft = Draft(BlockKind.INTERSECT, Role.RELAY, location)
     joined, crd = _ports(draft, sides)
@@ -89,11 +94,20 @@ def intersect(sides: Sides, *, location: SourceLocation | None = None) -> Block:
     passed = [
         copy(o, p) for side in joined for p, o in zip(side.payloads, side.outputs, strict=True)
     ]
+    wish = select(mixed, largest(crd.stream.element), furthest)
+    skips = [
+        draft.output(f"skip{n}", crd.stream.element, StreamKind.CONTROL, 1)
+        for n in range(len(joined) if skipping else 0)
+    ]
+
+    def wishes(chosen: Sequence[_Side]) -> list[Put]:
+        return [put(o, wish) for o, side in zip(skips, joined, strict=False) if side in chosen]
 
     def leaf(chosen: tuple[_Side, ...]) -> Rule | None:
         if chosen:
-            return rule(_name("drop", joined, chosen), "run", takes=_all(chosen))
-        puts = [put(crd, joined[0].crd.value), *passed]
+            name = _name("drop", joined, chosen)
+            return rule(name, "run", takes=_all(chosen), puts=wishes(chosen))
+        puts = [put(crd, joined[0].crd.value), *passed, *(put(o, tag=EMPTY_TAG) for o in skips)]
         return rule("match", "run", takes=_all(joined), puts=puts)
 
     _join_mode(draft, joined, crd, body, _tree(joined, late, leaf))

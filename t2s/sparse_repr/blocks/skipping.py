@@ -1,0 +1,229 @@
+"""Coordinate skipping (papers/001, section 4.2): an intersection tells its scanners what it needs.
+
+For every coordinate that ``joins.intersect`` takes from a side it puts one token into the ``skip``
+stream of that side: N after a match, else the coordinate that the side has to reach (the largest
+one of the type if the fiber is over on another side).  The scanner is at most ``lag`` coordinates
+ahead of these tokens; then it takes one before it puts the next coordinate, and goes to the first
+coordinate that is not smaller.  So what is skipped does not depend on time.  (In the published
+simulator it does: a scanner runs ahead as far as it can, and wishes that come too late are dropped.
+A larger lag comes near to that.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from t2s.core.expr import Expr, Local, const
+from t2s.core.location import SourceLocation
+from t2s.core.types import INT32, Type
+from t2s.graph.body import Load, Statement
+from t2s.graph.graph import StreamKind, StreamType, Tensor
+from t2s.graph.machine import Choice, Search
+from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.draft import (
+    Block,
+    BlockKind,
+    Draft,
+    In,
+    Out,
+    load,
+    put,
+    rule,
+    when,
+    write,
+)
+from t2s.sparse_repr.blocks.expressions import (
+    DONE_TAG,
+    FIRST_STOP,
+    add,
+    both,
+    cast,
+    decreased,
+    increased,
+    less,
+    one,
+    zero,
+)
+
+LAG = 2
+"""Coordinates on their way: a token goes there in one cycle, and the wish comes back in another."""
+
+
+def skip_stream(type: Type) -> StreamType:
+    """The stream of wishes for coordinates of a type."""
+    return StreamType(element=type, kind=StreamKind.CONTROL, nesting=1)
+
+
+def skipping_scanner(
+    reference: StreamType,
+    positions: Tensor,
+    coordinates: Tensor,
+    *,
+    lag: int = LAG,
+    location: SourceLocation | None = None,
+) -> Block:
+    """A compressed level scanner that skips what its intersection does not need.
+
+    It is at most ``lag`` coordinates ahead of the wishes that it has taken.
+    Ports: ``ref``, ``skip``; ``crd``, ``out_ref``.
+    """
+    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
+    draft.tensor(positions)
+    draft.tensor(coordinates)
+    ref = draft.input("ref", reference)
+    skip = draft.input("skip", skip_stream(coordinates.type))
+    nesting = reference.nesting + 1
+    crd = draft.output("crd", coordinates.type, StreamKind.COORDINATE, nesting)
+    out = draft.output("out_ref", reference.element, StreamKind.REFERENCE, nesting)
+    state = _State(draft, reference.element, (positions, coordinates), (crd, out))
+    _idle_mode(draft, ref, state)
+    _run_mode(draft, ref, skip, state, lag)
+    left = less(zero(INT32), state.old)
+    draft.mode(
+        "drain",
+        when(
+            left,
+            [
+                when(
+                    None,
+                    rule(
+                        "drain",
+                        "drain",
+                        takes=[skip],
+                        body=[write(state.old, decreased(state.old))],
+                    ),
+                )
+            ],
+            needs=[skip],
+        ),
+        when(None, rule("end", None)),
+    )
+    return draft.block()
+
+
+class _State:
+    """Where the scanner is: ``new`` and ``old`` wishes of this and of earlier fibers are due."""
+
+    def __init__(
+        self, draft: Draft, type: Type, tensors: tuple[Tensor, Tensor], outputs: tuple[Out, Out]
+    ) -> None:
+        self.type = type
+        self.positions, self.coordinates = tensors
+        self.outputs = outputs
+        self.at, self.end = draft.register("at", type), draft.register("end", type)
+        self.new, self.old = draft.register("new"), draft.register("old")
+
+    def opened(self, ref: In) -> tuple[list[Load], list[Statement]]:
+        """The bounds of a fiber, and the registers that hold them."""
+        first, begin = load("begin", self.positions, ref.value)
+        second, finish = load("finish", self.positions, add(ref.value, one(self.type)))
+        bounds = [write(self.at, cast(begin, self.type)), write(self.end, cast(finish, self.type))]
+        return [first, second], [*bounds, *self.closed()]
+
+    def nothing(self) -> list[Statement]:
+        """A fiber without elements."""
+        return [write(self.at, zero(self.type)), write(self.end, zero(self.type)), *self.closed()]
+
+    def closed(self) -> list[Statement]:
+        """The wishes that are due are those of an earlier fiber."""
+        return [write(self.old, add(self.old, self.new)), write(self.new, zero(INT32))]
+
+    def tokens(
+        self, name: str, after: str, position: Expr, due: Expr, takes: Sequence[In], old: Expr
+    ) -> Choice:
+        """Put the element at a position."""
+        here, coordinate = load(f"{name}_crd", self.coordinates, position)
+        body: list[Statement] = [
+            write(self.at, add(position, one(self.type))),
+            write(self.new, due),
+        ]
+        body += [] if old is self.old else [write(self.old, old)]
+        puts = [put(o, v) for o, v in zip(self.outputs, (coordinate, position), strict=True)]
+        return when(None, rule(name, after, takes=takes, body=body, puts=puts), body=[here])
+
+
+def _idle_mode(draft: Draft, ref: In, state: _State) -> None:
+    loads, bounds = state.opened(ref)
+    raised = [put(o, tag=increased(ref.tag)) for o in state.outputs]
+    draft.mode(
+        "idle",
+        when(ref.is_value, rule("open", "run", takes=[ref], body=bounds), body=loads),
+        when(ref.is_empty, rule("open_missing", "run", takes=[ref], body=state.nothing())),
+        when(ref.is_stop, rule("pass_stop", "idle", takes=[ref], puts=raised)),
+        when(
+            ref.is_done,
+            rule(
+                "done",
+                "drain",
+                takes=[ref],
+                body=state.closed(),
+                puts=[put(o, tag=DONE_TAG) for o in state.outputs],
+            ),
+        ),
+        needs=[ref],
+        expected="references, N, stops or D",
+    )
+
+
+def _run_mode(draft: Draft, ref: In, skip: In, state: _State, lag: int) -> None:
+    more = less(state.at, state.end)
+    ahead = less(add(state.new, state.old), const(lag, INT32))
+    search = Search(
+        target="found",
+        tensor=state.coordinates.name,
+        begin=state.at,
+        end=state.end,
+        value=skip.value,
+    )
+    found = Local(name="found", type=state.type)
+    over = [write(state.at, state.end), write(state.new, decreased(state.new))]
+    wishes = [
+        when(
+            less(zero(INT32), state.old),
+            [
+                state.tokens(
+                    "ignore", "run", state.at, increased(state.new), [skip], decreased(state.old)
+                )
+            ],
+        ),
+        when(skip.is_empty, [state.tokens("go_on", "run", state.at, state.new, [skip], state.old)]),
+        when(
+            skip.is_value,
+            [
+                when(
+                    less(found, state.end),
+                    [state.tokens("skip", "run", found, state.new, [skip], state.old)],
+                ),
+                when(None, rule("skip_rest", "run", takes=[skip], body=over)),
+            ],
+            body=[search],
+        ),
+    ]
+    free = state.tokens("next", "run", state.at, increased(state.new), [], state.old)
+    draft.mode(
+        "run",
+        when(both(more, ahead), [free]),
+        when(more, wishes, needs=[skip]),
+        when(None, _closing(ref, state), needs=[ref]),
+        expected="references, N, stops or D, and a wish for each coordinate",
+    )
+
+
+def _closing(ref: In, state: _State) -> list[Choice]:
+    loads, bounds = state.opened(ref)
+    stops = [put(o, tag=FIRST_STOP) for o in state.outputs]
+    raised = [put(o, tag=increased(ref.tag)) for o in state.outputs]
+    missing = rule("close_missing", "run", takes=[ref], puts=stops, body=state.nothing())
+    return [
+        when(
+            ref.is_value,
+            rule("close_open", "run", takes=[ref], puts=stops, body=bounds),
+            body=loads,
+        ),
+        when(
+            ref.is_stop,
+            rule("close_stop", "idle", takes=[ref], puts=raised, body=state.closed()),
+        ),
+        when(ref.is_done, rule("close_last", "idle", puts=stops, body=state.closed())),
+        when(ref.is_empty, missing),
+    ]

@@ -1,0 +1,163 @@
+"""Blocks connected wrongly, and streams that do not fit each other: the text of each error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from t2s.core.errors import UserError
+from t2s.core.ops import Op
+from t2s.core.types import INT32
+from t2s.graph.graph import StreamKind
+from t2s.graph.machine_semantics import ProtocolError
+from t2s.simulator.run import simulate
+from t2s.sparse_repr.streams import Streams
+from tests.errors.refusal import refused
+from tests.sparse_repr.harness import FLOAT, Bench
+
+
+def test_a_stream_of_another_depth() -> None:
+    s = Streams("wrong")
+    crd, ref = s.scan_dense(s.root(), 4)
+    inner, _ = s.scan_dense(ref, 4)
+    with refused(
+        """
+        the input 'ref' of 'locate' cannot take that stream
+          --> s.place(scanner, "locate", {"ref": inner})
+          expected: a stream of int32, nested 1 deep, of 'wrong'
+          given:    a stream of int32, nested 3 deep, from 'scan_2'
+        """
+    ):
+        from t2s.sparse_repr.blocks.scanners import dense_scanner
+
+        scanner = dense_scanner(s.root().type, 4)
+        s.place(scanner, "locate", {"ref": inner})
+    assert crd.nesting == 2
+
+
+def test_a_stream_of_another_graph() -> None:
+    one, two = Streams("one"), Streams("two")
+    with refused(
+        """
+        the input 'ref' of 'scan' cannot take that stream
+          --> two.scan_dense(one.root(), 4)
+          expected: a stream of int32, nested 1 deep, of 'two'
+          given:    a stream of 'one'
+        """
+    ):
+        two.scan_dense(one.root(), 4)
+
+
+def test_a_join_of_one_side() -> None:
+    s = Streams("join")
+    crd, ref = s.scan_dense(s.root(), 4)
+    with refused(
+        """
+        'intersect' joins one side
+          --> s.intersect((crd, ref))
+          expected: 2 sides or more
+          given:    1
+        """
+    ):
+        s.intersect((crd, ref))
+
+
+def test_a_reduction_of_too_few_levels() -> None:
+    s = Streams("reduce")
+    crd, ref = s.scan_dense(s.root(), 4)
+    with refused(
+        """
+        'reduce' has nothing to reduce
+          --> s.reduce_points([crd], ref)
+          expected: at least one coordinate, and values nested 3 deep or more
+          given:    1 coordinates, values nested 2 deep
+        """
+    ):
+        s.reduce_points([crd], ref)
+
+
+def test_a_tensor_twice() -> None:
+    s = Streams("twice")
+    s.tensor("values", INT32)  # first
+    with refused(
+        """
+        there is a tensor 'values' already
+          --> s.tensor("values", FLOAT)  # second
+          expected: a name of its own for each tensor
+          given:    'values'
+          note:     the first 'values' is declared here
+          --> s.tensor("values", INT32)  # first
+        """
+    ):
+        s.tensor("values", FLOAT)  # second
+
+
+def test_stops_that_do_not_match_at_a_join() -> None:
+    bench = Bench()
+    s = bench.streams
+    left = bench.play([0, "S0", 1, "S1", "D"], nesting=3)
+    right = bench.play([0, "S1", "D"], nesting=3)
+    crd, _ = s.intersect((left, left), (right, right))  # rows and one row
+    bench.record("crd", crd)
+    with refused(
+        """
+        'intersect' met tokens that it cannot take
+          --> crd, _ = s.intersect((left, left), (right, right))  # rows and one row
+          expected: on all sides fibers of coordinates that end with the same stops, each coordinate
+                    with one token beside it
+          given:    play_out_to_intersect_crd0: S0, play_out_to_intersect_in0_0: S0,
+                    play_2_out_to_intersect_crd1: S1, play_2_out_to_intersect_in1_0: S1
+          hint:     look at the streams that are joined here: they have to have the same shape
+        """,
+        ProtocolError,
+    ):
+        bench.run()
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_operands_of_different_lengths(timed: bool) -> None:
+    bench = Bench()
+    one = bench.play([1, 2, "S0", "D"], FLOAT, StreamKind.VALUE)
+    two = bench.play([1, "S0", "D"], FLOAT, StreamKind.VALUE)
+    total = bench.streams.compute(Op.ADD, one, two)  # two and one
+    bench.record("total", total)
+    with refused(
+        """
+        'compute' met tokens that it cannot take
+          --> total = bench.streams.compute(Op.ADD, one, two)  # two and one
+          expected: operands of one shape
+          given:    play_out_to_compute_in0: 2.0, play_2_out_to_compute_in1: S0
+          hint:     look at the streams that are joined here: they have to have the same shape
+        """,
+        ProtocolError,
+    ):
+        bench.run(timed=timed)
+
+
+def test_arrays_that_do_not_fit_each_other() -> None:
+    s = Streams("scan")
+    pos, crd = s.tensor("pos", INT32), s.tensor("crd", INT32)
+    out, _ = s.scan_compressed(s.root(), pos, crd)  # too few coordinates
+    s.write_singleton(out, s.output("found", INT32))
+    inputs = {"pos": np.array([0, 3], np.int32), "crd": np.array([0, 1], np.int32)}
+    with refused(
+        """
+        'scan' loads outside of 'crd'
+          --> out, _ = s.scan_compressed(s.root(), pos, crd)  # too few coordinates
+          expected: an index from 0 to 1 in dimension 0
+          given:    2 in mode 'run'
+          note:     'crd' is declared here
+          --> pos, crd = s.tensor("pos", INT32), s.tensor("crd", INT32)
+          hint:     the arrays of a tensor have to fit each other
+        """,
+        ProtocolError,
+    ):
+        simulate(s.graph(), inputs, engine="python")
+
+
+def test_a_stream_that_nobody_ends() -> None:
+    """A player without a D runs out of its array."""
+    bench = Bench()
+    bench.record("seen", bench.play([0, "S0"]))
+    with pytest.raises(UserError, match="'play' loads outside of 'in0_tags'"):
+        bench.run()
