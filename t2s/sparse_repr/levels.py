@@ -180,6 +180,11 @@ class SingletonNonUnique(Singleton):
 WORD = 64
 
 
+def words_of(extent: int) -> int:
+    """Words of a bitvector over coordinates below ``extent``."""
+    return max(1, -(-extent // WORD))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bitvector(Level):
     """Bit c of a fiber's words says whether coordinate c is there (papers/001, section 4.3).
@@ -192,7 +197,7 @@ class Bitvector(Level):
     array_names = ("bits", "pos")
 
     def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
-        words = max(1, -(-extent // WORD))
+        words = words_of(extent)
         first = _firsts(parents, coordinates)
         bits = np.zeros(count * words, np.uint64)
         at = parents[first] * words + coordinates[first] // WORD
@@ -205,7 +210,7 @@ class Bitvector(Level):
         )
 
     def unpack(self, arrays: Arrays, parents: Array, extent: int) -> Unpacked:
-        words = max(1, -(-extent // WORD))
+        words = words_of(extent)
         table = np.unpackbits(
             arrays["bits"].reshape(-1, words).view(np.uint8), axis=1, bitorder="little"
         )
@@ -221,7 +226,7 @@ class Bitvector(Level):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedList(Level):
-    """``head`` of every fiber, then ``next`` from position to position; -1 ends a fiber."""
+    """``head`` of every fiber, then ``next`` from node to node: node n is n + 1, and 0 is none."""
 
     letter = "l"
     title = "linked list"
@@ -230,11 +235,11 @@ class LinkedList(Level):
     def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
         first = _firsts(parents, coordinates)
         owner, stored = parents[first], coordinates[first]
-        head = np.full(count, -1, np.int64)
+        head = np.zeros(count, np.int64)
         begins = np.flatnonzero(_firsts(owner, np.zeros_like(owner)))
-        head[owner[begins]] = begins
-        follow = np.arange(1, len(owner) + 1)
-        follow[np.append(begins[1:], len(owner))[: len(begins)] - 1] = -1
+        head[owner[begins]] = begins + 1
+        follow = np.arange(2, len(owner) + 2)
+        follow[np.append(begins[1:], len(owner))[: len(begins)] - 1] = 0
         arrays = {"head": head, "crd": stored, "next": follow.astype(np.int64)}
         return Packed(arrays=arrays, positions=np.cumsum(first) - 1, count=len(stored))
 
@@ -242,15 +247,53 @@ class LinkedList(Level):
         positions: list[int] = []
         owner: list[int] = []
         for number, parent in enumerate(parents):
-            at = int(arrays["head"][parent])
-            while at >= 0:
-                positions.append(at)
+            node = int(arrays["head"][parent])
+            while node > 0:
+                positions.append(node - 1)
                 owner.append(number)
-                at = int(arrays["next"][at])
+                node = int(arrays["next"][node - 1])
         where = np.array(positions, np.int64)
         return Unpacked(
             parents=np.array(owner, np.int64), coordinates=arrays["crd"][where], positions=where
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitTree(Level):
+    """A bitvector of the words of a bitvector that are not zero (papers/001, section 4.3).
+
+    ``top`` has the words over blocks of 64 coordinates, ``leaf`` a word for each block that has
+    one; ``top_pos`` and ``leaf_pos`` the number of bits before every word.
+    """
+
+    letter = "t"
+    title = "bit tree"
+    array_names = ("top", "top_pos", "leaf", "leaf_pos")
+
+    def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
+        upper = Bitvector().pack(parents, coordinates // WORD, count, -(-extent // WORD))
+        lower = Bitvector().pack(upper.positions, coordinates % WORD, upper.count, WORD)
+        arrays = {
+            "top": upper.arrays["bits"],
+            "top_pos": upper.arrays["pos"],
+            "leaf": lower.arrays["bits"],
+            "leaf_pos": lower.arrays["pos"],
+        }
+        return Packed(arrays=arrays, positions=lower.positions, count=lower.count)
+
+    def unpack(self, arrays: Arrays, parents: Array, extent: int) -> Unpacked:
+        top = {"bits": arrays["top"], "pos": arrays["top_pos"]}
+        leaf = {"bits": arrays["leaf"], "pos": arrays["leaf_pos"]}
+        upper = Bitvector().unpack(top, parents, -(-extent // WORD))
+        lower = Bitvector().unpack(leaf, upper.positions, WORD)
+        return Unpacked(
+            parents=upper.parents[lower.parents],
+            coordinates=upper.coordinates[lower.parents] * WORD + lower.coordinates,
+            positions=lower.positions,
+        )
+
+    def positions(self, arrays: Arrays, count: int, extent: int) -> int:
+        return int(arrays["leaf_pos"][-1])
 
 
 KINDS: tuple[Level, ...] = (
@@ -260,6 +303,7 @@ KINDS: tuple[Level, ...] = (
     Singleton(),
     SingletonNonUnique(),
     Bitvector(),
+    BitTree(),
     LinkedList(),
 )
 """Every level kind, in the order in which they are listed to users."""

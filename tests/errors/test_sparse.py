@@ -19,7 +19,7 @@ def test_an_unknown_level_kind() -> None:
         there is no level kind x
           --> sparse.make_format("dx")
           expected: one letter for each level, of d dense, s compressed, u compressed non-unique,
-                    q singleton, c singleton non-unique, b bitvector, l linked list
+                    q singleton, c singleton non-unique, b bitvector, t bit tree, l linked list
           given:    dx
     """):
         sparse.make_format("dx")

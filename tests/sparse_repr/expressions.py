@@ -57,7 +57,7 @@ def cases(draw: st.DrawFn, *, extent: int = 3, zero: bool = True) -> Case:
     leaves = []
     for name in NAMES[: draw(st.integers(1, 5))]:
         chosen = draw(st.permutations(variables))[: draw(st.integers(0, len(variables)))]
-        stored[name] = draw(formats(len(chosen), "dsssdubl"))
+        stored[name] = draw(formats(len(chosen), "dsssdubtl"))
         leaves.append(f"{name}({','.join(chosen)})" if chosen else name)
     value = draw(expressions(tuple(leaves), draw(st.integers(0, 3))))
     result = draw(st.permutations(variables))[: draw(st.integers(0, len(variables)))]

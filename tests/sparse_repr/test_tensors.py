@@ -46,7 +46,7 @@ def random(shape: tuple[int, ...], density: float, seed: int = 0) -> Array:
 @pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
 def test_every_kind_of_level_keeps_the_tensor(shape: tuple[int, ...], density: float) -> None:
     array = random(shape, density)
-    kinds = "dsubl" if len(shape) < 3 else "dsb"
+    kinds = "dsubtl" if len(shape) < 3 else "dsb"
     for letters in product(kinds, repeat=len(shape)):
         for modes in permutations(range(len(shape))):
             stored = from_dense(array, make_format("".join(letters), modes))

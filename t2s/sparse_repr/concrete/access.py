@@ -7,10 +7,25 @@ from dataclasses import dataclass
 
 from t2s.sparse_repr.concrete.ir import Split
 from t2s.sparse_repr.formats import Format, Part
-from t2s.sparse_repr.levels import Compressed, Dense, Level
+from t2s.sparse_repr.levels import (
+    BitTree,
+    Bitvector,
+    Compressed,
+    Dense,
+    Level,
+    LinkedList,
+    Singleton,
+)
 from t2s.sparse_repr.notation.ir import Access
 
-SCANNED: tuple[type[Level], ...] = (Dense, Compressed)
+SCANNED: tuple[type[Level], ...] = (
+    Dense,
+    Compressed,
+    Singleton,
+    Bitvector,
+    BitTree,
+    LinkedList,
+)
 """Level kinds that blocks scan as they are; others are converted to compressed levels."""
 
 
@@ -37,9 +52,18 @@ class Stored:
         return all(isinstance(level, Dense) for level in self.format.levels)
 
 
-def scanned(level: Level) -> bool:
-    """Whether blocks scan levels of this kind as they are."""
-    return type(level) in SCANNED
+def as_scanned(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """The levels, with compressed ones in place of those that blocks do not scan as they are.
+
+    Below a level that repeats a coordinate a singleton holds a part of a fiber: both become
+    compressed.
+    """
+    repeats = not all(level.unique for level in levels)
+
+    def kept(level: Level) -> bool:
+        return type(level) in SCANNED and not (repeats and level.branchless)
+
+    return tuple(level if kept(level) else Compressed() for level in levels)
 
 
 def stored_access(access: Access, format: Format, splits: Sequence[Split]) -> Stored:
@@ -62,11 +86,12 @@ def stored_access(access: Access, format: Format, splits: Sequence[Split]) -> St
         if not reasons:
             reasons.append("levels for the parts of split variables")
         levels, modes = _new_levels(format, frozen)
-    odd = [level for level in levels if not scanned(level)]
-    if odd:
-        titles = dict.fromkeys(level.title for level in odd)
+    instead = as_scanned(levels)
+    if instead != levels:
+        changed = (old for old, new in zip(levels, instead, strict=True) if old != new)
+        titles = dict.fromkeys(level.title for level in changed)
         reasons.append(f"compressed levels in place of {', '.join(titles)} ones")
-        levels = tuple(level if scanned(level) else Compressed() for level in levels)
+        levels = instead
     stored = Format(levels=levels, parts=tuple(Part(mode=mode) for mode in modes))
     return Stored(variables=tuple(variables), parts=frozen, format=stored, reasons=tuple(reasons))
 
@@ -123,8 +148,11 @@ def _new_levels(
 def reordered(stored: Stored, order: Sequence[str]) -> Stored:
     """The same access with its levels in the order of the loops; level kinds stay in place."""
     modes = sorted(range(len(stored.variables)), key=lambda n: order.index(stored.variables[n]))
-    format = Format(levels=stored.format.levels, parts=tuple(Part(mode=mode) for mode in modes))
     names = ", ".join(stored.variables[mode] for mode in modes)
+    levels = tuple(
+        level if not level.branchless else Compressed() for level in stored.format.levels
+    )
+    format = Format(levels=levels, parts=tuple(Part(mode=mode) for mode in modes))
     reason = f"levels in the order of the loops, {names}"
     return Stored(
         variables=stored.variables,

@@ -8,7 +8,7 @@ import numpy as np
 
 from t2s.sparse_repr.concrete.ir import View
 from t2s.sparse_repr.formats import Format, Part
-from t2s.sparse_repr.levels import Array, Compressed, Dense
+from t2s.sparse_repr.levels import Array, Arrays, Compressed, Level
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 
 
@@ -60,13 +60,22 @@ def _trivial(view: View) -> bool:
 
 
 def without_empty_fibers(tensor: SparseTensor) -> SparseTensor:
-    """The tensor, stored anew if a compressed level below a compressed one has an empty fiber."""
-    above = None
-    for level, arrays in zip(tensor.format.levels, tensor.levels, strict=True):
-        pos = arrays.get("pos")
-        inner = isinstance(level, Compressed) and above is not None
-        if inner and not isinstance(above, Dense) and pos is not None and not np.diff(pos).all():
+    """The tensor, stored anew if a level below one that is not dense has an empty fiber."""
+    parents, above = np.zeros(1, np.int64), None
+    for level, arrays, extent in zip(
+        tensor.format.levels, tensor.levels, tensor.extents, strict=True
+    ):
+        inner = above is not None and not level.full and not above.full
+        if inner and not _all_filled(level, arrays, parents, extent):
             table, values = tensor.coordinates()
             return from_coordinates(table, values, tensor.shape, tensor.format)
-        above = level
+        count = level.positions(arrays, len(parents), extent)
+        parents, above = np.arange(count), level
     return tensor
+
+
+def _all_filled(level: Level, arrays: Arrays, parents: Array, extent: int) -> bool:
+    if isinstance(level, Compressed):
+        return bool(np.diff(arrays["pos"]).all())
+    found = level.unpack(arrays, parents, extent)
+    return bool(np.bincount(found.parents, minlength=len(parents)).all())

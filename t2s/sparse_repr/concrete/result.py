@@ -40,8 +40,13 @@ def written_result(target: Stored, order: Sequence[str], *, read_too: bool) -> W
     reasons = list(target.reasons)
     if list(target.levels) != in_order:
         reasons.append(f"written in the order of the loops, {', '.join(in_order)}")
-    if not compressed:
+    if any(level.full for level in target.format.levels):
         reasons.append("dense levels are filled in afterwards")
+    elif not compressed:
+        titles = dict.fromkeys(
+            level.title for level in target.format.levels if type(level) is not Compressed
+        )
+        reasons.append(f"{', '.join(titles)} levels are made afterwards")
     modes = tuple(target.variables.index(name) for name in in_order)
     format = Format(levels=csf(len(modes)).levels, parts=tuple(Part(mode=mode) for mode in modes))
     stored = Stored(

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from t2s.core.names import NameSupply
-from t2s.core.types import INT32, Type
+from t2s.core.types import INT32, Type, UInt
 from t2s.core.walk import Term
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.levels import Array, Arrays, Compressed
@@ -34,8 +34,8 @@ class ArrayNames:
         self.found: dict[tuple[str, int | None, str], ArrayOf] = {}
         self._names = NameSupply(taken)
 
-    def of(self, tensor: str, level: int | None, array: str) -> ArrayOf:
-        """The array; the same one every time."""
+    def of(self, tensor: str, level: int | None, array: str, *, words: bool = False) -> ArrayOf:
+        """The array; the same one every time.  ``words``: it holds words of bits."""
         key = tensor, level, array
         if key not in self.found:
             suffix = array if level is None else f"{array}{level}"
@@ -44,7 +44,7 @@ class ArrayNames:
                 tensor=tensor,
                 level=level,
                 array=array,
-                type=self.values if level is None else INT32,
+                type=self.values if level is None else UInt(64) if words else INT32,
             )
         return self.found[key]
 

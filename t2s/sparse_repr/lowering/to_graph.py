@@ -12,7 +12,17 @@ from t2s.core.types import Type
 from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
-from t2s.sparse_repr.levels import Compressed, Dense
+from t2s.sparse_repr.levels import (
+    WORD,
+    BitTree,
+    Bitvector,
+    Compressed,
+    Dense,
+    Level,
+    LinkedList,
+    Singleton,
+    words_of,
+)
 from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
 from t2s.sparse_repr.lowering.diagram import (
     AnyBlock,
@@ -159,9 +169,15 @@ class _Writer:
                 self.streams.store(*ports, array, name=f"store_{tensor}")
 
     def _tensor(
-        self, tensor: str, level: int | None, array: str, *, written: bool = False
+        self,
+        tensor: str,
+        level: int | None,
+        array: str,
+        *,
+        written: bool = False,
+        words: bool = False,
     ) -> Tensor:
-        found = self.names.of(tensor, level, array)
+        found = self.names.of(tensor, level, array, words=words)
         if found not in self.tensors:
             role = TensorRole.OUTPUT if written else TensorRole.INPUT
             self.tensors[found] = self.streams.tensor(found.name, found.type, role=role)
@@ -182,8 +198,33 @@ class _Writer:
                 crd = self._tensor(block.tensor, block.level, "crd")
                 made = self.streams.scan_compressed(port, pos, crd, name=name)
             case _:
-                raise ValueError(f"no scanner for a {level.title} level")
+                made = self._scan_other(block, level, port, name)
         self.ports[block.coordinate], self.ports[block.child] = made
+
+    def _scan_other(self, block: Scan, level: Level, port: Port, name: str) -> tuple[Port, Port]:
+        """The scanners of kinds that are rare."""
+
+        def array(of: str, *, words: bool = False) -> Tensor:
+            return self._tensor(block.tensor, block.level, of, words=words)
+
+        size = self.extents[self.variables[block.variable]]
+        match level:
+            case Singleton():
+                return self.streams.scan_singleton(port, array("crd"), name=name)
+            case LinkedList():
+                arrays = array("head"), array("crd"), array("next")
+                return self.streams.scan_linked_list(port, *arrays, name=name)
+            case Bitvector():
+                words, ranks = array("bits", words=True), array("pos")
+                made = self.streams.scan_bitvector(port, words, ranks, words_of(size), name=name)
+                return self.streams.coordinates_of(*made, name=f"{name}_bits")
+            case BitTree():
+                top = array("top", words=True), array("top_pos")
+                leaf = array("leaf", words=True), array("leaf_pos")
+                blocks = words_of(-(-size // WORD))
+                return self.streams.scan_bit_tree(port, top, leaf, blocks, name=name)
+            case _:
+                raise ValueError(f"no scanner for a {level.title} level")
 
     def _join(self, block: Join) -> None:
         sides = [
