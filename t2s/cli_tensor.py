@@ -52,6 +52,10 @@ def tensor(
         list[str] | None,
         typer.Option(metavar="NAME:VARIABLE", help="locate into a dense level"),
     ] = None,
+    parallelize: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VARIABLE=LANES", help="deal a loop to copies of its body"),
+    ] = None,
     transpose: Annotated[bool, typer.Option(help="transpose where the loops need it")] = False,
     device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "ideal",
     engine: Annotated[str, typer.Option(help="native or python")] = "native",
@@ -65,7 +69,8 @@ def tensor(
         _check_choice("device", device, tuple(DEVICES))
         _check_choice("engine", engine, ENGINES)
         assignment = sparse.parse(expression, formats or [])
-        schedule = _schedule(order, split or [], locate or [], transpose)
+        schedule = _schedule(order, split or [], locate or [], parallelize or [])
+        schedule = schedule.transpose() if transpose else schedule
         kernel = sparse.compile(assignment, schedule)
         inputs = _inputs(assignment, files or [], random or [], sizes or [], seed)
         _show_design(console, kernel)
@@ -109,7 +114,7 @@ def _write_graphs(
 
 
 def _schedule(
-    order: str | None, splits: list[str], locates: list[str], transpose: bool
+    order: str | None, splits: list[str], locates: list[str], parallel: list[str]
 ) -> sparse.Schedule:
     schedule = sparse.Schedule()
     for text in splits:
@@ -126,7 +131,12 @@ def _schedule(
         if not variable:
             raise UserError(f"--locate {text} names no level", expected="NAME:VARIABLE")
         schedule = schedule.locate(name, variable)
-    return schedule.transpose() if transpose else schedule
+    for text in parallel:
+        variable, _, lanes = text.partition("=")
+        if not lanes.isdecimal():
+            raise UserError(f"--parallelize {text} gives no lanes", expected="VARIABLE=LANES")
+        schedule = schedule.parallelize(variable, int(lanes))
+    return schedule
 
 
 def _inputs(
@@ -223,4 +233,3 @@ def _compare(kernel: sparse.Kernel, output: Any, inputs: dict[str, Any]) -> str:
     if not np.allclose(output, expected, rtol=1e-9, atol=1e-9 * scale, equal_nan=True):
         raise T2SError(f"differs from numpy by {difference:.1e} of the largest element")
     return f"matches numpy (largest difference {difference:.1e} of the largest element)"
-

@@ -71,11 +71,12 @@ def test_schedules_and_sizes(tmp_path: Path) -> None:
     assert "for k:\n  for i:\n    for j:\n" in result.stdout
     split = run(
         "y(i)=A(i,j)*x(j)", "--random", "A", "--random", "x", "-d", "i=4", "-d", "j=3",
-        "--split", "i,i0,i1,2", "--locate", "x:j", "--engine", "python",
+        "--split", "i,i0,i1,2", "--locate", "x:j", "--parallelize", "i1=2", "--engine", "python",
     )  # fmt: skip
     assert split.exit_code == 0, split.output
     assert "i = 2*i0 + i1" in split.stdout
-    assert "1 locate" in split.stdout
+    assert "2 locate" in split.stdout
+    assert "1 parallelizer" in split.stdout
 
 
 @pytest.mark.parametrize(

@@ -403,3 +403,20 @@ def test_a_tensor_without_a_definition() -> None:
     """):
         alone = Tensor("alone", order=1)
         sparse.compile(alone)
+
+
+def test_lanes_of_no_loop() -> None:
+    assignment = parse("y(i) = A(i,j) * x(j)")
+    with refused("""
+        there is no loop over k to parallelize
+          --> unknown = Schedule().parallelize("k", 4)
+          expected: one of i, j
+    """):
+        unknown = Schedule().parallelize("k", 4)
+        Kernel(assignment, unknown)
+    with refused("""
+        a loop is dealt to a positive number of lanes
+          --> Schedule().parallelize("i", 0)
+          given:    0
+    """):
+        Schedule().parallelize("i", 0)

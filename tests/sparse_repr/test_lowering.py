@@ -154,6 +154,37 @@ def test_locating_takes_a_scanner_and_an_intersecter_away() -> None:
     assert np.array_equal(result.output, kernel.interpret(inputs))
 
 
+LANES = [
+    ("y(i)=A(i,j)*x(j)", "A:ss x:s y:s", "i j", "i"),
+    ("x(i)=b(i)-A(i,j)*c(j)", "A:ss b:s c:s x:s", "i j", "i"),
+    ("X(i,j)=A(i,k)*B(k,j)", "A:ss B:ss X:ss", "i k j", "i"),
+    ("X(i,j)=A(i,k)*B(k,j)", "A:ss B:ss X:ss", "i k j", "k"),
+    ("X(i,j)=A(i,k)*B(k,j)", "A:ss:1,0 B:ss X:ss", "k i j", "k"),
+    ("X(i,j)=A(i,j)+B(i,j)", "A:ss B:ss X:ss", "i j", "j"),
+]
+
+
+@pytest.mark.parametrize(("text", "formats", "order", "variable"), LANES)
+def test_lanes_change_time_only(text: str, formats: str, order: str, variable: str) -> None:
+    assignment = parse(text, formats.split())
+    schedule = Schedule().reorder(order)
+    plain = Kernel(assignment, schedule)
+    dealt = Kernel(assignment, schedule.parallelize(variable, 3))
+    assert f"for {variable}:  # 3 lanes" in str(dealt)
+    assert block_counts(dealt.diagrams)["parallelizer"] == 1
+    generator = np.random.default_rng(6)
+    extents = dict(zip("ijk", (8, 6, 7), strict=True))
+    inputs = {}
+    for access in accesses(assignment.value):
+        shape = tuple(extents[name] for name in access.variables)
+        inputs[access.tensor] = generator.integers(1, 9, shape) * (generator.random(shape) < 0.7)
+    result = dealt.simulate(inputs, engine="python")
+    assert np.array_equal(result.output, plain.interpret(inputs))
+    if text.startswith("y(i)"):
+        alone = plain.simulate(inputs, engine="python")
+        assert result.cycles < 0.7 * alone.cycles
+
+
 def test_an_unfused_product_takes_two_stages() -> None:
     B, C, D = Tensor("B", dcsr), Tensor("C", dcsr), Tensor("D", dcsr)
     X = Tensor("X", dcsr)

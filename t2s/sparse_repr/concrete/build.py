@@ -27,7 +27,12 @@ from t2s.sparse_repr.concrete.nest import build_nests
 from t2s.sparse_repr.concrete.order import Path, check_order, choose_order, discordant
 from t2s.sparse_repr.concrete.precompute import precompute
 from t2s.sparse_repr.concrete.result import Written, written_result
-from t2s.sparse_repr.concrete.schedule import Locate, Schedule, SplitVariable
+from t2s.sparse_repr.concrete.schedule import (
+    Locate,
+    Parallelize,
+    Schedule,
+    SplitVariable,
+)
 from t2s.sparse_repr.concrete.verify import verify_program
 from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.ir import (
@@ -99,6 +104,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         order_names=after,
     )
     _check_locates(schedule, assignments, splits)
+    _check_lanes(schedule, after)
     written = assignment.result.tensor
     for one in assignments:
         written = _add_stage(builder, one, last=one is assignments[-1])
@@ -258,14 +264,16 @@ def _add_nests(
     for access in nests.stored:
         builder.formats[access.tensor] = csf(len(access.variables))
     for stage in nests.stages:
-        builder.stages.append(_with_locates(stage, builder))
+        builder.stages.append(_with_notes(stage, builder))
     return name
 
 
-def _with_locates(stage: Statement, builder: _Builder) -> Statement:
-    """Put the located tensors, or their views, at their loops."""
+def _with_notes(stage: Statement, builder: _Builder) -> Statement:
+    """Put the located tensors, or their views, and the lanes at their loops."""
     sources = {view.name: view.source for view in builder.views}
     wanted = [one for one in builder.schedule.directives if isinstance(one, Locate)]
+    dealt = [one for one in builder.schedule.directives if isinstance(one, Parallelize)]
+    lanes = {one.variable: one.lanes for one in dealt}
 
     def rule(term: object) -> Forall | None:
         if not isinstance(term, Forall):
@@ -278,9 +286,20 @@ def _with_locates(stage: Statement, builder: _Builder) -> Statement:
             and term.variable in access.variables
             and one.tensor in (access.tensor, sources.get(access.tensor))
         }
-        return replace(term, located=tuple(sorted(names))) if names else None
+        ways = lanes.get(term.variable, 1)
+        return replace(term, located=tuple(sorted(names)), lanes=ways)
 
     return rewrite(stage, rule)
+
+
+def _check_lanes(schedule: Schedule, variables: Sequence[str]) -> None:
+    for one in schedule.directives:
+        if isinstance(one, Parallelize) and one.variable not in variables:
+            raise UserError(
+                f"there is no loop over {one.variable} to parallelize",
+                location=one.location,
+                expected=f"one of {', '.join(variables)}",
+            )
 
 
 def _check_locates(

@@ -30,12 +30,13 @@ class Forall(Term):
     """The statement for every coordinate of a variable, in increasing order.
 
     ``located`` names tensors whose level here is not scanned: the other operands' coordinates
-    locate into it.
+    locate into it.  The coordinates are dealt to ``lanes`` copies of the body in turn.
     """
 
     variable: str
     body: Statement
     located: tuple[str, ...] = ()
+    lanes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,21 +61,20 @@ def _trivial(view: View) -> bool:
 
 def without_empty_fibers(tensor: SparseTensor) -> SparseTensor:
     """The tensor, stored anew if a level below one that is not dense has an empty fiber."""
-    parents, above = np.zeros(1, np.int64), None
+    count, above = 1, None
     for level, arrays, extent in zip(
         tensor.format.levels, tensor.levels, tensor.extents, strict=True
     ):
         inner = above is not None and not level.full and not above.full
-        if inner and not _all_filled(level, arrays, parents, extent):
+        if inner and not _all_filled(level, arrays, count, extent):
             table, values = tensor.coordinates()
             return from_coordinates(table, values, tensor.shape, tensor.format)
-        count = level.positions(arrays, len(parents), extent)
-        parents, above = np.arange(count), level
+        count, above = level.positions(arrays, count, extent), level
     return tensor
 
 
-def _all_filled(level: Level, arrays: Arrays, parents: Array, extent: int) -> bool:
+def _all_filled(level: Level, arrays: Arrays, count: int, extent: int) -> bool:
     if isinstance(level, Compressed):
         return bool(np.diff(arrays["pos"]).all())
-    found = level.unpack(arrays, parents, extent)
-    return bool(np.bincount(found.parents, minlength=len(parents)).all())
+    found = level.unpack(arrays, np.arange(count), extent)
+    return bool(np.bincount(found.parents, minlength=count).all())

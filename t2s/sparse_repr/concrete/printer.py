@@ -43,8 +43,10 @@ def _lines(statement: Statement, depth: int) -> Iterator[str]:
         case Assign(result=result, value=value, accumulate=accumulate):
             sign = "+=" if accumulate else "="
             yield f"{indent}{print_expression(result)} {sign} {print_expression(value)}"
-        case Forall(variable=variable, body=body, located=located):
-            note = f"  # locate {', '.join(located)}" if located else ""
+        case Forall(variable=variable, body=body, located=located, lanes=lanes):
+            notes = [f"locate {', '.join(located)}"] if located else []
+            notes += [f"{lanes} lanes"] if lanes > 1 else []
+            note = f"  # {'; '.join(notes)}" if notes else ""
             yield f"{indent}for {variable}:{note}"
             yield from _lines(body, depth + 1)
         case Where(consumer=consumer, producer=producer):

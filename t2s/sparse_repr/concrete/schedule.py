@@ -45,6 +45,14 @@ class Locate(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parallelize(Directive):
+    """The coordinates of a variable are dealt to copies of what is inside of its loop."""
+
+    variable: str
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transpose(Directive):
     """These tensors may be converted to an order of levels that fits; all if there is none."""
 
@@ -95,6 +103,21 @@ class Schedule:
         return self._with(
             Locate(tensor=_variable(tensor), variable=_variable(variable), location=user_location())
         )
+
+    def parallelize(self, variable: Any, lanes: int) -> Schedule:
+        """Deal the coordinates of a loop to ``lanes`` copies of its body (papers/001, 4.4).
+
+        The results are joined in order behind the copies, so nothing else changes.
+        """
+        location = user_location()
+        if not isinstance(lanes, int) or lanes < 1:
+            raise UserError(
+                "a loop is dealt to a positive number of lanes",
+                location=location,
+                given=repr(lanes),
+            )
+        name = _variable(variable)
+        return self._with(Parallelize(variable=name, lanes=lanes, location=location))
 
     def transpose(self, *tensors: Any) -> Schedule:
         """Allow that tensors are converted to an order of levels that fits the loops.

@@ -9,9 +9,11 @@ from t2s.sparse_repr.lowering.diagram import (
     AnyBlock,
     Compute,
     Count,
+    Deal,
     Diagram,
     Drop,
     Fill,
+    Gather,
     Join,
     JoinKind,
     Load,
@@ -36,8 +38,10 @@ KINDS = (
     "level writer",
     "array",
     "locate",
+    "parallelizer",
+    "serializer",
 )
-"""The columns: those of Table 1, and locators.  A join of several inputs is one block."""
+"""The columns: those of Table 1, and others.  A join of several inputs is one block."""
 
 
 def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
@@ -71,5 +75,9 @@ def _kind(block: AnyBlock) -> str | None:
             return "array"
         case Locate():
             return "locate"
+        case Deal():
+            return "parallelizer"
+        case Gather():
+            return "serializer"
         case Root():
             return None

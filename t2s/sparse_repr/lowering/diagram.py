@@ -184,6 +184,23 @@ class Drop(Block):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deal(Block):
+    """Parallelizer: the items of streams of one shape, dealt to lanes in turn."""
+
+    inputs: tuple[Stream, ...]
+    lanes: tuple[tuple[Stream, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather(Block):
+    """Serializer: what lanes made of the items of ``order``, in their order."""
+
+    order: Stream
+    parts: tuple[Stream, ...]
+    output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteLevel(Block):
     """Level writer of a compressed level."""
 
@@ -221,6 +238,8 @@ AnyBlock = (
     | Compute
     | Reduce
     | Drop
+    | Deal
+    | Gather
     | WriteLevel
     | WriteValues
     | Scatter

@@ -19,10 +19,12 @@ from t2s.sparse_repr.lowering.diagram import (
     AnyBlock,
     Compute,
     Count,
+    Deal,
     Diagram,
     Drop,
     Empty,
     Fill,
+    Gather,
     Join,
     JoinKind,
     Load,
@@ -106,6 +108,23 @@ class _Run:
                 self._reduce(block)
             case Drop():
                 self._drop(block)
+            case Deal(inputs=inputs, lanes=lanes):
+                for number, lane in enumerate(lanes):
+                    for stream, part in zip(inputs, lane, strict=True):
+                        streams[part] = each(
+                            lambda items, n=number: items[n :: len(lanes)],
+                            stream.depth - 1,
+                            streams[stream],
+                        )
+            case Gather(order=order, parts=parts, output=output):
+                streams[output] = each(
+                    lambda items, *rows: [
+                        rows[n % len(rows)][n // len(rows)] for n in range(len(items))
+                    ],
+                    order.depth - 1,
+                    streams[order],
+                    *(streams[part] for part in parts),
+                )
             case WriteLevel(level=level, coordinate=coordinate):
                 self.levels[level] = streams[coordinate]
             case WriteValues(value=value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from t2s.core.walk import Term, rewrite
@@ -20,6 +21,7 @@ from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
 from t2s.sparse_repr.lowering.diagram import Diagram, Root, Stream, TokenKind
 from t2s.sparse_repr.lowering.iterate import enter_loop
+from t2s.sparse_repr.lowering.lanes import in_lanes
 from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
 from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
 from t2s.sparse_repr.notation.ir import Access
@@ -71,31 +73,40 @@ def _numbered(stage: Statement) -> Statement:
 
 def _lower(scope: Scope, statement: Statement, *, top: bool) -> Computed:
     """Blocks for a statement; what it computes, over the loops inside of ``scope``."""
-    outside = scope.depth
-    while not isinstance(statement, Assign):
+    outside, result = scope.depth, result_of(statement)
+    inner: Computed | None = None
+    while not isinstance(statement, Assign) and inner is None:
         match statement:
-            case Forall(body=body):
+            case Forall(body=body, lanes=lanes):
                 scope = enter_loop(scope, statement, expression_of(statement))
                 statement = body
+                if lanes > 1:
+                    inner = in_lanes(scope, expression_of(body), lanes, _body(body))
             case Where(consumer=consumer, producer=producer):
                 scope = _with_temporary(scope, producer)
                 statement = consumer
-    value = compute(scope, statement.value)
+    if inner is None:
+        assert isinstance(statement, Assign)
+        inner = Computed.of(compute(scope, statement.value))
     computed = Computed(
-        variables=scope.variables[outside:],
-        regions=scope.regions[outside:],
-        coordinates=scope.coordinates[outside:],
-        filled=scope.filled[outside:],
-        covered=scope.covered[outside:],
-        value=value,
+        variables=scope.variables[outside:] + inner.variables,
+        regions=scope.regions[outside:] + inner.regions,
+        coordinates=scope.coordinates[outside:] + inner.coordinates,
+        filled=scope.filled[outside:] + inner.filled,
+        covered=scope.covered[outside:] + inner.covered,
+        value=inner.value,
     )
-    kept = frozenset(statement.result.variables)
-    clean = top and not _written_dense(scope.program, statement.result)
+    clean = top and not _written_dense(scope.program, result)
     around = Around(
         coordinate=scope.coordinates[outside - 1] if outside else None,
         filled=all(scope.filled[:outside]),
     )
+    kept = frozenset(result.variables)
     return reduce_loops(scope.blocks, computed, kept, around, clean=clean)
+
+
+def _body(statement: Statement) -> Callable[[Scope], Computed]:
+    return lambda scope: _lower(scope, statement, top=False)
 
 
 def _written_dense(program: ConcreteProgram, result: Access) -> bool:

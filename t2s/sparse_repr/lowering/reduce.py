@@ -23,6 +23,11 @@ class Computed:
     covered: tuple[bool, ...]
     value: Stream
 
+    @classmethod
+    def of(cls, value: Stream) -> Computed:
+        """A value without loops."""
+        return cls(variables=(), regions=(), coordinates=(), filled=(), covered=(), value=value)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Level:

@@ -28,10 +28,12 @@ from t2s.sparse_repr.lowering.diagram import (
     AnyBlock,
     Compute,
     Count,
+    Deal,
     Diagram,
     Drop,
     Empty,
     Fill,
+    Gather,
     Join,
     JoinKind,
     Load,
@@ -155,6 +157,17 @@ class _Writer:
                 name = f"drop_{block.variable}"
                 dropped = self.streams.drop(self.ports[outer], self.ports[inner], name=name)
                 self.ports[block.outer_output], self.ports[block.inner_output] = dropped
+            case Deal(inputs=inputs, lanes=lanes):
+                ports = [self.ports[stream] for stream in inputs]
+                name = f"deal_{block.variable}"
+                for lane, dealt in zip(
+                    lanes, self.streams.parallelize(ports, len(lanes), name=name), strict=True
+                ):
+                    self.ports.update(zip(lane, dealt, strict=True))
+            case Gather(order=order, parts=parts, output=output):
+                gathered = [self.ports[part] for part in parts]
+                name = f"gather_{block.variable}"
+                self.ports[output] = self.streams.serialize(self.ports[order], gathered, name)
             case WriteLevel(tensor=tensor, level=level, coordinate=coordinate):
                 pos = self._tensor(tensor, level, "pos", written=True)
                 crd = self._tensor(tensor, level, "crd", written=True)
@@ -165,8 +178,8 @@ class _Writer:
                 self.streams.write_values(self.ports[value], array, name=f"write_{tensor}")
             case Scatter(tensor=tensor, reference=reference, value=value):
                 array = self._tensor(tensor, None, "vals", written=True)
-                ports = self.ports[reference], self.ports[value]
-                self.streams.store(*ports, array, name=f"store_{tensor}")
+                where = self.ports[reference]
+                self.streams.store(where, self.ports[value], array, name=f"store_{tensor}")
 
     def _tensor(
         self,
