@@ -3,8 +3,8 @@
 Names: every input channel has one head; modes and rules have names of their own; a name is bound
 once on the way to a rule.  Control: a rule takes heads that it needs and puts at most one token
 into a channel, with a tag where the stream has nesting.  Every channel is taken from and put into
-by some rule.  Memory: what a machine stores into, no other node touches, so that no value depends
-on time.
+by some rule, and no circle of modes does nothing.  Memory: what a machine stores into, no other
+node touches, so that no value depends on time.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class _MachineVerifier:
         for mode in self.node.modes:
             self._mode(mode, start)
         self._all_used()
+        self._comes_on()
         self._memory_is_its_own()
 
     def _broken(self, problem: str, expected: str, given: str, hint: str | None = None) -> None:
@@ -325,6 +326,25 @@ class _MachineVerifier:
                     "every channel of a node to be used",
                     "none",
                     "remove the channel, or add it to a rule",
+                )
+
+    def _comes_on(self) -> None:
+        """No circle of modes whose rules do nothing at all."""
+        idle: dict[str, set[str]] = {mode.name: set() for mode in self.node.modes}
+        for path in self.node.paths():
+            effects = any(not isinstance(step, _ON_THE_WAY) for step in path.rule.body)
+            if path.rule.next is not None and not (path.rule.takes or path.rule.puts or effects):
+                idle[path.mode.name].add(path.rule.next)
+        for start in idle:
+            reached, fresh = set[str](), idle[start]
+            while fresh:
+                reached |= fresh
+                fresh = {after for mode in fresh for after in idle[mode]} - reached
+            if start in reached:
+                self._broken(
+                    f"mode {start!r} may come back to itself for ever",
+                    "a rule on the way that takes, puts or changes something",
+                    "rules that do nothing",
                 )
 
     def _memory_is_its_own(self) -> None:

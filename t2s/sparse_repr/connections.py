@@ -20,8 +20,10 @@ from t2s.graph.graph import (
     Tensor,
     TensorRole,
 )
+from t2s.graph.nodes import Node
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.draft import Block, BlockKind
+from t2s.sparse_repr.embedding import Embedded, embedded_design, taken
 
 UNBOUNDED = 1 << 30
 """A capacity that is never reached."""
@@ -85,6 +87,7 @@ class Connections:
         self._blocks: dict[str, _Placed] = {}
         self._tensors: dict[str, Tensor] = {}
         self._regions: list[Region] = []
+        self._dense: list[Embedded] = []
         self._counts: Counter[BlockKind] = Counter()
 
     @property
@@ -167,6 +170,33 @@ class Connections:
         placed.inputs[port] = stream
         placed.capacities[port] = capacity
 
+    def embed(self, dense: Graph, feeding: Mapping[str, Stream]) -> None:
+        """Put a dense design into the graph, with streams in place of some of its load units.
+
+        ``feeding`` gives for the name of a load unit the dense stream (``values_only``) that takes
+        its place; the tensors that these units alone loaded disappear.  Nodes, tensors, parameters
+        and regions keep their names.  Raises ``UserError`` if a unit cannot be replaced.
+        """
+        for stream in feeding.values():
+            if stream.owner is not self:
+                raise UserError(
+                    f"a stream of {stream.owner.name!r} cannot feed a design in {self.name!r}",
+                    location=user_location(),
+                    expected=f"streams of {self.name!r}",
+                    given=f"{stream.port!r} of {stream.node!r} in {stream.owner.name!r}",
+                )
+        embedded = embedded_design(dense, {name: s.type for name, s in feeding.items()})
+        for node in embedded.nodes:
+            if self._names.fresh(node.name) != node.name:
+                raise taken("node", node.name, node.location)
+        for tensor in embedded.tensors:
+            if tensor.name in self._tensors:
+                raise taken("tensor", tensor.name, tensor.location)
+            self._tensors[tensor.name] = tensor
+        self._parameters += embedded.parameters
+        self._regions += embedded.regions
+        self._dense.append(replace(embedded, feeding=dict(feeding)))
+
     def _check_operand(
         self, block: str, port: str, wanted: StreamType, given: Stream | None
     ) -> None:
@@ -187,8 +217,10 @@ class Connections:
 
     def graph(self) -> Graph:
         """The graph, verified.  Raises ``GraphError`` if it breaks a rule."""
-        names = NameSupply()
-        channels: list[Channel] = []
+        dense = [channel for design in self._dense for channel in design.channels]
+        fed = [channel for design in self._dense for channel, _ in design.fed]
+        names = NameSupply(channel.name for channel in (*dense, *fed))
+        channels: list[Channel] = dense
         into: dict[str, dict[str, str]] = {name: {} for name in self._blocks}
         out_of: dict[str, dict[str, list[str]]] = {name: {} for name in self._blocks}
         for sink, placed in self._blocks.items():
@@ -207,13 +239,18 @@ class Connections:
                         location=placed.block.machine.location,
                     )
                 )
-        nodes = [
+        for design in self._dense:
+            for channel, unit in design.fed:
+                stream = design.feeding[unit]
+                out_of[stream.node].setdefault(stream.port, []).append(channel.name)
+                channels.append(replace(channel, source=stream.node))
+        nodes: list[Node] = [
             replace(placed.block.machine_with(name, into[name], out_of[name]), region=placed.region)
             for name, placed in self._blocks.items()
         ]
         found = Graph(
             name=self.name,
-            nodes=tuple(nodes),
+            nodes=(*nodes, *(node for design in self._dense for node in design.nodes)),
             channels=tuple(channels),
             tensors=tuple(self._tensors.values()),
             parameters=self._parameters,

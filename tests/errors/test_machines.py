@@ -21,7 +21,7 @@ from t2s.graph.verify import verify_graph
 from t2s.graph.verify_expr import GraphError
 from t2s.simulator.run import simulate
 from tests.errors.refusal import refused
-from tests.graph.machines import copying, local
+from tests.graph.machines import copying, is_tag, local
 from tests.hand_graphs import systolic_gemm
 
 
@@ -145,6 +145,22 @@ def test_a_channel_that_no_rule_takes() -> None:
           expected: every channel of a node to be used
           given:    none
           hint:     remove the channel, or add it to a rule
+        """,
+        GraphError,
+    ):
+        check(graph)
+
+
+def test_a_circle_that_does_nothing() -> None:
+    idle = Rule(name="wait", next="take")
+    waiting = mode(Choice(when=is_tag("tag", 0), inside=idle), Choice(inside=taking()))
+    graph = sink_with(modes=waiting)
+    with refused(
+        """
+        node 'sink': mode 'take' may come back to itself for ever
+          --> graph = sink_with(modes=waiting)
+          expected: a rule on the way that takes, puts or changes something
+          given:    rules that do nothing
         """,
         GraphError,
     ):

@@ -252,6 +252,20 @@ def test_reducer_and_dropper_agree(nested: list[list[list[int]]], zeros: bool) -
     assert found["j"] == tokens_of(shape, 3)
 
 
+def test_a_missing_value_is_a_zero_and_no_empty_list() -> None:
+    """The coordinate of a list of N stays, and so does its value."""
+
+    def build(b: Bench) -> Any:
+        j = b.play([0, 1, 2, "S0", "D"])
+        k = b.play([4, "S0", 5, "S0", "S1", "D"], nesting=3)
+        val = b.play(["N", "S0", 2.5, "S0", "S1", "D"], FLOAT, nesting=3)
+        return {"j": b.streams.drop(j, k)[0], "total": b.streams.reduce(val)}
+
+    found = streams_of(build)
+    assert found["j"] == [0, 1, "S0", "D"]
+    assert found["total"] == [0.0, 2.5, "S0", "D"]
+
+
 @FEW
 @given(matrices)
 def test_the_dropper_removes_empty_lists_everywhere(nested: list[list[list[int]]]) -> None:

@@ -92,27 +92,17 @@ def bitvector_converter(
     if not empty_fibers:
         nothing = both(equal(index, zero(type)), equal(held, zero(word)))
         more = both(more, apply(Op.NOT, nothing))
+    collecting = [
+        when(equal(block, index), into),
+        when(equal(block, add(index, one(type))), following),
+        when(less(index, block), rule("skip", "run", puts=token, body=flush)),
+    ]
+    stop = rule("stop", "run", takes=[crd], puts=stops, body=[write(index, zero(type))])
+    ending = [when(more, rule("flush", "run", puts=token, body=flush)), when(None, stop)]
     draft.mode(
         "run",
-        when(
-            crd.is_value,
-            [
-                when(equal(block, index), into),
-                when(equal(block, add(index, one(type))), following),
-                when(less(index, block), rule("skip", "run", puts=token, body=flush)),
-            ],
-            body=[divide],
-        ),
-        when(
-            crd.is_stop,
-            [
-                when(more, rule("flush", "run", puts=token, body=flush)),
-                when(
-                    None,
-                    rule("stop", "run", takes=[crd], puts=stops, body=[write(index, zero(type))]),
-                ),
-            ],
-        ),
+        when(crd.is_value, collecting, body=[divide]),
+        when(crd.is_stop, ending),
         when(crd.is_done, rule("done", None, takes=[crd], puts=stops)),
         needs=[crd],
         expected=f"increasing coordinates below {size}, stops or D",
@@ -178,10 +168,7 @@ def _join(
         for n, (_, ref) in enumerate(pairs)
     ]
     union, inputs = operator is Op.OR, [port for pair in pairs for port in pair]
-    merged: Expr = first.value
-    for other, _ in pairs[1:]:
-        merged = apply(operator, merged, other.value)
-    merge, common = let("common", merged)
+    merge, common = let("common", _merged([bits.value for bits, _ in pairs], operator))
     width = const(used or word.bits, index)
     step = write(base, add(base, width))
     keep: list[Statement] = [
@@ -189,36 +176,37 @@ def _join(
         for pair, registers in zip(pairs, kept, strict=True)
         for port, register in zip(pair, registers, strict=True)
     ]
-    heads = [(a.value, b.value) for a, b in pairs]
-    here = _bit(common, heads, base, (crd, outs), union)
+    here = _bit(common, [(a.value, b.value) for a, b in pairs], base, (crd, outs), union)
     there = _bit(left, kept, subtract(base, width), (crd, outs), union)
     same = [equal(first.tag, port.tag) for port in inputs[1:]]
     all_outs = [bits, crd, *outs]
     stops = [put(o, tag=first.tag) for o in all_outs]
     start = [*keep, step, write(left, _rest(common))]
+    nothing = rule("none", "run", takes=inputs, body=[step])
+    bit_by_bit = _one_more("first", _rest(common), here, inputs, start, [put(bits, common)])
+    stop = rule("stop", "run", takes=inputs, puts=stops, body=[write(base, zero(index))])
+    done = rule("done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for o in all_outs])
     draft.mode(
         "run",
         when(
             both(*(port.is_value for port in inputs)),
-            [
-                when(equal(common, zero(word)), rule("none", "run", takes=inputs, body=[step])),
-                *_one_more("first", _rest(common), here, inputs, start, [put(bits, common)]),
-            ],
+            [when(equal(common, zero(word)), nothing), *bit_by_bit],
             body=[merge],
         ),
-        when(
-            both(first.is_stop, *same),
-            rule("stop", "run", takes=inputs, puts=stops, body=[write(base, zero(index))]),
-        ),
-        when(
-            both(first.is_done, *same),
-            rule("done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for o in all_outs]),
-        ),
+        when(both(first.is_stop, *same), stop),
+        when(both(first.is_done, *same), done),
         needs=inputs,
         expected="a word and its rank on each side, and the same stops",
     )
     draft.mode("bits", *_one_more("next", _rest(left), there, [], [write(left, _rest(left))], []))
     return draft.block()
+
+
+def _merged(words: Sequence[Expr], operator: Op) -> Expr:
+    merged = words[0]
+    for word in words[1:]:
+        merged = apply(operator, merged, word)
+    return merged
 
 
 def _rest(word: Expr) -> Expr:

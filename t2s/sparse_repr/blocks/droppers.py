@@ -53,112 +53,118 @@ def coordinate_dropper(
     Ports: ``outer``, ``in0``, ..., ``inner``; ``out_outer``, ``out0``, ..., ``out_inner``.
     """
     draft = Draft(BlockKind.DROP, Role.RELAY, location)
-    crd = draft.input("outer", outer)
-    others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
-    val = draft.input("inner", inner)
-    out_crd = draft.output("out_outer", outer.element, outer.kind, outer.nesting)
-    outs = [
-        draft.output(f"out{n}", stream.element, stream.kind, stream.nesting)
-        for n, stream in enumerate(beside)
-    ]
-    out_val = draft.output("out_inner", inner.element, inner.kind, inner.nesting)
-    held = draft.register("held", inner.element)
-    held_tag = draft.register("late", INT32)  # the tag of the token held, plus 3: 0 is no token
-    late_tag = _less_three(held_tag)
-    sides, outer_outs = [crd, *others], [out_crd, *outs]
-    everything = [*sides, val]
-    late = [put(out_val, held, late_tag)]
-    keep: list[Statement] = [write(held, val.value), write(held_tag, _plus_three(val.tag))]
-    kept = [copy(o, i) for o, i in zip(outer_outs, sides, strict=True)]
-    forget = [write(held_tag, zero(INT32))]
-    after = draft.register("after", INT32)
+    dropper = _Dropper(draft, outer, inner, beside)
+    dropper.start()
+    dropper.inside()
+    dropper.close()
+    return draft.block()
 
-    def once(
-        name: str, mode: str, takes: Sequence[In], puts: Sequence[Put], body: Sequence[Statement]
+
+class _Dropper:
+    """The ports of a coordinate dropper, and the inner token that it holds back."""
+
+    def __init__(
+        self, draft: Draft, outer: StreamType, inner: StreamType, beside: Sequence[StreamType]
+    ) -> None:
+        self._draft = draft
+        crd = draft.input("outer", outer)
+        others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
+        self.sides, self.val = [crd, *others], draft.input("inner", inner)
+        out_crd = draft.output("out_outer", outer.element, outer.kind, outer.nesting)
+        outs = [
+            draft.output(f"out{n}", stream.element, stream.kind, stream.nesting)
+            for n, stream in enumerate(beside)
+        ]
+        self.outs = [out_crd, *outs]
+        self.out_val = draft.output("out_inner", inner.element, inner.kind, inner.nesting)
+        held = draft.register("held", inner.element)
+        late = draft.register("late", INT32)  # the tag of the token held, plus 3: 0 is no token
+        self.after = draft.register("after", INT32)
+        self.holding = unequal(late, zero(INT32))
+        self.ended = equal(_less_three(late), FIRST_STOP)
+        self.late = [put(self.out_val, held, _less_three(late))]
+        self.keep = [write(held, self.val.value), write(late, _plus_three(self.val.tag))]
+        self.forget = [write(late, zero(INT32))]
+        self.higher = less(FIRST_STOP, self.val.tag)
+        self.same = both(*(equal(self.val.tag, increased(side.tag)) for side in self.sides))
+        self.stops = [put(o, tag=decreased(self.val.tag)) for o in self.outs]
+
+    @property
+    def everything(self) -> list[In]:
+        return [*self.sides, self.val]
+
+    def start(self) -> None:
+        """At the beginning of an inner list."""
+        val, everything, item = self.val, self.everything, self.sides[0].is_item
+        kept = [copy(o, i) for o, i in zip(self.outs, self.sides, strict=True)]
+        close = [*self.keep, write(self.after, decreased(val.tag))]
+        ends = [put(o, tag=DONE_TAG) for o in (*self.outs, self.out_val)]
+        self._draft.mode(
+            "start",
+            when(both(val.is_item, item), self._once("open", "inside", kept, self.keep)),
+            when(both(equal(val.tag, FIRST_STOP), item), rule("drop", "start", takes=everything)),
+            when(both(self.higher, item), self._higher("drop_last", "close", [], close)),
+            when(
+                both(self.higher, self.same),
+                self._higher("empty", "start", self.stops, self.keep),
+            ),
+            when(
+                both(val.is_done, *(side.is_done for side in self.sides)),
+                [
+                    when(self.holding, rule("last", "start", puts=self.late, body=self.forget)),
+                    when(None, rule("done", None, takes=everything, puts=ends)),
+                ],
+            ),
+            needs=everything,
+            expected=_EXPECTED,
+        )
+
+    def inside(self) -> None:
+        """In an inner list that is not empty."""
+        val = self.val
+        puts = [*self.late, *self.stops]
+        last = rule("end_last", "start", takes=self.everything, puts=puts, body=self.keep)
+        following = rule("next", "inside", takes=[val], puts=self.late, body=self.keep)
+        end = rule("end", "start", takes=[val], puts=self.late, body=self.keep)
+        self._draft.mode(
+            "inside",
+            when(val.is_item, following),
+            when(equal(val.tag, FIRST_STOP), end),
+            when(self.higher, [when(self.same, last)], needs=self.sides),
+            needs=[val],
+            expected=_EXPECTED,
+        )
+
+    def close(self) -> None:
+        """The outer stop after a list that was the last one, and empty."""
+        closes = both(*(equal(side.tag, self.after) for side in self.sides))
+        puts = [put(o, tag=self.after) for o in self.outs]
+        self._draft.mode(
+            "close",
+            when(closes, rule("close", "start", takes=self.sides, puts=puts)),
+            needs=self.sides,
+            expected=_EXPECTED,
+        )
+
+    def _once(
+        self, name: str, mode: str, puts: Sequence[Put], body: Sequence[Statement]
     ) -> list[Choice]:
-        """Put what is held, if anything is."""
-        holding = unequal(held_tag, zero(INT32))
+        """Take everything, and put what is held, if anything is."""
+        takes, first = self.everything, f"{name}_first"
         return [
-            when(holding, rule(name, mode, takes=takes, puts=[*late, *puts], body=body)),
-            when(None, rule(f"{name}_first", mode, takes=takes, puts=puts, body=body)),
+            when(self.holding, rule(name, mode, takes=takes, puts=[*self.late, *puts], body=body)),
+            when(None, rule(first, mode, takes=takes, puts=puts, body=body)),
         ]
 
-    def stops(
-        name: str, mode: str, takes: Sequence[In], puts: Sequence[Put], body: Sequence[Statement]
+    def _higher(
+        self, name: str, mode: str, puts: Sequence[Put], body: Sequence[Statement]
     ) -> list[Choice]:
         """A higher stop after an empty list takes the place of the stop S0 that is held."""
-        merged = rule(f"{name}_merged", mode, takes=takes, puts=puts, body=body)
-        ended = equal(late_tag, FIRST_STOP)
-        return [when(ended, merged), *once(name, mode, takes, puts, body)]
+        merged = rule(f"{name}_merged", mode, takes=self.everything, puts=puts, body=body)
+        return [when(self.ended, merged), *self._once(name, mode, puts, body)]
 
-    item, higher = crd.is_item, less(FIRST_STOP, val.tag)
-    same = both(*(equal(val.tag, increased(side.tag)) for side in sides))
-    outer_stops = [put(o, tag=decreased(val.tag)) for o in outer_outs]
-    expected = "a list of inner tokens for each outer coordinate, with stops one level higher"
-    draft.mode(
-        "start",
-        when(both(val.is_item, item), once("open", "inside", everything, kept, keep)),
-        when(both(equal(val.tag, FIRST_STOP), item), rule("drop", "start", takes=everything)),
-        when(
-            both(higher, item),
-            stops("drop_last", "close", everything, [], [*keep, write(after, decreased(val.tag))]),
-        ),
-        when(both(higher, same), stops("empty", "start", everything, outer_stops, keep)),
-        when(
-            both(val.is_done, *(side.is_done for side in sides)),
-            [
-                when(unequal(held_tag, zero(INT32)), rule("last", "start", puts=late, body=forget)),
-                when(
-                    None,
-                    rule(
-                        "done",
-                        None,
-                        takes=everything,
-                        puts=[put(o, tag=DONE_TAG) for o in (*outer_outs, out_val)],
-                    ),
-                ),
-            ],
-        ),
-        needs=everything,
-        expected=expected,
-    )
-    draft.mode(
-        "inside",
-        when(val.is_item, rule("next", "inside", takes=[val], puts=late, body=keep)),
-        when(
-            equal(val.tag, FIRST_STOP),
-            rule("end", "start", takes=[val], puts=late, body=keep),
-        ),
-        when(
-            higher,
-            [
-                when(
-                    same,
-                    rule(
-                        "end_last",
-                        "start",
-                        takes=everything,
-                        puts=[*late, *outer_stops],
-                        body=keep,
-                    ),
-                )
-            ],
-            needs=sides,
-        ),
-        needs=[val],
-        expected=expected,
-    )
-    closes = both(*(equal(side.tag, after) for side in sides))
-    draft.mode(
-        "close",
-        when(
-            closes,
-            rule("close", "start", takes=sides, puts=[put(o, tag=after) for o in outer_outs]),
-        ),
-        needs=sides,
-        expected=expected,
-    )
-    return draft.block()
+
+_EXPECTED = "a list of inner tokens for each outer coordinate, with stops one level higher"
 
 
 def _plus_three(tag: Expr) -> Expr:

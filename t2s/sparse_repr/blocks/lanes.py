@@ -157,29 +157,12 @@ def _serialize_lists(
             expected=_EXPECTED,
         )
 
-    def stops(name: str) -> list[Choice]:
-        found: list[Choice] = []
-        raised = add(like.tag, own)
-        for count in range(lanes + 1):
-            idle = inputs[count:]
-            same = both(like.is_stop, *(equal(source.tag, raised) for source in idle))
-            clear = [write(used, const(0)), write(turn, const(0))]
-            stop = rule(
-                f"{name}{count}",
-                "choose",
-                takes=[like, *idle],
-                body=clear,
-                puts=[put(out, tag=raised)],
-            )
-            found.append(when(equal(used, const(count)), [when(same, stop)], needs=idle))
-        return found
-
     same = both(*(source.is_done for source in inputs))
     done = rule("done", None, takes=[like, *inputs], puts=[put(out, tag=DONE_TAG)])
     draft.mode(
         "choose",
         when(like.is_item, first),
-        when(like.is_stop, stops("empty_list")),
+        when(like.is_stop, _list_stops("empty_list", ends, state, depth)),
         when(like.is_done, [when(same, done)], needs=inputs),
         needs=[like],
         expected=_EXPECTED,
@@ -187,11 +170,28 @@ def _serialize_lists(
     draft.mode(
         "ended",
         when(like.is_item, rule("between", "choose", puts=[put(out, tag=own)])),
-        when(like.is_stop, stops("stop")),
+        when(like.is_stop, _list_stops("stop", ends, state, depth)),
         when(like.is_done, rule("last", "choose", puts=[put(out, tag=own)])),
         needs=[like],
         expected=_EXPECTED,
     )
+
+
+def _list_stops(
+    name: str, ends: tuple[Sequence[In], In, Out], state: tuple[Local, Local], depth: int
+) -> list[Choice]:
+    """A stop of order: the lanes that had no turn have it as an empty list of their own."""
+    (inputs, like, out), (turn, used) = ends, state
+    found: list[Choice] = []
+    raised = add(like.tag, const(depth, INT32))
+    clear = [write(used, const(0)), write(turn, const(0))]
+    for count in range(len(inputs) + 1):
+        idle = inputs[count:]
+        same = both(like.is_stop, *(equal(source.tag, raised) for source in idle))
+        puts = [put(out, tag=raised)]
+        stop = rule(f"{name}{count}", "choose", takes=[like, *idle], body=clear, puts=puts)
+        found.append(when(equal(used, const(count)), [when(same, stop)], needs=idle))
+    return found
 
 
 def dealer(

@@ -16,7 +16,7 @@ from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Type
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.machine import Choice, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize, stop
+from t2s.graph.machine import Choice, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize, Rule, stop
 from t2s.graph.nodes import Role
 from t2s.sparse_repr.blocks.draft import (
     Block,
@@ -71,7 +71,8 @@ def scalar_reducer(
 ) -> Block:
     """One value for each innermost list: its values combined from the first to the last.
 
-    N adds nothing.  A stop of a higher level costs one more cycle, in which the stop is put.
+    N counts as a zero (``zero_value``, if it is given).  A stop of a higher level costs one more
+    cycle, in which the stop is put.
 
     A list of lists may end with an empty list or may have no list at all; the stops are the same.
     With ``EmptyFiber.ZERO`` give the coordinates of the lists as ``outer``, which tell: then each
@@ -79,68 +80,99 @@ def scalar_reducer(
     Ports: ``val``, ``outer``; ``out``.
     """
     draft = Draft(BlockKind.REDUCE, Role.COMPUTE, location)
-    val = draft.input("val", value)
-    out = draft.output("out", value.element, StreamKind.VALUE, value.nesting - 1)
-    total, some = draft.register("total", value.element), draft.register("some", BOOL)
-    after = draft.register("after", INT32)
-    nothing = zero(value.element) if zero_value is None else zero_value
-    summed = select(some, total, nothing)
-    fresh = write(some, const(False, BOOL))
-    later = write(after, decreased(val.tag))
-    combined = select(some, combine(total, val.value), val.value)
-    keep = [write(total, combined), write(some, const(True, BOOL))]
-    put_sum = [put(out, summed)]
-
-    def ends(name: str, mode: str, body: Sequence[Statement], takes: Sequence[In]) -> list[Choice]:
-        put_it = rule(name, mode, takes=takes, body=[fresh, *body], puts=put_sum)
-        if empty is EmptyFiber.ZERO:
-            return [when(None, put_it)]
-        only_stop = body and outer is None
-        skip = rule(
-            f"{name}_empty",
-            "run" if only_stop else mode,
-            takes=takes,
-            body=() if only_stop else body,
-            puts=[put(out, tag=decreased(val.tag))] if only_stop else [],
-        )
-        return [when(some, put_it), when(None, skip)]
-
-    higher = less(FIRST_STOP, val.tag)
-    choices = [
-        when(val.is_value, rule("add", "run", takes=[val], body=keep)),
-        when(val.is_empty, rule("nothing", "run", takes=[val])),
-    ]
-    expected = "values with stops"
+    reducer = _ScalarReducer(draft, value, combine, empty, zero_value)
     if outer is None:
-        choices += [
-            when(equal(val.tag, FIRST_STOP), ends("sum", "run", [], [val])),
-            when(higher, ends("last_sum", "stop", [later], [val])),
-        ]
+        reducer.by_stops()
     else:
-        crd = draft.input("outer", outer)
-        expected = "a list of values for each coordinate of outer"
-        same = equal(decreased(val.tag), crd.tag)
-        empty_list = rule("empty_list", "run", takes=[val, crd], puts=[put(out, tag=crd.tag)])
-        inside = [
-            when(crd.is_value, ends("last_sum", "stop", [later], [val, crd])),
-            when(both(same, invert(some)), empty_list),
-        ]
-        one_list = when(crd.is_value, ends("sum", "run", [], [val, crd]))
-        choices += [
-            when(equal(val.tag, FIRST_STOP), [one_list], needs=[crd]),
-            when(higher, inside, needs=[crd]),
-        ]
-    if outer is None:
-        choices.append(pass_done(val, out))
-        put_stop = rule("stop", "run", puts=[put(out, tag=after)])
-        draft.mode("stop", when(None, put_stop))
-    else:
-        put_stop = rule("stop", "run", takes=[crd], puts=[put(out, tag=after)])
-        draft.mode("stop", when(equal(crd.tag, after), put_stop), needs=[crd], expected=expected)
-        done = rule("done", None, takes=[val, crd], puts=[put(out, tag=DONE_TAG)])
-        choices.append(when(val.is_done, [when(crd.is_done, done)], needs=[crd]))
-    draft.mode("run", *choices, needs=[val], expected=expected)
+        reducer.by_coordinates(draft.input("outer", outer))
     return draft.block("run")
+
+
+class _ScalarReducer:
+    """The ports and registers of a scalar reducer, and what it does at the end of a list."""
+
+    def __init__(
+        self,
+        draft: Draft,
+        value: StreamType,
+        combine: Combine,
+        empty: EmptyFiber,
+        zero_value: Expr | None,
+    ) -> None:
+        self._draft, self._empty = draft, empty
+        self.val = val = draft.input("val", value)
+        self.out = draft.output("out", value.element, StreamKind.VALUE, value.nesting - 1)
+        total, self.some = draft.register("total", value.element), draft.register("some", BOOL)
+        self.after = draft.register("after", INT32)
+        nothing = zero(value.element) if zero_value is None else zero_value
+        self._sum = [put(self.out, select(self.some, total, nothing))]
+        self._later = write(self.after, decreased(val.tag))
+        combined = select(self.some, combine(total, val.value), val.value)
+        keep = [write(total, combined), write(self.some, const(True, BOOL))]
+        begin = [write(total, nothing), write(self.some, const(True, BOOL))]
+        missing = [
+            when(self.some, rule("nothing", "run", takes=[val])),
+            when(None, rule("nothing_first", "run", takes=[val], body=begin)),
+        ]
+        self._items = [
+            when(val.is_value, rule("add", "run", takes=[val], body=keep)),
+            when(val.is_empty, missing),
+        ]
+        self._is_last = less(FIRST_STOP, val.tag)
+
+    def by_stops(self) -> None:
+        """Every stop ends a list."""
+        val, lowered = self.val, [put(self.out, tag=decreased(self.val.tag))]
+        skip = rule("sum_empty", "run", takes=[val])
+        skip_last = rule("last_sum_empty", "run", takes=[val], puts=lowered)
+        self._draft.mode(
+            "stop", when(None, rule("stop", "run", puts=[put(self.out, tag=self.after)]))
+        )
+        self._draft.mode(
+            "run",
+            *self._items,
+            when(equal(val.tag, FIRST_STOP), self._ends("sum", "run", [], [val], skip)),
+            when(self._is_last, self._ends("last_sum", "stop", [self._later], [val], skip_last)),
+            pass_done(val, self.out),
+            needs=[val],
+            expected="values with stops",
+        )
+
+    def by_coordinates(self, crd: In) -> None:
+        """There is a list for each coordinate."""
+        val, pair = self.val, [self.val, crd]
+        expected = "a list of values for each coordinate of outer"
+        put_stop = rule("stop", "run", takes=[crd], puts=[put(self.out, tag=self.after)])
+        skip = rule("sum_empty", "run", takes=pair)
+        skip_last = rule("last_sum_empty", "stop", takes=pair, body=[self._later])
+        no_list = rule("empty_list", "run", takes=pair, puts=[put(self.out, tag=crd.tag)])
+        done = rule("done", None, takes=pair, puts=[put(self.out, tag=DONE_TAG)])
+        same = equal(decreased(val.tag), crd.tag)
+        one_list = when(crd.is_value, self._ends("sum", "run", [], pair, skip))
+        last = self._ends("last_sum", "stop", [self._later], pair, skip_last)
+        lasts = [when(crd.is_value, last), when(both(same, invert(self.some)), no_list)]
+        self._draft.mode(
+            "stop", when(equal(crd.tag, self.after), put_stop), needs=[crd], expected=expected
+        )
+        self._draft.mode(
+            "run",
+            *self._items,
+            when(equal(val.tag, FIRST_STOP), [one_list], needs=[crd]),
+            when(self._is_last, lasts, needs=[crd]),
+            when(val.is_done, [when(crd.is_done, done)], needs=[crd]),
+            needs=[val],
+            expected=expected,
+        )
+
+    def _ends(
+        self, name: str, mode: str, body: Sequence[Statement], takes: Sequence[In], skip: Rule
+    ) -> list[Choice]:
+        """At the end of a list, of one without values do as ``skip`` says if these are dropped."""
+        fresh = write(self.some, const(False, BOOL))
+        put_it = rule(name, mode, takes=takes, body=[fresh, *body], puts=self._sum)
+        if self._empty is EmptyFiber.ZERO:
+            return [when(None, put_it)]
+        return [when(self.some, put_it), when(None, skip)]
 
 
 def point_reducer(

@@ -72,10 +72,6 @@ def repeat(
         needs=[crd],
         expected=expected,
     )
-    draft.mode(
-        "close",
-        when(equal(ref.tag, after), rule("close", "start", takes=[ref])),
-        needs=[ref],
-        expected=expected,
-    )
+    closing = when(equal(ref.tag, after), rule("close", "start", takes=[ref]))
+    draft.mode("close", closing, needs=[ref], expected=expected)
     return draft.block()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from t2s.core.expr import Expr, const
+from t2s.core.expr import Expr, Local, const
 from t2s.core.location import SourceLocation
 from t2s.core.types import BOOL, INT32
 from t2s.graph.graph import StreamKind, StreamType
@@ -13,6 +13,8 @@ from t2s.sparse_repr.blocks.draft import (
     Block,
     BlockKind,
     Draft,
+    In,
+    Out,
     copy,
     let,
     put,
@@ -65,42 +67,21 @@ def split(
     begin = [write(current, block), write(some, const(True, BOOL))]
     end = [write(some, const(False, BOOL))]
     raised = [put(o, tag=increased(crd.tag)) for o in deep_outs]
+    ends = [put(o, tag=DONE_TAG) for o in (outer, *deep_outs)]
+    closes = [put(o, tag=FIRST_STOP) for o in deep_outs]
     fresh = rule("begin", "run", takes=inputs, body=begin, puts=[put(outer, block), *token])
+    following = rule("next", "run", takes=inputs, puts=token)
+    stop = rule("stop", "run", takes=inputs, body=end, puts=[copy(outer, crd), *raised])
+    in_block = [
+        when(both(some, equal(block, current)), following),
+        when(some, rule("end_block", "run", body=end, puts=closes)),
+        when(None, fresh),
+    ]
     draft.mode(
         "run",
-        when(
-            crd.is_value,
-            [
-                when(
-                    both(some, equal(block, current)),
-                    rule("next", "run", takes=inputs, puts=token),
-                ),
-                when(
-                    some,
-                    rule(
-                        "end_block",
-                        "run",
-                        body=end,
-                        puts=[put(o, tag=FIRST_STOP) for o in deep_outs],
-                    ),
-                ),
-                when(None, fresh),
-            ],
-            body=[divide],
-        ),
-        when(
-            crd.is_stop,
-            rule("stop", "run", takes=inputs, body=end, puts=[copy(outer, crd), *raised]),
-        ),
-        when(
-            crd.is_done,
-            rule(
-                "done",
-                None,
-                takes=inputs,
-                puts=[put(o, tag=DONE_TAG) for o in (outer, *deep_outs)],
-            ),
-        ),
+        when(crd.is_value, in_block, body=[divide]),
+        when(crd.is_stop, stop),
+        when(crd.is_done, rule("done", None, takes=inputs, puts=ends)),
         needs=inputs,
         expected="streams of one shape",
     )
@@ -128,10 +109,9 @@ def flatten(
     crd = draft.output("crd", type, StreamKind.COORDINATE, outer.nesting)
     outs = [draft.output(f"out{n}", s.element, s.kind, outer.nesting) for n, s in enumerate(beside)]
     base, after = draft.register("base", type), draft.register("after", INT32)
-    size = const(factor, type)
     everything = [high, *lows]
     passed = [copy(o, i) for o, i in zip(outs, others, strict=True)]
-    scaled = multiply(high.value, size)
+    scaled = multiply(high.value, const(factor, type))
 
     def whole(start: Expr) -> Expr:
         return low.value if keep else add(start, low.value)
@@ -140,55 +120,37 @@ def flatten(
     same = equal(low.tag, increased(high.tag))
     lowered = [put(o, tag=decreased(low.tag)) for o in (crd, *outs)]
     expected = "an inner list for each outer coordinate, with stops one level higher"
+    ends = [put(o, tag=DONE_TAG) for o in (crd, *outs)]
+    puts, body = [put(crd, whole(scaled)), *passed], [write(base, scaled)]
+    first = rule("first", "inside", takes=everything, body=body, puts=puts)
+    empty = rule("empty", "start", takes=everything)
+    more = rule("next", "inside", takes=lows, puts=[put(crd, whole(base)), *passed])
+    stop = rule("stop", "start", takes=everything, puts=lowered)
+    last = [write(after, decreased(low.tag))]
     draft.mode(
         "start",
-        when(
-            both(low.is_value, high.is_value),
-            rule(
-                "first",
-                "inside",
-                takes=everything,
-                body=[write(base, scaled)],
-                puts=[put(crd, whole(scaled)), *passed],
-            ),
-        ),
-        when(
-            both(equal(low.tag, FIRST_STOP), high.is_value),
-            rule("empty", "start", takes=everything),
-        ),
-        when(
-            both(higher, high.is_value),
-            rule("empty_last", "close", takes=everything, body=[write(after, decreased(low.tag))]),
-        ),
+        when(both(low.is_value, high.is_value), first),
+        when(both(equal(low.tag, FIRST_STOP), high.is_value), empty),
+        when(both(higher, high.is_value), rule("empty_last", "close", takes=everything, body=last)),
         when(both(higher, same), rule("empty_list", "start", takes=everything, puts=lowered)),
-        when(
-            both(low.is_done, high.is_done),
-            rule("done", None, takes=everything, puts=[put(o, tag=DONE_TAG) for o in (crd, *outs)]),
-        ),
+        when(both(low.is_done, high.is_done), rule("done", None, takes=everything, puts=ends)),
         needs=everything,
         expected=expected,
     )
     draft.mode(
         "inside",
-        when(
-            low.is_value, rule("next", "inside", takes=lows, puts=[put(crd, whole(base)), *passed])
-        ),
+        when(low.is_value, more),
         when(equal(low.tag, FIRST_STOP), rule("end", "start", takes=lows)),
-        when(
-            higher,
-            [when(same, rule("stop", "start", takes=everything, puts=lowered))],
-            needs=[high],
-        ),
+        when(higher, [when(same, stop)], needs=[high]),
         needs=lows,
         expected=expected,
     )
-    draft.mode(
-        "close",
-        when(
-            equal(high.tag, after),
-            rule("close", "start", takes=[high], puts=[put(o, tag=after) for o in (crd, *outs)]),
-        ),
-        needs=[high],
-        expected=expected,
-    )
+    _close(draft, high, after, (crd, *outs), expected)
     return draft.block()
+
+
+def _close(draft: Draft, high: In, after: Local, outputs: Sequence[Out], expected: str) -> None:
+    """The outer stop after an inner list that was the last one, and empty."""
+    puts = [put(o, tag=after) for o in outputs]
+    closing = when(equal(high.tag, after), rule("close", "start", takes=[high], puts=puts))
+    draft.mode("close", closing, needs=[high], expected=expected)
