@@ -31,7 +31,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "backends.capstan": frozenset({"core", "graph", "backends.base"}),
 }
 DRIVERS = ("driver.py", "sparse.py")  # may import every package, and consumers at their first use
-PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_tensor.py")  # may import everything, and locally
+# may import everything, and locally
+PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_tensor.py")
 
 # third-party packages that are kept in one folder, or in one file of it
 CONFINED = {
