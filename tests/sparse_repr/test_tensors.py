@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+import sparse as pydata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2s import UserError
 from t2s.sparse import (
     SparseTensor,
     bcsr,
@@ -29,6 +31,7 @@ from t2s.sparse import (
     read,
     scalar,
     tensor,
+    to_pydata,
     to_scipy,
     write,
 )
@@ -121,6 +124,17 @@ def test_other_objects_of_scipy_become_coordinates() -> None:
         assert stored.format == coo(2)
         assert np.array_equal(stored.to_dense(), array)
         assert np.array_equal(to_scipy(stored).toarray(), array)
+
+
+def test_objects_of_pydata() -> None:
+    array = random((3, 4, 5), 0.3)
+    for made in (pydata.COO.from_numpy(array), pydata.GCXS.from_numpy(array)):
+        stored = tensor(made)
+        assert stored.format == coo(3)
+        assert np.array_equal(stored.to_dense(), array)
+        assert np.array_equal(to_pydata(stored).todense(), array)
+    with pytest.raises(UserError, match="a sparse tensor leaves out zeros"):
+        tensor(pydata.COO.from_numpy(array) + 1)
 
 
 def test_an_array_is_shared() -> None:

@@ -36,6 +36,7 @@ def tensor(value: Any, format: Format | None = None) -> SparseTensor:
 def _as_stored(value: Any, format: Format | None) -> SparseTensor:
     if isinstance(value, SparseTensor):
         return value
+    _check_fill(getattr(value, "fill_value", 0))
     kind = getattr(value, "format", None)
     if kind in _STORED and hasattr(value, "indptr"):
         arrays = {"pos": value.indptr, "crd": value.indices}
@@ -45,7 +46,6 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
         table = np.stack([np.asarray(column) for column in parts.coords], axis=1)
         return from_coordinates(table, parts.data, value.shape, format or coo(len(value.shape)))
     if hasattr(value, "coords") and hasattr(value, "fill_value"):
-        _check_fill(value.fill_value)
         table = np.asarray(value.coords).T
         return from_coordinates(table, value.data, value.shape, format or coo(len(value.shape)))
     if hasattr(value, "todense") and hasattr(value, "to_coo"):
