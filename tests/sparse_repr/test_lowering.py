@@ -188,15 +188,15 @@ def test_lanes_change_time_only(text: str, formats: str, order: str, variable: s
 def test_an_unfused_product_takes_two_stages() -> None:
     B, C, D = Tensor("B", dcsr), Tensor("C", dcsr), Tensor("D", dcsr)
     X = Tensor("X", dcsr)
-    X["i", "j"] = B["i", "j"] * (C["i", "k"] * D["j", "k"])
-    kernel = compile(X, Schedule().precompute(C["i", "k"] * D["j", "k"], "T"))
+    X["i", "j"] = B["i", "j"] * (D["j", "k"] * C["i", "k"])
+    kernel = compile(X, Schedule().precompute(D["j", "k"] * C["i", "k"], "T"))
     assert (
         str(kernel)
         == """\
 for i:
   for j:
     for k:
-      T(i,j) += C(i,k)*D(j,k)
+      T(i,j) += D(j,k)*C(i,k)
 for i:
   for j:
     X(i,j) = B(i,j)*T(i,j)

@@ -15,6 +15,7 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Sum,
     TensorDeclaration,
+    all_variables,
     print_expression,
     variables_of,
 )
@@ -48,7 +49,8 @@ def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assi
         )
     outside = _variables_outside(assignment.value, one.value)
     needed = {*assignment.result.variables, *outside}
-    variables = tuple(name for name in variables_of(one.value) if name in needed)
+    inside = variables_of(one.value)
+    variables = tuple(v for v in all_variables(assignment) if v in needed and v in inside)
     result = Access(tensor=one.workspace, variables=variables, location=one.location)
     declared = TensorDeclaration(
         name=one.workspace, format=csf(len(variables)), location=one.location
