@@ -217,3 +217,17 @@ def test_joins_of_many_sides() -> None:
     inputs = {name: generator.integers(0, 3, 6) for name in names}
     result = kernel.simulate(inputs, engine="python")
     assert np.array_equal(result.output, sum(inputs.values()))
+
+
+def test_rows_that_are_all_visited_are_written_as_they_are() -> None:
+    assignment = parse("X(i,j)=B(i,k)*C(k,j)", ["B:ds", "C:ds", "X:ds"])
+    kernel = Kernel(assignment)
+    assert not kernel.program.views
+    assert block_counts(kernel.diagrams)["coordinate drop"] == 0
+    B, C = np.array([[0, 2], [0, 0], [1, 0]]), np.array([[0, 0, 3], [4, 0, 0]])
+    result = kernel.simulate({"B": B, "C": C}, engine="python")
+    assert result.tensor.levels[1]["pos"].tolist() == [0, 1, 1, 2]
+    assert np.array_equal(result.output, B @ C)
+    sparse_rows = Kernel(parse("X(i,j)=B(i,k)*C(k,j)", ["B:ss", "C:ds", "X:ds"]))
+    assert sparse_rows.program.views[0].reasons == ("dense levels are filled in afterwards",)
+    assert np.array_equal(sparse_rows.simulate({"B": B, "C": C}, engine="python").output, B @ C)

@@ -13,6 +13,7 @@ from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
+from t2s.sparse_repr.concrete.cover import covered_loops
 from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
     Forall,
@@ -237,7 +238,8 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
     if not path.fits(order) and not path.free and not schedule.may_transpose(result.tensor):
         raise discordant(path, order, paths, schedule.order)
     read_too = result.tensor in (access.tensor for access in reads)
-    stored_result = written_result(target, order, read_too=read_too)
+    covered = covered_loops(value, order, builder.formats)
+    stored_result = written_result(target, order, covered, read_too=read_too)
     return _add_nests(builder, assignment, value, order, stored_result)
 
 

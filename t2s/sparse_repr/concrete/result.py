@@ -1,9 +1,9 @@
 """What the last stage writes: the result as the user wants it, or a tensor to convert.
 
 Streams come in the order of the loops, coordinate by coordinate, and leave out what is not there.
-So compressed levels in the order of the loops are written as they come, and so is a tensor of
-dense levels only (every value has its address).  Anything else is written compressed in the order
-of the loops, and converted.
+So compressed levels in the order of the loops are written as they come, also below dense levels
+whose loops visit everything, and so is a tensor of dense levels only (every value has its address).
+Anything else is written compressed in the order of the loops, and converted.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ class Written:
     stored: Stored
 
 
-def written_result(target: Stored, order: Sequence[str], *, read_too: bool) -> Written:
+def written_result(
+    target: Stored, order: Sequence[str], covered: Sequence[str], *, read_too: bool
+) -> Written:
     """What to store for a result with these levels when the loops are in this order.
 
+    ``covered`` are the outermost loops that visit all coordinates of their variables.
     ``read_too``: the expression reads the values that the result had before.
     """
     if read_too:
@@ -35,7 +38,10 @@ def written_result(target: Stored, order: Sequence[str], *, read_too: bool) -> W
         return Written(stored=target)
     in_order = [name for name in order if name in target.variables]
     compressed = all(type(level) is Compressed for level in target.format.levels)
-    if compressed and len(target.reasons) == read_too and list(target.levels) == in_order:
+    leading = _leading_dense(target)
+    walked = list(target.levels) == in_order and list(covered[:leading]) == in_order[:leading]
+    written = all(type(level) is Compressed for level in target.format.levels[leading:])
+    if written and walked and len(target.reasons) == read_too:
         return Written(stored=target)
     reasons = list(target.reasons)
     if list(target.levels) != in_order:
@@ -53,3 +59,13 @@ def written_result(target: Stored, order: Sequence[str], *, read_too: bool) -> W
         variables=target.variables, parts=target.parts, format=format, reasons=tuple(reasons)
     )
     return Written(stored=stored)
+
+
+def _leading_dense(target: Stored) -> int:
+    """Number of dense levels above all others."""
+    count = 0
+    for level in target.format.levels:
+        if not level.full:
+            break
+        count += 1
+    return count

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -61,16 +60,16 @@ def tensor_of(
     """The tensor that a stage wrote.  Arrays that it left short are filled with zeros."""
     levels: list[Arrays] = []
     count = 1
+    extents = tuple(part.extent(shape[part.mode]) for part in format.parts)
     for number, level in enumerate(format.levels):
         if isinstance(level, Compressed):
             found = {name: arrays[number, name] for name in level.array_names}
+            found["pos"] = found["pos"][: count + 1]  # no fibers of a variable of extent 0
             levels.append(found)
             count = len(found["crd"])
         else:
             levels.append({})
-    extents = tuple(part.extent(shape[part.mode]) for part in format.parts)
-    if all(level.full for level in format.levels):
-        count = prod(extents)
+            count *= extents[number]
     values = arrays[None, "vals"]
     if len(values) < count:
         values = np.concatenate([values, np.zeros(count - len(values), values.dtype)])

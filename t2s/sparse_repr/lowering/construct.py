@@ -24,11 +24,14 @@ def construct(scope: Scope, result: Access, computed: Computed) -> None:
     region = computed.regions[-1] if computed.regions else ""
     if not all(level.full for level in format.levels):
         for number, coordinate in enumerate(computed.coordinates):
+            if format.levels[number].full:  # its loop visits everything
+                continue
             scope.blocks.add(
                 WriteLevel(
                     tensor=result.tensor,
                     level=number,
                     coordinate=coordinate,
+                    empty_fibers=number > 0 and format.levels[number - 1].full,
                     variable=computed.regions[number],
                     location=result.location,
                 )

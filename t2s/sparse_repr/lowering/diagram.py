@@ -202,11 +202,12 @@ class Gather(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteLevel(Block):
-    """Level writer of a compressed level."""
+    """Level writer of a compressed level; ``empty_fibers``: those are stored too."""
 
     tensor: str
     level: int
     coordinate: Stream
+    empty_fibers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

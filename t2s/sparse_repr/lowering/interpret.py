@@ -305,7 +305,10 @@ def interpret_diagram(
     data = np.array(flatten(run.values), np.float64)
     if not run.levels:
         return SparseTensor(shape, format, ({},) * len(format.levels), data)
-    points = _points([pruned(run.levels[n]) for n in sorted(run.levels)], ())
+    first = min(run.levels)  # the levels above are dense, and all their coordinates are there
+    levels = [counted(run.levels[first], depth) for depth in range(first)]
+    levels += [pruned(run.levels[n], first) for n in sorted(run.levels)]
+    points = _points(levels, ())
     if len(points) != len(data):
         raise InternalError("coordinates and values that are written do not agree")
     table = np.array(points, np.int64).reshape(len(points), len(shape))
@@ -313,10 +316,19 @@ def interpret_diagram(
     return from_coordinates(table, data, shape, format)
 
 
-def pruned(nested: Nested) -> Nested:
-    """Without the empty lists inside."""
-    parts = [pruned(part) for part in nested] if isinstance(nested, list) else nested
-    return [part for part in parts if part != []] if isinstance(nested, list) else parts
+def counted(nested: Nested, depth: int) -> Nested:
+    """The numbers of the parts at a depth, as a stream of that depth plus one."""
+    if depth == 0:
+        return list(range(len(nested)))
+    return [counted(part, depth - 1) for part in nested]
+
+
+def pruned(nested: Nested, keep: int) -> Nested:
+    """Without the empty lists inside, but for those at the outermost ``keep`` levels."""
+    if not isinstance(nested, list):
+        return nested
+    parts = [pruned(part, keep - 1) for part in nested]
+    return parts if keep > 0 else [part for part in parts if part != []]
 
 
 def _points(levels: list[Nested], point: tuple[int, ...]) -> list[tuple[int, ...]]:

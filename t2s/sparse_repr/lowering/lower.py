@@ -102,11 +102,22 @@ def _lower(scope: Scope, statement: Statement, *, top: bool) -> Computed:
         filled=all(scope.filled[:outside]),
     )
     kept = frozenset(result.variables)
-    return reduce_loops(scope.blocks, computed, kept, around, clean=clean)
+    whole = _dense_variables(scope.program, result) if top else frozenset()
+    return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole)
 
 
 def _body(statement: Statement) -> Callable[[Scope], Computed]:
     return lambda scope: _lower(scope, statement, top=False)
+
+
+def _dense_variables(program: ConcreteProgram, result: Access) -> frozenset[str]:
+    """Variables of which the result stores every coordinate."""
+    format = program.format_of(result.tensor)
+    return frozenset(
+        result.variables[mode]
+        for level, mode in zip(format.levels, format.modes, strict=True)
+        if level.full
+    )
 
 
 def _written_dense(program: ConcreteProgram, result: Access) -> bool:

@@ -47,14 +47,20 @@ class Around:
 
 
 def reduce_loops(
-    blocks: Blocks, computed: Computed, kept: frozenset[str], around: Around, *, clean: bool
+    blocks: Blocks,
+    computed: Computed,
+    kept: frozenset[str],
+    around: Around,
+    *,
+    clean: bool,
+    whole: frozenset[str] = frozenset(),
 ) -> Computed:
     """The levels of the variables that are kept, the others summed out, innermost first.
 
     With ``clean`` coordinates without values are dropped, as long as that leaves coordinates and
     values of the same shape: outside of the outermost reducer that keeps coordinates itself.
     Without it every fiber that a scalar reducer sums gives a value, zero if it is empty.
-    ``around`` are the loops around the nest.
+    ``around`` are the loops around the nest; the coordinates of ``whole`` variables all stay.
     """
     levels = [
         _Level(variable=v, region=r, coordinate=c, filled=f, covered=a)
@@ -74,7 +80,8 @@ def reduce_loops(
     for at in range(len(levels) - 1, -1, -1):
         level = levels[at]
         cleaning = clean and at < vectors
-        if cleaning and below is not None and not below.filled:
+        drops = cleaning and level.variable not in whole
+        if drops and below is not None and not below.filled:
             level, below = _drop(blocks, level, below)
             if inner:
                 inner[0] = below

@@ -172,7 +172,9 @@ class _Writer:
                 pos = self._tensor(tensor, level, "pos", written=True)
                 crd = self._tensor(tensor, level, "crd", written=True)
                 name = f"write_{tensor}_{block.variable}"
-                self.streams.write_compressed(self.ports[coordinate], pos, crd, name=name)
+                self.streams.write_compressed(
+                    self.ports[coordinate], pos, crd, empty_fibers=block.empty_fibers, name=name
+                )
             case WriteValues(tensor=tensor, value=value):
                 array = self._tensor(tensor, None, "vals", written=True)
                 self.streams.write_values(self.ports[value], array, name=f"write_{tensor}")
