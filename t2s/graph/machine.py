@@ -129,7 +129,7 @@ class Mode(Term):
 class Search(Statement):
     """Bind ``target`` to the first position from ``begin`` on whose element is at least ``value``.
 
-    The elements ``begin`` to ``end - 1`` of the one-dimensional ``tensor`` have to increase; the
+    The elements ``begin`` to ``end - 1`` of the one-dimensional ``tensor`` must not decrease; the
     target is ``end`` if all are smaller.  ``begin``, ``end`` and the target have one integer type,
     ``value`` has the tensor's.  It takes the time and the traffic of one load, as a memory that
     is addressed by its content does.
@@ -241,17 +241,8 @@ class Machine(Term):
 
     def statements(self) -> Iterator[Statement]:
         """All statements, each once."""
-        return (statement for mode in self.modes for statement in _statements(mode.choices))
-
-
-def _statements(choices: tuple[Choice, ...]) -> Iterator[Statement]:
-    for choice in choices:
-        yield from choice.body
-        match choice.inside:
-            case Rule(body=body):
-                yield from body
-            case inner:
-                yield from _statements(inner)
+        for mode in self.modes:
+            yield from _statements(mode.choices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +262,16 @@ class Path:
     def statements(self) -> tuple[Statement, ...]:
         """What a firing executes, in order."""
         return (*(step for choice in self.choices for step in choice.body), *self.rule.body)
+
+
+def _statements(choices: tuple[Choice, ...]) -> Iterator[Statement]:
+    for choice in choices:
+        yield from choice.body
+        match choice.inside:
+            case Rule(body=body):
+                yield from body
+            case inner:
+                yield from _statements(inner)
 
 
 def _paths(mode: Mode, outer: tuple[Choice, ...], choices: tuple[Choice, ...]) -> Iterator[Path]:

@@ -358,7 +358,7 @@ class _MachineVerifier:
                 f"{self.node.place_count} machines",
                 "make a node for each of them, with a tensor of its own",
             )
-        for other in self.graph.nodes:
+        for other in self.graph.nodes if stored else ():
             if other.name == self.node.name:
                 continue
             touched = accesses_of(other) & stored

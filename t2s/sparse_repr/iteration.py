@@ -7,7 +7,15 @@ from collections.abc import Callable, Sequence
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.graph.graph import StreamKind, Tensor
-from t2s.sparse_repr.blocks import joins, locators, plumbing, repeats, scanners, skipping
+from t2s.sparse_repr.blocks import (
+    coordinate_lists,
+    joins,
+    locators,
+    plumbing,
+    repeats,
+    scanners,
+    skipping,
+)
 from t2s.sparse_repr.blocks.draft import Block
 from t2s.sparse_repr.connections import Connections, Stream
 
@@ -50,6 +58,29 @@ class Iteration(Connections):
     ) -> tuple[Stream, Stream]:
         """The coordinate and the reference of each fiber of a singleton level."""
         block = scanners.singleton_scanner(ref.type, coordinates, location=user_location())
+        return self._scan(block, ref, name)
+
+    def scan_unique(
+        self, ref: Stream, positions: Tensor, coordinates: Tensor, name: str = "scan"
+    ) -> tuple[Stream, Stream]:
+        """Each coordinate of a compressed level with repeated coordinates, and its run."""
+        block = coordinate_lists.unique_scanner(
+            ref.type, positions, coordinates, location=user_location()
+        )
+        return self._scan(block, ref, name)
+
+    def scan_run(
+        self,
+        ref: Stream,
+        positions: Tensor,
+        above: Sequence[Tensor],
+        coordinates: Tensor,
+        name: str = "scan",
+    ) -> tuple[Stream, Stream]:
+        """Each coordinate of a singleton level in runs of the levels ``above`` it."""
+        block = coordinate_lists.run_scanner(
+            ref.type, positions, above, coordinates, location=user_location()
+        )
         return self._scan(block, ref, name)
 
     def scan_linked_list(

@@ -401,3 +401,25 @@ def test_skipping_intersections(sides: list[list[list[int]]], capacity: int) -> 
         flat = [(at, c) for at, row in enumerate(side) for c in row]
         refs = [[flat.index((at, c)) for c in row] for at, row in enumerate(expected)]
         assert found[f"ref{number}"] == tokens_of(refs, 3)
+
+
+@FEW
+@given(st.lists(st.tuples(*3 * [st.integers(0, 3)]), unique=True, max_size=12).map(sorted))
+def test_lists_of_coordinates(points: list[tuple[int, int, int]]) -> None:
+    def build(b: Bench) -> Any:
+        pos = b.array("pos", [0, len(points)])
+        levels = [b.array(f"crd{n}", [point[n] for point in points]) for n in range(3)]
+        s = b.streams
+        i, run = s.scan_unique(s.root(), pos, levels[0])
+        j, inner = s.scan_run(run, pos, levels[:1], levels[1])
+        k, ref = s.scan_run(inner, pos, levels[:2], levels[2])
+        return {"i": i, "j": j, "k": k, "ref": ref}
+
+    found = streams_of(build)
+    rows = sorted({point[0] for point in points})
+    pairs = sorted({point[:2] for point in points})
+    assert found["i"] == [*rows, "S0", "D"]
+    assert lists_in(found["j"]) == [[j for i, j in pairs if i == row] for row in rows or [None]]
+    expected = [[k for i, j, k in points if (i, j) == pair] for pair in pairs or [None]]
+    assert lists_in(found["k"]) == expected
+    assert [r for r in found["ref"] if not isinstance(r, str)] == list(range(len(points)))

@@ -52,7 +52,7 @@ Body = tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fiber:
+class Fiber:
     """How to walk along a fiber, in terms of the values of some registers.
 
     ``open`` gives their values for a reference, ``closed`` values of a fiber without elements,
@@ -94,14 +94,14 @@ def compressed_scanner(
         statement, coordinate = load(name, coordinates, values[0])
         return (statement,), (coordinate, values[0]), (add(values[0], one(type)), values[1])
 
-    fiber = _Fiber(
+    fiber = Fiber(
         registers=(at, end),
         closed=(zero(type), zero(type)),
         open=open_fiber,
         more=lambda values: less(values[0], values[1]),
         element=element,
     )
-    return _scanner(draft, reference, coordinates.type, fiber)
+    return scanner(draft, reference, coordinates.type, fiber)
 
 
 def dense_scanner(
@@ -120,14 +120,14 @@ def dense_scanner(
         at, base = values
         return (), (at, add(base, at)), (add(at, one(type)), base)
 
-    fiber = _Fiber(
+    fiber = Fiber(
         registers=(at, base),
         closed=(extent, zero(type)),
         open=lambda index: ((), (zero(type), multiply(index, extent))),
         more=lambda values: less(values[0], extent),
         element=element,
     )
-    return _scanner(draft, reference, type, fiber)
+    return scanner(draft, reference, type, fiber)
 
 
 def singleton_scanner(
@@ -146,14 +146,14 @@ def singleton_scanner(
         statement, coordinate = load(name, coordinates, values[0])
         return (statement,), (coordinate, values[0]), (values[0], zero(type))
 
-    fiber = _Fiber(
+    fiber = Fiber(
         registers=(at, left),
         closed=(zero(type), zero(type)),
         open=lambda index: ((), (index, one(type))),
         more=lambda values: unequal(values[1], zero(type)),
         element=element,
     )
-    return _scanner(draft, reference, coordinates.type, fiber)
+    return scanner(draft, reference, coordinates.type, fiber)
 
 
 def linked_list_scanner(
@@ -184,14 +184,14 @@ def linked_list_scanner(
         after, following = load(f"{name}_next", followers, position)
         return (where, here, after), (coordinate, position), (cast(following, type),)
 
-    fiber = _Fiber(
+    fiber = Fiber(
         registers=(node,),
         closed=(zero(type),),
         open=open_fiber,
         more=lambda values: unequal(values[0], zero(type)),
         element=element,
     )
-    return _scanner(draft, reference, coordinates.type, fiber)
+    return scanner(draft, reference, coordinates.type, fiber)
 
 
 def bitvector_scanner(
@@ -224,19 +224,20 @@ def bitvector_scanner(
         statement, begin = let("begin", multiply(fiber, count))
         return (statement,), (begin, add(begin, count))
 
-    fiber = _Fiber(
+    fiber = Fiber(
         registers=(at, end),
         closed=(zero(type), zero(type)),
         open=open_fiber,
         more=lambda values: less(values[0], values[1]),
         element=element,
     )
-    return _scanner(draft, reference, words.type, fiber, bits=True)
+    return scanner(draft, reference, words.type, fiber, bits=True)
 
 
-def _scanner(
-    draft: Draft, reference: StreamType, type: Type, fiber: _Fiber, *, bits: bool = False
+def scanner(
+    draft: Draft, reference: StreamType, type: Type, fiber: Fiber, *, bits: bool = False
 ) -> Block:
+    """The scanner that walks along fibers in a given way."""
     ref = draft.input("ref", reference)
     nesting = reference.nesting + 1
     kind = StreamKind.BITVECTOR if bits else StreamKind.COORDINATE
@@ -249,11 +250,11 @@ def _scanner(
     return draft.block()
 
 
-def _writes(fiber: _Fiber, values: Values) -> Body:
+def _writes(fiber: Fiber, values: Values) -> Body:
     return tuple(write(r, v) for r, v in zip(fiber.registers, values, strict=True) if r != v)
 
 
-def _idle_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: _Fiber) -> None:
+def _idle_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: Fiber) -> None:
     """No fiber is open."""
     opened, values = fiber.open(ref.value)
     body, tokens, after = fiber.element(values, "initial")
@@ -284,7 +285,7 @@ def _idle_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: _Fiber) -
     )
 
 
-def _run_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: _Fiber) -> None:
+def _run_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: Fiber) -> None:
     """A fiber is open, perhaps at its end."""
     body, tokens, after = fiber.element(fiber.registers, "current")
     following = rule(

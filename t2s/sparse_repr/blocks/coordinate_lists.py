@@ -1,0 +1,112 @@
+"""Scanners of coordinate lists (COO): levels in which a coordinate stands once for each element.
+
+In a list sorted by all its coordinates the elements of one coordinate follow one another: a *run*.
+A level puts each coordinate once, with the position of its run as the reference; the level below
+finds where the run ends by searching for the next larger coordinate in all levels above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from t2s.core.expr import Expr, Local
+from t2s.core.location import SourceLocation
+from t2s.graph.body import Statement
+from t2s.graph.graph import StreamType, Tensor
+from t2s.graph.machine import Search
+from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.draft import Block, BlockKind, Draft, load
+from t2s.sparse_repr.blocks.expressions import add, cast, less, one, zero
+from t2s.sparse_repr.blocks.scanners import Body, Fiber, Values, scanner
+
+
+def unique_scanner(
+    reference: StreamType,
+    positions: Tensor,
+    coordinates: Tensor,
+    *,
+    location: SourceLocation | None = None,
+) -> Block:
+    """A compressed level with repeated coordinates: each of them once.
+
+    Fiber ``r`` is ``positions[r]`` to ``positions[r + 1] - 1``.  Ports: ``ref``; ``crd``,
+    ``out_ref``.
+    """
+    type = reference.element
+
+    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+        first, begin = load("begin", positions, fiber)
+        second, finish = load("finish", positions, add(fiber, one(type)))
+        return (first, second), (cast(begin, type), cast(finish, type))
+
+    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
+    draft.tensor(positions)
+    return _runs(draft, reference, coordinates, open_fiber)
+
+
+def run_scanner(
+    reference: StreamType,
+    positions: Tensor,
+    above: Sequence[Tensor],
+    coordinates: Tensor,
+    *,
+    location: SourceLocation | None = None,
+) -> Block:
+    """A singleton level below repeated coordinates: the run at ``r``, each coordinate once.
+
+    ``above`` are the coordinates of the levels above, the outermost first, of which the first one
+    is an outermost level: ``positions[1]`` is the length of the list.  Ports: ``ref``; ``crd``,
+    ``out_ref``.
+    """
+    type = reference.element
+    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
+    for tensor in (positions, *above):
+        draft.tensor(tensor)
+
+    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+        first, length = load("length", positions, one(type))
+        body: list[Statement] = [first]
+        end = cast(length, type)
+        for number, level in enumerate(above):
+            here, own = load(f"own{number}", level, fiber)
+            found = f"end{number}"
+            search = Search(
+                target=found, tensor=level.name, begin=fiber, end=end, value=add(own, one(own.type))
+            )
+            body += [here, search]
+            end = Local(name=found, type=type)
+        return tuple(body), (fiber, end)
+
+    return _runs(draft, reference, coordinates, open_fiber)
+
+
+def _runs(
+    draft: Draft,
+    reference: StreamType,
+    coordinates: Tensor,
+    open_fiber: Callable[[Expr], tuple[Body, Values]],
+) -> Block:
+    type = reference.element
+    draft.tensor(coordinates)
+    at, end = draft.register("at", type), draft.register("end", type)
+
+    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+        here, coordinate = load(name, coordinates, values[0])
+        after = Local(name=f"{name}_after", type=type)
+        search = Search(
+            target=after.name,
+            tensor=coordinates.name,
+            begin=values[0],
+            end=values[1],
+            value=add(coordinate, one(coordinate.type)),
+        )
+        return (here, search), (coordinate, values[0]), (after, values[1])
+
+    fiber = Fiber(
+        registers=(at, end),
+        closed=(zero(type), zero(type)),
+        open=open_fiber,
+        more=lambda values: less(values[0], values[1]),
+        element=element,
+    )
+    return scanner(draft, reference, coordinates.type, fiber)
