@@ -15,8 +15,8 @@ from t2s.core.types import Float, Int, Type
 from t2s.core.walk import walk
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, Split, result_of
 from t2s.sparse_repr.concrete.materialise import (
+    as_blocks_need_it,
     read_tensor_view,
-    without_empty_fibers,
     written_tensor,
 )
 from t2s.sparse_repr.notation.check import extents_of
@@ -64,7 +64,7 @@ def bind(
     given = {name: tensor.convert(assignment.tensor(name).format) for name, tensor in given.items()}
     value_type = _value_type(assignment, given) if type is None else type
     _check_type(value_type)
-    tensors = {name: without_empty_fibers(tensor) for name, tensor in given.items()}
+    tensors = {name: as_blocks_need_it(tensor) for name, tensor in given.items()}
     for view in program.views:
         if view.name != program.written and view.source in tensors:
             tensors[view.name] = read_tensor_view(view, tensors[view.source])

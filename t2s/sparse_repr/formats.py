@@ -69,6 +69,12 @@ class Format(Term):
         """TACO's letters of the levels."""
         return "".join(level.letter for level in self.levels)
 
+    @property
+    def coordinate_list(self) -> bool:
+        """Whether this is COO: a level that repeats coordinates, and singletons below it only."""
+        first, *rest = self.levels or (None,)
+        return isinstance(first, CompressedNonUnique) and all(level.branchless for level in rest)
+
     def __str__(self) -> str:
         if self.plain:
             return f"{self.letters}:{','.join(map(str, self.modes))}" if self.levels else "scalar"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from t2s.sparse import Format, Schedule, make_format, parse
+from t2s.sparse import Format, Schedule, coo, make_format, parse
 from t2s.sparse_repr.notation.ir import Assignment, accesses, all_variables
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +32,9 @@ class Case:
 
 @st.composite
 def formats(draw: st.DrawFn, order: int, kinds: str) -> Format:
-    """Any levels in any order of modes."""
+    """Any levels in any order of modes, or a list of coordinates."""
+    if order and kinds != "d" and draw(st.integers(0, 4)) == 0:
+        return coo(order, draw(st.permutations(range(order))))
     letters = "".join(draw(st.sampled_from(kinds)) for _ in range(order))
     return make_format(letters, draw(st.permutations(range(order))))
 

@@ -122,8 +122,8 @@ def test_views_are_shown() -> None:
     )
     assert str(kernel) == (
         "C_view is C stored as ds:0,1: levels in the order of the loops, i, j\n"
-        "X is converted from X_written, stored as ss:0,1: compressed levels in place of "
-        "compressed non-unique, singleton ones\n"
+        "X is converted from X_written, stored as ss:0,1: compressed non-unique, singleton levels "
+        "are made afterwards\n"
         "for i:\n"
         "  for j:\n"
         "    X_written(i,j) = B(i,j) + C_view(i,j)\n"

@@ -56,8 +56,11 @@ def as_scanned(levels: tuple[Level, ...]) -> tuple[Level, ...]:
     """The levels, with compressed ones in place of those that blocks do not scan as they are.
 
     Below a level that repeats a coordinate a singleton holds a part of a fiber: both become
-    compressed.
+    compressed, unless they are the whole tensor (COO).
     """
+    parts = tuple(Part(mode=mode) for mode in range(len(levels)))
+    if Format(levels=levels, parts=parts).coordinate_list:
+        return levels
     repeats = not all(level.unique for level in levels)
 
     def kept(level: Level) -> bool:
@@ -150,7 +153,8 @@ def reordered(stored: Stored, order: Sequence[str]) -> Stored:
     modes = sorted(range(len(stored.variables)), key=lambda n: order.index(stored.variables[n]))
     names = ", ".join(stored.variables[mode] for mode in modes)
     levels = tuple(
-        level if not level.branchless else Compressed() for level in stored.format.levels
+        level if level.unique and not level.branchless else Compressed()
+        for level in stored.format.levels
     )
     format = Format(levels=levels, parts=tuple(Part(mode=mode) for mode in modes))
     reason = f"levels in the order of the loops, {names}"

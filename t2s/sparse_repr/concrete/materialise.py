@@ -59,8 +59,18 @@ def _trivial(view: View) -> bool:
     return all(parts == (Part(mode=mode),) for mode, parts in enumerate(view.parts))
 
 
-def without_empty_fibers(tensor: SparseTensor) -> SparseTensor:
-    """The tensor, stored anew if a level below one that is not dense has an empty fiber."""
+def as_blocks_need_it(tensor: SparseTensor) -> SparseTensor:
+    """The tensor, stored anew if it cannot be scanned as it is.
+
+    That is so if a level below one that is not dense has an empty fiber, and if a list of
+    coordinates is not sorted.
+    """
+    if tensor.format.coordinate_list:
+        table, values = tensor.coordinates()
+        order = np.lexsort(table[:, tensor.format.modes[::-1]].T)
+        if np.array_equal(order, np.arange(len(values))) and not _repeats(table):
+            return tensor
+        return from_coordinates(table, values, tensor.shape, tensor.format)
     count, above = 1, None
     for level, arrays, extent in zip(
         tensor.format.levels, tensor.levels, tensor.extents, strict=True
@@ -71,6 +81,10 @@ def without_empty_fibers(tensor: SparseTensor) -> SparseTensor:
             return from_coordinates(table, values, tensor.shape, tensor.format)
         count, above = level.positions(arrays, count, extent), level
     return tensor
+
+
+def _repeats(table: Array) -> bool:
+    return bool((table[1:] == table[:-1]).all(axis=1).any()) if len(table) > 1 else False
 
 
 def _all_filled(level: Level, arrays: Arrays, count: int, extent: int) -> bool:

@@ -147,6 +147,8 @@ class _Run:
         def fiber(at: int | None) -> Any:
             if at is None:
                 return [], []
+            if tensor.format.coordinate_list:
+                return _run_of(tensor, block.level, at)
             found = level.unpack(arrays, np.array([at]), extent)
             return found.coordinates.tolist(), found.positions.tolist()
 
@@ -264,6 +266,15 @@ class _Run:
         rows = each(kept, depth, self.streams[block.outer], self.streams[block.inner])
         self.streams[block.outer_output] = each(lambda row: row[0], depth, rows)
         self.streams[block.inner_output] = each(lambda row: row[1], depth, rows)
+
+
+def _run_of(tensor: SparseTensor, level: int, at: int) -> tuple[list[int], list[int]]:
+    """The fiber of a list of coordinates: what has the coordinates above of position ``at``."""
+    same = np.ones(len(tensor.values), bool)
+    for arrays in tensor.levels[:level]:
+        same &= arrays["crd"] == arrays["crd"][at]
+    coordinates, first = np.unique(tensor.levels[level]["crd"][same], return_index=True)
+    return coordinates.tolist(), np.flatnonzero(same)[first].tolist()
 
 
 def _tree(total: dict[tuple[int, ...], Any], number: int, keys: int, point: Any = ()) -> Nested:

@@ -205,6 +205,8 @@ class _Writer:
         name = f"scan_{block.tensor}_{block.variable}"
         port = self.ports[block.reference]
         match level:
+            case _ if format.coordinate_list:
+                made = self._scan_list(block, port, name)
             case Dense():
                 size = self.extents[self.variables[block.variable]]
                 made = self.streams.scan_dense(port, size, name=name)
@@ -215,6 +217,15 @@ class _Writer:
             case _:
                 made = self._scan_other(block, level, port, name)
         self.ports[block.coordinate], self.ports[block.child] = made
+
+    def _scan_list(self, block: Scan, port: Port, name: str) -> tuple[Port, Port]:
+        """The scanners of COO, which put each coordinate once."""
+        pos = self._tensor(block.tensor, 0, "pos")
+        above = [self._tensor(block.tensor, level, "crd") for level in range(block.level)]
+        crd = self._tensor(block.tensor, block.level, "crd")
+        if not above:
+            return self.streams.scan_unique(port, pos, crd, name=name)
+        return self.streams.scan_run(port, pos, above, crd, name=name)
 
     def _scan_other(self, block: Scan, level: Level, port: Port, name: str) -> tuple[Port, Port]:
         """The scanners of kinds that are rare."""
