@@ -108,6 +108,25 @@ class _Run:
                 self._reduce(block)
             case Drop():
                 self._drop(block)
+            case Deal() | Gather():
+                self._lanes(block)
+            case WriteLevel(level=level, coordinate=coordinate):
+                self.levels[level] = streams[coordinate]
+            case WriteValues(value=value):
+                self.values = streams[value]
+            case Scatter(reference=reference, value=value):
+                found: list[tuple[int, float]] = []
+                each(
+                    lambda at, one: found.append((at, one)),
+                    value.depth,
+                    streams[reference],
+                    streams[value],
+                )
+                self.scattered = found
+
+    def _lanes(self, block: Deal | Gather) -> None:
+        streams = self.streams
+        match block:
             case Deal(inputs=inputs, lanes=lanes):
                 for number, lane in enumerate(lanes):
                     for stream, part in zip(inputs, lane, strict=True):
@@ -125,19 +144,6 @@ class _Run:
                     streams[order],
                     *(streams[part] for part in parts),
                 )
-            case WriteLevel(level=level, coordinate=coordinate):
-                self.levels[level] = streams[coordinate]
-            case WriteValues(value=value):
-                self.values = streams[value]
-            case Scatter(reference=reference, value=value):
-                found: list[tuple[int, float]] = []
-                each(
-                    lambda at, one: found.append((at, one)),
-                    value.depth,
-                    streams[reference],
-                    streams[value],
-                )
-                self.scattered = found
 
     def _scan(self, block: Scan) -> None:
         tensor = self.tensors[block.tensor]

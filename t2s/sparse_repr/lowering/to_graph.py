@@ -157,13 +157,8 @@ class _Writer:
                 name = f"drop_{block.variable}"
                 dropped = self.streams.drop(self.ports[outer], self.ports[inner], name=name)
                 self.ports[block.outer_output], self.ports[block.inner_output] = dropped
-            case Deal(inputs=inputs, lanes=lanes):
-                ports = [self.ports[stream] for stream in inputs]
-                name = f"deal_{block.variable}"
-                for lane, dealt in zip(
-                    lanes, self.streams.parallelize(ports, len(lanes), name=name), strict=True
-                ):
-                    self.ports.update(zip(lane, dealt, strict=True))
+            case Deal():
+                self._deal(block)
             case Gather(order=order, parts=parts, output=output):
                 gathered = [self.ports[part] for part in parts]
                 name = f"gather_{block.variable}"
@@ -198,6 +193,13 @@ class _Writer:
             self.tensors[found] = self.streams.tensor(found.name, found.type, role=role)
             (self.writes if written else self.reads).append(found)
         return self.tensors[found]
+
+    def _deal(self, block: Deal) -> None:
+        ports = [self.ports[stream] for stream in block.inputs]
+        name = f"deal_{block.variable}"
+        dealt = self.streams.parallelize(ports, len(block.lanes), name=name)
+        for lane, own in zip(block.lanes, dealt, strict=True):
+            self.ports.update(zip(lane, own, strict=True))
 
     def _scan(self, block: Scan) -> None:
         format = self.program.format_of(block.tensor)
