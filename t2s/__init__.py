@@ -4,6 +4,10 @@ An embedded language, compiler and cycle simulator for spatial hardware.  See th
 20-line program, ``docs/architecture.md`` for how the parts fit together.
 """
 
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
 from t2s.driver import (
@@ -121,6 +125,7 @@ __all__ = [
     "select",
     "simulate",
     "simulate_many",
+    "sparse",
     "sqrt",
     "sram",
     "structure",
@@ -128,3 +133,10 @@ __all__ = [
     "verilate",
     "write_matrix",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """``t2s.sparse``, imported at its first use: dense designs do not pay for it."""
+    if name == "sparse":
+        return import_module("t2s.sparse")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import t2s
+from t2s.cli_tensor import tensor
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
@@ -34,6 +35,9 @@ app = typer.Typer(add_completion=False, help="Compile and simulate designs for s
 TOLERANCE = {16: 2e-2, 32: 1e-5, 64: 1e-13}
 
 ENGINES = ("native", "array", "table", "python")
+
+
+app.command()(tensor)
 
 
 @app.callback()

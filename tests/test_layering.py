@@ -32,11 +32,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "backends.cgra_tia": frozenset({"core", "graph", "backends.base"}),
     "backends.capstan": frozenset({"core", "graph", "backends.base"}),
 }
-DRIVERS = (
-    "driver.py",
-    "sparse_driver.py",
-)  # may import every package, and consumers at their first use
-PUBLIC = ("__init__.py", "__main__.py", "cli.py")  # may import everything, and locally
+# may import every package, and consumers at their first use
+DRIVERS = ("driver.py", "sparse.py", "sparse_driver.py")
+# may import everything, and locally
+PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_tensor.py")
 
 # third-party packages that are kept in one folder, or in one file of it
 CONFINED = {

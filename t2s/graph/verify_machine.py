@@ -349,7 +349,9 @@ class _MachineVerifier:
 
     def _memory_is_its_own(self) -> None:
         stored = {s.tensor for s in self.node.statements() if isinstance(s, Store)}
-        if stored and self.node.place_count > 1:
+        if not stored:
+            return
+        if self.node.place_count > 1:
             self._broken(
                 f"several machines store into {sorted(stored)[0]!r}",
                 "one machine for each tensor that is stored into",

@@ -138,7 +138,8 @@ def firing_codes(domain: Domain, features: Sequence[Feature]) -> FiringCodes:
     where = tuple(first[at] for first, at in zip(firsts, chosen, strict=True))
     table = np.zeros((len(features), domain.pe_count, count), np.int64)
     for row, feature in zip(table, features, strict=True):
-        full = np.broadcast_to(feature.at(where, space), (*space, count))
+        values = feature.at(where, space)
+        full = np.broadcast_to(values if where else values[..., np.newaxis], (*space, count))
         row[:] = full.reshape(domain.pe_count, count)
     return FiringCodes(order=order, table=table, counts=_firings_per_code(order, count))
 

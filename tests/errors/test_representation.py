@@ -381,7 +381,7 @@ def test_representation_defined_twice() -> None:
             Representation name is defined twice
               --> name.define(t2s.gallery.csc())
               note:     it was defined as this chain
-              --> <string>:6
+              --> name.define(t2s.gallery.csr())
               hint:     make another Representation
             """):
         name.define(t2s.gallery.csc())

@@ -1,0 +1,235 @@
+"""``t2s tensor``: index notation, formats and files in; cycles, stalls and graphs out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from t2s import sparse
+from t2s.core.errors import T2SError, UserError
+from t2s.graph.dot import graph_to_dot
+from t2s.graph.serialize import graph_to_json
+from t2s.simulator.devices import DEVICES
+from t2s.sparse_repr.lowering.counts import block_counts
+from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
+
+ENGINES = ("native", "python")
+DENSITY = 0.1
+
+_SNIPPET = re.compile(r"  --> |   \d+ \| ")
+
+
+def tensor(
+    expression: Annotated[str, typer.Argument(help='for example "y(i)=A(i,j)*x(j)"')],
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", "-f", metavar="NAME:LEVELS[:MODES]", help="A:ds or A:ds:1,0"),
+    ] = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="NAME=FILE", help="a .mtx, .tns or .npy file"),
+    ] = None,
+    random: Annotated[
+        list[str] | None,
+        typer.Option("--random", metavar="NAME[=DENSITY]", help="random values"),
+    ] = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option("--size", "-d", metavar="VARIABLE=EXTENT", help="extent of a variable"),
+    ] = None,
+    order: Annotated[str | None, typer.Option(help='order of the loops, such as "i k j"')] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VARIABLE,OUTER,INNER,FACTOR", help="split a variable"),
+    ] = None,
+    locate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:VARIABLE", help="locate into a dense level"),
+    ] = None,
+    parallelize: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VARIABLE=LANES", help="deal a loop to copies of its body"),
+    ] = None,
+    transpose: Annotated[bool, typer.Option(help="transpose where the loops need it")] = False,
+    device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "ideal",
+    engine: Annotated[str, typer.Option(help="native or python")] = "native",
+    capacity: Annotated[int | None, typer.Option(help="tokens that a channel holds")] = None,
+    seed: Annotated[int, typer.Option(help="seed of the random values")] = 0,
+    out: Annotated[Path | None, typer.Option(help="folder for the graphs")] = None,
+) -> None:
+    """Compile index notation to streams, simulate it, check it against numpy."""
+    console = Console(highlight=False)
+    try:
+        _check_choice("device", device, tuple(DEVICES))
+        _check_choice("engine", engine, ENGINES)
+        assignment = sparse.parse(expression, formats or [])
+        schedule = _schedule(order, split or [], locate or [], parallelize or [])
+        schedule = schedule.transpose() if transpose else schedule
+        kernel = sparse.compile(assignment, schedule)
+        inputs = _inputs(assignment, files or [], random or [], sizes or [], seed)
+        _show_design(console, kernel)
+        options: dict[str, Any] = {} if capacity is None else {"capacity": capacity}
+        if out is not None:
+            _write_graphs(console, kernel, inputs, out, options)
+        result = kernel.simulate(inputs, device=device, engine=engine, **options)
+        console.out(str(result).rstrip())
+        console.out("\n" + _compare(kernel, result.output, inputs))
+    except (T2SError, OSError) as error:
+        text = f"[bold red]error:[/] {escape(_without_lines(str(error)))}"
+        Console(stderr=True, highlight=False).print(text, soft_wrap=True)
+        raise typer.Exit(code=1) from None
+
+
+def _without_lines(text: str) -> str:
+    """An error without the line of Python that it shows: here there is only the command."""
+    return "\n".join(line for line in text.splitlines() if not _SNIPPET.match(line))
+
+
+def _show_design(console: Console, kernel: sparse.Kernel) -> None:
+    console.out(print_assignment(kernel.assignment) + "\n")
+    console.out(str(kernel))
+    counts = block_counts(kernel.diagrams)
+    console.out(", ".join(f"{count} {kind}" for kind, count in counts.items() if count) + "\n")
+
+
+def _write_graphs(
+    console: Console,
+    kernel: sparse.Kernel,
+    inputs: dict[str, Any],
+    folder: Path,
+    options: dict[str, Any],
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for graph in kernel.graphs(inputs, **options):
+        for suffix, text in ((".dot", graph_to_dot(graph)), (".json", graph_to_json(graph))):
+            path = folder / f"{graph.name}{suffix}"
+            path.write_text(text, encoding="utf-8")
+            console.out(f"wrote {path}")
+
+
+def _schedule(
+    order: str | None, splits: list[str], locates: list[str], parallel: list[str]
+) -> sparse.Schedule:
+    schedule = sparse.Schedule()
+    for text in splits:
+        words = text.split(",")
+        if len(words) != 4 or not words[3].isdecimal():
+            raise UserError(
+                f"--split {text} is not a split", expected="VARIABLE,OUTER,INNER,FACTOR"
+            )
+        schedule = schedule.split(words[0], words[1], words[2], int(words[3]))
+    if order is not None:
+        schedule = schedule.reorder(*order.replace(",", " ").split())
+    for text in locates:
+        name, _, variable = text.partition(":")
+        if not variable:
+            raise UserError(f"--locate {text} names no level", expected="NAME:VARIABLE")
+        schedule = schedule.locate(name, variable)
+    for text in parallel:
+        variable, _, lanes = text.partition("=")
+        if not lanes.isdecimal():
+            raise UserError(f"--parallelize {text} gives no lanes", expected="VARIABLE=LANES")
+        schedule = schedule.parallelize(variable, int(lanes))
+    return schedule
+
+
+def _inputs(
+    assignment: Assignment, files: list[str], random: list[str], sizes: list[str], seed: int
+) -> dict[str, Any]:
+    read = {access.tensor: access for access in accesses(assignment.value)}
+    inputs: dict[str, Any] = {}
+    for text in files:
+        name, _, path = text.partition("=")
+        _check_tensor("--input", name, tuple(read))
+        if not path:
+            raise UserError(f"--input {text} names no file", expected="NAME=FILE")
+        inputs[name] = sparse.read(path)
+    densities: dict[str, float] = {}
+    for text in random:
+        name, _, number = text.partition("=")
+        _check_tensor("--random", name, tuple(read))
+        densities[name] = _number(text, number) if number else -1.0
+    missing = [name for name in read if name not in inputs and name not in densities]
+    if missing:
+        raise UserError(
+            f"the input {missing[0]} is missing",
+            expected=f"--input {missing[0]}=FILE or --random {missing[0]}",
+        )
+    extents = _extents(assignment, inputs, sizes)
+    generator = np.random.default_rng(seed)
+    for name, density in densities.items():
+        shape = tuple(_extent(extents, variable, name) for variable in read[name].variables)
+        is_dense = all(level.full for level in assignment.tensor(name).format.levels)
+        part = (1.0 if is_dense else DENSITY) if density < 0 else density
+        values = generator.random(shape) * (generator.random(shape) < part)
+        inputs[name] = np.asarray(values)
+    return inputs
+
+
+def _extents(assignment: Assignment, inputs: dict[str, Any], sizes: list[str]) -> dict[str, int]:
+    """The extents that files and ``--size`` options give."""
+    extents: dict[str, int] = {}
+    for access in accesses(assignment.value):
+        if access.tensor in inputs:
+            extents.update(zip(access.variables, inputs[access.tensor].shape, strict=False))
+    names = {name for access in accesses(assignment.value) for name in access.variables}
+    names |= set(assignment.result.variables)
+    for text in sizes:
+        name, _, number = text.partition("=")
+        if name not in names or not number.isdecimal():
+            raise UserError(
+                f"--size {text} gives no extent",
+                expected=f"VARIABLE=EXTENT, with a variable of {', '.join(sorted(names))}",
+            )
+        extents.setdefault(name, int(number))
+    return extents
+
+
+def _extent(extents: dict[str, int], variable: str, tensor_name: str) -> int:
+    if variable not in extents:
+        raise UserError(
+            f"nothing says how far the variable {variable} of {tensor_name} goes",
+            expected=f"--size {variable}=EXTENT, or a file with that variable",
+        )
+    return extents[variable]
+
+
+def _number(text: str, number: str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise UserError(f"--random {text} gives no density", expected="a number from 0 to 1")
+    return value
+
+
+def _check_tensor(option: str, name: str, names: tuple[str, ...]) -> None:
+    if name not in names:
+        raise UserError(
+            f"{option} names {name}, which the expression does not read",
+            expected=f"one of {', '.join(names)}" if names else "no inputs",
+        )
+
+
+def _check_choice(option: str, given: str, choices: tuple[str, ...]) -> None:
+    if given not in choices:
+        raise UserError(f"there is no {option} {given}", expected=f"one of {', '.join(choices)}")
+
+
+def _compare(kernel: sparse.Kernel, output: Any, inputs: dict[str, Any]) -> str:
+    """One line; raises ``T2SError`` if the result is not numpy's."""
+    expected = kernel.interpret(inputs)
+    if np.array_equal(output, expected, equal_nan=True):
+        return "matches numpy exactly"
+    scale = float(np.nanmax(np.abs(expected), initial=0.0)) or 1.0
+    difference = float(np.nanmax(np.abs(output - expected), initial=0.0)) / scale
+    if not np.allclose(output, expected, rtol=1e-9, atol=1e-9 * scale, equal_nan=True):
+        raise T2SError(f"differs from numpy by {difference:.1e} of the largest element")
+    return f"matches numpy (largest difference {difference:.1e} of the largest element)"

@@ -1,0 +1,333 @@
+"""Sparse tensor algebra: from index notation, formats and a schedule to streams, values and cycles.
+
+>>> A, x, y = Tensor("A", csr), Tensor("x", dense(1)), Tensor("y", dense(1))    # doctest: +SKIP
+>>> y[i] = A[i, j] * x[j]                                                       # doctest: +SKIP
+>>> result = t2s.sparse.simulate(y, {"A": matrix, "x": vector})                 # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.types import Type
+from t2s.graph.graph import Graph
+from t2s.sparse_repr.binding import (
+    Binding,
+    add_stage_views,
+    bind,
+    final_result,
+    stage_shape,
+)
+from t2s.sparse_repr.concrete.build import build_program
+from t2s.sparse_repr.concrete.interpret import interpret_program
+from t2s.sparse_repr.concrete.ir import ConcreteProgram, result_of
+from t2s.sparse_repr.concrete.printer import print_program
+from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.formats import (
+    Format,
+    bcsr,
+    coo,
+    csc,
+    csf,
+    csr,
+    dcsc,
+    dcsr,
+    dense,
+    make_format,
+    scalar,
+)
+from t2s.sparse_repr.lowering.arrays import array_in, tensor_of
+from t2s.sparse_repr.lowering.diagram import Diagram
+from t2s.sparse_repr.lowering.interpret import interpret_diagram
+from t2s.sparse_repr.lowering.lower import lower_stage
+from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
+from t2s.sparse_repr.notation.evaluate import evaluate
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
+from t2s.sparse_repr.notation.symbols import Notation, Tensor
+from t2s.sparse_repr.streams import UNBOUNDED
+from t2s.sparse_repr.tensors.files import read, write
+from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
+from t2s.sparse_repr.tensors.tensor import (
+    SparseTensor,
+    from_coordinates,
+    from_dense,
+    from_levels,
+)
+
+if TYPE_CHECKING:
+    from t2s.simulator.devices import Device
+    from t2s.simulator.result import SimResult
+
+__all__ = [
+    "Format",
+    "Kernel",
+    "Notation",
+    "Schedule",
+    "SparseResult",
+    "SparseTensor",
+    "Tensor",
+    "bcsr",
+    "compile",
+    "coo",
+    "csc",
+    "csf",
+    "csr",
+    "dcsc",
+    "dcsr",
+    "dense",
+    "from_coordinates",
+    "from_dense",
+    "from_levels",
+    "interpret",
+    "make_format",
+    "parse",
+    "read",
+    "scalar",
+    "simulate",
+    "tensor",
+    "to_pydata",
+    "to_scipy",
+    "write",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SparseResult:
+    """What a run gives: the result as a tensor, and the simulation of every stage."""
+
+    tensor: SparseTensor
+    stages: tuple[SimResult, ...]
+
+    def __repr__(self) -> str:
+        return f"<SparseResult {self.tensor!r}, {self.cycles} cycles>"
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all stages, one after the other."""
+        return sum(stage.cycles for stage in self.stages)
+
+    @property
+    def output(self) -> Array:
+        """The result as a dense array."""
+        return self.tensor.to_dense()
+
+    def __str__(self) -> str:
+        parts = [str(stage) for stage in self.stages]
+        if len(parts) > 1:
+            parts = [f"stage {n} of {len(parts)}\n{text}" for n, text in enumerate(parts, 1)]
+            parts.append(f"{self.cycles} cycles in all\n")
+        return "\n".join(parts)
+
+
+class Kernel:
+    """An assignment, compiled: its loops and its blocks; ``graphs`` and ``simulate`` need inputs.
+
+    Attributes
+    ----------
+    assignment: the index notation.
+    program: the concrete index notation: loops, views, stages.
+    diagrams: the blocks of every stage.
+    """
+
+    def __init__(self, assignment: Assignment, schedule: Schedule | None = None) -> None:
+        self.assignment = assignment
+        self.program: ConcreteProgram = build_program(assignment, schedule)
+        self.diagrams: tuple[Diagram, ...] = tuple(
+            lower_stage(self.program, stage) for stage in self.program.stages
+        )
+        self._graphs: dict[tuple[object, ...], StageGraph] = {}
+
+    def __repr__(self) -> str:
+        return f"<Kernel {print_assignment(self.assignment)}>"
+
+    def __str__(self) -> str:
+        return print_program(self.program)
+
+    def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
+        """The inputs as the stages read them; see ``simulate`` for what an input may be."""
+        return bind(self.assignment, self.program, inputs, type)
+
+    def graphs(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        type: Type | None = None,
+        capacity: int = UNBOUNDED,
+        latency: int = 1,
+    ) -> tuple[Graph, ...]:
+        """The graph of every stage for inputs of these shapes."""
+        binding = self.bind(inputs, type)
+        return tuple(
+            self._stage(number, binding, capacity, latency).graph
+            for number in range(len(self.diagrams))
+        )
+
+    def _stage(self, number: int, binding: Binding, capacity: int, latency: int) -> StageGraph:
+        """The graph of a stage; kept, since other inputs of the same shapes have the same one."""
+        key = number, tuple(sorted(binding.extents.items())), binding.type, capacity, latency
+        if key not in self._graphs:
+            diagram = self.diagrams[number]
+            void = frozenset(name for name, extent in binding.extents.items() if not extent)
+            if void:
+                diagram = lower_stage(self.program, self.program.stages[number], void)
+            self._graphs[key] = diagram_to_graph(
+                diagram,
+                self.program,
+                binding.extents,
+                binding.type,
+                name=diagram.result,
+                capacity=capacity,
+                latency=latency,
+            )
+        return self._graphs[key]
+
+    def simulate(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        type: Type | None = None,
+        device: str | Device = "ideal",
+        engine: str = "native",
+        capacity: int = UNBOUNDED,
+        latency: int = 1,
+    ) -> SparseResult:
+        """Run all stages on the inputs; see ``t2s.sparse.simulate``."""
+        from t2s.simulator.run import simulate as simulate_graph
+
+        binding = self.bind(inputs, type)
+        results: list[SimResult] = []
+        written: SparseTensor | None = None
+        for number, stage in enumerate(self.program.stages):
+            made = self._stage(number, binding, capacity, latency)
+            arrays = {one.name: array_in(binding.tensors[one.tensor], one) for one in made.reads}
+            result = simulate_graph(made.graph, arrays, device=device, engine=engine)
+            results.append(result)
+            outputs = {(one.level, one.array): result.outputs[one.name] for one in made.writes}
+            name = result_of(stage).tensor
+            shape = stage_shape(self.program, binding, number)
+            written = tensor_of(outputs, shape, self.program.format_of(name))
+            add_stage_views(self.program, binding, written, name)
+        assert written is not None
+        final = final_result(self.assignment, self.program, binding, written)
+        return SparseResult(tensor=final, stages=tuple(results))
+
+    def interpret(self, inputs: Mapping[str, Any], *, level: str = "notation") -> Array:
+        """Compute without time: the notation by numpy, or the ``"loops"``, or the ``"blocks"``.
+
+        Loops are run one by one, so they are for small inputs.
+        """
+        binding = self.bind(inputs)
+        dense = {name: value.to_dense() for name, value in binding.given.items()}
+        match level:
+            case "notation":
+                return evaluate(self.assignment, dense)
+            case "loops":
+                return interpret_program(self.program, dense, binding.extents)
+            case "blocks":
+                return self._interpret_blocks(binding)
+        raise UserError(
+            f"there is no level {level!r}",
+            location=user_location(),
+            expected="notation, loops or blocks",
+        )
+
+    def _interpret_blocks(self, binding: Binding) -> Array:
+        void = frozenset(name for name, extent in binding.extents.items() if not extent)
+        written: SparseTensor | None = None
+        for number, stage in enumerate(self.program.stages):
+            diagram = lower_stage(self.program, stage, void) if void else self.diagrams[number]
+            name = result_of(stage).tensor
+            written = interpret_diagram(
+                diagram,
+                binding.tensors,
+                binding.extents,
+                stage_shape(self.program, binding, number),
+                self.program.format_of(name),
+            )
+            add_stage_views(self.program, binding, written, name)
+        assert written is not None
+        return final_result(self.assignment, self.program, binding, written).to_dense()
+
+
+Design = Kernel | Tensor | Assignment
+
+
+def compile(design: Design, schedule: Schedule | None = None) -> Kernel:
+    """The loops and the blocks of an assignment.
+
+    ``design`` is the result tensor of an assignment in Python (``y`` after ``y[i] = ...``), or what
+    ``parse`` returns.  Raises ``UserError`` if the schedule does not fit.
+    """
+    if isinstance(design, Kernel):
+        return design
+    if isinstance(design, Assignment):
+        return Kernel(design, schedule)
+    if design.definition is None:
+        raise UserError(
+            f"nothing is assigned to {design.name}",
+            location=design.location,
+            expected=f"an assignment such as {design.name}[i, j] = B[i, k] * C[k, j]",
+        )
+    return Kernel(design.definition, schedule)
+
+
+def parse(
+    text: str,
+    formats: Mapping[str, Format | str] | Sequence[str] = (),
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Assignment:
+    """An assignment in text: ``parse("y(i) = A(i,j)*x(j)", {"A": csr})``.
+
+    ``formats`` maps names to formats or to their letters (``"ds:1,0"``), or lists options such as
+    ``"A:ds:1,0"``; tensors without a format are dense.  ``shapes`` gives the extents of variables
+    that no input has.
+    """
+    location = user_location()
+    named: dict[str, Format] = {}
+    if isinstance(formats, Mapping):
+        for name, given in formats.items():
+            made = given
+            if isinstance(made, str):
+                _, made = parse_format(f"{name}:{made}", location=location)
+            named[name] = made
+    else:
+        named = dict(parse_format(option, location=location) for option in formats)
+    return parse_assignment(text, named, shapes, location=location)
+
+
+def simulate(
+    design: Design,
+    inputs: Mapping[str, Any],
+    *,
+    schedule: Schedule | None = None,
+    type: Type | None = None,
+    device: str | Device = "ideal",
+    engine: str = "native",
+    capacity: int = UNBOUNDED,
+    latency: int = 1,
+) -> SparseResult:
+    """Compile an assignment and run it cycle by cycle.
+
+    ``inputs`` maps the names of the tensors that are read to a ``SparseTensor``, a sparse object of
+    scipy or pydata/sparse, an array or a number; each is stored in the format that its tensor
+    declares.  Values are computed in ``type``, by default the type numpy gives them.  All channels
+    have ``capacity`` and ``latency``.
+    """
+    kernel = compile(design, schedule)
+    return kernel.simulate(
+        inputs, type=type, device=device, engine=engine, capacity=capacity, latency=latency
+    )
+
+
+def interpret(design: Design, inputs: Mapping[str, Any]) -> Array:
+    """The result by numpy, dense: the oracle of every compiled assignment."""
+    return compile(design).interpret(inputs)

@@ -1,0 +1,1 @@
+"""Concrete index notation: the loops of an assignment, schedules, their meaning in numpy."""

@@ -1,0 +1,166 @@
+"""How a stage reads a tensor: as the user stores it, or as a view that the loops can walk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from t2s.sparse_repr.concrete.ir import Split
+from t2s.sparse_repr.formats import Format, Part
+from t2s.sparse_repr.levels import (
+    BitTree,
+    Bitvector,
+    Compressed,
+    Dense,
+    Level,
+    LinkedList,
+    Singleton,
+)
+from t2s.sparse_repr.notation.ir import Access
+
+SCANNED: tuple[type[Level], ...] = (
+    Dense,
+    Compressed,
+    Singleton,
+    Bitvector,
+    BitTree,
+    LinkedList,
+)
+"""Level kinds that blocks scan as they are; others are converted to compressed levels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """An access by parts: its variables, what each is of the tensor, and how that is stored.
+
+    ``format`` has one mode for each variable.  ``reasons`` say why this is not the user's storage.
+    """
+
+    variables: tuple[str, ...]
+    parts: tuple[tuple[Part, ...], ...]
+    format: Format
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The variable of every level."""
+        return tuple(self.variables[mode] for mode in self.format.modes)
+
+    @property
+    def all_dense(self) -> bool:
+        """Whether every level is dense."""
+        return all(isinstance(level, Dense) for level in self.format.levels)
+
+
+def as_scanned(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """The levels, with compressed ones in place of those that blocks do not scan as they are.
+
+    Below a level that repeats a coordinate a singleton holds a part of a fiber: both become
+    compressed, unless they are the whole tensor (COO).
+    """
+    parts = tuple(Part(mode=mode) for mode in range(len(levels)))
+    if Format(levels=levels, parts=parts).coordinate_list:
+        return levels
+    repeats = not all(level.unique for level in levels)
+
+    def kept(level: Level) -> bool:
+        return type(level) in SCANNED and not (repeats and level.branchless)
+
+    return tuple(level if kept(level) else Compressed() for level in levels)
+
+
+def stored_access(access: Access, format: Format, splits: Sequence[Split]) -> Stored:
+    """The access by the variables after splits, in the tensor's own order of levels."""
+    variables: list[str] = []
+    parts: list[list[Part]] = []
+    for mode, name in enumerate(access.variables):
+        for part, variable in _split_parts(mode, name, splits):
+            if variable in variables:
+                parts[variables.index(variable)].append(part)
+            else:
+                variables.append(variable)
+                parts.append([part])
+    frozen = tuple(tuple(group) for group in parts)
+    reasons = []
+    if len(set(access.variables)) < len(access.variables):
+        reasons.append("a diagonal")
+    levels, modes = _own_levels(format, frozen)
+    if modes is None:
+        if not reasons:
+            reasons.append("levels for the parts of split variables")
+        levels, modes = _new_levels(format, frozen)
+    instead = as_scanned(levels)
+    if instead != levels:
+        changed = (old for old, new in zip(levels, instead, strict=True) if old != new)
+        titles = dict.fromkeys(level.title for level in changed)
+        reasons.append(f"compressed levels in place of {', '.join(titles)} ones")
+        levels = instead
+    stored = Format(levels=levels, parts=tuple(Part(mode=mode) for mode in modes))
+    return Stored(variables=tuple(variables), parts=frozen, format=stored, reasons=tuple(reasons))
+
+
+def _split_parts(mode: int, name: str, splits: Sequence[Split]) -> list[tuple[Part, str]]:
+    """The parts of a mode by the splits of its variable, outer parts first."""
+    found = [(Part(mode=mode), name)]
+    for split in splits:
+        after: list[tuple[Part, str]] = []
+        for part, variable in found:
+            if variable != split.variable:
+                after.append((part, variable))
+                continue
+            outer = Part(mode=mode, divisor=part.divisor * split.factor, modulus=None)
+            if part.modulus is not None:
+                outer = Part(
+                    mode=mode, divisor=outer.divisor, modulus=-(-part.modulus // split.factor)
+                )
+            inner = Part(mode=mode, divisor=part.divisor, modulus=split.factor)
+            after += [(outer, split.outer), (inner, split.inner)]
+        found = after
+    return found
+
+
+def _own_levels(
+    format: Format, parts: tuple[tuple[Part, ...], ...]
+) -> tuple[tuple[Level, ...], tuple[int, ...] | None]:
+    """The tensor's own levels, if each of them stores one of the parts."""
+    singles = [group[0] for group in parts if len(group) == 1]
+    if len(singles) != len(parts) or sorted(map(str, singles)) != sorted(map(str, format.parts)):
+        return format.levels, None
+    return format.levels, tuple(singles.index(part) for part in format.parts)
+
+
+def _new_levels(
+    format: Format, parts: tuple[tuple[Part, ...], ...]
+) -> tuple[tuple[Level, ...], tuple[int, ...]]:
+    """Levels for the parts in the order of the tensor's modes; dense where its mode is dense."""
+    first = {mode: format.modes.index(mode) for mode in set(format.modes)}
+    order = sorted(range(len(parts)), key=lambda n: (first[parts[n][0].mode], n))
+    levels: list[Level] = []
+    for number in order:
+        modes = {part.mode for part in parts[number]}
+        kinds = [
+            level
+            for level, part in zip(format.levels, format.parts, strict=True)
+            if part.mode in modes
+        ]
+        is_dense = all(isinstance(kind, Dense) for kind in kinds)
+        levels.append(Dense() if is_dense else Compressed())
+    return tuple(levels), tuple(order)
+
+
+def reordered(stored: Stored, order: Sequence[str]) -> Stored:
+    """The same access with its levels in the order of the loops; level kinds stay in place."""
+    modes = sorted(range(len(stored.variables)), key=lambda n: order.index(stored.variables[n]))
+    names = ", ".join(stored.variables[mode] for mode in modes)
+    levels = tuple(
+        level if level.unique and not level.branchless else Compressed()
+        for level in stored.format.levels
+    )
+    format = Format(levels=levels, parts=tuple(Part(mode=mode) for mode in modes))
+    reason = f"levels in the order of the loops, {names}"
+    return Stored(
+        variables=stored.variables,
+        parts=stored.parts,
+        format=format,
+        reasons=(*stored.reasons, reason),
+    )

@@ -1,0 +1,323 @@
+"""From index notation and a schedule to concrete index notation.
+
+The steps, in order: parts of the expression that are computed first; splits; the order of the
+loops; views of tensors that the loops cannot walk; the nests; what the result is written as.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from t2s.core.errors import UserError
+from t2s.core.names import NameSupply
+from t2s.core.walk import rewrite, walk
+from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
+from t2s.sparse_repr.concrete.cover import covered_loops
+from t2s.sparse_repr.concrete.ir import (
+    ConcreteProgram,
+    Forall,
+    Split,
+    Statement,
+    Storage,
+    View,
+    reads_of,
+)
+from t2s.sparse_repr.concrete.merge import is_everywhere
+from t2s.sparse_repr.concrete.nest import build_nests
+from t2s.sparse_repr.concrete.order import Path, check_order, choose_order, discordant
+from t2s.sparse_repr.concrete.precompute import precompute
+from t2s.sparse_repr.concrete.result import Written, written_result
+from t2s.sparse_repr.concrete.schedule import (
+    Locate,
+    Parallelize,
+    Schedule,
+    SplitVariable,
+)
+from t2s.sparse_repr.concrete.verify import verify_program
+from t2s.sparse_repr.formats import Format, csf
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Expression,
+    Sum,
+    accesses,
+    all_variables,
+    print_expression,
+)
+
+
+@dataclass
+class _Builder:
+    """What has been made so far."""
+
+    schedule: Schedule
+    splits: tuple[Split, ...]
+    names: NameSupply
+    formats: dict[str, Format]
+    views: list[View]
+    stages: list[Statement]
+    written: set[str]
+    order_names: tuple[str, ...]
+
+    def read_name(self, source: str, stored: Stored) -> str:
+        """The tensor that a stage reads; the same view is made once, and none if none is needed."""
+        if not stored.reasons and self.formats[source] == stored.format:
+            return source
+        for view in self.views:
+            same = view.source, view.parts, view.format
+            if same == (source, stored.parts, stored.format) and view.name not in self.written:
+                return view.name
+        return self.new_view(f"{source}_view", source, stored)
+
+    def new_view(self, wanted: str, source: str, stored: Stored) -> str:
+        """A view of a tensor under a new name."""
+        name = self.names.fresh(wanted)
+        reasons = stored.reasons or ("its levels by the parts of variables",)
+        view = View(
+            name=name, source=source, parts=stored.parts, format=stored.format, reasons=reasons
+        )
+        self.views.append(view)
+        self.formats[name] = stored.format
+        return name
+
+
+def build_program(assignment: Assignment, schedule: Schedule | None = None) -> ConcreteProgram:
+    """Concrete index notation of an assignment under a schedule.
+
+    Raises ``UserError`` for a schedule that does not fit, and for loops that cannot walk a tensor
+    which may not be transposed.
+    """
+    schedule = schedule or Schedule()
+    assignments = precompute(assignment, schedule)
+    variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
+    exact = _summed_everywhere(assignments)
+    splits, after = _apply_splits(schedule.splits, tuple(variables), exact)
+    taken = [tensor.name for tensor in assignment.tensors]
+    builder = _Builder(
+        schedule=schedule,
+        splits=splits,
+        names=NameSupply([*taken, *after]),
+        formats={tensor.name: tensor.format for one in assignments for tensor in one.tensors},
+        views=[],
+        stages=[],
+        written=set(),
+        order_names=after,
+    )
+    _check_locates(schedule, assignments, splits)
+    _check_lanes(schedule, after)
+    written = assignment.result.tensor
+    for one in assignments:
+        written = _add_stage(builder, one, last=one is assignments[-1])
+    used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
+    program = ConcreteProgram(
+        stages=tuple(builder.stages),
+        tensors=tuple(
+            Storage(name=name, format=format)
+            for name, format in builder.formats.items()
+            if name in used
+        ),
+        views=tuple(builder.views),
+        splits=splits,
+        result=assignment.result.tensor,
+        written=written,
+        location=assignment.location,
+    )
+    verify_program(program)
+    return program
+
+
+def _all_accesses(statement: Statement) -> tuple[Access, ...]:
+    return accesses(statement)
+
+
+def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
+    """Variables that are summed over at coordinates where nothing is stored."""
+    found: set[str] = set()
+    for one in assignments:
+        for term in walk(one.value):
+            if isinstance(term, Sum):
+                found |= {name for name in term.variables if is_everywhere(term.value, name)}
+    return found
+
+
+def _apply_splits(
+    directives: Sequence[SplitVariable], variables: tuple[str, ...], exact: set[str]
+) -> tuple[tuple[Split, ...], tuple[str, ...]]:
+    after = list(variables)
+    splits = []
+    for one in directives:
+        if one.variable not in after:
+            raise UserError(
+                f"there is no variable {one.variable} to split",
+                location=one.location,
+                expected=f"one of {', '.join(after)}",
+            )
+        at = after.index(one.variable)
+        for name in (one.outer, one.inner):
+            if name in after[:at] + after[at + 1 :] or one.outer == one.inner:
+                raise UserError(
+                    f"the parts of {one.variable} need names of their own",
+                    location=one.location,
+                    given=f"{one.outer} and {one.inner}",
+                )
+        after[at : at + 1] = [one.outer, one.inner]
+        splits.append(
+            Split(
+                variable=one.variable,
+                outer=one.outer,
+                inner=one.inner,
+                factor=one.factor,
+                exact=one.variable in exact,
+                location=one.location,
+            )
+        )
+        if one.variable in exact:
+            exact |= {one.outer, one.inner}
+    return tuple(splits), tuple(after)
+
+
+def _split_names(names: Sequence[str], splits: Sequence[Split]) -> tuple[str, ...]:
+    found = list(names)
+    for split in splits:
+        if split.variable in found:
+            at = found.index(split.variable)
+            found[at : at + 1] = [split.outer, split.inner]
+    return tuple(found)
+
+
+def _split_sums(value: Expression, splits: Sequence[Split]) -> Expression:
+    def rule(term: object) -> Sum | None:
+        if isinstance(term, Sum):
+            return replace(term, variables=_split_names(term.variables, splits))
+        return None
+
+    return rewrite(value, rule)
+
+
+def _path(access: Access, stored: Stored) -> Path:
+    text = print_expression(access)
+    return Path(
+        tensor=access.tensor,
+        variables=stored.levels,
+        free=stored.all_dense,
+        text=text,
+        location=access.location,
+    )
+
+
+def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
+    """Add the stages of one assignment; returns the tensor that the last of them writes."""
+    schedule = builder.schedule
+    reads = {
+        access: stored_access(access, builder.formats[access.tensor], builder.splits)
+        for access in dict.fromkeys(accesses(assignment.value))
+    }
+    result = assignment.result
+    target = stored_access(result, builder.formats[result.tensor], builder.splits)
+    paths = [_path(access, stored) for access, stored in reads.items()]
+    if not _converted(target):
+        paths.append(_path(result, target))
+    variables = _split_names(all_variables(assignment), builder.splits)
+    if schedule.order is not None:
+        order = check_order(schedule.order, builder.order_names, variables)
+    else:
+        order = choose_order(variables, paths)
+    renamed: dict[Access, Access] = {}
+    for access, stored in reads.items():
+        path = _path(access, stored)
+        if not path.fits(order):
+            if not path.free and not schedule.may_transpose(access.tensor):
+                raise discordant(path, order, paths, schedule.order)
+            stored = reordered(stored, order)
+        name = builder.read_name(access.tensor, stored)
+        renamed[access] = replace(access, tensor=name, variables=stored.variables)
+    value = _split_sums(assignment.value, builder.splits)
+    value = rewrite(value, lambda t: renamed.get(t) if isinstance(t, Access) else None)
+    path = _path(result, target)
+    if not path.fits(order) and not path.free and not schedule.may_transpose(result.tensor):
+        raise discordant(path, order, paths, schedule.order)
+    read_too = result.tensor in (access.tensor for access in reads)
+    covered = covered_loops(value, order, builder.formats)
+    stored_result = written_result(target, order, covered, read_too=read_too)
+    return _add_nests(builder, assignment, value, order, stored_result)
+
+
+def _converted(target: Stored) -> bool:
+    return bool(target.reasons)
+
+
+def _add_nests(
+    builder: _Builder,
+    assignment: Assignment,
+    value: Expression,
+    order: tuple[str, ...],
+    written: Written,
+) -> str:
+    result = assignment.result
+    name = result.tensor
+    if written.stored.reasons:
+        name = builder.new_view(f"{name}_written", name, written.stored)
+        builder.written.add(name)
+    elif written.stored.format != builder.formats[name]:
+        builder.formats[name] = written.stored.format
+    target = Access(tensor=name, variables=written.stored.variables, location=result.location)
+    nests = build_nests(target, value, order, builder.names.fresh)
+    for access in nests.stored:
+        builder.formats[access.tensor] = csf(len(access.variables))
+    for stage in nests.stages:
+        builder.stages.append(_with_notes(stage, builder))
+    return name
+
+
+def _with_notes(stage: Statement, builder: _Builder) -> Statement:
+    """Put the located tensors, or their views, and the lanes at their loops."""
+    sources = {view.name: view.source for view in builder.views}
+    wanted = [one for one in builder.schedule.directives if isinstance(one, Locate)]
+    dealt = [one for one in builder.schedule.directives if isinstance(one, Parallelize)]
+    lanes = {one.variable: one.lanes for one in dealt}
+
+    def rule(term: object) -> Forall | None:
+        if not isinstance(term, Forall):
+            return None
+        names = {
+            access.tensor
+            for access in reads_of(term)
+            for one in wanted
+            if one.variable == term.variable
+            and term.variable in access.variables
+            and one.tensor in (access.tensor, sources.get(access.tensor))
+        }
+        ways = lanes.get(term.variable, 1)
+        return replace(term, located=tuple(sorted(names)), lanes=ways)
+
+    return rewrite(stage, rule)
+
+
+def _check_lanes(schedule: Schedule, variables: Sequence[str]) -> None:
+    for one in schedule.directives:
+        if isinstance(one, Parallelize) and one.variable not in variables:
+            raise UserError(
+                f"there is no loop over {one.variable} to parallelize",
+                location=one.location,
+                expected=f"one of {', '.join(variables)}",
+            )
+
+
+def _check_locates(
+    schedule: Schedule, assignments: Sequence[Assignment], splits: Sequence[Split]
+) -> None:
+    read = [access for one in assignments for access in accesses(one.value)]
+    for one in schedule.directives:
+        if not isinstance(one, Locate):
+            continue
+        found = [access for access in read if access.tensor == one.tensor]
+        names = [v for access in found for v in _split_names(access.variables, splits)]
+        if one.variable not in names:
+            raise UserError(
+                f"there is no level of {one.tensor} at {one.variable} to locate into",
+                location=one.location,
+                expected=f"a variable of {one.tensor}: {', '.join(names)}"
+                if found
+                else f"one of {', '.join(dict.fromkeys(access.tensor for access in read))}",
+            )

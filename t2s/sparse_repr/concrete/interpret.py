@@ -1,0 +1,148 @@
+"""What concrete index notation computes: its loops, run one by one on dense numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any, assert_never
+
+import numpy as np
+
+from t2s.core.ops import Op
+from t2s.sparse_repr.concrete.ir import (
+    Assign,
+    ConcreteProgram,
+    Forall,
+    Statement,
+    View,
+    Where,
+    result_of,
+)
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
+
+Array = np.ndarray[Any, Any]
+Memory = dict[str, Array]
+
+
+def interpret_program(
+    program: ConcreteProgram, inputs: Mapping[str, Any], extents: Mapping[str, int]
+) -> Array:
+    """The result, as a dense array, for dense inputs; ``extents`` of all variables by name.
+
+    Takes time in proportion to the iterations of the loops: for small inputs.
+    """
+    memory: Memory = {name: np.asarray(value) for name, value in inputs.items()}
+    for view in program.views:
+        if view.name != program.written:
+            memory[view.name] = read_view(view, memory[view.source])
+    kind = np.result_type(*memory.values()) if memory else np.dtype(np.float64)
+    for stage in program.stages:
+        target = result_of(stage)
+        memory[target.tensor] = _zeros(target, extents, kind)
+        with np.errstate(all="ignore"):
+            _run(stage, memory, {}, extents)
+    written = memory[program.written]
+    for view in program.views:
+        if view.name == program.written and view.source == program.result:
+            shape = _result_shape(program, view, extents)
+            return write_view(view, written, shape)
+    return written
+
+
+def _zeros(access: Access, extents: Mapping[str, int], kind: Any) -> Array:
+    return np.zeros(tuple(extents[name] for name in access.variables), kind)
+
+
+def _run(
+    statement: Statement, memory: Memory, at: dict[str, int], extents: Mapping[str, int]
+) -> None:
+    match statement:
+        case Forall(variable=variable, body=body):
+            for coordinate in range(extents[variable]):
+                _run(body, memory, {**at, variable: coordinate}, extents)
+        case Where(consumer=consumer, producer=producer):
+            target = result_of(producer)
+            kind = np.result_type(*memory.values())
+            memory[target.tensor] = _zeros(target, extents, kind)
+            _run(producer, memory, at, extents)
+            _run(consumer, memory, at, extents)
+        case Assign(result=result, value=value, accumulate=accumulate):
+            array = memory[result.tensor]
+            where = tuple(at[name] for name in result.variables)
+            new = _value(value, memory, at)
+            old = array[where] if accumulate else None
+            number = new if old is None else old + new
+            if not np.can_cast(np.asarray(number).dtype, array.dtype, "same_kind"):
+                memory[result.tensor] = array = array.astype(np.asarray(number).dtype)
+            array[where] = number
+        case _:
+            assert_never(statement)
+
+
+def _value(value: Expression, memory: Memory, at: Mapping[str, int]) -> Any:
+    match value:
+        case Access(tensor=tensor, variables=variables):
+            return memory[tensor][tuple(at[name] for name in variables)]
+        case Number(value=number):
+            return np.asarray(number)[()]
+        case Negative(value=inner):
+            return -_value(inner, memory, at)
+        case Combine(operator=operator, left=left, right=right):
+            one, other = _value(left, memory, at), _value(right, memory, at)
+            match operator:
+                case Op.ADD:
+                    return one + other
+                case Op.SUBTRACT:
+                    return one - other
+                case Op.MULTIPLY:
+                    return one * other
+                case _:
+                    return one / other
+        case _:
+            raise ValueError("sums are loops in concrete index notation")
+
+
+def read_view(view: View, source: Array) -> Array:
+    """The view of a dense array; what lies beyond the source is zero."""
+    shape = tuple(min(p.extent(source.shape[p.mode]) for p in parts) for parts in view.parts)
+    result = np.zeros(shape, source.dtype)
+    for point in product(*map(range, shape)):
+        where = _source_point(view, point, source.ndim)
+        if where is not None and all(a < b for a, b in zip(where, source.shape, strict=True)):
+            result[point] = source[where]
+    return result
+
+
+def write_view(view: View, written: Array, shape: tuple[int, ...]) -> Array:
+    """The array of that shape that a written view means."""
+    result = np.zeros(shape, written.dtype)
+    for point in product(*map(range, written.shape)):
+        where = _source_point(view, point, len(shape))
+        if where is not None and all(a < b for a, b in zip(where, shape, strict=True)):
+            result[where] = written[point]
+    return result
+
+
+def _source_point(view: View, point: tuple[int, ...], order: int) -> tuple[int, ...] | None:
+    where = [0] * order
+    seen: set[tuple[int, int, int | None]] = set()
+    for parts, coordinate in zip(view.parts, point, strict=True):
+        for part in parts:
+            key = (part.mode, part.divisor, part.modulus)
+            if key not in seen:
+                seen.add(key)
+                where[part.mode] += coordinate * part.divisor
+    return tuple(where)
+
+
+def _result_shape(
+    program: ConcreteProgram, view: View, extents: Mapping[str, int]
+) -> tuple[int, ...]:
+    target = result_of(program.stages[-1])
+    whole = {split.outer: split.variable for split in program.splits}
+    shape: dict[int, int] = {}
+    for parts, name in zip(view.parts, target.variables, strict=True):
+        for part in parts:
+            if part.modulus is None:
+                shape[part.mode] = extents[whole.get(name, name)]
+    return tuple(shape[mode] for mode in range(len(shape)))

@@ -1,0 +1,153 @@
+"""Concrete index notation: in which loops an assignment is computed, and from which arrays.
+
+A program is a list of *stages* that run one after another; each stage is one graph.  A stage is a
+loop nest: ``Forall`` over a variable, ``Where`` a producer computes a temporary that its consumer
+reads in the same iteration, and ``Assign`` at the bottom.  A stage stores one tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from t2s.core.location import SourceLocation
+from t2s.core.walk import Term, walk
+from t2s.sparse_repr.formats import Format, Part
+from t2s.sparse_repr.notation.ir import Access, Expression, accesses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assign(Term):
+    """``result = value``, or ``result += value`` if ``accumulate``; no sums inside."""
+
+    result: Access
+    value: Expression
+    accumulate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forall(Term):
+    """The statement for every coordinate of a variable, in increasing order.
+
+    ``located`` names tensors whose level here is not scanned: the other operands' coordinates
+    locate into it.  The coordinates are dealt to ``lanes`` copies of the body in turn.
+    """
+
+    variable: str
+    body: Statement
+    located: tuple[str, ...] = ()
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where(Term):
+    """The consumer reads the temporary that the producer computes."""
+
+    consumer: Statement
+    producer: Statement
+
+
+Statement = Assign | Forall | Where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(Term):
+    """A tensor as a stage reads or writes it, if that differs from how the user's is stored.
+
+    Each mode of the view is a part of a mode of ``source``; several parts of one mode are equal
+    there (a diagonal).  ``reasons`` say what the view is for.
+    """
+
+    name: str
+    source: str
+    parts: tuple[tuple[Part, ...], ...]
+    format: Format
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage(Term):
+    """A tensor that stages use: the format in which they do."""
+
+    name: str
+    format: Format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split(Term):
+    """A variable as ``outer * factor + inner``.
+
+    ``exact``: the factor has to divide the extent, since the expression is summed over coordinates
+    where nothing is stored, and there must be none beyond the end.
+    """
+
+    variable: str
+    outer: str
+    inner: str
+    factor: int
+    exact: bool = False
+    location: SourceLocation | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConcreteProgram(Term):
+    """Stages in order, and the tensors that they use.
+
+    ``tensors`` has the formats of all tensors of the stages: the user's, views, workspaces.
+    ``result`` is the user's result; ``written`` the tensor that the last stage stores for it.
+    """
+
+    stages: tuple[Statement, ...]
+    tensors: tuple[Storage, ...]
+    views: tuple[View, ...]
+    splits: tuple[Split, ...]
+    result: str
+    written: str
+    location: SourceLocation | None = field(default=None, compare=False)
+
+    def format_of(self, name: str) -> Format:
+        """The format of a tensor in the stages; ``KeyError`` if there is none."""
+        for tensor in self.tensors:
+            if tensor.name == name:
+                return tensor.format
+        raise KeyError(name)
+
+
+def result_of(statement: Statement) -> Access:
+    """What a statement computes."""
+    match statement:
+        case Assign(result=result):
+            return result
+        case Forall(body=body):
+            return result_of(body)
+        case Where(consumer=consumer):
+            return result_of(consumer)
+
+
+def loops_of(statement: Statement) -> tuple[str, ...]:
+    """The loops around the assignment at the bottom, outermost first; not those of producers."""
+    match statement:
+        case Assign():
+            return ()
+        case Forall(variable=variable, body=body):
+            return (variable, *loops_of(body))
+        case Where(consumer=consumer):
+            return loops_of(consumer)
+
+
+def assigns_of(statement: Statement) -> Iterator[Assign]:
+    """All assignments of a statement."""
+    return (term for term in walk(statement) if isinstance(term, Assign))
+
+
+def reads_of(statement: Statement) -> tuple[Access, ...]:
+    """What a statement reads from outside: not the temporaries of its own producers."""
+    assigns = tuple(assigns_of(statement))
+    made = {assign.result.tensor for assign in assigns[1:]}
+    made |= {result_of(term.producer).tensor for term in walk(statement) if isinstance(term, Where)}
+    return tuple(
+        access
+        for assign in assigns
+        for access in accesses(assign.value)
+        if access.tensor not in made
+    )

@@ -1,0 +1,94 @@
+"""Views made real: tensors as a stage reads them, and the result from what a stage wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from t2s.sparse_repr.concrete.ir import View
+from t2s.sparse_repr.formats import Format, Part
+from t2s.sparse_repr.levels import Array, Arrays, Compressed, Level
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
+
+
+def view_shape(view: View, shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of a view of a tensor of that shape."""
+    return tuple(min(part.extent(shape[part.mode]) for part in parts) for parts in view.parts)
+
+
+def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
+    """The view of a tensor; shares its arrays where the levels are the same."""
+    shape = view_shape(view, source.shape)
+    singles = all(len(parts) == 1 for parts in view.parts)
+    stored = tuple(view.parts[mode][0] for mode in view.format.modes)
+    if singles and Format(levels=view.format.levels, parts=stored) == source.format:
+        return SparseTensor(shape, view.format, source.levels, source.values)
+    table, values = source.coordinates()
+    kept = values != 0
+    columns: list[Array] = []
+    for parts in view.parts:
+        column = _part(table, parts[0])
+        for other in parts[1:]:
+            kept = kept & (_part(table, other) == column)
+        columns.append(column)
+    stacked = np.stack(columns, axis=1) if columns else np.zeros((len(values), 0), np.int64)
+    return from_coordinates(stacked[kept], values[kept], shape, view.format)
+
+
+def _part(table: Array, part: Part) -> Array:
+    column = table[:, part.mode] // part.divisor
+    return column if part.modulus is None else column % part.modulus
+
+
+def written_tensor(
+    view: View, written: SparseTensor, shape: Sequence[int], format: Format
+) -> SparseTensor:
+    """The user's result of what a stage wrote for it."""
+    if shape == written.shape and format == written.format and _trivial(view):
+        return SparseTensor(shape, format, written.levels, written.values)
+    table, values = written.coordinates()
+    columns = np.zeros((len(values), len(shape)), np.int64)
+    for mode, parts in enumerate(view.parts):
+        columns[:, parts[0].mode] += table[:, mode] * parts[0].divisor
+    inside = (columns < np.array(shape, np.int64)).all(axis=1)
+    return from_coordinates(columns[inside], values[inside], shape, format)
+
+
+def _trivial(view: View) -> bool:
+    return all(parts == (Part(mode=mode),) for mode, parts in enumerate(view.parts))
+
+
+def as_blocks_need_it(tensor: SparseTensor) -> SparseTensor:
+    """The tensor, stored anew if it cannot be scanned as it is.
+
+    That is so if a level below one that is not dense has an empty fiber, and if a list of
+    coordinates is not sorted.
+    """
+    if tensor.format.coordinate_list:
+        table, values = tensor.coordinates()
+        order = np.lexsort(table[:, tensor.format.modes[::-1]].T)
+        if np.array_equal(order, np.arange(len(values))) and not _repeats(table):
+            return tensor
+        return from_coordinates(table, values, tensor.shape, tensor.format)
+    count, above = 1, None
+    for level, arrays, extent in zip(
+        tensor.format.levels, tensor.levels, tensor.extents, strict=True
+    ):
+        inner = above is not None and not level.full and not above.full
+        if inner and not _all_filled(level, arrays, count, extent):
+            table, values = tensor.coordinates()
+            return from_coordinates(table, values, tensor.shape, tensor.format)
+        count, above = level.positions(arrays, count, extent), level
+    return tensor
+
+
+def _repeats(table: Array) -> bool:
+    return bool((table[1:] == table[:-1]).all(axis=1).any()) if len(table) > 1 else False
+
+
+def _all_filled(level: Level, arrays: Arrays, count: int, extent: int) -> bool:
+    if isinstance(level, Compressed):
+        return bool(np.diff(arrays["pos"]).all())
+    found = level.unpack(arrays, np.arange(count), extent)
+    return bool(np.bincount(found.parents, minlength=count).all())

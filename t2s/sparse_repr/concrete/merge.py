@@ -1,0 +1,146 @@
+"""Merge lattices: at which coordinates of a variable an expression can be other than zero.
+
+A product is zero unless all its factors are there, so their levels are intersected; a sum is zero
+unless one of its terms is, so they are united.  An operand without the variable is there at every
+coordinate.  A quotient is looked at everywhere, and so is a product with one in it: zero by zero is
+not zero, and neither is zero times infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from t2s.core.ops import Op
+from t2s.core.walk import Term, rewrite, walk
+from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, result_of
+from t2s.sparse_repr.notation.ir import (
+    ADDITIVE,
+    Access,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf(Term):
+    """The coordinates of a level of an operand."""
+
+    access: Access
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everything(Term):
+    """All coordinates of the variable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Both(Term):
+    """Coordinates that all members have."""
+
+    members: tuple[Merge, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Either(Term):
+    """Coordinates that some member has; ``everything`` adds all others."""
+
+    members: tuple[Merge, ...]
+    everything: bool = False
+
+
+Merge = Leaf | Everything | Both | Either
+
+
+def merge_of(value: Expression, variable: str) -> Merge:
+    """Where an expression may be other than zero, along a variable."""
+    match value:
+        case Access():
+            return Leaf(access=value) if variable in value.variables else Everything()
+        case Number():
+            return Everything()
+        case Negative(value=inner):
+            return merge_of(inner, variable)
+        case Combine(operator=Op.MULTIPLY, left=left, right=right) if _finite(value):
+            return _both(merge_of(left, variable), merge_of(right, variable))
+        case Combine(operator=Op.DIVIDE, left=left, right=Number(value=number)) if number != 0:
+            return merge_of(left, variable)
+        case Combine(operator=operator, left=left, right=right):
+            members = (merge_of(left, variable), merge_of(right, variable))
+            return _either(*members, everything=operator not in ADDITIVE)
+        case _:
+            raise ValueError("sums are loops in concrete index notation")
+
+
+def is_everywhere(value: Expression, variable: str) -> bool:
+    """Whether an expression may be other than zero at coordinates that nothing stores."""
+    match merge_of(value, variable):
+        case Everything() | Either(everything=True):
+            return True
+        case _:
+            return False
+
+
+def _finite(value: Expression) -> bool:
+    """Whether finite operands give a finite value, so that zero times it is zero."""
+    return not any(
+        isinstance(term, Combine)
+        and term.operator is Op.DIVIDE
+        and not (isinstance(term.right, Number) and term.right.value != 0)
+        for term in walk(value)
+    )
+
+
+def _both(*members: Merge) -> Merge:
+    flat: list[Merge] = []
+    for member in members:
+        match member:
+            case Everything():
+                pass
+            case Both(members=inner):
+                flat += inner
+            case _:
+                flat.append(member)
+    if not flat:
+        return Everything()
+    if all(isinstance(member, Either) and member.everything for member in flat):
+        return _either(*flat, everything=True)
+    return flat[0] if len(flat) == 1 else Both(members=tuple(flat))
+
+
+def _either(*members: Merge, everything: bool) -> Merge:
+    flat: list[Merge] = []
+    for member in members:
+        match member:
+            case Everything():
+                everything = True
+            case Either(members=inner, everything=also):
+                flat += inner
+                everything = everything or also
+            case _:
+                flat.append(member)
+    if not flat:
+        return Everything()
+    return Either(members=tuple(flat), everything=everything)
+
+
+def expression_of(statement: Statement) -> Expression:
+    """What a statement assigns, with the temporaries of its own producers put in."""
+    return _expression(statement, {})
+
+
+def _expression(statement: Statement, made: Mapping[str, Expression]) -> Expression:
+    match statement:
+        case Assign(value=value):
+
+            def rule(term: Term) -> Term | None:
+                return made.get(term.tensor) if isinstance(term, Access) else None
+
+            return rewrite(value, rule)
+        case Forall(body=body):
+            return _expression(body, made)
+        case Where(consumer=consumer, producer=producer):
+            inner = _expression(producer, made)
+            return _expression(consumer, {**made, result_of(producer).tensor: inner})

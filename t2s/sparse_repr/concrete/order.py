@@ -1,0 +1,95 @@
+"""The order of the loops: given by the user, or the one that the storage of the tensors allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation
+from t2s.sparse_repr.concrete.schedule import Reorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """The variables of a tensor in the order of its levels.
+
+    ``free``: the order of its levels may be changed without asking (dense tensors).
+    """
+
+    tensor: str
+    variables: tuple[str, ...]
+    free: bool
+    text: str
+    location: SourceLocation | None = None
+
+    def fits(self, order: Sequence[str]) -> bool:
+        """Whether loops in this order walk the tensor level by level."""
+        places = [order.index(name) for name in self.variables]
+        return places == sorted(places)
+
+
+def choose_order(variables: Sequence[str], paths: Sequence[Path]) -> tuple[str, ...]:
+    """An order that fits as many paths as possible, those that are not free first.
+
+    Among variables that may come next the first one in ``variables`` does.
+    """
+    after: dict[str, set[str]] = {name: set() for name in variables}
+    for path in sorted(paths, key=lambda path: path.free):
+        edges = list(zip(path.variables, path.variables[1:], strict=False))
+        if not any(_reaches(after, b, a) for a, b in combinations(path.variables, 2)):
+            for earlier, later in edges:
+                after[earlier].add(later)
+    order: list[str] = []
+    while len(order) < len(variables):
+        left = [name for name in variables if name not in order]
+        order.append(next(n for n in left if not any(n in after[other] for other in left)))
+    return tuple(order)
+
+
+def _reaches(after: dict[str, set[str]], start: str, goal: str) -> bool:
+    if start == goal:
+        return True
+    return any(_reaches(after, name, goal) for name in after[start])
+
+
+def check_order(given: Reorder, variables: Sequence[str], stage: Sequence[str]) -> tuple[str, ...]:
+    """The user's order, restricted to the variables of a stage.
+
+    Raises ``UserError`` if it is not an order of all variables.
+    """
+    if sorted(given.variables) != sorted(variables):
+        raise UserError(
+            "reorder does not name every loop once",
+            location=given.location,
+            expected=f"an order of {', '.join(variables)}",
+            given=", ".join(given.variables),
+        )
+    return tuple(name for name in given.variables if name in stage)
+
+
+def discordant(
+    path: Path, order: Sequence[str], paths: Sequence[Path], given: Reorder | None
+) -> UserError:
+    """The error for a tensor that the loops do not walk level by level."""
+    variables = tuple(order)
+    good = choose_order(variables, [path, *(p for p in paths if p != path)])
+    other = choose_order(variables[::-1], [path, *(p for p in paths if p != path)])
+    working = dict.fromkeys(" ".join(o) for o in (good, other) if _all_fit(o, paths))
+    stored = ", ".join(path.variables)
+    hints = [f"reorder({text!r})" for text in working]
+    hints.append(f"transpose({path.tensor!r}) converts {path.tensor} before it is used")
+    return UserError(
+        f"the loops {', '.join(order)} do not walk {path.text} as it is stored",
+        location=path.location if given is None else given.location,
+        expected=f"loops in which {stored} come in this order"
+        + ("" if working else "; no order fits all tensors"),
+        given=", ".join(order),
+        hint=", or ".join(hints),
+        notes=[] if given is None else [(path.location, f"{path.text} is stored by {stored}")],
+    )
+
+
+def _all_fit(order: Sequence[str], paths: Sequence[Path]) -> bool:
+    return all(path.free or path.fits(order) for path in paths)

@@ -1,0 +1,93 @@
+"""``precompute``: a part of an expression becomes an assignment to a workspace before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import UserError
+from t2s.core.walk import Term, children, rebuild, walk
+from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
+from t2s.sparse_repr.formats import csf
+from t2s.sparse_repr.notation.check import make_assignment
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Expression,
+    Sum,
+    TensorDeclaration,
+    all_variables,
+    print_expression,
+    variables_of,
+)
+
+
+def precompute(assignment: Assignment, schedule: Schedule) -> tuple[Assignment, ...]:
+    """The assignments to workspaces, in order, and what is left of the assignment."""
+    before: list[Assignment] = []
+    for one in schedule.directives:
+        if isinstance(one, Precompute):
+            workspace, assignment = _take_out(assignment, one)
+            before.append(workspace)
+    return (*before, assignment)
+
+
+def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assignment]:
+    found = sum(term == one.value for term in walk(assignment.value))
+    text = print_expression(one.value)
+    if found != 1:
+        raise UserError(
+            f"the expression has {text} {'twice' if found else 'nowhere'}",
+            location=one.location,
+            expected="a part of the expression that is there once, as it is written there",
+            given=print_expression(assignment.value),
+        )
+    if any(tensor.name == one.workspace for tensor in assignment.tensors):
+        raise UserError(
+            f"there is a tensor {one.workspace} already",
+            location=one.location,
+            expected="a new name for the workspace",
+        )
+    outside = _variables_outside(assignment.value, one.value)
+    needed = {*assignment.result.variables, *outside}
+    inside = variables_of(one.value)
+    variables = tuple(v for v in all_variables(assignment) if v in needed and v in inside)
+    result = Access(tensor=one.workspace, variables=variables, location=one.location)
+    declared = TensorDeclaration(
+        name=one.workspace, format=csf(len(variables)), location=one.location
+    )
+    value = _replaced(assignment.value, one.value, result, set(needed))
+    tensors = (*assignment.tensors, declared)
+    workspace = make_assignment(result, one.value, tensors, assignment.location)
+    return workspace, replace(assignment, value=value, tensors=tensors)
+
+
+def _variables_outside(value: Expression, part: Expression) -> set[str]:
+    """The variables of accesses outside of a part."""
+    found: set[str] = set()
+
+    def visit(term: Term) -> None:
+        if term == part:
+            return
+        if isinstance(term, Access):
+            found.update(term.variables)
+        for child in children(term):
+            visit(child)
+
+    visit(value)
+    return found
+
+
+def _replaced(value: Expression, part: Expression, access: Access, needed: set[str]) -> Expression:
+    """The expression with the part replaced; sums over variables only in the part go with it."""
+
+    def visit(term: Term) -> Term:
+        if term == part:
+            return access
+        new = rebuild(term, visit)
+        if isinstance(new, Sum) and new is not term:
+            left = tuple(name for name in new.variables if name in needed)
+            return replace(new, variables=left) if left else new.value
+        return new
+
+    result: Expression = visit(value)  # type: ignore[assignment]
+    return result

@@ -1,0 +1,71 @@
+"""What the last stage writes: the result as the user wants it, or a tensor to convert.
+
+Streams come in the order of the loops, coordinate by coordinate, and leave out what is not there.
+So compressed levels in the order of the loops are written as they come, also below dense levels
+whose loops visit everything, and so is a tensor of dense levels only (every value has its address).
+Anything else is written compressed in the order of the loops, and converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from t2s.sparse_repr.concrete.access import Stored
+from t2s.sparse_repr.formats import Format, Part, csf
+from t2s.sparse_repr.levels import Compressed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How the last stage stores the result."""
+
+    stored: Stored
+
+
+def written_result(
+    target: Stored, order: Sequence[str], covered: Sequence[str], *, read_too: bool
+) -> Written:
+    """What to store for a result with these levels when the loops are in this order.
+
+    ``covered`` are the outermost loops that visit all coordinates of their variables.
+    ``read_too``: the expression reads the values that the result had before.
+    """
+    if read_too:
+        reason = "the expression reads the values from before"
+        target = replace(target, reasons=(*target.reasons, reason))
+    if target.all_dense and len(target.reasons) == read_too:
+        return Written(stored=target)
+    in_order = [name for name in order if name in target.variables]
+    compressed = all(type(level) is Compressed for level in target.format.levels)
+    leading = _leading_dense(target)
+    walked = list(target.levels) == in_order and list(covered[:leading]) == in_order[:leading]
+    written = all(type(level) is Compressed for level in target.format.levels[leading:])
+    if written and walked and len(target.reasons) == read_too:
+        return Written(stored=target)
+    reasons = list(target.reasons)
+    if list(target.levels) != in_order:
+        reasons.append(f"written in the order of the loops, {', '.join(in_order)}")
+    if any(level.full for level in target.format.levels):
+        reasons.append("dense levels are filled in afterwards")
+    elif not compressed:
+        titles = dict.fromkeys(
+            level.title for level in target.format.levels if type(level) is not Compressed
+        )
+        reasons.append(f"{', '.join(titles)} levels are made afterwards")
+    modes = tuple(target.variables.index(name) for name in in_order)
+    format = Format(levels=csf(len(modes)).levels, parts=tuple(Part(mode=mode) for mode in modes))
+    stored = Stored(
+        variables=target.variables, parts=target.parts, format=format, reasons=tuple(reasons)
+    )
+    return Written(stored=stored)
+
+
+def _leading_dense(target: Stored) -> int:
+    """Number of dense levels above all others."""
+    count = 0
+    for level in target.format.levels:
+        if not level.full:
+            break
+        count += 1
+    return count

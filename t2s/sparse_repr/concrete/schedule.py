@@ -1,0 +1,165 @@
+"""Schedules: how an assignment becomes loops.  Each directive is a value with the user's line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.walk import Term
+from t2s.sparse_repr.notation.ir import Expression
+from t2s.sparse_repr.notation.symbols import Notation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directive(Term):
+    """Base of the directives."""
+
+    location: SourceLocation = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reorder(Directive):
+    """The order of all loops, outermost first."""
+
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitVariable(Directive):
+    """``variable`` becomes ``outer * factor + inner``."""
+
+    variable: str
+    outer: str
+    inner: str
+    factor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locate(Directive):
+    """The dense level of a tensor at a variable is located into, not scanned."""
+
+    tensor: str
+    variable: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parallelize(Directive):
+    """The coordinates of a variable are dealt to copies of what is inside of its loop."""
+
+    variable: str
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transpose(Directive):
+    """These tensors may be converted to an order of levels that fits; all if there is none."""
+
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precompute(Directive):
+    """A part of the expression is computed first, into a workspace of its own stage."""
+
+    value: Expression
+    workspace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A list of directives; every method returns a longer one.
+
+    ``Schedule().reorder("i", "k", "j").transpose(B)``
+    """
+
+    directives: tuple[Directive, ...] = ()
+
+    def reorder(self, *variables: Any) -> Schedule:
+        """The order of all loops, outermost first, over the variables after all splits."""
+        names = tuple(_variable(variable) for variable in variables)
+        if len(names) == 1:
+            names = tuple(names[0].replace(",", " ").split())
+        return self._with(Reorder(variables=names, location=user_location()))
+
+    def split(self, variable: Any, outer: Any, inner: Any, factor: int) -> Schedule:
+        """Split a variable; the tensors at it are stored with a level for each part."""
+        location = user_location()
+        if not isinstance(factor, int) or factor < 1:
+            raise UserError(
+                "the factor of a split is a positive integer",
+                location=location,
+                given=repr(factor),
+            )
+        names = _variable(variable), _variable(outer), _variable(inner)
+        split = SplitVariable(
+            variable=names[0], outer=names[1], inner=names[2], factor=factor, location=location
+        )
+        return self._with(split)
+
+    def locate(self, tensor: Any, variable: Any) -> Schedule:
+        """Locate into the dense level of a tensor instead of scanning it (papers/001, 4.2)."""
+        return self._with(
+            Locate(tensor=_variable(tensor), variable=_variable(variable), location=user_location())
+        )
+
+    def parallelize(self, variable: Any, lanes: int) -> Schedule:
+        """Deal the coordinates of a loop to ``lanes`` copies of its body (papers/001, 4.4).
+
+        The results are joined in order behind the copies, so nothing else changes.
+        """
+        location = user_location()
+        if not isinstance(lanes, int) or lanes < 1:
+            raise UserError(
+                "a loop is dealt to a positive number of lanes",
+                location=location,
+                given=repr(lanes),
+            )
+        name = _variable(variable)
+        return self._with(Parallelize(variable=name, lanes=lanes, location=location))
+
+    def transpose(self, *tensors: Any) -> Schedule:
+        """Allow that tensors are converted to an order of levels that fits the loops.
+
+        Without an argument that holds for all tensors.  Dense tensors may always be converted.
+        """
+        names = tuple(_variable(tensor) for tensor in tensors)
+        return self._with(Transpose(tensors=names, location=user_location()))
+
+    def precompute(self, value: Notation, workspace: str) -> Schedule:
+        """Compute a part of the expression in a stage of its own, into ``workspace``."""
+        return self._with(
+            Precompute(value=value.value, workspace=workspace, location=user_location())
+        )
+
+    def _with(self, directive: Directive) -> Schedule:
+        return replace(self, directives=(*self.directives, directive))
+
+    @property
+    def order(self) -> Reorder | None:
+        """The last ``reorder``."""
+        found = [one for one in self.directives if isinstance(one, Reorder)]
+        return found[-1] if found else None
+
+    @property
+    def splits(self) -> tuple[SplitVariable, ...]:
+        """All splits, in order."""
+        return tuple(one for one in self.directives if isinstance(one, SplitVariable))
+
+    def may_transpose(self, tensor: str) -> bool:
+        """Whether a tensor may be converted to another order of levels."""
+        found = [one for one in self.directives if isinstance(one, Transpose)]
+        return any(not one.tensors or tensor in one.tensors for one in found)
+
+
+def _variable(value: Any) -> str:
+    name = value if isinstance(value, str) else getattr(value, "name", None)
+    if not isinstance(name, str):
+        raise UserError(
+            "a directive names variables and tensors",
+            location=user_location(),
+            expected="a variable, a tensor or a name",
+            given=repr(value),
+        )
+    return name

@@ -1,0 +1,160 @@
+"""Formats: the level kinds of a tensor and which mode each level stores.
+
+``csr`` is dense rows of compressed columns.  A level stores a whole mode, or a part of one: the
+blocks of ``bcsr`` are the modes divided by the block's size, and the places in a block the
+remainders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.walk import Term
+from t2s.sparse_repr.levels import (
+    KINDS,
+    Compressed,
+    CompressedNonUnique,
+    Dense,
+    Level,
+    Singleton,
+    SingletonNonUnique,
+)
+
+_LETTERS = {kind.letter: kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part(Term):
+    """What a level stores of a mode: ``coordinate // divisor % modulus``.
+
+    Without ``modulus`` there is no remainder, so ``Part(mode=0)`` is the whole mode 0.
+    """
+
+    mode: int
+    divisor: int = 1
+    modulus: int | None = None
+
+    def extent(self, size: int) -> int:
+        """The extent of the level for a mode of that size."""
+        return -(-size // self.divisor) if self.modulus is None else self.modulus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format(Term):
+    """Level kinds, outermost first, and the part of a mode that each of them stores."""
+
+    levels: tuple[Level, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def order(self) -> int:
+        """Number of modes of a tensor in this format."""
+        return len({part.mode for part in self.parts})
+
+    @property
+    def modes(self) -> tuple[int, ...]:
+        """The mode of each level."""
+        return tuple(part.mode for part in self.parts)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every level stores a whole mode."""
+        return all(part == Part(mode=part.mode) for part in self.parts)
+
+    @property
+    def letters(self) -> str:
+        """TACO's letters of the levels."""
+        return "".join(level.letter for level in self.levels)
+
+    @property
+    def coordinate_list(self) -> bool:
+        """Whether this is COO: a level that repeats coordinates, and singletons below it only."""
+        first, *rest = self.levels or (None,)
+        return isinstance(first, CompressedNonUnique) and all(level.branchless for level in rest)
+
+    def __str__(self) -> str:
+        if self.plain:
+            return f"{self.letters}:{','.join(map(str, self.modes))}" if self.levels else "scalar"
+        parts = []
+        for part in self.parts:
+            text = str(part.mode)
+            text += f"/{part.divisor}" if part.divisor > 1 else ""
+            text += f"%{part.modulus}" if part.modulus is not None else ""
+            parts.append(text)
+        return f"{self.letters}:{','.join(parts)}"
+
+
+def make_format(
+    letters: str, modes: Sequence[int] | None = None, *, location: SourceLocation | None = None
+) -> Format:
+    """A format by TACO's letters, and by the mode of each level (all in order if not given).
+
+    ``make_format("ds")`` is CSR and ``make_format("ds", (1, 0))`` is CSC.
+    """
+    unknown = sorted({letter for letter in letters if letter not in _LETTERS})
+    if unknown:
+        known = ", ".join(f"{kind.letter} {kind.title}" for kind in KINDS)
+        raise UserError(
+            f"there is no level kind {', '.join(unknown)}",
+            location=location or user_location(),
+            expected=f"one letter for each level, of {known}",
+            given=letters,
+        )
+    order = tuple(range(len(letters))) if modes is None else tuple(modes)
+    if sorted(order) != list(range(len(letters))):
+        raise UserError(
+            f"the format {letters} cannot store its modes in the order {list(order)}",
+            location=location or user_location(),
+            expected=f"each of 0 to {len(letters) - 1} once" if letters else "no modes",
+            given=",".join(map(str, order)),
+        )
+    levels = tuple(_LETTERS[letter] for letter in letters)
+    return Format(levels=levels, parts=tuple(Part(mode=mode) for mode in order))
+
+
+def dense(order: int, modes: Sequence[int] | None = None) -> Format:
+    """All levels dense."""
+    return make_format("d" * order, modes)
+
+
+def csf(order: int, modes: Sequence[int] | None = None) -> Format:
+    """All levels compressed: compressed sparse fibers; DCSR for a matrix."""
+    return make_format("s" * order, modes)
+
+
+def coo(order: int, modes: Sequence[int] | None = None) -> Format:
+    """A list of coordinates: compressed non-unique, then singletons."""
+    if order == 1:
+        return make_format("s", modes)
+    middle = (SingletonNonUnique(),) * (order - 2)
+    levels = (CompressedNonUnique(), *middle, Singleton())
+    return make_format("".join(level.letter for level in levels), modes)
+
+
+def bcsr(rows: int, columns: int) -> Format:
+    """Compressed sparse rows of dense blocks of ``rows`` x ``columns``."""
+    if rows < 1 or columns < 1:
+        raise UserError(
+            "a block has at least one row and one column",
+            location=user_location(),
+            given=f"{rows} x {columns}",
+        )
+    return Format(
+        levels=(Dense(), Compressed(), Dense(), Dense()),
+        parts=(
+            Part(mode=0, divisor=rows),
+            Part(mode=1, divisor=columns),
+            Part(mode=0, modulus=rows),
+            Part(mode=1, modulus=columns),
+        ),
+    )
+
+
+csr = make_format("ds")
+csc = make_format("ds", (1, 0))
+dcsr = make_format("ss")
+dcsc = make_format("ss", (1, 0))
+scalar = make_format("")

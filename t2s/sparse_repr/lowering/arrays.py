@@ -1,0 +1,76 @@
+"""The arrays of a stage's graph: which array of which tensor each of them holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from t2s.core.names import NameSupply
+from t2s.core.types import INT32, Type, UInt
+from t2s.core.walk import Term
+from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.levels import Array, Arrays, Compressed
+from t2s.sparse_repr.tensors.tensor import SparseTensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayOf(Term):
+    """An array of a tensor: ``array`` of a level, or the values where ``level`` is ``None``."""
+
+    name: str
+    tensor: str
+    level: int | None
+    array: str
+    type: Type
+
+
+class ArrayNames:
+    """Hands out the graph's name of every array that a stage uses."""
+
+    def __init__(self, values: Type, taken: tuple[str, ...] = ()) -> None:
+        self.values = values
+        self.found: dict[tuple[str, int | None, str], ArrayOf] = {}
+        self._names = NameSupply(taken)
+
+    def of(self, tensor: str, level: int | None, array: str, *, words: bool = False) -> ArrayOf:
+        """The array; the same one every time.  ``words``: it holds words of bits."""
+        key = tensor, level, array
+        if key not in self.found:
+            suffix = array if level is None else f"{array}{level}"
+            self.found[key] = ArrayOf(
+                name=self._names.fresh(f"{tensor}_{suffix}"),
+                tensor=tensor,
+                level=level,
+                array=array,
+                type=self.values if level is None else UInt(64) if words else INT32,
+            )
+        return self.found[key]
+
+
+def array_in(tensor: SparseTensor, array: ArrayOf) -> Array:
+    """The array of a tensor as the graph takes it; without a copy where the type is right."""
+    stored = tensor.values if array.level is None else tensor.levels[array.level][array.array]
+    return np.ascontiguousarray(np.asarray(stored).reshape(-1).astype(array.type.numpy, copy=False))
+
+
+def tensor_of(
+    arrays: dict[tuple[int | None, str], Array], shape: tuple[int, ...], format: Format
+) -> SparseTensor:
+    """The tensor that a stage wrote.  Arrays that it left short are filled with zeros."""
+    levels: list[Arrays] = []
+    count = 1
+    extents = tuple(part.extent(shape[part.mode]) for part in format.parts)
+    for number, level in enumerate(format.levels):
+        if isinstance(level, Compressed):
+            found = {name: arrays[number, name] for name in level.array_names}
+            found["pos"] = found["pos"][: count + 1]  # no fibers of a variable of extent 0
+            levels.append(found)
+            count = len(found["crd"])
+        else:
+            levels.append({})
+            count *= extents[number]
+    values = arrays[None, "vals"]
+    if len(values) < count:
+        values = np.concatenate([values, np.zeros(count - len(values), values.dtype)])
+    return SparseTensor(shape, format, levels, values)

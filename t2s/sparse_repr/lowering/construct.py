@@ -1,0 +1,94 @@
+"""Construction: the writers of the result."""
+
+from __future__ import annotations
+
+from t2s.sparse_repr.concrete.ir import ConcreteProgram
+from t2s.sparse_repr.lowering.diagram import (
+    Locate,
+    Repeat,
+    Scatter,
+    Stream,
+    TokenKind,
+    WriteLevel,
+    WriteValues,
+)
+from t2s.sparse_repr.lowering.reduce import Computed
+from t2s.sparse_repr.lowering.scope import Blocks, Scope
+from t2s.sparse_repr.notation.ir import Access
+
+
+def construct(scope: Scope, result: Access, computed: Computed) -> None:
+    """Write what a stage computes, in the format in which the program stores it."""
+    format = scope.program.format_of(result.tensor)
+    levels = tuple(result.variables[mode] for mode in format.modes)
+    region = computed.regions[-1] if computed.regions else ""
+    if not all(level.full for level in format.levels):
+        for number, coordinate in enumerate(computed.coordinates):
+            if format.levels[number].full:  # its loop visits everything
+                continue
+            scope.blocks.add(
+                WriteLevel(
+                    tensor=result.tensor,
+                    level=number,
+                    coordinate=coordinate,
+                    empty_fibers=number > 0 and format.levels[number - 1].full,
+                    variable=computed.regions[number],
+                    location=result.location,
+                )
+            )
+    elif levels != computed.variables or not all(computed.covered):
+        address = _address(scope.blocks, scope.program, result, computed)
+        scope.blocks.add(
+            Scatter(
+                tensor=result.tensor,
+                reference=address,
+                value=computed.value,
+                variable=region,
+                location=result.location,
+            )
+        )
+        return
+    scope.blocks.add(
+        WriteValues(
+            tensor=result.tensor,
+            value=computed.value,
+            variable=region,
+            location=result.location,
+        )
+    )
+
+
+def _address(
+    blocks: Blocks, program: ConcreteProgram, result: Access, computed: Computed
+) -> Stream:
+    """The place of every value in a dense tensor, from the coordinates of its loops."""
+    format = program.format_of(result.tensor)
+    levels = tuple(result.variables[mode] for mode in format.modes)
+    in_order = levels == computed.variables
+    address: Stream | None = None
+    for variable, region, coordinate in zip(
+        computed.variables, computed.regions, computed.coordinates, strict=True
+    ):
+        before = address
+        if before is not None:
+            before = blocks.like(before, before.depth + 1)
+            assert address is not None
+            blocks.add(Repeat(input=address, by=coordinate, output=before, variable=region))
+        inner = levels[levels.index(variable) + 1 :]
+        if before is None and (in_order or not inner):
+            address = coordinate
+            continue
+        address = blocks.stream(TokenKind.REFERENCE, coordinate.depth, result.tensor)
+        blocks.add(
+            Locate(
+                coordinate=coordinate,
+                reference=before,
+                scale=(variable,) if in_order else (),
+                stride=() if in_order else inner,
+                output=address,
+                variable=region,
+            )
+        )
+    if address is None:
+        raise ValueError("a scalar has no address")
+    return address

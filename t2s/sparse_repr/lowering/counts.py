@@ -1,0 +1,83 @@
+"""How many blocks of each kind a diagram has, as papers/001 counts them in Table 1."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from t2s.sparse_repr.lowering.diagram import (
+    AnyBlock,
+    Compute,
+    Count,
+    Deal,
+    Diagram,
+    Drop,
+    Fill,
+    Gather,
+    Join,
+    JoinKind,
+    Load,
+    Locate,
+    Reduce,
+    Repeat,
+    Root,
+    Scan,
+    Scatter,
+    WriteLevel,
+    WriteValues,
+)
+
+KINDS = (
+    "level scanner",
+    "repeat",
+    "intersect",
+    "union",
+    "ALU",
+    "reduce",
+    "coordinate drop",
+    "level writer",
+    "array",
+    "locate",
+    "parallelizer",
+    "serializer",
+)
+"""The columns: those of Table 1, and others.  A join of several inputs is one block."""
+
+
+def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
+    """The number of blocks of every kind in ``KINDS``; roots are not counted."""
+    found: Counter[str] = Counter()
+    for diagram in diagrams:
+        for block in diagram.blocks:
+            kind = _kind(block)
+            if kind is not None:
+                found[kind] += 1
+    return {kind: found[kind] for kind in KINDS}
+
+
+def _kind(block: AnyBlock) -> str | None:
+    match block:
+        case Scan() | Count():
+            return "level scanner"
+        case Repeat():
+            return "repeat"
+        case Join(kind=kind):
+            return "intersect" if kind is JoinKind.INTERSECT else "union"
+        case Compute() | Fill():
+            return "ALU"
+        case Reduce():
+            return "reduce"
+        case Drop():
+            return "coordinate drop"
+        case WriteLevel() | WriteValues():
+            return "level writer"
+        case Load() | Scatter():
+            return "array"
+        case Locate():
+            return "locate"
+        case Deal():
+            return "parallelizer"
+        case Gather():
+            return "serializer"
+        case Root():
+            return None

@@ -1,0 +1,360 @@
+"""What a diagram computes, on streams as nested lists: no tokens, no time.
+
+A stream of depth d is a list of lists, d deep; an empty reference is ``None``.  This is the meaning
+that the machines of the blocks have to agree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from t2s.core.errors import InternalError
+from t2s.core.ops import Op
+from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.lowering.diagram import (
+    AnyBlock,
+    Compute,
+    Count,
+    Deal,
+    Diagram,
+    Drop,
+    Empty,
+    Fill,
+    Gather,
+    Join,
+    JoinKind,
+    Load,
+    Locate,
+    Reduce,
+    Repeat,
+    Root,
+    Scan,
+    Scatter,
+    Stream,
+    WriteLevel,
+    WriteValues,
+)
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
+
+Nested = Any
+
+
+def each(function: Callable[..., Nested], depth: int, *streams: Nested) -> Nested:
+    """A function of the parts at a depth."""
+    if depth == 0:
+        return function(*streams)
+    if len({len(stream) for stream in streams}) != 1:
+        raise InternalError("the streams of a block have different shapes")
+    return [each(function, depth - 1, *parts) for parts in zip(*streams, strict=True)]
+
+
+class _Run:
+    """The streams of a diagram, for tensors and the extents of variables by name."""
+
+    def __init__(
+        self,
+        diagram: Diagram,
+        tensors: Mapping[str, SparseTensor],
+        extents: Mapping[str, int],
+    ) -> None:
+        self.tensors = tensors
+        self.extents = extents
+        self.variables = {loop.name: loop.variable for loop in diagram.loops}
+        self.streams: dict[Stream, Nested] = {}
+        self.levels: dict[int, Nested] = {}
+        self.values: Nested = None
+        self.scattered: list[tuple[int, float]] | None = None
+        for block in diagram.blocks:
+            self._run(block)
+
+    def _run(self, block: AnyBlock) -> None:
+        streams = self.streams
+        match block:
+            case Root(output=output):
+                streams[output] = 0
+            case Scan():
+                self._scan(block)
+            case Count(reference=reference, coordinate=coordinate, variable=variable):
+                extent = self.extents[self.variables[variable]]
+                counted = each(lambda _: list(range(extent)), reference.depth, streams[reference])
+                streams[coordinate] = counted
+            case Join():
+                self._join(block)
+            case Repeat(input=input, by=by, output=output):
+                streams[output] = each(
+                    lambda token, fiber: [token] * len(fiber),
+                    input.depth,
+                    streams[input],
+                    streams[by],
+                )
+            case Locate():
+                self._locate(block)
+            case Load(tensor=tensor, reference=reference, output=output):
+                values = self.tensors[tensor].values
+                streams[output] = each(
+                    lambda at: 0.0 if at is None else values[at],
+                    reference.depth,
+                    streams[reference],
+                )
+            case Fill(value=value, by=by, output=output):
+                streams[output] = each(lambda _: value, by.depth, streams[by])
+            case Compute():
+                self._compute(block)
+            case Reduce():
+                self._reduce(block)
+            case Drop():
+                self._drop(block)
+            case Deal() | Gather():
+                self._lanes(block)
+            case WriteLevel(level=level, coordinate=coordinate):
+                self.levels[level] = streams[coordinate]
+            case WriteValues(value=value):
+                self.values = streams[value]
+            case Scatter(reference=reference, value=value):
+                found: list[tuple[int, float]] = []
+                each(
+                    lambda at, one: found.append((at, one)),
+                    value.depth,
+                    streams[reference],
+                    streams[value],
+                )
+                self.scattered = found
+
+    def _lanes(self, block: Deal | Gather) -> None:
+        streams = self.streams
+        match block:
+            case Deal(inputs=inputs, lanes=lanes):
+                for number, lane in enumerate(lanes):
+                    for stream, part in zip(inputs, lane, strict=True):
+                        streams[part] = each(
+                            lambda items, n=number: items[n :: len(lanes)],
+                            stream.depth - 1,
+                            streams[stream],
+                        )
+            case Gather(order=order, parts=parts, output=output):
+                streams[output] = each(
+                    lambda items, *rows: [
+                        rows[n % len(rows)][n // len(rows)] for n in range(len(items))
+                    ],
+                    order.depth - 1,
+                    streams[order],
+                    *(streams[part] for part in parts),
+                )
+
+    def _scan(self, block: Scan) -> None:
+        tensor = self.tensors[block.tensor]
+        level = tensor.format.levels[block.level]
+        arrays, extent = tensor.levels[block.level], tensor.extents[block.level]
+
+        def fiber(at: int | None) -> Any:
+            if at is None:
+                return [], []
+            if tensor.format.coordinate_list:
+                return _run_of(tensor, block.level, at)
+            found = level.unpack(arrays, np.array([at]), extent)
+            return found.coordinates.tolist(), found.positions.tolist()
+
+        reference = self.streams[block.reference]
+        depth = block.reference.depth
+        self.streams[block.coordinate] = each(lambda at: fiber(at)[0], depth, reference)
+        self.streams[block.child] = each(lambda at: fiber(at)[1], depth, reference)
+
+    def _join(self, block: Join) -> None:
+        streams = self.streams
+        flat = [s for side in block.sides for s in (side.coordinate, *side.references)]
+
+        def join(*fibers: list[Any]) -> tuple[list[Any], ...]:
+            tables = []
+            rest = list(fibers)
+            for side in block.sides:
+                crd, *references = (rest.pop(0) for _ in range(1 + len(side.references)))
+                if crd != sorted(set(crd)):
+                    raise InternalError("the coordinates of a fiber do not increase")
+                rows = zip(*references, strict=True) if references else [()] * len(crd)
+                tables.append((dict(zip(crd, rows, strict=True)), len(references)))
+            sets = [set(table) for table, _ in tables]
+            both = block.kind is JoinKind.INTERSECT
+            chosen = sorted(set.intersection(*sets) if both else set.union(*sets))
+            columns: list[list[Any]] = [chosen]
+            for table, count in tables:
+                columns += (
+                    [table[at][number] if at in table else None for at in chosen]
+                    for number in range(count)
+                )
+            return tuple(columns)
+
+        depth = block.coordinate.depth - 1
+        joined = each(join, depth, *(streams[s] for s in flat))
+        for number, output in enumerate((block.coordinate, *block.outputs)):
+            streams[output] = each(lambda row, n=number: row[n], depth, joined)
+
+    def _locate(self, block: Locate) -> None:
+        scale = prod(self.extents[name] for name in block.scale)
+        stride = prod(self.extents[name] for name in block.stride)
+        coordinate = self.streams[block.coordinate]
+        if block.reference is None:
+            result = each(lambda at: at * stride, block.coordinate.depth, coordinate)
+        else:
+            result = each(
+                lambda above, at: None if above is None else above * scale + at * stride,
+                block.coordinate.depth,
+                self.streams[block.reference],
+                coordinate,
+            )
+        self.streams[block.output] = result
+
+    def _compute(self, block: Compute) -> None:
+        operators: dict[Op, Callable[..., Any]] = {
+            Op.ADD: lambda a, b: a + b,
+            Op.SUBTRACT: lambda a, b: a - b,
+            Op.MULTIPLY: lambda a, b: a * b,
+            Op.DIVIDE: lambda a, b: np.divide(a, b),
+            Op.NEGATE: lambda a: -a,
+        }
+        operands = [one for one in (block.left, block.right) if one is not None]
+        given = [self.streams[one] for one in operands if isinstance(one, Stream)]
+
+        def apply(*tokens: Any) -> Any:
+            rest = list(tokens)
+            full = [rest.pop(0) if isinstance(one, Stream) else one for one in operands]
+            with np.errstate(all="ignore"):
+                return operators[block.operator](*(0.0 if a is None else a for a in full))
+
+        self.streams[block.output] = each(apply, block.output.depth, *given)
+
+    def _reduce(self, block: Reduce) -> None:
+        depth = block.output.depth - len(block.outputs)
+        keys = len(block.coordinates)
+
+        def entries(
+            level: int, point: tuple[int, ...], parts: tuple[Any, ...]
+        ) -> Iterator[tuple[tuple[int, ...], Any]]:
+            if level == keys:
+                yield point, parts[-1]
+                return
+            for number, coordinate in enumerate(parts[level]):
+                inner = tuple(part[number] if n > level else part for n, part in enumerate(parts))
+                yield from entries(level + 1, (*point, coordinate), inner)
+
+        def reduce(*parts: Any) -> Any:
+            total: dict[tuple[int, ...], Any] = {}
+            for row in zip(*parts, strict=True):
+                for point, value in entries(0, (), row):
+                    total[point] = total.get(point, 0.0) + (0.0 if value is None else value)
+            return total
+
+        streams = (*(self.streams[c] for c in block.coordinates), self.streams[block.value])
+        totals = each(reduce, depth, *streams)
+        if not keys:
+            self.streams[block.output] = self._scalars(totals, depth, block.empty)
+            return
+        for number, output in enumerate((*block.outputs, block.output)):
+            self.streams[output] = each(
+                lambda total, n=number: _tree(total, n, keys), depth, totals
+            )
+
+    def _scalars(self, totals: Nested, depth: int, empty: Empty) -> Nested:
+        if depth == 0 or empty is Empty.ZERO:
+            return each(lambda total: total.get((), 0.0), depth, totals)
+        return each(lambda row: [t[()] for t in row if t], depth - 1, totals)
+
+    def _drop(self, block: Drop) -> None:
+        depth = block.outer.depth - 1
+
+        def kept(outer: list[Any], inner: list[Any]) -> Any:
+            pairs = [(a, b) for a, b in zip(outer, inner, strict=True) if b]
+            return [a for a, _ in pairs], [b for _, b in pairs]
+
+        rows = each(kept, depth, self.streams[block.outer], self.streams[block.inner])
+        self.streams[block.outer_output] = each(lambda row: row[0], depth, rows)
+        self.streams[block.inner_output] = each(lambda row: row[1], depth, rows)
+
+
+def _run_of(tensor: SparseTensor, level: int, at: int) -> tuple[list[int], list[int]]:
+    """The fiber of a list of coordinates: what has the coordinates above of position ``at``."""
+    same = np.ones(len(tensor.values), bool)
+    for arrays in tensor.levels[:level]:
+        same &= arrays["crd"] == arrays["crd"][at]
+    coordinates, first = np.unique(tensor.levels[level]["crd"][same], return_index=True)
+    return coordinates.tolist(), np.flatnonzero(same)[first].tolist()
+
+
+def _tree(total: dict[tuple[int, ...], Any], number: int, keys: int, point: Any = ()) -> Nested:
+    """Level ``number`` of the points as nested lists; the values are level ``keys``."""
+    level = len(point)
+    if level == keys:
+        return total[point]
+    here = sorted({p[level] for p in total if p[:level] == point})
+    if number == level:
+        return here
+    return [_tree(total, number, keys, (*point, at)) for at in here]
+
+
+def flatten(nested: Nested) -> list[Any]:
+    """All tokens, in order."""
+    if not isinstance(nested, list):
+        return [nested]
+    return [token for part in nested for token in flatten(part)]
+
+
+def interpret_diagram(
+    diagram: Diagram,
+    tensors: Mapping[str, SparseTensor],
+    extents: Mapping[str, int],
+    shape: tuple[int, ...],
+    format: Format,
+) -> SparseTensor:
+    """The tensor of that shape and format that a diagram writes.
+
+    ``tensors`` are those that it reads, by name, ``extents`` those of all variables.
+    """
+    run = _Run(diagram, tensors, extents)
+    if run.scattered is not None:
+        count = prod(shape[mode] for mode in format.modes)
+        values = np.zeros(count, np.result_type(np.float64))
+        for at, value in run.scattered:
+            values[at] = value
+        return SparseTensor(shape, format, ({},) * len(format.levels), values)
+    data = np.array(flatten(run.values), np.float64)
+    if not run.levels:
+        return SparseTensor(shape, format, ({},) * len(format.levels), data)
+    first = min(run.levels)  # the levels above are dense, and all their coordinates are there
+    levels = [counted(run.levels[first], depth) for depth in range(first)]
+    levels += [pruned(run.levels[n], first) for n in sorted(run.levels)]
+    points = _points(levels, ())
+    if len(points) != len(data):
+        raise InternalError("coordinates and values that are written do not agree")
+    table = np.array(points, np.int64).reshape(len(points), len(shape))
+    table = table[:, np.argsort(format.modes)]
+    return from_coordinates(table, data, shape, format)
+
+
+def counted(nested: Nested, depth: int) -> Nested:
+    """The numbers of the parts at a depth, as a stream of that depth plus one."""
+    if depth == 0:
+        return list(range(len(nested)))
+    return [counted(part, depth - 1) for part in nested]
+
+
+def pruned(nested: Nested, keep: int) -> Nested:
+    """Without the empty lists inside, but for those at the outermost ``keep`` levels."""
+    if not isinstance(nested, list):
+        return nested
+    parts = [pruned(part, keep - 1) for part in nested]
+    return parts if keep > 0 else [part for part in parts if part != []]
+
+
+def _points(levels: list[Nested], point: tuple[int, ...]) -> list[tuple[int, ...]]:
+    if not levels:
+        return [point]
+    found = []
+    for number, coordinate in enumerate(levels[0]):
+        if len(levels) > 1 and len(levels[1]) != len(levels[0]):
+            raise InternalError("a coordinate that is written has no fiber")
+        inner = [level[number] for level in levels[1:]]
+        found += _points(inner, (*point, coordinate))
+    return found

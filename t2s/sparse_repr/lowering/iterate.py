@@ -1,0 +1,277 @@
+"""Iteration and merging: the scanners, joiners and repeaters of one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from t2s.core.errors import UserError
+from t2s.sparse_repr.concrete.ir import Forall
+from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge, merge_of
+from t2s.sparse_repr.levels import Dense, Level
+from t2s.sparse_repr.lowering.diagram import (
+    Count,
+    Join,
+    JoinKind,
+    Locate,
+    LoopKind,
+    Repeat,
+    Scan,
+    Side,
+    Stream,
+    TokenKind,
+)
+from t2s.sparse_repr.lowering.scope import Operand, Scope
+from t2s.sparse_repr.notation.ir import Access, Expression, accesses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Joined:
+    """Coordinates one loop further in, and the operands that go with them.
+
+    ``full``: all coordinates of the variable are there, in every fiber.
+    ``filled``: no fiber is empty.
+    """
+
+    coordinate: Stream
+    operands: dict[Access, Operand]
+    full: bool
+    filled: bool
+
+
+def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
+    """The scope inside of a loop around ``value``."""
+    variable = loop.variable
+    merge = merge_of(value, variable)
+    located = tuple(a for a in accesses(value) if a.tensor in loop.located)
+    located = tuple(a for a in located if variable in a.variables)
+    rest = _without(merge, set(located))
+    if rest is None:
+        raise UserError(
+            f"nothing is left at {variable} to locate with",
+            location=scope.program.location,
+            expected=f"an operand that is multiplied with {', '.join(loop.located)} and has "
+            f"{variable}",
+        )
+    region = scope.blocks.add_loop(variable, _kind(scope, rest), scope.region or None)
+    joined = _lower(scope, rest, variable, region)
+    operands = dict(scope.operands)
+    for access in accesses(value):
+        if access in joined.operands:
+            operands[access] = joined.operands[access]
+        elif access in scope.operands:
+            repeated = _repeat(scope, scope.operands[access], joined.coordinate, region)
+            if access in located:
+                repeated = _locate(scope, access, repeated, joined.coordinate, region)
+            operands[access] = repeated
+    return replace(
+        scope,
+        variables=(*scope.variables, variable),
+        regions=(*scope.regions, region),
+        coordinates=(*scope.coordinates, joined.coordinate),
+        filled=(*scope.filled, joined.filled),
+        covered=(*scope.covered, joined.full),
+        operands=operands,
+    )
+
+
+def _kind(scope: Scope, merge: Merge) -> LoopKind:
+    match merge:
+        case Leaf(access=access):
+            dense = access in scope.operands and isinstance(_level(scope, access), Dense)
+            return LoopKind.RANGE if dense else LoopKind.SCAN
+        case Everything():
+            return LoopKind.RANGE
+        case Both():
+            return LoopKind.INTERSECT
+        case Either():
+            return LoopKind.UNION
+
+
+def _without(merge: Merge, located: set[Access]) -> Merge | None:
+    """The merge without operands that are located; ``None`` if one of them is needed."""
+    match merge:
+        case Leaf(access=access):
+            return None if access in located else merge
+        case Everything():
+            return merge
+        case Both(members=members):
+            kept = [_without(member, located) for member in members]
+            left = tuple(member for member in kept if member is not None)
+            if not left:
+                return None
+            return left[0] if len(left) == 1 else Both(members=left)
+        case Either(members=members, everything=everything):
+            parts = [_without(member, located) for member in members]
+            present = tuple(member for member in parts if member is not None)
+            if len(present) < len(parts) and not everything:
+                return None
+            return Either(members=present, everything=everything) if present else Everything()
+
+
+def _level(scope: Scope, access: Access) -> Level | None:
+    """The next level of an operand; ``None`` for a temporary."""
+    operand = scope.operands[access]
+    if operand.pending is not None:
+        return None
+    return scope.program.format_of(access.tensor).levels[operand.level]
+
+
+def _lower(scope: Scope, merge: Merge, variable: str, region: str) -> _Joined:
+    match merge:
+        case Leaf(access=access):
+            return _scan(scope, access, variable, region)
+        case Everything():
+            return _count(scope, variable, region)
+        case Both(members=members):
+            return _intersect(scope, members, variable, region)
+        case Either(members=members, everything=everything):
+            sides = [_lower(scope, member, variable, region) for member in members]
+            if everything and not any(side.full for side in sides):
+                sides.insert(0, _count(scope, variable, region))
+            return _unite(scope, sides, region)
+
+
+def _scan(scope: Scope, access: Access, variable: str, region: str) -> _Joined:
+    operand = scope.operands[access]
+    depth = scope.depth + 1
+    if operand.pending is not None:  # a temporary that comes as a fiber
+        inside = replace(operand, pending=None)
+        return _Joined(
+            coordinate=operand.pending, operands={access: inside}, full=False, filled=False
+        )
+    level = scope.program.format_of(access.tensor).levels[operand.level]
+    about = f"{access.tensor} {scope.program.format_of(access.tensor).modes[operand.level]}"
+    coordinate = scope.blocks.stream(TokenKind.COORDINATE, depth, about)
+    child = scope.blocks.stream(TokenKind.REFERENCE, depth, about)
+    scope.blocks.add(
+        Scan(
+            tensor=access.tensor,
+            level=operand.level,
+            reference=operand.stream,
+            coordinate=coordinate,
+            child=child,
+            variable=region,
+            location=access.location,
+        )
+    )
+    is_dense = isinstance(level, Dense)
+    solid = variable not in scope.void and (is_dense or _solid(scope, access))
+    inside = replace(operand, stream=child, level=operand.level + 1, missing=False)
+    return _Joined(
+        coordinate=coordinate,
+        operands={access: inside},
+        full=is_dense and not operand.missing,
+        filled=solid and not operand.missing,
+    )
+
+
+def _solid(scope: Scope, access: Access) -> bool:
+    """Whether the next level has a coordinate in every fiber: what is stored is not empty."""
+    operand = scope.operands[access]
+    format = scope.program.format_of(access.tensor)
+    return operand.level > 0 and not isinstance(format.levels[operand.level - 1], Dense)
+
+
+def _count(scope: Scope, variable: str, region: str) -> _Joined:
+    driver = scope.coordinates[-1] if scope.coordinates else scope.root()
+    coordinate = scope.blocks.stream(TokenKind.COORDINATE, scope.depth + 1, variable)
+    scope.blocks.add(Count(reference=driver, coordinate=coordinate, variable=region))
+    return _Joined(coordinate=coordinate, operands={}, full=True, filled=variable not in scope.void)
+
+
+def _intersect(scope: Scope, members: tuple[Merge, ...], variable: str, region: str) -> _Joined:
+    sides = [_lower(scope, member, variable, region) for member in members]
+    joined = _join(scope, JoinKind.INTERSECT, sides, region)
+    full = all(side.full for side in sides)
+    return replace(joined, full=full, filled=full and all(side.filled for side in sides))
+
+
+def _unite(scope: Scope, sides: list[_Joined], region: str) -> _Joined:
+    if len(sides) == 1:
+        return sides[0]
+    joined = _join(scope, JoinKind.UNION, sides, region)
+    full = any(side.full for side in sides)
+    filled = any(side.filled for side in sides) or _one_is_there(scope, sides)
+    together = frozenset(access for side in sides for access in side.operands)
+    if not all(side.operands for side in sides):  # coordinates without any operand
+        together = frozenset()
+    operands = dict(joined.operands)
+    for side in sides:
+        for access in side.operands:
+            if not side.full:
+                operands[access] = replace(operands[access], missing=True, together=together)
+    return replace(joined, operands=operands, full=full, filled=filled)
+
+
+def _one_is_there(scope: Scope, sides: Iterable[_Joined]) -> bool:
+    """Whether these operands were united in the loop around, and each that is there has a fiber."""
+    single = [next(iter(side.operands)) for side in sides if len(side.operands) == 1]
+    before = {access: scope.operands[access] for access in single}
+    return any(
+        operand.together
+        and operand.together <= before.keys()
+        and all(before[other].together == operand.together for other in operand.together)
+        and all(_solid(scope, other) for other in operand.together)
+        for operand in before.values()
+    )
+
+
+def _join(scope: Scope, kind: JoinKind, sides: list[_Joined], region: str) -> _Joined:
+    coordinate = scope.blocks.stream(TokenKind.COORDINATE, scope.depth + 1)
+    operands: dict[Access, Operand] = {}
+    outputs: list[Stream] = []
+    for side in sides:
+        for access, operand in side.operands.items():
+            output = scope.blocks.like(operand.stream)
+            outputs.append(output)
+            operands[access] = replace(operand, stream=output)
+    scope.blocks.add(
+        Join(
+            kind=kind,
+            sides=tuple(
+                Side(
+                    coordinate=side.coordinate,
+                    references=tuple(operand.stream for operand in side.operands.values()),
+                )
+                for side in sides
+            ),
+            coordinate=coordinate,
+            outputs=tuple(outputs),
+            variable=region,
+        )
+    )
+    return _Joined(coordinate=coordinate, operands=operands, full=False, filled=False)
+
+
+def _repeat(scope: Scope, operand: Operand, by: Stream, region: str) -> Operand:
+    output = scope.blocks.like(operand.stream, scope.depth + 1)
+    scope.blocks.add(Repeat(input=operand.stream, by=by, output=output, variable=region))
+    return replace(operand, stream=output)
+
+
+def _locate(
+    scope: Scope, access: Access, operand: Operand, coordinate: Stream, region: str
+) -> Operand:
+    format = scope.program.format_of(access.tensor)
+    variable = access.variables[format.modes[operand.level]]
+    if not isinstance(format.levels[operand.level], Dense):
+        raise UserError(
+            f"the level of {access.tensor} at {variable} cannot be located into",
+            location=access.location or scope.program.location,
+            expected="a dense level",
+            given=format.levels[operand.level].title,
+        )
+    output = scope.blocks.like(operand.stream)
+    scope.blocks.add(
+        Locate(
+            coordinate=coordinate,
+            reference=operand.stream,
+            scale=(variable,),
+            stride=(),
+            output=output,
+            variable=region,
+            location=access.location,
+        )
+    )
+    return replace(operand, stream=output, level=operand.level + 1)

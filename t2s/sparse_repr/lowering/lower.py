@@ -1,0 +1,132 @@
+"""From a stage of concrete index notation to its diagram: iterate, compute, construct."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from t2s.core.walk import Term, rewrite
+from t2s.sparse_repr.concrete.ir import (
+    Assign,
+    ConcreteProgram,
+    Forall,
+    Statement,
+    Where,
+    assigns_of,
+    reads_of,
+    result_of,
+)
+from t2s.sparse_repr.concrete.merge import expression_of
+from t2s.sparse_repr.lowering.compute import compute
+from t2s.sparse_repr.lowering.construct import construct
+from t2s.sparse_repr.lowering.diagram import Diagram, Root, Stream, TokenKind
+from t2s.sparse_repr.lowering.iterate import enter_loop
+from t2s.sparse_repr.lowering.lanes import in_lanes
+from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
+from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
+from t2s.sparse_repr.notation.ir import Access
+
+
+def lower_stage(
+    program: ConcreteProgram, stage: Statement, void: frozenset[str] = frozenset()
+) -> Diagram:
+    """The diagram of a stage.  ``void`` are variables of extent 0, if that is known."""
+    stage = _numbered(stage)
+    blocks = Blocks()
+    root = _Root(blocks)
+    operands = {access: Operand(stream=root()) for access in reads_of(stage)}
+    scope = Scope(program=program, blocks=blocks, root=root, operands=operands, void=void)
+    computed = _lower(scope, stage, top=True)
+    result = result_of(stage)
+    construct(scope, result, computed)
+    return Diagram(blocks=tuple(blocks.blocks), loops=tuple(blocks.loops), result=result.tensor)
+
+
+@dataclass
+class _Root:
+    """Makes the root when it is first needed."""
+
+    blocks: Blocks
+    stream: Stream | None = None
+
+    def __call__(self) -> Stream:
+        if self.stream is None:
+            self.stream = self.blocks.stream(TokenKind.REFERENCE, 0, "root")
+            self.blocks.add(Root(output=self.stream))
+        return self.stream
+
+
+def _numbered(stage: Statement) -> Statement:
+    """The stage with a number of its own for every access that reads a tensor."""
+    made = {assign.result.tensor for assign in assigns_of(stage)}
+    count = 0
+
+    def number(term: Term) -> Term | None:
+        nonlocal count
+        if isinstance(term, Access) and term.tensor not in made:
+            count += 1
+            return replace(term, occurrence=count)
+        return None
+
+    return rewrite(stage, number)
+
+
+def _lower(scope: Scope, statement: Statement, *, top: bool) -> Computed:
+    """Blocks for a statement; what it computes, over the loops inside of ``scope``."""
+    outside, result = scope.depth, result_of(statement)
+    inner: Computed | None = None
+    while not isinstance(statement, Assign) and inner is None:
+        match statement:
+            case Forall(body=body, lanes=lanes):
+                scope = enter_loop(scope, statement, expression_of(statement))
+                statement = body
+                if lanes > 1:
+                    inner = in_lanes(scope, expression_of(body), lanes, _body(body))
+            case Where(consumer=consumer, producer=producer):
+                scope = _with_temporary(scope, producer)
+                statement = consumer
+    if inner is None:
+        assert isinstance(statement, Assign)
+        inner = Computed.of(compute(scope, statement.value))
+    computed = Computed(
+        variables=scope.variables[outside:] + inner.variables,
+        regions=scope.regions[outside:] + inner.regions,
+        coordinates=scope.coordinates[outside:] + inner.coordinates,
+        filled=scope.filled[outside:] + inner.filled,
+        covered=scope.covered[outside:] + inner.covered,
+        value=inner.value,
+    )
+    clean = top and not _written_dense(scope.program, result)
+    around = Around(
+        coordinate=scope.coordinates[outside - 1] if outside else None,
+        filled=all(scope.filled[:outside]),
+    )
+    kept = frozenset(result.variables)
+    whole = _dense_variables(scope.program, result) if top else frozenset()
+    return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole)
+
+
+def _body(statement: Statement) -> Callable[[Scope], Computed]:
+    return lambda scope: _lower(scope, statement, top=False)
+
+
+def _dense_variables(program: ConcreteProgram, result: Access) -> frozenset[str]:
+    """Variables of which the result stores every coordinate."""
+    format = program.format_of(result.tensor)
+    return frozenset(
+        result.variables[mode]
+        for level, mode in zip(format.levels, format.modes, strict=True)
+        if level.full
+    )
+
+
+def _written_dense(program: ConcreteProgram, result: Access) -> bool:
+    return all(level.full for level in program.format_of(result.tensor).levels)
+
+
+def _with_temporary(scope: Scope, producer: Statement) -> Scope:
+    computed = _lower(scope, producer, top=False)
+    result = result_of(producer)
+    pending = computed.coordinates[0] if computed.coordinates else None
+    access = Access(tensor=result.tensor, variables=result.variables)
+    return scope.with_operand(access, Operand(stream=computed.value, pending=pending))

@@ -1,0 +1,101 @@
+"""What is known at a place of a loop nest while it becomes a diagram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from t2s.sparse_repr.concrete.ir import ConcreteProgram
+from t2s.sparse_repr.lowering.diagram import AnyBlock, LoopInfo, LoopKind, Stream, TokenKind
+from t2s.sparse_repr.notation.ir import Access
+
+
+class Blocks:
+    """The blocks made so far, and the numbers of their streams."""
+
+    def __init__(self) -> None:
+        self.blocks: list[AnyBlock] = []
+        self.loops: list[LoopInfo] = []
+        self._streams = 0
+
+    def stream(self, kind: TokenKind, depth: int, about: str = "") -> Stream:
+        """A new stream."""
+        self._streams += 1
+        return Stream(number=self._streams, kind=kind, depth=depth, about=about)
+
+    def like(self, stream: Stream, depth: int | None = None) -> Stream:
+        """A new stream of the same tokens."""
+        return self.stream(stream.kind, stream.depth if depth is None else depth, stream.about)
+
+    def add(self, block: AnyBlock) -> None:
+        """Add a block after the others."""
+        self.blocks.append(block)
+
+    def add_loop(self, variable: str, kind: LoopKind, parent: str | None) -> str:
+        """A loop level; its name is unique in the diagram."""
+        same = sum(loop.variable == variable for loop in self.loops)
+        name = variable if not same else f"{variable}_{same + 1}"
+        self.loops.append(LoopInfo(name=name, variable=variable, kind=kind, parent=parent))
+        return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """How far an operand has come in the loops around.
+
+    Attributes
+    ----------
+    stream: its references (values, for a temporary that needs no more loops) at this depth.
+    level: the next level of the tensor.
+    missing: the reference may be empty here.
+    together: the operands of which at least one is not empty here, if ``missing``.
+    pending: of a temporary with a fiber: the coordinates that go with ``stream``, one level down.
+    """
+
+    stream: Stream
+    level: int = 0
+    missing: bool = False
+    together: frozenset[Access] = frozenset()
+    pending: Stream | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The loops around a statement, and where its operands are.
+
+    Attributes
+    ----------
+    variables: the loops around, outermost first.
+    regions: the names of these loops in the diagram.
+    coordinates: the final coordinates of each loop.
+    filled: for each loop, whether its fibers are never empty.
+    covered: for each loop, whether it visits all coordinates of its variable.
+    operands: by access; temporaries by an access too.
+    root: the reference 0 at depth 0.
+    void: variables of extent 0.
+    """
+
+    program: ConcreteProgram
+    blocks: Blocks
+    root: Callable[[], Stream]
+    variables: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    coordinates: tuple[Stream, ...] = ()
+    filled: tuple[bool, ...] = ()
+    covered: tuple[bool, ...] = ()
+    operands: dict[Access, Operand] = field(default_factory=dict)
+    void: frozenset[str] = frozenset()
+
+    @property
+    def depth(self) -> int:
+        """Number of loops around."""
+        return len(self.variables)
+
+    @property
+    def region(self) -> str:
+        """The name of the innermost loop."""
+        return self.regions[-1] if self.regions else ""
+
+    def with_operand(self, access: Access, operand: Operand) -> Scope:
+        """The scope with one more operand."""
+        return replace(self, operands={**self.operands, access: operand})

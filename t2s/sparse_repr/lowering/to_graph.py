@@ -1,0 +1,316 @@
+"""From a diagram to the graph: every block by its machine, for given extents and types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from t2s.core.expr import Const, Expr, apply
+from t2s.core.ops import Op
+from t2s.core.types import Type
+from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole
+from t2s.sparse_repr.blocks.reducers import EmptyFiber
+from t2s.sparse_repr.concrete.ir import ConcreteProgram
+from t2s.sparse_repr.levels import (
+    WORD,
+    BitTree,
+    Bitvector,
+    Compressed,
+    Dense,
+    Level,
+    LinkedList,
+    Singleton,
+    words_of,
+)
+from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
+from t2s.sparse_repr.lowering.diagram import (
+    AnyBlock,
+    Compute,
+    Count,
+    Deal,
+    Diagram,
+    Drop,
+    Empty,
+    Fill,
+    Gather,
+    Join,
+    JoinKind,
+    Load,
+    Locate,
+    LoopKind,
+    Reduce,
+    Repeat,
+    Root,
+    Scan,
+    Scatter,
+    Stream,
+    WriteLevel,
+    WriteValues,
+)
+from t2s.sparse_repr.streams import UNBOUNDED, Streams
+from t2s.sparse_repr.streams import Stream as Port
+
+_REGIONS = {
+    LoopKind.RANGE: RegionKind.RANGE,
+    LoopKind.SCAN: RegionKind.SCAN,
+    LoopKind.INTERSECT: RegionKind.INTERSECT,
+    LoopKind.UNION: RegionKind.UNION,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageGraph:
+    """The graph of a stage, and what its tensors are: ``reads`` to fill, ``writes`` to take."""
+
+    graph: Graph
+    reads: tuple[ArrayOf, ...]
+    writes: tuple[ArrayOf, ...]
+
+
+def diagram_to_graph(
+    diagram: Diagram,
+    program: ConcreteProgram,
+    extents: Mapping[str, int],
+    values: Type,
+    *,
+    name: str,
+    capacity: int = UNBOUNDED,
+    latency: int = 1,
+) -> StageGraph:
+    """The graph of a stage for variables of these extents and values of this type.
+
+    ``capacity`` and ``latency`` are those of all channels.
+    """
+    streams = Streams(name, capacity=capacity, latency=latency)
+    writer = _Writer(streams, program, diagram, extents, values)
+    for block in diagram.blocks:
+        writer.enter(block.variable)
+        writer.write(block)
+    return StageGraph(graph=streams.graph(), reads=tuple(writer.reads), writes=tuple(writer.writes))
+
+
+@dataclass
+class _Writer:
+    """The ports that carry the streams of the diagram written so far."""
+
+    streams: Streams
+    program: ConcreteProgram
+    diagram: Diagram
+    extents: Mapping[str, int]
+    values: Type
+    ports: dict[Stream, Port] = field(default_factory=dict)
+    tensors: dict[ArrayOf, Tensor] = field(default_factory=dict)
+    reads: list[ArrayOf] = field(default_factory=list)
+    writes: list[ArrayOf] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.names = ArrayNames(self.values)
+        self.variables = {loop.name: loop.variable for loop in self.diagram.loops}
+        for loop in self.diagram.loops:
+            self.streams.add_region(
+                Region(
+                    name=loop.name,
+                    index=loop.variable,
+                    kind=_REGIONS[loop.kind],
+                    parent=loop.parent,
+                )
+            )
+
+    def enter(self, loop: str) -> None:
+        """What follows belongs to a loop, or to none."""
+        self.streams.region = loop or None
+
+    def write(self, block: AnyBlock) -> None:
+        """Put a block into the graph."""
+        match block:
+            case Root(output=output):
+                self.ports[output] = self.streams.root()
+            case Scan():
+                self._scan(block)
+            case Count():
+                size = self.extents[self.variables[block.variable]]
+                port = self.ports[block.reference]
+                made, _ = self.streams.scan_dense(port, size, name=f"count_{block.variable}")
+                self.ports[block.coordinate] = made
+            case Join():
+                self._join(block)
+            case Repeat(input=input, by=by, output=output):
+                what = input.about.split(" ")[0] or "value"
+                name = f"repeat_{what}_{block.variable}"
+                self.ports[output] = self.streams.repeat(self.ports[by], self.ports[input], name)
+            case Locate():
+                self._locate(block)
+            case Load(tensor=tensor, reference=reference, output=output):
+                array = self._tensor(tensor, None, "vals")
+                port = self.ports[reference]
+                self.ports[output] = self.streams.load(port, array, name=f"load_{tensor}")
+            case Fill(value=value, by=by, output=output):
+                constant = self._constant(value)
+                port = self.ports[by]
+                self.ports[output] = self.streams.compute(lambda _: constant, port, name="constant")
+            case Compute():
+                self._compute(block)
+            case Reduce():
+                self._reduce(block)
+            case Drop(outer=outer, inner=inner):
+                name = f"drop_{block.variable}"
+                dropped = self.streams.drop(self.ports[outer], self.ports[inner], name=name)
+                self.ports[block.outer_output], self.ports[block.inner_output] = dropped
+            case Deal():
+                self._deal(block)
+            case Gather(order=order, parts=parts, output=output):
+                gathered = [self.ports[part] for part in parts]
+                name = f"gather_{block.variable}"
+                self.ports[output] = self.streams.serialize(self.ports[order], gathered, name)
+            case WriteLevel(tensor=tensor, level=level, coordinate=coordinate):
+                pos = self._tensor(tensor, level, "pos", written=True)
+                crd = self._tensor(tensor, level, "crd", written=True)
+                name = f"write_{tensor}_{block.variable}"
+                self.streams.write_compressed(
+                    self.ports[coordinate], pos, crd, empty_fibers=block.empty_fibers, name=name
+                )
+            case WriteValues(tensor=tensor, value=value):
+                array = self._tensor(tensor, None, "vals", written=True)
+                self.streams.write_values(self.ports[value], array, name=f"write_{tensor}")
+            case Scatter(tensor=tensor, reference=reference, value=value):
+                array = self._tensor(tensor, None, "vals", written=True)
+                where = self.ports[reference]
+                self.streams.store(where, self.ports[value], array, name=f"store_{tensor}")
+
+    def _tensor(
+        self,
+        tensor: str,
+        level: int | None,
+        array: str,
+        *,
+        written: bool = False,
+        words: bool = False,
+    ) -> Tensor:
+        found = self.names.of(tensor, level, array, words=words)
+        if found not in self.tensors:
+            role = TensorRole.OUTPUT if written else TensorRole.INPUT
+            self.tensors[found] = self.streams.tensor(found.name, found.type, role=role)
+            (self.writes if written else self.reads).append(found)
+        return self.tensors[found]
+
+    def _deal(self, block: Deal) -> None:
+        ports = [self.ports[stream] for stream in block.inputs]
+        name = f"deal_{block.variable}"
+        dealt = self.streams.parallelize(ports, len(block.lanes), name=name)
+        for lane, own in zip(block.lanes, dealt, strict=True):
+            self.ports.update(zip(lane, own, strict=True))
+
+    def _scan(self, block: Scan) -> None:
+        format = self.program.format_of(block.tensor)
+        level = format.levels[block.level]
+        name = f"scan_{block.tensor}_{block.variable}"
+        port = self.ports[block.reference]
+        match level:
+            case _ if format.coordinate_list:
+                made = self._scan_list(block, port, name)
+            case Dense():
+                size = self.extents[self.variables[block.variable]]
+                made = self.streams.scan_dense(port, size, name=name)
+            case Compressed():
+                pos = self._tensor(block.tensor, block.level, "pos")
+                crd = self._tensor(block.tensor, block.level, "crd")
+                made = self.streams.scan_compressed(port, pos, crd, name=name)
+            case _:
+                made = self._scan_other(block, level, port, name)
+        self.ports[block.coordinate], self.ports[block.child] = made
+
+    def _scan_list(self, block: Scan, port: Port, name: str) -> tuple[Port, Port]:
+        """The scanners of COO, which put each coordinate once."""
+        pos = self._tensor(block.tensor, 0, "pos")
+        above = [self._tensor(block.tensor, level, "crd") for level in range(block.level)]
+        crd = self._tensor(block.tensor, block.level, "crd")
+        if not above:
+            return self.streams.scan_unique(port, pos, crd, name=name)
+        return self.streams.scan_run(port, pos, above, crd, name=name)
+
+    def _scan_other(self, block: Scan, level: Level, port: Port, name: str) -> tuple[Port, Port]:
+        """The scanners of kinds that are rare."""
+
+        def array(of: str, *, words: bool = False) -> Tensor:
+            return self._tensor(block.tensor, block.level, of, words=words)
+
+        size = self.extents[self.variables[block.variable]]
+        match level:
+            case Singleton():
+                return self.streams.scan_singleton(port, array("crd"), name=name)
+            case LinkedList():
+                arrays = array("head"), array("crd"), array("next")
+                return self.streams.scan_linked_list(port, *arrays, name=name)
+            case Bitvector():
+                words, ranks = array("bits", words=True), array("pos")
+                made = self.streams.scan_bitvector(port, words, ranks, words_of(size), name=name)
+                return self.streams.coordinates_of(*made, name=f"{name}_bits")
+            case BitTree():
+                top = array("top", words=True), array("top_pos")
+                leaf = array("leaf", words=True), array("leaf_pos")
+                blocks = words_of(-(-size // WORD))
+                return self.streams.scan_bit_tree(port, top, leaf, blocks, name=name)
+            case _:
+                raise ValueError(f"no scanner for a {level.title} level")
+
+    def _join(self, block: Join) -> None:
+        sides = [
+            [self.ports[s] for s in (side.coordinate, *side.references)] for side in block.sides
+        ]
+        both = block.kind is JoinKind.INTERSECT
+        name = f"{block.kind.value}_{block.variable}"
+        join = self.streams.intersect if both else self.streams.union
+        coordinate, outs = join(*sides, name=name)
+        self.ports[block.coordinate] = coordinate
+        flat = [stream for side in outs for stream in side]
+        self.ports.update(zip(block.outputs, flat, strict=True))
+
+    def _locate(self, block: Locate) -> None:
+        name = f"locate_{block.output.about.split(' ')[0]}_{block.variable}"
+        coordinate = self.ports[block.coordinate]
+        stride = prod(self.extents[v] for v in block.stride)
+        scale = prod(self.extents[v] for v in block.scale)
+        if block.reference is not None and stride == 1 and block.scale:
+            fiber = self.ports[block.reference]
+            located = self.streams.locate_dense(coordinate, fiber, scale, name=name)
+            self.ports[block.output] = located[1]
+            return
+
+        def address(at: Expr, *before: Expr) -> Expr:
+            step = apply(Op.MULTIPLY, at, Const(value=stride, type=at.type))
+            return step if not before else apply(Op.ADD, before[0], step)
+
+        others = [] if block.reference is None else [self.ports[block.reference]]
+        self.ports[block.output] = self.streams.compute(address, coordinate, *others, name=name)
+
+    def _constant(self, value: float | int) -> Const:
+        number = float(value) if self.values.is_float else int(value)
+        return Const(value=number, type=self.values)
+
+    def _compute(self, block: Compute) -> None:
+        operands = [one for one in (block.left, block.right) if one is not None]
+        ports = [self.ports[one] for one in operands if isinstance(one, Stream)]
+
+        def function(*given: Expr) -> Expr:
+            rest = iter(given)
+            full = [
+                next(rest) if isinstance(one, Stream) else self._constant(one) for one in operands
+            ]
+            return apply(block.operator, *full)
+
+        name = block.operator.name.lower()
+        self.ports[block.output] = self.streams.compute(function, *ports, name=name)
+
+    def _reduce(self, block: Reduce) -> None:
+        name = f"reduce_{block.variable}"
+        value = self.ports[block.value]
+        if block.coordinates:
+            crds = [self.ports[coordinate] for coordinate in block.coordinates]
+            outs, out = self.streams.reduce_points(crds, value, name=name)
+            self.ports.update(zip(block.outputs, outs, strict=True))
+            self.ports[block.output] = out
+            return
+        empty = EmptyFiber.ZERO if block.empty is Empty.ZERO else EmptyFiber.DROP
+        outer = None if block.by is None else self.ports[block.by]
+        self.ports[block.output] = self.streams.reduce(value, empty=empty, outer=outer, name=name)

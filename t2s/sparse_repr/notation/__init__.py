@@ -1,0 +1,1 @@
+"""Tensor index notation: expressions, their text, their meaning in numpy."""

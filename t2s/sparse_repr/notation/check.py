@@ -1,0 +1,128 @@
+"""Which assignments mean something: the rules of index notation, with their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Expression,
+    TensorDeclaration,
+    accesses,
+    next_named,
+    print_expression,
+    with_sums,
+)
+
+
+def make_assignment(
+    result: Access,
+    value: Expression,
+    tensors: tuple[TensorDeclaration, ...],
+    location: SourceLocation | None,
+) -> Assignment:
+    """An assignment with all sums explicit.  Raises ``UserError`` if it means nothing."""
+    text = f"{print_expression(result)} = {print_expression(value)}"
+    _check_result(result, text, location)
+    _check_orders(result, value, tensors, text, location)
+    summed = with_sums(value, result.variables)
+    return Assignment(result=result, value=summed, tensors=tensors, location=location)
+
+
+def _check_result(result: Access, text: str, location: SourceLocation | None) -> None:
+    twice = sorted({name for name in result.variables if result.variables.count(name) > 1})
+    if twice:
+        raise UserError(
+            f"the result of {text} has the variable {twice[0]} twice",
+            location=location,
+            expected="different variables, so that every element of the result is defined",
+            given=print_expression(result),
+            hint=f"write the diagonal to a tensor of order {len(set(result.variables))}",
+        )
+
+
+def _check_orders(
+    result: Access,
+    value: Expression,
+    tensors: tuple[TensorDeclaration, ...],
+    text: str,
+    location: SourceLocation | None,
+) -> None:
+    orders: dict[str, Access] = {}
+    for access in (result, *accesses(value)):
+        first = orders.setdefault(access.tensor, access)
+        if len(first.variables) != len(access.variables):
+            raise UserError(
+                f"{access.tensor} has two orders in {text}",
+                location=location,
+                expected="the same number of variables wherever a tensor occurs",
+                given=f"{print_expression(first)} and {print_expression(access)}",
+            )
+    for name, access in orders.items():
+        tensor = next_named(tensors, name)
+        if tensor.format.order != len(access.variables):
+            raise UserError(
+                f"the format of {name} does not fit {print_expression(access)}",
+                location=location,
+                expected=f"a format of {len(access.variables)} levels",
+                given=str(tensor.format),
+            )
+
+
+def extents_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """The extent of every variable, from the shapes of the tensors that are given.
+
+    Raises ``UserError`` if two tensors disagree, or none says it.
+    """
+    known: dict[str, tuple[int, Access]] = {}
+    declared = {
+        tensor.name: tensor.shape for tensor in assignment.tensors if tensor.shape is not None
+    }
+    missing: list[Access] = []
+    for access in (*accesses(assignment.value), assignment.result):
+        shape = shapes.get(access.tensor, declared.get(access.tensor))
+        if shape is None:
+            missing.append(access)
+            continue
+        _check_shape(assignment, access, shape)
+        for name, extent in zip(access.variables, shape, strict=True):
+            before = known.setdefault(name, (extent, access))
+            if before[0] != extent:
+                raise UserError(
+                    f"the variable {name} has two extents",
+                    location=access.location or assignment.location,
+                    expected=f"{before[0]}, as in {_shown(before[1], shapes, declared)}",
+                    given=f"{extent}, in {_shown(access, shapes, declared)}",
+                )
+    for access in missing:
+        for name in access.variables:
+            if name not in known:
+                raise UserError(
+                    f"nothing says how far the variable {name} goes",
+                    location=access.location or assignment.location,
+                    expected=f"an input with {name}, or the shape of {access.tensor}",
+                    given=print_expression(access),
+                )
+    return {name: extent for name, (extent, _) in known.items()}
+
+
+def _check_shape(assignment: Assignment, access: Access, shape: tuple[int, ...]) -> None:
+    if len(shape) != len(access.variables):
+        raise UserError(
+            f"{access.tensor} is given with order {len(shape)}",
+            location=access.location or assignment.location,
+            expected=f"order {len(access.variables)}, for {print_expression(access)}",
+            given=f"shape {' x '.join(map(str, shape)) or 'of a scalar'}",
+        )
+
+
+def _shown(
+    access: Access,
+    shapes: Mapping[str, tuple[int, ...]],
+    declared: Mapping[str, tuple[int, ...] | None],
+) -> str:
+    shape = shapes.get(access.tensor, declared.get(access.tensor)) or ()
+    return f"{print_expression(access)} of shape {' x '.join(map(str, shape))}"

@@ -1,0 +1,159 @@
+"""Tensor index notation: what is computed, before any loop.
+
+``y(i) = A(i,j) * x(j)`` assigns to every coordinate i of the result.  A variable that occurs on
+the right only is summed over; the sum goes around the smallest *term* that has it, where the terms
+are what the additions and subtractions at the top of the expression join.  So in
+``y(i) = b(i) + A(i,j) * x(j)`` only the product is summed.  A variable that is missing in a tensor
+repeats that tensor over it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.core.walk import Term, walk
+from t2s.sparse_repr.formats import Format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access(Term):
+    """A tensor at index variables; a scalar has none.
+
+    ``occurrence`` tells equal accesses apart where each is a stream of its own.
+    """
+
+    tensor: str
+    variables: tuple[str, ...] = ()
+    occurrence: int = 0
+    location: SourceLocation | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number(Term):
+    """A constant."""
+
+    value: float | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combine(Term):
+    """``+``, ``-``, ``*`` or ``/`` of two expressions."""
+
+    operator: Op
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negative(Term):
+    """The negative of an expression."""
+
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum(Term):
+    """The sum of an expression over index variables."""
+
+    variables: tuple[str, ...]
+    value: Expression
+
+
+Expression = Access | Number | Combine | Negative | Sum
+
+ADDITIVE = (Op.ADD, Op.SUBTRACT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorDeclaration(Term):
+    """A tensor of an assignment: its format, and its shape where the user gave one."""
+
+    name: str
+    format: Format
+    shape: tuple[int, ...] | None = None
+    location: SourceLocation | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment(Term):
+    """A result and its expression, with all sums explicit, and the tensors in both."""
+
+    result: Access
+    value: Expression
+    tensors: tuple[TensorDeclaration, ...]
+    location: SourceLocation | None = field(default=None, compare=False)
+
+    def tensor(self, name: str) -> TensorDeclaration:
+        """The declaration of a tensor; ``KeyError`` if there is none."""
+        return next_named(self.tensors, name)
+
+
+def next_named(tensors: tuple[TensorDeclaration, ...], name: str) -> TensorDeclaration:
+    """The declaration of that name; ``KeyError`` if there is none."""
+    for tensor in tensors:
+        if tensor.name == name:
+            return tensor
+    raise KeyError(name)
+
+
+def accesses(value: Term) -> tuple[Access, ...]:
+    """All accesses in an expression, from left to right."""
+    return tuple(term for term in walk(value) if isinstance(term, Access))
+
+
+def variables_of(value: Term) -> tuple[str, ...]:
+    """The variables that occur in accesses, in order of first occurrence."""
+    return tuple(dict.fromkeys(name for access in accesses(value) for name in access.variables))
+
+
+def all_variables(assignment: Assignment) -> tuple[str, ...]:
+    """Variables of the result, then those of the expression, in order of first occurrence."""
+    return tuple(dict.fromkeys((*assignment.result.variables, *variables_of(assignment.value))))
+
+
+def with_sums(value: Expression, result: tuple[str, ...]) -> Expression:
+    """The expression with the sum over every variable that the result does not have."""
+    match value:
+        case Combine(operator=operator) if operator in ADDITIVE:
+            left, right = with_sums(value.left, result), with_sums(value.right, result)
+            return Combine(operator=operator, left=left, right=right)
+        case Negative():
+            return Negative(value=with_sums(value.value, result))
+        case Sum():
+            return value
+        case _:
+            summed = tuple(name for name in variables_of(value) if name not in result)
+            return Sum(variables=summed, value=value) if summed else value
+
+
+def print_expression(value: Expression) -> str:
+    """The expression as text, with the parentheses it needs."""
+    return _print(value, 0)
+
+
+def _print(value: Expression, level: int) -> str:
+    match value:
+        case Access(tensor=tensor, variables=variables):
+            return f"{tensor}({','.join(variables)})" if variables else tensor
+        case Number(value=number):
+            return f"({number})" if number < 0 else str(number)
+        case Negative(value=inner):
+            text = f"-{_print(inner, 3)}"
+            return f"({text})" if level > 0 else text
+        case Sum(variables=variables, value=inner):
+            return f"sum({','.join(variables)}, {_print(inner, 0)})"
+        case Combine(operator=operator, left=left, right=right):
+            rank = 1 if operator in ADDITIVE else 2
+            space = f" {operator.value} " if rank == 1 else operator.value
+            text = f"{_print(left, rank)}{space}{_print(right, rank + 1)}"
+            return f"({text})" if level > rank else text
+        case _:
+            assert_never(value)
+
+
+def print_assignment(assignment: Assignment) -> str:
+    """``y(i) = sum(j, A(i,j)*x(j))``."""
+    return f"{print_expression(assignment.result)} = {print_expression(assignment.value)}"

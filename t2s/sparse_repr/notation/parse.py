@@ -1,0 +1,184 @@
+"""Index notation as text: ``y(i) = A(i,j)*x(j)`` and options such as ``-f=A:ds:0,1``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.sparse_repr.formats import Format, dense, make_format
+from t2s.sparse_repr.notation.check import make_assignment
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    TensorDeclaration,
+    accesses,
+)
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<mark>[-+*/(),=])|(?P<bad>\S))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    kind: str
+    column: int
+
+
+def parse_assignment(
+    text: str,
+    formats: Mapping[str, Format] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    *,
+    location: SourceLocation | None = None,
+) -> Assignment:
+    """The assignment that a text says; tensors without a format are dense.
+
+    Raises ``UserError`` with the column for text that is not index notation, and for a format or a
+    shape of a tensor that does not occur.
+    """
+    result, value = _Parser(text, location).assignment()
+    formats, shapes = dict(formats or {}), dict(shapes or {})
+    names = tuple(dict.fromkeys(access.tensor for access in (result, *accesses(value))))
+    for what, given in (("format", formats), ("shape", shapes)):
+        for name in given:
+            if name not in names:
+                raise UserError(
+                    f"there is a {what} for {name}, but no tensor of that name in {text}",
+                    location=location,
+                    expected=f"one of {', '.join(names)}",
+                    given=name,
+                )
+    declared = []
+    for name in names:
+        order = next(len(a.variables) for a in (result, *accesses(value)) if a.tensor == name)
+        shape = shapes.get(name)
+        declared.append(
+            TensorDeclaration(
+                name=name,
+                format=formats.get(name, dense(order)),
+                shape=None if shape is None else tuple(shape),
+                location=location,
+            )
+        )
+    return make_assignment(result, value, tuple(declared), location)
+
+
+def parse_format(option: str, *, location: SourceLocation | None = None) -> tuple[str, Format]:
+    """A tensor's name and format of ``A:ds``, ``A:ds:1,0`` or, with TACO's prefix, ``-f=A:ds``."""
+    name, *rest = option.removeprefix("-f=").split(":")
+    modes: list[int] | None = None
+    good = re.fullmatch(r"[A-Za-z_]\w*", name) and 1 <= len(rest) <= 2
+    if good and len(rest) == 2 and rest[1]:
+        words = rest[1].split(",")
+        good = all(word.isdecimal() for word in words)
+        modes = [int(word) for word in words] if good else None
+    if not good:
+        raise UserError(
+            f"{option} does not say a format",
+            location=location,
+            expected="NAME:LEVELS or NAME:LEVELS:MODES, for example A:ds or A:ds:1,0",
+        )
+    return name, make_format(rest[0], modes, location=location)
+
+
+class _Parser:
+    """Recursive descent over the tokens of one assignment."""
+
+    def __init__(self, text: str, location: SourceLocation | None) -> None:
+        self.text = text
+        self.location = location
+        self.tokens = [
+            _Token(m.group(m.lastgroup or ""), m.lastgroup or "", m.start(m.lastgroup or ""))
+            for m in _TOKEN.finditer(text)
+            if m.lastgroup
+        ]
+        self.at = 0
+
+    def assignment(self) -> tuple[Access, Expression]:
+        result = self._access(self._take("a result", "name"))
+        self._take("=", "=")
+        value = self._sum()
+        if self.at < len(self.tokens):
+            raise self._error("an operator or the end")
+        return result, value
+
+    def _sum(self) -> Expression:
+        value = self._product()
+        while self._next() in ("+", "-"):
+            operator = Op.ADD if self._take("", self._next()).text == "+" else Op.SUBTRACT
+            value = Combine(operator=operator, left=value, right=self._product())
+        return value
+
+    def _product(self) -> Expression:
+        value = self._factor()
+        while self._next() in ("*", "/"):
+            operator = Op.MULTIPLY if self._take("", self._next()).text == "*" else Op.DIVIDE
+            value = Combine(operator=operator, left=value, right=self._factor())
+        return value
+
+    def _factor(self) -> Expression:
+        match self._next():
+            case "-":
+                self._take("", "-")
+                return Negative(value=self._factor())
+            case "+":
+                self._take("", "+")
+                return self._factor()
+            case "(":
+                self._take("", "(")
+                value = self._sum()
+                self._take(")", ")")
+                return value
+        token = self.tokens[self.at] if self.at < len(self.tokens) else None
+        if token is not None and token.kind == "number":
+            self.at += 1
+            plain = token.text.isdecimal()
+            return Number(value=int(token.text) if plain else float(token.text))
+        return self._access(self._take("a tensor, a number or (", "name"))
+
+    def _access(self, name: _Token) -> Access:
+        variables: list[str] = []
+        if self._next() == "(":
+            self._take("", "(")
+            while self._next() != ")" or variables:
+                variables.append(self._take("an index variable", "name").text)
+                if self._next() != ",":
+                    break
+                self._take("", ",")
+            self._take(")", ")")
+        return Access(tensor=name.text, variables=tuple(variables), location=self.location)
+
+    def _next(self) -> str:
+        if self.at >= len(self.tokens) or self.tokens[self.at].kind != "mark":
+            return ""
+        return self.tokens[self.at].text
+
+    def _take(self, expected: str, what: str) -> _Token:
+        token = self.tokens[self.at] if self.at < len(self.tokens) else None
+        if token is None or (token.kind if what == "name" else token.text) != what:
+            raise self._error(expected)
+        self.at += 1
+        return token
+
+    def _error(self, expected: str) -> UserError:
+        ended = self.at >= len(self.tokens)
+        column = len(self.text) if ended else self.tokens[self.at].column
+        given = "the end" if ended else self.tokens[self.at].text
+        return UserError(
+            f"this is not index notation, at column {column + 1}:\n"
+            f"    {self.text}\n    {' ' * column}^",
+            location=self.location,
+            expected=expected,
+            given=given,
+        )

@@ -1,0 +1,208 @@
+"""Index notation in Python: ``X[i, j] = B[i, k] * C[k, j]``.
+
+An index variable is anything with a ``name``: ``t2s.Var("i")``.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.ops import Op
+from t2s.sparse_repr.formats import Format, dense
+from t2s.sparse_repr.notation.check import make_assignment
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    TensorDeclaration,
+    accesses,
+    print_expression,
+)
+
+
+class Notation:
+    """An expression of index notation that the user builds with Python's operators."""
+
+    def __init__(self, value: Expression, tensors: Mapping[str, Tensor]) -> None:
+        self.value = value
+        self.tensors = dict(tensors)
+
+    def __repr__(self) -> str:
+        return print_expression(self.value)
+
+    def __add__(self, other: Operand) -> Notation:
+        return _combine(Op.ADD, self, other)
+
+    def __radd__(self, other: Operand) -> Notation:
+        return _combine(Op.ADD, other, self)
+
+    def __sub__(self, other: Operand) -> Notation:
+        return _combine(Op.SUBTRACT, self, other)
+
+    def __rsub__(self, other: Operand) -> Notation:
+        return _combine(Op.SUBTRACT, other, self)
+
+    def __mul__(self, other: Operand) -> Notation:
+        return _combine(Op.MULTIPLY, self, other)
+
+    def __rmul__(self, other: Operand) -> Notation:
+        return _combine(Op.MULTIPLY, other, self)
+
+    def __truediv__(self, other: Operand) -> Notation:
+        return _combine(Op.DIVIDE, self, other)
+
+    def __rtruediv__(self, other: Operand) -> Notation:
+        return _combine(Op.DIVIDE, other, self)
+
+    def __neg__(self) -> Notation:
+        return Notation(Negative(value=self.value), self.tensors)
+
+
+class Tensor(Notation):
+    """A tensor of an assignment, by name; a scalar is an operand as it is.
+
+    Parameters
+    ----------
+    name: its name, for inputs and reports.
+    format: how it is stored; all dense if not given, which needs ``order`` or ``shape``.
+    shape: its extents, where no input gives them.
+    order: number of modes, if neither ``format`` nor ``shape`` says it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        format: Format | None = None,
+        *,
+        shape: Sequence[int] | None = None,
+        order: int | None = None,
+    ) -> None:
+        self.location = user_location()
+        _check_name(name, self.location)
+        self.name = name
+        self.shape = None if shape is None else tuple(shape)
+        if format is None:
+            format = dense(len(self.shape) if self.shape is not None else order or 0)
+        self.format = format
+        known = {format.order}
+        known |= set() if self.shape is None else {len(self.shape)}
+        known |= set() if order is None else {order}
+        if len(known) > 1:
+            raise UserError(
+                f"the order of {name} is not clear",
+                location=self.location,
+                expected="a format, a shape and an order that agree",
+                given=", ".join(f"order {number}" for number in sorted(known)),
+            )
+        self.definition: Assignment | None = None
+        super().__init__(Access(tensor=name, location=self.location), {name: self})
+
+    @property
+    def order(self) -> int:
+        """Number of modes."""
+        return self.format.order
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.name}, {self.format}>"
+
+    def __getitem__(self, variables: Any) -> Notation:
+        return Notation(self._access(variables, user_location()), {self.name: self})
+
+    def __setitem__(self, variables: Any, value: Operand) -> None:
+        location = user_location()
+        result = self._access(variables, location)
+        notation = _notation(value, location)
+        tensors = {**notation.tensors, self.name: self}
+        names = dict.fromkeys([self.name, *(a.tensor for a in accesses(notation.value))])
+        declared = tuple(tensors[name].declaration() for name in names)
+        self.definition = make_assignment(result, notation.value, declared, location)
+
+    def declaration(self) -> TensorDeclaration:
+        """The frozen form."""
+        return TensorDeclaration(
+            name=self.name, format=self.format, shape=self.shape, location=self.location
+        )
+
+    def _access(self, variables: Any, location: SourceLocation) -> Access:
+        given = variables if isinstance(variables, tuple) else (variables,)
+        if len(given) == 1 and given[0] is Ellipsis:
+            given = ()
+        names = []
+        for variable in given:
+            name = variable if isinstance(variable, str) else getattr(variable, "name", None)
+            if not isinstance(name, str):
+                raise UserError(
+                    f"{self.name} is read at something that is not an index variable",
+                    location=location,
+                    expected='index variables, as of i = t2s.Var("i")',
+                    given=repr(variable),
+                )
+            names.append(name)
+        if len(names) != self.order:
+            raise UserError(
+                f"{self.name} has order {self.order}",
+                location=location,
+                expected=f"{self.order} index variables",
+                given=f"{self.name}[{', '.join(names)}]",
+                notes=[(self.location, f"{self.name} is declared with format {self.format}")],
+            )
+        return Access(tensor=self.name, variables=tuple(names), location=location)
+
+
+Operand = Notation | Real | int | float
+
+
+def _notation(value: Operand, location: SourceLocation) -> Notation:
+    if isinstance(value, Tensor) and value.order:
+        raise UserError(
+            f"{value.name} is an operand without its index variables",
+            location=location,
+            expected=f"{value.name}[...] with {value.order} index variables",
+        )
+    if isinstance(value, Notation):
+        return value
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number = value if isinstance(value, int) else float(value)
+        return Notation(Number(value=number), {})
+    raise UserError(
+        f"a {type(value).__name__} is not an operand of index notation",
+        location=location,
+        expected="a tensor at index variables, a scalar tensor or a number",
+        given=repr(value),
+    )
+
+
+def _combine(operator: Op, left: Operand, right: Operand) -> Notation:
+    location = user_location()
+    one, other = _notation(left, location), _notation(right, location)
+    for name in one.tensors.keys() & other.tensors.keys():
+        if one.tensors[name] is not other.tensors[name]:
+            raise UserError(
+                f"two tensors are named {name}",
+                location=location,
+                expected="a name for each tensor",
+                notes=[
+                    (one.tensors[name].location, "the first one"),
+                    (other.tensors[name].location, "the other one"),
+                ],
+            )
+    value = Combine(operator=operator, left=one.value, right=other.value)
+    return Notation(value, {**one.tensors, **other.tensors})
+
+
+def _check_name(name: str, location: SourceLocation) -> None:
+    if not re.fullmatch(r"[A-Za-z_]\w*", name) or keyword.iskeyword(name):
+        raise UserError(
+            f"{name!r} is not a name for a tensor",
+            location=location,
+            expected="a letter, then letters, digits and underscores",
+        )

@@ -1,0 +1,91 @@
+"""Tensors of other libraries: scipy.sparse, pydata/sparse and numpy, without copies where possible.
+
+The libraries are imported only where a result is made; objects are recognised by what they have.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.sparse_repr.formats import Format, coo, csc, csr, dense
+from t2s.sparse_repr.tensors.tensor import (
+    SparseTensor,
+    from_coordinates,
+    from_dense,
+    from_levels,
+)
+
+_STORED = {"csr": csr, "csc": csc}
+
+
+def tensor(value: Any, format: Format | None = None) -> SparseTensor:
+    """A tensor of a ``SparseTensor``, a scipy.sparse or pydata/sparse object, or a numpy array.
+
+    Without ``format`` the tensor stays as it is stored: CSR and CSC arrays of scipy are shared, not
+    copied; other sparse objects become COO, and arrays dense.
+    """
+    made = _as_stored(value, format)
+    return made if format is None else made.convert(format)
+
+
+def _as_stored(value: Any, format: Format | None) -> SparseTensor:
+    if isinstance(value, SparseTensor):
+        return value
+    _check_fill(getattr(value, "fill_value", 0))
+    kind = getattr(value, "format", None)
+    if kind in _STORED and hasattr(value, "indptr"):
+        arrays = {"pos": value.indptr, "crd": value.indices}
+        return from_levels(value.shape, _STORED[kind], ({}, arrays), value.data)
+    if hasattr(value, "tocoo"):
+        parts = value.tocoo()
+        table = np.stack([np.asarray(column) for column in parts.coords], axis=1)
+        return from_coordinates(table, parts.data, value.shape, format or coo(len(value.shape)))
+    if hasattr(value, "coords") and hasattr(value, "fill_value"):
+        table = np.asarray(value.coords).T
+        return from_coordinates(table, value.data, value.shape, format or coo(len(value.shape)))
+    if hasattr(value, "todense") and hasattr(value, "to_coo"):
+        return _as_stored(value.to_coo(), format)
+    array = np.asarray(value)
+    if array.dtype.kind not in "iufb":
+        raise UserError(
+            f"a {type(value).__name__} is not a tensor",
+            location=user_location(),
+            expected="a SparseTensor, a sparse object of scipy or pydata/sparse, or an array",
+        )
+    if format is None:
+        values = np.ascontiguousarray(array).reshape(-1)
+        return SparseTensor(array.shape, dense(array.ndim), ({},) * array.ndim, values)
+    return from_dense(array, format)
+
+
+def _check_fill(fill: Any) -> None:
+    if fill != 0:
+        raise UserError(
+            "a sparse tensor leaves out zeros",
+            location=user_location(),
+            expected="fill_value 0",
+            given=f"fill_value {fill}",
+        )
+
+
+def to_scipy(value: SparseTensor) -> Any:
+    """A scipy.sparse array: CSR and CSC share their arrays, anything else becomes COO."""
+    sparse: Any = import_module("scipy.sparse")
+    if value.format in (csr, csc):
+        make = sparse.csr_array if value.format == csr else sparse.csc_array
+        arrays = value.levels[1]
+        return make((value.values, arrays["crd"], arrays["pos"]), shape=value.shape)
+    table, values = value.coordinates()
+    return sparse.coo_array((values, tuple(table.T)), shape=value.shape)
+
+
+def to_pydata(value: SparseTensor) -> Any:
+    """A ``sparse.COO`` of pydata/sparse."""
+    sparse: Any = import_module("sparse")
+    table, values = value.coordinates()
+    return sparse.COO(table.T, values, shape=value.shape)

@@ -1,0 +1,96 @@
+"""Random index notation: assignments, formats, loop orders and inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from t2s.sparse import Format, Schedule, coo, make_format, parse
+from t2s.sparse_repr.notation.ir import Assignment, accesses, all_variables
+
+Array = np.ndarray[Any, Any]
+VARIABLES = "ijkl"
+NAMES = "ABCDE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """An assignment, how to schedule it, and what to run it on."""
+
+    text: str
+    assignment: Assignment
+    schedule: Schedule
+    inputs: dict[str, Array]
+
+    def __repr__(self) -> str:
+        formats = ", ".join(f"{t.name}:{t.format}" for t in self.assignment.tensors)
+        return f"Case({self.text!r}, {formats}, {self.schedule.directives})"
+
+
+@st.composite
+def formats(draw: st.DrawFn, order: int, kinds: str) -> Format:
+    """Any levels in any order of modes, or a list of coordinates."""
+    if order and kinds != "d" and draw(st.integers(0, 4)) == 0:
+        return coo(order, draw(st.permutations(range(order))))
+    letters = "".join(draw(st.sampled_from(kinds)) for _ in range(order))
+    return make_format(letters, draw(st.permutations(range(order))))
+
+
+@st.composite
+def expressions(draw: st.DrawFn, leaves: tuple[str, ...], depth: int) -> str:
+    """Sums, products and, rarely, quotients of accesses and small numbers."""
+    if depth == 0:
+        number = draw(st.integers(0, 9)) == 0
+        return str(draw(st.integers(1, 4))) if number else draw(st.sampled_from(leaves))
+    operator = draw(st.sampled_from("**++-*+*-*" * 2 + "/"))
+    left = draw(expressions(leaves, draw(st.integers(0, depth - 1))))
+    right = draw(expressions(leaves, draw(st.integers(0, depth - 1))))
+    return f"({left}{operator}{right})"
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, extent: int = 3, zero: bool = True) -> Case:
+    """Up to five operands of up to four modes, in all level kinds and all orders of loops."""
+    variables = VARIABLES[: draw(st.integers(1, 4))]
+    stored: dict[str, Format] = {}
+    leaves = []
+    for name in NAMES[: draw(st.integers(1, 5))]:
+        chosen = draw(st.permutations(variables))[: draw(st.integers(0, len(variables)))]
+        stored[name] = draw(formats(len(chosen), "dsssdubtl"))
+        leaves.append(f"{name}({','.join(chosen)})" if chosen else name)
+    value = draw(expressions(tuple(leaves), draw(st.integers(0, 3))))
+    result = draw(st.permutations(variables))[: draw(st.integers(0, len(variables)))]
+    kinds = draw(st.sampled_from(("d", "s", "ds", "dsub")))
+    stored["X"] = draw(formats(len(result), kinds))
+    text = f"X({','.join(result)})={value}" if result else f"X={value}"
+    smallest = 0 if zero and draw(st.integers(0, 9)) == 0 else 1
+    extents = {name: draw(st.integers(smallest, extent)) for name in VARIABLES}
+    used = {name: format for name, format in stored.items() if name in text}
+    assignment = parse(text, used, {"X": [extents[name] for name in result]})
+    schedule = draw(schedules(all_variables(assignment)))
+    generator = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    inputs = {}
+    for access in accesses(assignment.value):
+        shape = tuple(extents[name] for name in access.variables)
+        part = draw(st.sampled_from((0.0, 0.3, 0.6, 1.0)))
+        array = generator.integers(1, 9, shape) * (generator.random(shape) < part)
+        inputs[access.tensor] = np.asarray(array, np.float64)
+    return Case(text=text, assignment=assignment, schedule=schedule, inputs=inputs)
+
+
+@st.composite
+def schedules(draw: st.DrawFn, variables: tuple[str, ...]) -> Schedule:
+    """Any order of loops, sometimes with a split or lanes; discordant tensors are transposed."""
+    schedule, loops = Schedule().transpose(), list(variables)
+    if loops and draw(st.integers(0, 5)) == 0:
+        at = draw(st.integers(0, len(loops) - 1))
+        schedule = schedule.split(loops[at], "outer", "inner", draw(st.integers(1, 3)))
+        loops[at : at + 1] = ["outer", "inner"]
+    if loops and draw(st.integers(0, 4)) == 0:
+        schedule = schedule.parallelize(draw(st.sampled_from(loops)), draw(st.integers(1, 3)))
+    if loops and draw(st.booleans()):
+        schedule = schedule.reorder(*draw(st.permutations(loops)))
+    return schedule

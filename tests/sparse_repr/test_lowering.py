@@ -1,0 +1,233 @@
+"""The expressions of papers/001, Table 1: their blocks, and their values on the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from t2s.sparse import Kernel, Schedule, Tensor, compile, dcsr, parse
+from t2s.sparse_repr.lowering.counts import block_counts
+from t2s.sparse_repr.notation.ir import accesses, all_variables
+
+COLUMNS = (
+    "level scanner",
+    "repeat",
+    "intersect",
+    "union",
+    "ALU",
+    "reduce",
+    "coordinate drop",
+    "level writer",
+    "array",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An expression, its formats, the order of its loops and the blocks of Table 1.
+
+    ``ours`` are the columns in which we differ.
+    """
+
+    name: str
+    expression: str
+    formats: str
+    order: str
+    published: tuple[int, ...]
+    ours: tuple[tuple[str, int], ...] = ()
+
+
+# A residual keeps a row of b where C has none: its row of the result has a value, so there is no
+# coordinate to drop.  The sums of a transposed product are added up by a reducer that keeps the
+# coordinates i, which leaves out the columns j without entries.
+TABLE = [
+    Row("SpMV", "x(i)=B(i,j)*c(j)", "B:ss c:s x:s", "i j", (3, 1, 1, 0, 1, 1, 1, 2, 2)),
+    Row(
+        "SpM*SpM ijk", "X(i,j)=B(i,k)*C(k,j)", "B:ss C:ss:1,0 X:ss", "i j k",
+        (4, 2, 1, 0, 1, 1, 2, 3, 2),
+    ),
+    Row(
+        "SpM*SpM jik", "X(i,j)=B(i,k)*C(k,j)", "B:ss C:ss:1,0 X:ss:1,0", "j i k",
+        (4, 2, 1, 0, 1, 1, 2, 3, 2),
+    ),
+    Row(
+        "SpM*SpM ikj", "X(i,j)=B(i,k)*C(k,j)", "B:ss C:ss X:ss", "i k j",
+        (4, 2, 1, 0, 1, 1, 1, 3, 2),
+    ),
+    Row(
+        "SpM*SpM jki", "X(i,j)=B(i,k)*C(k,j)", "B:ss:1,0 C:ss:1,0 X:ss:1,0", "j k i",
+        (4, 2, 1, 0, 1, 1, 1, 3, 2),
+    ),
+    Row(
+        "SpM*SpM kij", "X(i,j)=B(i,k)*C(k,j)", "B:ss:1,0 C:ss X:ss", "k i j",
+        (4, 2, 1, 0, 1, 1, 0, 3, 2),
+    ),
+    Row(
+        "SpM*SpM kji", "X(i,j)=B(i,k)*C(k,j)", "B:ss:1,0 C:ss X:ss:1,0", "k j i",
+        (4, 2, 1, 0, 1, 1, 0, 3, 2),
+    ),
+    Row(
+        "SDDMM", "X(i,j)=B(i,j)*C(i,k)*D(j,k)", "B:ss C:ss D:ss X:ss", "i j k",
+        (6, 3, 3, 0, 2, 1, 2, 3, 3),
+    ),
+    Row("InnerProd", "x=B(i,j,k)*C(i,j,k)", "B:sss C:sss", "i j k", (6, 0, 3, 0, 1, 3, 0, 1, 2)),
+    Row(
+        "TTV", "X(i,j)=B(i,j,k)*c(k)", "B:sss c:s X:ss", "i j k", (4, 2, 1, 0, 1, 1, 2, 3, 2)
+    ),
+    Row(
+        "TTM", "X(i,j,k)=B(i,j,l)*C(k,l)", "B:sss C:ss X:sss", "i j k l",
+        (5, 3, 1, 0, 1, 1, 3, 4, 2),
+    ),
+    Row(
+        "MTTKRP", "X(i,j)=B(i,k,l)*C(j,k)*D(j,l)", "B:sss C:ss D:ss X:ss", "i j k l",
+        (7, 5, 3, 0, 2, 2, 3, 3, 3),
+    ),
+    Row(
+        "Residual", "x(i)=b(i)-C(i,j)*d(j)", "b:s C:ss d:s x:s", "i j",
+        (4, 1, 1, 1, 2, 1, 1, 2, 3), (("coordinate drop", 0),),
+    ),
+    Row(
+        "MatTransMul", "x(i)=a*B(j,i)*c(j)+b*d(i)", "B:ss c:s d:s x:s", "j i",
+        (4, 4, 1, 1, 4, 1, 1, 2, 5), (("coordinate drop", 0),),
+    ),
+    Row("MMAdd", "X(i,j)=B(i,j)+C(i,j)", "B:ss C:ss X:ss", "i j", (4, 0, 0, 2, 1, 0, 0, 3, 2)),
+    Row(
+        "Plus3", "X(i,j)=B(i,j)+C(i,j)+D(i,j)", "B:ss C:ss D:ss X:ss", "i j",
+        (6, 0, 0, 2, 2, 0, 0, 3, 3),
+    ),
+    Row(
+        "Plus2", "X(i,j,k)=B(i,j,k)+C(i,j,k)", "B:sss C:sss X:sss", "i j k",
+        (6, 0, 0, 3, 1, 0, 0, 4, 2),
+    ),
+]  # fmt: skip
+
+
+def _kernel(row: Row) -> Kernel:
+    assignment = parse(row.expression, row.formats.split())
+    return Kernel(assignment, Schedule().reorder(row.order))
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+def test_blocks_are_those_of_the_paper(row: Row) -> None:
+    kernel = _kernel(row)
+    expected = dict(zip(COLUMNS, row.published, strict=True)) | dict(row.ours)
+    counts = block_counts(kernel.diagrams)
+    assert {name: counts[name] for name in COLUMNS} == expected
+    assert counts["locate"] == 0
+    assert not kernel.program.views
+
+
+@pytest.mark.parametrize("density", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+def test_values_are_those_of_numpy(row: Row, density: float) -> None:
+    kernel = _kernel(row)
+    generator = np.random.default_rng(7)
+    extents = {name: 2 + n % 3 for n, name in enumerate(all_variables(kernel.assignment))}
+    inputs = {}
+    for access in accesses(kernel.assignment.value):
+        shape = tuple(extents[name] for name in access.variables)
+        array = generator.integers(1, 9, shape) * (generator.random(shape) < density)
+        inputs[access.tensor] = np.asarray(array, np.float64)
+    result = kernel.simulate(inputs, engine="python")
+    assert np.array_equal(result.output, kernel.interpret(inputs))
+    for level, arrays in zip(result.tensor.format.levels, result.tensor.levels, strict=True):
+        assert set(arrays) == set(level.array_names)
+
+
+def test_locating_takes_a_scanner_and_an_intersecter_away() -> None:
+    assignment = parse("X(i,j)=B(i,j)*C(i,k)*D(j,k)", ["B:ss", "C:dd", "D:dd", "X:ss"])
+    schedule = Schedule().reorder("i j k").locate("C", "i").locate("D", "j")
+    kernel = Kernel(assignment, schedule)
+    counts = block_counts(kernel.diagrams)
+    assert counts["locate"] == 2
+    assert counts["level scanner"] == 4
+    assert counts["intersect"] == 1
+    generator = np.random.default_rng(3)
+    inputs = {
+        "B": generator.integers(1, 9, (3, 4)) * (generator.random((3, 4)) < 0.5),
+        "C": generator.integers(1, 9, (3, 2)),
+        "D": generator.integers(1, 9, (4, 2)),
+    }
+    result = kernel.simulate(inputs, engine="python")
+    assert np.array_equal(result.output, kernel.interpret(inputs))
+
+
+LANES = [
+    ("y(i)=A(i,j)*x(j)", "A:ss x:s y:s", "i j", "i"),
+    ("x(i)=b(i)-A(i,j)*c(j)", "A:ss b:s c:s x:s", "i j", "i"),
+    ("X(i,j)=A(i,k)*B(k,j)", "A:ss B:ss X:ss", "i k j", "i"),
+    ("X(i,j)=A(i,k)*B(k,j)", "A:ss B:ss X:ss", "i k j", "k"),
+    ("X(i,j)=A(i,k)*B(k,j)", "A:ss:1,0 B:ss X:ss", "k i j", "k"),
+    ("X(i,j)=A(i,j)+B(i,j)", "A:ss B:ss X:ss", "i j", "j"),
+]
+
+
+@pytest.mark.parametrize(("text", "formats", "order", "variable"), LANES)
+def test_lanes_change_time_only(text: str, formats: str, order: str, variable: str) -> None:
+    assignment = parse(text, formats.split())
+    schedule = Schedule().reorder(order)
+    plain = Kernel(assignment, schedule)
+    dealt = Kernel(assignment, schedule.parallelize(variable, 3))
+    assert f"for {variable}:  # 3 lanes" in str(dealt)
+    assert block_counts(dealt.diagrams)["parallelizer"] == 1
+    generator = np.random.default_rng(6)
+    extents = dict(zip("ijk", (8, 6, 7), strict=True))
+    inputs = {}
+    for access in accesses(assignment.value):
+        shape = tuple(extents[name] for name in access.variables)
+        inputs[access.tensor] = generator.integers(1, 9, shape) * (generator.random(shape) < 0.7)
+    result = dealt.simulate(inputs, engine="python")
+    assert np.array_equal(result.output, plain.interpret(inputs))
+    if text.startswith("y(i)"):
+        alone = plain.simulate(inputs, engine="python")
+        assert result.cycles < 0.7 * alone.cycles
+
+
+def test_an_unfused_product_takes_two_stages() -> None:
+    B, C, D = Tensor("B", dcsr), Tensor("C", dcsr), Tensor("D", dcsr)
+    X = Tensor("X", dcsr)
+    X["i", "j"] = B["i", "j"] * (D["j", "k"] * C["i", "k"])
+    kernel = compile(X, Schedule().precompute(D["j", "k"] * C["i", "k"], "T"))
+    assert (
+        str(kernel)
+        == """\
+for i:
+  for j:
+    for k:
+      T(i,j) += D(j,k)*C(i,k)
+for i:
+  for j:
+    X(i,j) = B(i,j)*T(i,j)
+"""
+    )
+    generator = np.random.default_rng(4)
+    inputs = {name: generator.integers(0, 3, (4, 4)) for name in "BCD"}
+    result = kernel.simulate(inputs, engine="python")
+    assert len(result.stages) == 2
+    assert np.array_equal(result.output, inputs["B"] * (inputs["C"] @ inputs["D"].T))
+
+
+def test_joins_of_many_sides() -> None:
+    names = "ABCDEFGH"
+    text = "x(i)=" + "+".join(f"{name}(i)" for name in names)
+    kernel = Kernel(parse(text, [f"{name}:s" for name in (*names, "x")]))
+    generator = np.random.default_rng(5)
+    inputs = {name: generator.integers(0, 3, 6) for name in names}
+    result = kernel.simulate(inputs, engine="python")
+    assert np.array_equal(result.output, sum(inputs.values()))
+
+
+def test_rows_that_are_all_visited_are_written_as_they_are() -> None:
+    assignment = parse("X(i,j)=B(i,k)*C(k,j)", ["B:ds", "C:ds", "X:ds"])
+    kernel = Kernel(assignment)
+    assert not kernel.program.views
+    assert block_counts(kernel.diagrams)["coordinate drop"] == 0
+    B, C = np.array([[0, 2], [0, 0], [1, 0]]), np.array([[0, 0, 3], [4, 0, 0]])
+    result = kernel.simulate({"B": B, "C": C}, engine="python")
+    assert result.tensor.levels[1]["pos"].tolist() == [0, 1, 1, 2]
+    assert np.array_equal(result.output, B @ C)
+    sparse_rows = Kernel(parse("X(i,j)=B(i,k)*C(k,j)", ["B:ss", "C:ds", "X:ds"]))
+    assert sparse_rows.program.views[0].reasons == ("dense levels are filled in afterwards",)
+    assert np.array_equal(sparse_rows.simulate({"B": B, "C": C}, engine="python").output, B @ C)

@@ -1,0 +1,49 @@
+"""Random assignments under random schedules: numpy, loops, blocks and engine agree, or a reason."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from t2s import UserError
+from t2s.sparse import Kernel
+from tests.sparse_repr.expressions import Case, cases
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+def _kernel_of(case: Case) -> Kernel | None:
+    """The kernel; ``None`` if the only thing that may be wrong is a split that goes too far."""
+    kernel = Kernel(case.assignment, case.schedule)
+    with suppress(UserError):
+        kernel.bind(case.inputs)
+        return kernel
+    with pytest.raises(UserError, match="goes beyond its end"):
+        kernel.bind(case.inputs)
+    return None
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@given(case=cases())
+def test_blocks_and_loops_agree_with_numpy(case: Case) -> None:
+    kernel = _kernel_of(case)
+    if kernel is None:
+        return
+    expected = kernel.interpret(case.inputs)
+    blocks = kernel.interpret(case.inputs, level="blocks")
+    assert np.allclose(blocks, expected, equal_nan=True)
+    loops = kernel.interpret(case.inputs, level="loops")
+    assert np.allclose(loops, expected, equal_nan=True)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
+@given(case=cases(extent=2))
+def test_machines_agree_with_numpy(case: Case) -> None:
+    kernel = _kernel_of(case)
+    if kernel is None:
+        return
+    result = kernel.simulate(case.inputs, engine="python")
+    assert np.allclose(result.output, kernel.interpret(case.inputs), equal_nan=True)

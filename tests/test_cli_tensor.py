@@ -1,0 +1,136 @@
+"""``t2s tensor``: what it prints, what it writes, and how it fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from t2s.cli import app
+from t2s.graph.serialize import graph_from_json
+
+MATRIX = """%%MatrixMarket matrix coordinate real general
+3 4 4
+1 1 2.0
+1 4 1.0
+3 2 5.0
+3 3 -1.0
+"""
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["tensor", *map(str, arguments)])
+
+
+def refuses(*arguments: str | Path) -> str:
+    """The error text of a run that ends with exit code 1, and not with a traceback."""
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    return result.stderr
+
+
+@pytest.fixture
+def matrix(tmp_path: Path) -> Path:
+    path = tmp_path / "matrix.mtx"
+    path.write_text(MATRIX, encoding="utf-8")
+    return path
+
+
+def test_from_text_and_files_to_cycles(matrix: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run(
+        "y(i)=A(i,j)*x(j)", "-f", "A:ds", "-i", f"A={matrix}", "--random", "x",
+        "--engine", "python", "--out", out,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(
+        "y(i) = sum(j, A(i,j)*x(j))\n\nfor i:\n  for j:\n    y(i) += A(i,j)*x(j)\n\n"
+        "3 level scanner, 1 repeat, 1 intersect, 1 ALU, 1 reduce, 1 level writer, 2 array\n"
+    )
+    assert "busy" in result.stdout
+    assert "starved" in result.stdout
+    assert "matches numpy" in result.stdout
+    graph = graph_from_json((out / "y.json").read_text(encoding="utf-8"))
+    assert {tensor.name for tensor in graph.tensors} >= {"A_pos1", "A_crd1", "A_vals", "y_vals"}
+    assert json.loads((out / "y.json").read_text(encoding="utf-8"))
+    assert (out / "y.dot").read_text(encoding="utf-8").startswith("digraph")
+
+
+def test_schedules_and_sizes(tmp_path: Path) -> None:
+    np.save(tmp_path / "b.npy", np.eye(4))
+    result = run(
+        "X(i,j)=B(i,k)*C(k,j)", "-f", "B:ss:1,0", "-f", "C:ss", "-f", "X:ss",
+        "-i", f"B={tmp_path / 'b.npy'}", "--random", "C=0.5", "-d", "j=5", "--order", "k i j",
+        "--engine", "python",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "for k:\n  for i:\n    for j:\n" in result.stdout
+    split = run(
+        "y(i)=A(i,j)*x(j)", "--random", "A", "--random", "x", "-d", "i=4", "-d", "j=3",
+        "--split", "i,i0,i1,2", "--locate", "x:j", "--parallelize", "i1=2", "--engine", "python",
+    )  # fmt: skip
+    assert split.exit_code == 0, split.output
+    assert "i = 2*i0 + i1" in split.stdout
+    assert "2 locate" in split.stdout
+    assert "1 parallelizer" in split.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ("y(i)=A(i,j)*x(j", "-f", "A:ds"),
+            "error: this is not index notation, at column 16:\n    y(i)=A(i,j)*x(j\n"
+            "                   ^\n  expected: )\n  given:    the end\n",
+        ),
+        (
+            ("y(i)=A(i)", "-f", "B:d"),
+            "error: there is a format for B, but no tensor of that name in y(i)=A(i)\n"
+            "  expected: one of y, A\n  given:    B\n",
+        ),
+        (
+            ("y(i)=A(i)", "-i", "B=b.mtx"),
+            "error: --input names B, which the expression does not read\n  expected: one of A\n",
+        ),
+        (
+            ("y(i)=A(i)", "--random", "y"),
+            "error: --random names y, which the expression does not read\n  expected: one of A\n",
+        ),
+        (
+            ("y(i)=A(i)", "--random", "A=2"),
+            "error: --random A=2 gives no density\n  expected: a number from 0 to 1\n",
+        ),
+        (
+            ("y(i)=A(i)",),
+            "error: the input A is missing\n  expected: --input A=FILE or --random A\n",
+        ),
+        (
+            ("y(i)=A(i)", "--random", "A"),
+            "error: nothing says how far the variable i of A goes\n"
+            "  expected: --size i=EXTENT, or a file with that variable\n",
+        ),
+        (
+            ("y(i)=A(i)", "--random", "A", "-d", "k=3"),
+            "error: --size k=3 gives no extent\n"
+            "  expected: VARIABLE=EXTENT, with a variable of i\n",
+        ),
+        (
+            ("y(i)=A(i)", "-i", "A=nowhere.mtx"),
+            "error: there is no file nowhere.mtx\n",
+        ),
+        (
+            ("y(i)=A(i)", "--split", "i,2"),
+            "error: --split i,2 is not a split\n  expected: VARIABLE,OUTER,INNER,FACTOR\n",
+        ),
+        (
+            ("y(i)=A(i)", "--engine", "fast"),
+            "error: there is no engine fast\n  expected: one of native, python\n",
+        ),
+    ],
+)
+def test_errors(arguments: tuple[str, ...], text: str) -> None:
+    assert refuses(*arguments) == text
