@@ -6,7 +6,6 @@ An embedded language, compiler and cycle simulator for spatial hardware.  See th
 
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
