@@ -8,6 +8,9 @@ can.  ``run`` returns why it stopped, a ``Stop``.
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from t2s.simulator.array.code import Code
@@ -43,6 +46,38 @@ def emit_run(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
     code = Code(layout, run, ir.IRBuilder(run.append_basic_block("entry")))
     _RunEmitter(plan, code, walks, patience).emit()
     return str(module)
+
+
+def key_of(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
+    """All that the text of ``emit_run`` depends on, its own source included."""
+    program = plan.program
+    nodes = [
+        (
+            node.timing.first,
+            node.lanes,
+            node.interval,
+            bool(node.moved.any()),
+            bool(node.stores.any()),
+            bool(program.accesses_memory[node.timing.instances].any()),
+            [(port.channel, port.sends, port.regular) for port in node.ports],
+        )
+        for node in plan.nodes
+    ]
+    transfers = [
+        (item.channel, item.latency, item.shift, item.sources.tolist(), item.sinks.tolist())
+        for item in plan.transfers
+    ]
+    facts = (program.memory_rate, program.stalls, patience, nodes, transfers, layout)
+    return f"{_sources()} {facts!r}"
+
+
+@cache
+def _sources() -> str:
+    """A digest of the modules that write the text."""
+    digest = sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 class _RunEmitter:

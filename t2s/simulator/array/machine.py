@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.array.emit import Stop, emit_run
+from t2s.simulator.array.emit import Stop, emit_run, key_of
 from t2s.simulator.array.emit_node import COUNTER_WORD
 from t2s.simulator.array.emit_walk import CLOCK_WORD
 from t2s.simulator.array.memory import (
@@ -23,7 +23,7 @@ from t2s.simulator.array.memory import (
 )
 from t2s.simulator.array.plan import NOWHERE, NodePlan, Port, plan_of
 from t2s.simulator.native.layout import aligned_zeros
-from t2s.simulator.native.module import compile_text
+from t2s.simulator.native.module import compile_when_new
 from t2s.simulator.program import SimProgram
 from t2s.simulator.tally import Counts, Ending, Stuck, Tally, end_of_run
 
@@ -41,8 +41,11 @@ class ArrayMachine:
         self.arena = aligned_zeros(self.layout.bytes)
         latencies = [channel.latency for channel in program.channels]
         intervals = [node.interval for node in self.plan.nodes]
-        text = emit_run(self.plan, self.layout, max(latencies + intervals) + 2)
-        self._code = compile_text(text)
+        patience = max(latencies + intervals) + 2
+        self._code = compile_when_new(
+            key_of(self.plan, self.layout, patience),
+            lambda: emit_run(self.plan, self.layout, patience),
+        )
         self.clock = self.layout.clock.view(self.arena)
         self.counters = self.layout.counters.view(self.arena)
         self.records = self.layout.pes.view(self.arena)

@@ -114,14 +114,27 @@ def _function(text: str, entry: str, prototype: Any) -> MachineCode:
 
 def compile_module(text: str) -> Any:
     """The execution engine of a module, which keeps its functions; from disk if it is there."""
+    return _loaded(digest_of(text, *_circumstances()), lambda: text)
+
+
+def compile_when_new(key: str, write: Callable[[], str]) -> MachineCode:
+    """Machine code of the program that ``write`` writes, if none is kept for ``key``.
+
+    The key has to say all that the text depends on, the code that writes it included.
+    """
+    engine = _loaded(digest_of(key, *_circumstances()), write)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    return MachineCode(run=prototype(engine.get_function_address(_ENTRY)), engine=engine)
+
+
+def _loaded(digest: str, write: Callable[[], str]) -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = _target_machine()
     cache = ObjectCache(cache_directory())
-    digest = digest_of(text, *_circumstances())
     code = cache.find(digest)
     if code is None:
-        code = _object_code(text, target)
+        code = _object_code(write(), target)
         cache.keep(digest, code)
     empty = binding.parse_assembly("")
     empty.triple = target.triple
