@@ -395,7 +395,7 @@ def _check_unrolled(schedule: Schedule) -> None:
 
 
 def _keep_promises(schedule: Schedule, storage: Storage) -> bool:
-    """Check promises against the matrix; whether no row is on two machines."""
+    """Check promises against the matrix; whether no row is on two machines, with its padding."""
     definition = schedule.definition
     rows, _ = storage.decode()
     for promise in schedule.promises:
@@ -420,7 +420,8 @@ def _keep_promises(schedule: Schedule, storage: Storage) -> bool:
                 )
     order = definition.matrix.decoder.order
     whole = isinstance(definition.matrix.decoder.job, FibreJob)
-    return (whole and order is not Order.FREE) or shared_target(rows) is None
+    apart = not storage.layout.blocks and shared_target(rows) is None
+    return (whole and order is not Order.FREE) or apart
 
 
 def _nodes(schedule: Schedule) -> Nodes:

@@ -6,13 +6,14 @@ the same values, cycles and stall counters.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, cast
 
-from t2s.core.errors import UserError
+from t2s.core.errors import T2SWarning, UserError
 from t2s.core.location import user_location
 from t2s.simulator.program import SimProgram
 
@@ -59,6 +60,8 @@ class Engine(Protocol):
         """Run from the first cycle."""
 
 
+_COMPILERS = ("llvmlite", "numba")
+
 _ENGINES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "native": ("t2s.simulator.engine_native", "NativeEngine"),
@@ -70,7 +73,10 @@ _ENGINES: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def find_engine(name: str) -> Engine:
-    """The engine of that name, imported when it is asked for (the native one brings a compiler)."""
+    """The engine of that name, imported when it is asked for (the native ones bring a compiler).
+
+    Without that compiler ``native`` is the plain engine, and a ``T2SWarning`` says so.
+    """
     if name not in _ENGINES:
         raise UserError(
             "there is no such engine",
@@ -78,5 +84,28 @@ def find_engine(name: str) -> Engine:
             expected=f"one of {', '.join(_ENGINES)}",
             given=repr(name),
         )
+    try:
+        return _imported(name)
+    except ModuleNotFoundError as missing:
+        if missing.name not in _COMPILERS:
+            raise
+        if name != "native":
+            raise UserError(
+                f"the engine {name!r} needs {missing.name}",
+                location=user_location(),
+                expected=f"{missing.name} to be installed",
+                given="an environment without it",
+                hint=f"pip install {missing.name}, or use engine='python', which is slow",
+            ) from None
+        warnings.warn(
+            f"{missing.name} is not installed, so the plain engine runs, which is thousands of "
+            f"times slower; pip install {missing.name}",
+            T2SWarning,
+            stacklevel=2,
+        )
+        return _imported("python")
+
+
+def _imported(name: str) -> Engine:
     module, attribute = _ENGINES[name]
     return cast(Engine, getattr(import_module(module), attribute)())

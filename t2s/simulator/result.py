@@ -252,9 +252,19 @@ class SimResult:
             ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}{note}"),
             ("compute", f"{self.compute_cycles:,} cycles from first to last compute firing"),
             ("ended", self.ending.value),
+            ("engine", self.effort),
         ]
         lines += [("padded", f"{tensor.name}: {tensor.shape_text}") for tensor in self.padded]
         return (*lines, *(("warning", text) for text in self.warnings))
+
+    @property
+    def effort(self) -> str:
+        """Which engine ran, what found the times, and how many cycles it stepped through."""
+        if self.engine == "python":
+            return "python, every cycle stepped"
+        stepped = f"{self.cycles - self.skipped:,} cycles stepped, {self.skipped:,} skipped"
+        how = stepped if self.skipped else "nothing skipped"
+        return f"{self.engine}, times by the {self.kernel} kernel, {how}"
 
     @property
     def node_table(self) -> Table:

@@ -83,8 +83,8 @@ def test_times_alone_need_the_data() -> None:
 
 
 def test_the_native_engine_says_how_it_found_the_times() -> None:
-    assert simulate(copying(), {"x": X}).method == "run-ahead"
-    assert simulate(copying(), {"x": X}, device="arria10").method == "event-driven"
+    assert simulate(copying(), {"x": X}).kernel == "run-ahead"
+    assert simulate(copying(), {"x": X}, device="arria10").kernel == "event-driven"
 
 
 def test_open_inputs_are_of_one_dimension_and_any_length() -> None:

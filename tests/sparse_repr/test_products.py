@@ -105,6 +105,17 @@ def test_random_products(chain: t2s.Chain, dense: np.ndarray, width: int) -> Non
     np.testing.assert_array_equal(result.outputs["y"], dense @ x)
 
 
+def test_padding_of_a_row_on_another_machine() -> None:
+    """It does not get in the way of the sum of the machine that has the values."""
+    entries = t2s.dense().pack(t2s.Columns, t2s.Index(Var("c")))
+    blocks = entries.block(t2s.Columns, 2, t2s.Zero, t2s.Length(Var("b")))
+    chain = blocks.schedule(t2s.Columns, 2, t2s.ASAP, t2s.Zero, t2s.Index(Var("job")))
+    dense, x = np.array([[31]], np.float32), np.ones(1, np.float32)
+    for engine in ("python", "native"):
+        result = product(chain, width=0).simulate({"A": dense, "x": x}, engine=engine)
+        assert list(result.outputs["y"]) == [31]
+
+
 def test_nan_and_infinity_pass_and_padding_does_not() -> None:
     """0 times infinity of padding must not get into a sum."""
     A = sparse.csr_array(np.array([[0, 2, 0], [1, 0, 0], [0, 0, 3]], np.float32))
