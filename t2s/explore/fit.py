@@ -36,7 +36,7 @@ _FIRST_DEPTH = 64
 _GROWTH = 32
 """Depth of the first run without limits, and how much deeper a channel is made that blocks."""
 
-MOST_MEASURED = 1 << 31
+MOST_MEASURED = 1 << 25
 """Slots in use are counted in programs of at most so many firings."""
 
 

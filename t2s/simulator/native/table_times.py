@@ -1,0 +1,233 @@
+"""Times by the table kernel (``native.timing``): its tables, and what they say at the end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.simulator.engine import Limits
+from t2s.simulator.native import timing_tables as timing
+from t2s.simulator.native.units import MemoryUnits
+from t2s.simulator.program import SimProgram
+from t2s.simulator.tally import Counts, Ending, Stuck, Tally, end_of_run
+
+
+class TableTimes:
+    """The arrays that the timing kernel works on (see ``native.timing``)."""
+
+    def __init__(self, program: SimProgram, *, measured: bool = False) -> None:
+        control = program.control
+        self.program = program
+        self.measured = measured
+        self.rows = _rows(control.rows)
+        self.uses = control.uses.astype(np.uint64) * timing.U(timing.RECORD)
+        self.uses[~control.taken] += timing.PEEKS
+        self.elements = _elements(program)
+        self.pes = _pes(program)
+        busy = control.firings > 0
+        self.wake = np.where(busy, 1, timing.FOREVER).astype(np.int64)
+        ends = self.elements[:, int(timing.END)]
+        self.ring = np.zeros(int(ends.max(initial=0)), np.int64)
+        self.stalls = np.zeros((len(self.elements), timing.RECORD), np.int64)
+        self.memory_stalls = np.zeros(program.pe_count, np.int64)
+        rate = program.memory_rate
+        stalls = program.stalls
+        stalling = (0, 0) if stalls is None else (stalls.seed, stalls.one_in)
+        self.accesses = program.accesses_memory.astype(np.uint64)
+        self.stalling = np.array(stalling, np.uint64)
+        self.rate, self.unit = (0, 1) if rate is None else (rate.numerator, rate.denominator)
+        dram = program.device.memory
+        self.memory = MemoryUnits(program, dram) if dram is not None else None
+        self.queue = np.zeros(max(1, program.pe_count), np.uint64)
+        self.clock = np.zeros(8, np.int64)
+        self.clock[timing.NOW] = self.clock[timing.CREDIT_AT] = 1
+        self.clock[timing.CREDIT] = self.rate
+        self.clock[timing.UNFINISHED] = int(busy.sum())
+
+    @property
+    def now(self) -> int:
+        """The next cycle to simulate."""
+        return int(self.clock[timing.NOW])
+
+    @property
+    def fired(self) -> int:
+        """Firings made."""
+        return int(self.clock[timing.FIRED_IN_ALL])
+
+    @property
+    def unfinished(self) -> int:
+        """PEs with firings left."""
+        return int(self.clock[timing.UNFINISHED])
+
+    def earliest_end(self) -> int:
+        """A cycle before which the run cannot end, from the firings that are left."""
+        left = self.program.control.firings - self._column(timing.FIRED)
+        soonest = np.maximum(self._column(timing.LAST) + self.program.intervals, self.now)
+        ends = soonest + (left - 1) * self.program.intervals
+        return int(ends[left > 0].max(initial=0))
+
+    def advance(self, until: int) -> bool:
+        """Simulate to the end of a cycle; whether anything may happen after it."""
+        if self.memory is not None:
+            return self.memory.advance(self, until)
+        more = timing.advance(
+            self.program.control.codes,
+            self.rows.reshape(-1),
+            self.uses,
+            self.wake,
+            self.pes.reshape(-1),
+            self.elements.reshape(-1),
+            self.ring,
+            self.stalls.reshape(-1),
+            self.memory_stalls,
+            self.clock,
+            self.queue,
+            self.rate,
+            self.unit,
+            self.stalling,
+            self.accesses,
+            until,
+            self.measured,
+        )
+        return bool(more)
+
+    def tally(self, limits: Limits, interrupted: bool) -> Tally:
+        """The counters, with the stalls of unfinished PEs up to the last cycle."""
+        program = self.program
+        firings = self._column(timing.FIRED)
+        last = self._column(timing.LAST)
+        tails = {
+            int(pe): self._requirements(int(pe))
+            for pe in np.flatnonzero(firings < program.control.firings)
+        }
+        never = [_stuck(pe, requirements) for pe, requirements in tails.items()]
+        stuck = tuple(item for item in never if item is not None)
+        ending, cycles = self._ending(limits, interrupted, bool(tails), len(stuck) == len(tails))
+        waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
+        starved, blocked = self.stalls[:, 0].copy(), self.stalls[:, 1].copy()
+        memory = self.memory_stalls.copy()
+        for pe, requirements in tails.items():
+            if firings[pe] == 0:
+                continue
+            seen = min(int(last[pe] + program.intervals[pe]), cycles + 1)
+            waiting[pe] += seen - int(last[pe]) - 1
+            for element, sending, time in requirements:
+                passed = max(0, min(time, cycles + 1) - seen)
+                (blocked if sending else starved)[element] += passed
+                seen += passed
+            memory[pe] += cycles + 1 - seen
+        return Tally(
+            ending=ending,
+            cycles=cycles,
+            firings=firings,
+            first=self._column(timing.FIRST),
+            last=last,
+            waiting=waiting,
+            starved=starved,
+            blocked=blocked,
+            memory_starved=np.where(program.loads, memory, 0),
+            memory_blocked=np.where(program.loads, 0, memory),
+            left=self._left(),
+            stuck=stuck,
+            memory=self.memory.tally() if self.memory is not None else None,
+        )
+
+    def _column(self, column: np.uint64) -> Counts:
+        return np.asarray(self.pes[:, int(column)], np.int64)
+
+    def _ending(
+        self, limits: Limits, interrupted: bool, unfinished: bool, hopeless: bool
+    ) -> tuple[Ending, int]:
+        end = end_of_run(
+            self.program,
+            int(self._column(timing.LAST).max(initial=0)),
+            int(self.clock[timing.LAST_STORE]),
+        )
+        if interrupted:
+            return Ending.INTERRUPTED, max(end, self.now - 1)
+        if not unfinished:
+            return Ending.FINISHED, end
+        if hopeless:
+            return Ending.DEADLOCK, end
+        return Ending.LIMIT, min(limits.max_cycles or 0, max(end, self.now - 1))
+
+    def ready(self, element: int) -> int:
+        """When the next token of an element is ready; ``FOREVER`` if there is none."""
+        entry = int(self.ring[int(self.elements[element, int(timing.READ)])])
+        return entry if entry > 0 else int(timing.FOREVER)
+
+    def _requirements(self, pe: int) -> list[tuple[int, bool, int]]:
+        """(element, sending, first cycle that allows it) of a PE's next firing, in body order."""
+        begin, middle, end = (int(n) for n in self._next_row(pe)[:3])
+        found: list[tuple[int, bool, int]] = []
+        for use in range(begin, end):
+            sending = use >= middle
+            element = int(self.uses[use]) // timing.RECORD
+            at = self.elements[element, int(timing.WRITE if sending else timing.READ)]
+            entry = int(self.ring[int(at)])
+            known = entry <= 0 if sending else entry > 0
+            found.append((element, sending, abs(entry) if known else timing.FOREVER))
+        return found
+
+    def _next_row(self, pe: int) -> Array:
+        return self.rows[int(self.pes[pe, int(timing.ROW)]) // timing.ROW_RECORD]
+
+    def _left(self) -> Counts:
+        """Tokens in every element."""
+        held = np.concatenate([[0], np.cumsum(self.ring > 0)])
+        begin = self.elements[:, int(timing.BEGIN)].astype(np.int64)
+        end = self.elements[:, int(timing.END)].astype(np.int64)
+        return np.asarray(held[end] - held[begin], np.int64)
+
+
+def _stuck(pe: int, requirements: list[tuple[int, bool, int]]) -> Stuck | None:
+    """The first thing that the PE waits for and nothing on the way will bring."""
+    for element, sending, time in requirements:
+        if time == timing.FOREVER:
+            return Stuck(instance=pe, element=element, sending=sending)
+    return None
+
+
+def _rows(rows: Array) -> Array:
+    table = np.zeros((len(rows), timing.ROW_RECORD), np.uint64)
+    table[:, :3] = rows[:, :3]
+    table[:, 3] = 4 * rows[:, 3].astype(np.int64) + rows[:, 4]
+    return table
+
+
+def _elements(program: SimProgram) -> Array:
+    """Rings are no longer than the tokens that pass: a longer one would never be full either."""
+    control = program.control
+    capacity = program.per_element([channel.capacity for channel in program.channels])
+    size = np.maximum(1, np.minimum(capacity, control.sent))
+    end = np.cumsum(size)
+    table = np.zeros((len(size), timing.RECORD), np.uint64)
+    for column, values in (
+        (timing.READ, end - size),
+        (timing.WRITE, end - size),
+        (timing.BEGIN, end - size),
+        (timing.END, end),
+        (timing.LATENCY, program.per_element([channel.latency for channel in program.channels])),
+        (timing.SENDER, np.maximum(control.sender, 0)),
+        (timing.RECEIVER, np.maximum(control.receiver, 0)),
+    ):
+        table[:, int(column)] = values
+    return table
+
+
+def _pes(program: SimProgram) -> Array:
+    control = program.control
+    table = np.zeros((program.pe_count, timing.RECORD), np.uint64)
+    first_row = control.row_start * timing.ROW_RECORD
+    busy = control.firings > 0
+    row = first_row.copy()
+    row[busy] += control.codes[control.code_start[busy]].astype(np.int64) * timing.ROW_RECORD
+    for column, values in (
+        (timing.CODE, control.code_start),
+        (timing.ROW, row),
+        (timing.INTERVAL, program.intervals),
+        (timing.FIRINGS, control.firings),
+        (timing.FIRST_ROW, first_row),
+    ):
+        table[:, int(column)] = values
+    return table
