@@ -82,7 +82,7 @@ class ArrayMachine:
         stop = Stop(self._code.run(int(self.arena.ctypes.data), ticks))
         for instances, ticks_of_last in self._last_ticks:
             fired = ticks_of_last > 0
-            self.last[instances][fired] = base + ticks_of_last[fired]
+            self.last[instances][fired] = base + ticks_of_last[fired].astype(np.int64)
             ticks_of_last[:] = 0
         self._totals += self._counts
         self._counts[:] = 0
