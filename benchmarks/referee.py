@@ -38,8 +38,8 @@ from benchmarks.random_graphs import random_device, random_graph
 from t2s import Graph
 from t2s.backends.verilog.timing import Stalling, Timing, largest
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
-from t2s.driver import hardware_timing
 from t2s.graph.graph import TensorRole
+from t2s.hardware_driver import hardware_timing
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.program import SimProgram, build_program

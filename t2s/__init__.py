@@ -9,29 +9,15 @@ from types import ModuleType
 
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
-from t2s.driver import (
-    Func,
-    Run,
-    cycles,
-    emit,
-    emulate,
-    fit_depths,
-    funcs,
-    interpret,
-    lower,
-    print_loop_nest,
-    resources,
-    simulate,
-    simulate_many,
-    structure,
-    verilate,
-)
+from t2s.driver import Func, Run, cycles, fit_depths, funcs, resources, simulate, simulate_many
 from t2s.func.functions import absolute as abs
 from t2s.func.functions import cast, exp, rsqrt, select, sqrt
 from t2s.func.functions import maximum as max
 from t2s.func.functions import minimum as min
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
+from t2s.hardware_driver import emit, emulate, verilate
+from t2s.lower_driver import interpret, lower, print_loop_nest, structure
 from t2s.reduction.circuits import LinearArray, Tree
 from t2s.reduction.targets import MaybeDifferentTarget, SameTarget
 from t2s.simulator.random_stalls import RandomStalls

@@ -1,10 +1,11 @@
-"""The road from a Func to numbers and files: the only module that knows front ends and consumers.
+"""The road from a Func to numbers: ``Func`` and the functions that simulate it.
 
-``lower`` freezes the program, applies the directives and returns the ``Graph``; everything else
-reads that graph.  The functions that start from a Func are also methods of it.
+``lower_driver.py`` goes from a Func to the graph, ``hardware_driver.py`` from there to files,
+emulator and Verilator; this module simulates, explores and estimates.  The functions that start
+from a Func are also methods of it.
 
-The consumers (simulator, backends) bring heavy libraries, so they are imported inside the functions
-that need them: ``import t2s`` stays fast.
+The consumers bring heavy libraries, so they are imported inside the functions that need them:
+``import t2s`` stays fast.
 """
 
 from __future__ import annotations
@@ -12,54 +13,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.location import user_location
-from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
-from t2s.func.freeze import freeze
-from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
-from t2s.sparse_driver import (
-    interpret_product,
-    is_sparse,
-    lower_product,
-    refuse_sparse,
-    split_inputs,
+from t2s.hardware_driver import emulate
+from t2s.lower_driver import (
+    Design,
+    constants_of,
+    interpret,
+    lower,
+    print_loop_nest,
+    resolve,
+    split_scalars,
 )
+from t2s.sparse_driver import is_sparse
 from t2s.spatial.directives import Place
-from t2s.spatial.ir import SpatialProgram
-from t2s.spatial.pipeline import build_spatial
-from t2s.spatial.printer import print_loop_nest as print_program
-from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.sparse_schedule import SparseFunc
-from t2s.spatial.to_graph import lower_to_graph
 
 if TYPE_CHECKING:
-    from t2s.backends.base import Backend
-    from t2s.backends.verilog.timing import Timing
-    from t2s.backends.verilog.verilator import HardwareResult
     from t2s.explore.depth_fit import DepthFit
     from t2s.explore.many import GraphRun, Outcomes
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
-    from t2s.simulator.program import SimProgram
     from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.result import SimResult
-
-BACKENDS: Mapping[str, str] = MappingProxyType(
-    {"opencl_fpga": "t2s.backends.opencl_fpga", "verilog": "t2s.backends.verilog"}
-)
-
-
-Array = np.ndarray[Any, Any]
-Design = ScheduledFunc | Sequence[ScheduledFunc]
 
 
 @dataclass(frozen=True)
@@ -122,74 +102,6 @@ def funcs(names: str, place: Place = Place.DEVICE) -> tuple[Func, ...]:
     return tuple(Func(name, place=place) for name in names.split())
 
 
-def lower(design: Design, **constants: Any) -> Graph:
-    """The PE/channel graph of a Func, or of several outputs, with their directives.
-
-    ``constants`` gives values to the integer ``Param`` objects that bounds use, by name, and to a
-    ``Parameter`` its matrix, for which the graph is then made.  Raises ``UserError`` with the
-    user's line for a directive that is not legal.
-    """
-    if is_sparse(design):
-        assert isinstance(design, ScheduledFunc)
-        return lower_product(design, split_inputs(design, constants)[0])[0]
-    return lower_to_graph(_spatial(design, constants))
-
-
-def structure(design: ScheduledFunc, **matrices: Any) -> dict[str, Array]:
-    """The arrays that the graph of a sparse design takes for its matrix, by name.
-
-    They may be used for many runs: ``t2s.simulate(graph, t2s.structure(y, A=matrix) | {"x": x})``.
-    """
-    if not is_sparse(design):
-        raise UserError(
-            f"{design!r} has no structure",
-            location=user_location(),
-            expected="a Func that reads the values of a t2s.Parameter",
-            given=repr(design),
-        )
-    return lower_product(design, split_inputs(design, matrices)[0])[1]
-
-
-def print_loop_nest(design: Design, **constants: int) -> str:
-    """What the schedule means: all loop nests, with the reason of every loop."""
-    return print_program(_spatial(design, constants))
-
-
-def _spatial(design: Design, constants: Mapping[str, int]) -> SpatialProgram:
-    refuse_sparse(design)
-    program = freeze(design, constants)
-    needed = needed_funcs(output_funcs(design))
-    funcs = (other for other in needed if isinstance(other, ScheduledFunc))
-    return build_spatial(program, {other.name: other for other in funcs}, constants)
-
-
-@overload
-def interpret(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array: ...
-
-
-@overload
-def interpret(design: Sequence[ScheduledFunc], inputs: Mapping[str, Any]) -> dict[str, Array]: ...
-
-
-def interpret(design: Design, inputs: Mapping[str, Any]) -> Array | dict[str, Array]:
-    """Compute a Func, or several, with numpy, ignoring directives: the oracle of every design.
-
-    ``inputs`` holds the arrays and the scalars by name.  Returns the array of a Func, or a dict of
-    the arrays by name for a tuple or list of Funcs.
-    """
-    if is_sparse(design):
-        assert isinstance(design, ScheduledFunc)
-        return interpret_product(design, inputs)
-    refuse_sparse(design)
-    outputs = output_funcs(design)
-    constants = _constants(outputs, inputs)
-    given = {name: value for name, value in inputs.items() if name not in constants}
-    results: dict[str, Array] = interpret_program(freeze(outputs, constants), given)
-    if isinstance(design, ScheduledFunc):
-        return results[design.name]
-    return {output.name: results[output.name] for output in outputs}
-
-
 def simulate(
     design: Graph | Design,
     inputs: Mapping[str, Any],
@@ -215,7 +127,7 @@ def simulate(
     """
     from t2s.simulator.run import simulate as simulate_graph
 
-    graph, arrays, scalars = _resolve(design, inputs)
+    graph, arrays, scalars = resolve(design, inputs)
     result = simulate_graph(
         graph,
         arrays,
@@ -249,14 +161,14 @@ def simulate_many(
     def prepared(run: Run, name: str) -> GraphRun:
         given, design = run.inputs or {}, run.design
         if not isinstance(design, Graph) and is_sparse(design):
-            graph, arrays, scalars = _resolve(design, given)
+            graph, arrays, scalars = resolve(design, given)
         else:
-            constants = {} if isinstance(design, Graph) else _constants(design, given)
+            constants = {} if isinstance(design, Graph) else constants_of(design, given)
             key = (id(design), tuple(constants.items()))
             if key not in graphs:
                 graphs[key] = design if isinstance(design, Graph) else lower(design, **constants)
             graph = graphs[key]
-            arrays, scalars = _split(graph, constants, given)
+            arrays, scalars = split_scalars(graph, constants, given)
         return GraphRun(
             name=name,
             graph=graph,
@@ -357,7 +269,7 @@ def fit_depths(
     """
     from t2s.explore.depths import fit_depths as fit_graph
 
-    graph, _, scalars = _resolve(design, inputs or {})
+    graph, _, scalars = resolve(design, inputs or {})
     return fit_graph(
         graph,
         parameters=scalars,
@@ -368,147 +280,3 @@ def fit_depths(
         workers=workers,
         progress=progress,
     )
-
-
-def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[Path, ...]:
-    """Write the files of a backend into ``directory`` (made if missing) and return their paths.
-
-    Raises ``UserError`` for an unknown backend, and for what the backend cannot express.
-    """
-    graph = design if isinstance(design, Graph) else lower(design)
-    files = find_backend(backend).emit(graph)
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return tuple(folder / name for name in files)
-
-
-def find_backend(name: str) -> Backend:
-    """The backend of that name; ``UserError`` listing the names if there is none."""
-    if name not in BACKENDS:
-        raise UserError(
-            f"there is no backend {name!r}",
-            location=user_location(),
-            expected=", ".join(sorted(BACKENDS)),
-            given=repr(name),
-        )
-    backend: Backend = import_module(BACKENDS[name]).BACKEND
-    return backend
-
-
-def emulate(
-    design: Graph | Design, inputs: Mapping[str, Any], *, time_limit: float = 60.0
-) -> dict[str, np.ndarray[Any, Any]]:
-    """Run the emitted OpenCL on Intel's FPGA emulator and return the outputs by name.
-
-    Needs the extra ``t2s[emulator]``.  The emulator runs in a child process that is ended after
-    ``time_limit`` seconds.  It gives values, not cycles.
-    """
-    from t2s.backends.opencl_fpga.emulator import emulate as emulate_graph
-
-    graph, arrays, scalars = _resolve(design, inputs)
-    return emulate_graph(graph, arrays, scalars, time_limit=time_limit)
-
-
-def verilate(
-    design: Graph | Design,
-    inputs: Mapping[str, Any] | None = None,
-    *,
-    device: str | Device = "ideal",
-    stalls: RandomStalls | None = None,
-    time_limit: float = 60.0,
-    directory: str | Path | None = None,
-) -> HardwareResult:
-    """Run the emitted SystemVerilog in Verilator: the cycles and the outputs of the hardware.
-
-    It is the referee of the simulator, which has to give the same cycles.  Without ``inputs`` only
-    the cycles mean something.  Needs the extra ``t2s[verilog]``, or a Verilator of the system, and
-    a C++ compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
-    ``directory`` keeps the files and the build; another build there is faster.
-
-    Raises ``UserError`` for inputs that do not fit, ``UnsupportedError`` for what the backend
-    cannot emit and for a device with a DRAM (the testbench has constant latency and bandwidth), and
-    ``VerilationError`` for hardware that does not come to its end.
-    """
-    from t2s.backends.verilog.timing import Stalling, largest
-    from t2s.backends.verilog.verilator import verilate as verilate_graph
-    from t2s.simulator.program import build_program
-    from t2s.simulator.random_stalls import check_stalls
-
-    graph, arrays, scalars = _resolve(design, inputs or {})
-    check_stalls(stalls)
-    program = build_program(graph, device, None if inputs is None else arrays, scalars)
-    timing = hardware_timing(program)
-    return verilate_graph(
-        graph,
-        timing,
-        largest(timing),
-        program.inputs,
-        program.parameters,
-        stalling=Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None,
-        time_limit=time_limit,
-        directory=None if directory is None else Path(directory),
-    )
-
-
-def hardware_timing(program: SimProgram) -> Timing:
-    """What the hardware has to know of the device that a program was built for.
-
-    Raises ``UnsupportedError`` for a device with a DRAM, which the testbench does not model.
-    """
-    from t2s.backends.verilog.timing import ChannelTiming, Timing
-
-    memory = program.device.memory
-    if memory is not None:
-        raise UnsupportedError(
-            f"device {program.device.name!r} has a DRAM, which the testbench does not model",
-            location=user_location(),
-            expected="memory of constant latency and bandwidth",
-            given=f"memory {memory.name!r}",
-            hint="verilate on device.with_memory('ideal'); t2s.cycles counts with a DRAM",
-        )
-    return Timing(
-        intervals={timing.node.name: timing.interval.cycles for timing in program.nodes},
-        channels={
-            timing.channel.name: ChannelTiming(latency=timing.latency, capacity=timing.capacity)
-            for timing in program.channels
-        },
-        memory_rate=program.memory_rate,
-        store_latency=program.device.store_latency,
-    )
-
-
-def _resolve(
-    design: Graph | Design, inputs: Mapping[str, Any]
-) -> tuple[Graph, dict[str, Any], dict[str, Any]]:
-    """The graph, its arrays and its scalars; integers given to a Func become constants of it."""
-    if not isinstance(design, Graph) and is_sparse(design):
-        assert isinstance(design, ScheduledFunc)
-        matrix, others = split_inputs(design, inputs)
-        sparse, arrays = lower_product(design, matrix)
-        return sparse, *_split(sparse, {}, {**arrays, **others})
-    constants = {} if isinstance(design, Graph) else _constants(design, inputs)
-    graph = design if isinstance(design, Graph) else lower(design, **constants)
-    return graph, *_split(graph, constants, inputs)
-
-
-def _split(
-    graph: Graph, constants: Mapping[str, int], inputs: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arrays and scalars, without what has become a constant of the graph."""
-    given = {name: value for name, value in inputs.items() if name not in constants}
-    scalars = {parameter.name for parameter in graph.parameters}
-    return (
-        {name: value for name, value in given.items() if name not in scalars},
-        {name: value for name, value in given.items() if name in scalars},
-    )
-
-
-def _constants(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:
-    """The scalars that shapes depend on; all others are given at run time."""
-    return {
-        name: int(inputs[name])
-        for name in sorted(structural_parameters(output_funcs(design)))
-        if isinstance(inputs.get(name), int | np.integer)
-    }

@@ -33,7 +33,13 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "backends.capstan": frozenset({"core", "graph", "backends.base"}),
 }
 # may import every package, and consumers at their first use
-DRIVERS = ("driver.py", "sparse.py", "sparse_driver.py")
+DRIVERS = ("driver.py", "hardware_driver.py", "lower_driver.py", "sparse.py", "sparse_driver.py")
+# parts of the driver, and who may import each
+PARTS = {
+    "sparse_driver": ("driver.py", "lower_driver.py"),
+    "lower_driver": ("driver.py", "hardware_driver.py"),
+    "hardware_driver": ("driver.py",),
+}
 # may import everything, and locally
 PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_tensor.py")
 
@@ -94,8 +100,8 @@ def _allowed(path: Path, module: str) -> bool:
     """Whether ``path`` may import ``module``, named without the leading ``t2s.``."""
     if _name(path) in PUBLIC:
         return True
-    if module.split(".")[0] == "sparse_driver":
-        return _name(path) == "driver.py"
+    if module.split(".")[0] in PARTS:
+        return _name(path) in PARTS[module.split(".")[0]]
     if not module or module.split(".")[0] not in {row.split(".")[0] for row in MAY_IMPORT}:
         return False  # t2s itself, t2s.cli and t2s.driver stand above every package
     if _name(path) in DRIVERS:

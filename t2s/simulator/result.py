@@ -18,6 +18,7 @@ from t2s.simulator.devices import Device
 from t2s.simulator.memory.report import MemoryReport
 from t2s.simulator.program import Interval, SimProgram
 from t2s.simulator.progress import Progress
+from t2s.simulator.recurrences import ChannelRecurrence, channel_recurrences
 from t2s.simulator.retime import checked_limits, run_to_the_end
 from t2s.simulator.stalls import StallRow, StallTable
 from t2s.simulator.tables import Table
@@ -70,10 +71,20 @@ class NodeStatistics:
         """Cycles without space for a result."""
         return sum(self.blocked_by.values()) + self.blocked_by_memory
 
-    @property
-    def stall_row(self) -> StallRow:
-        """The node's row of the stall table."""
-        causes = {f"starved by {name}": n for name, n in self.starved_by.items()}
+    def stall_row(self, recurrences: Mapping[str, ChannelRecurrence]) -> StallRow:
+        """The node's row of the stall table.
+
+        A wait for a token of the PE itself is explained by the recurrence, if that takes longer
+        than the initiation interval; ``recurrences`` has those of all channels.
+        """
+        slow = {
+            name: f": {recurrence}"
+            for name, recurrence in recurrences.items()
+            if recurrence.interval > self.interval.cycles
+        }
+        causes = {
+            f"starved by {name}{slow.get(name, '')}": n for name, n in self.starved_by.items()
+        }
         causes |= {f"blocked by {name}": n for name, n in self.blocked_by.items()}
         causes["starved by memory"] = self.starved_by_memory
         causes["blocked by memory"] = self.blocked_by_memory
@@ -236,9 +247,14 @@ class SimResult:
         return max(lasts) - min(firsts) + 1 if firsts else 0
 
     @cached_property
+    def recurrences(self) -> Mapping[str, ChannelRecurrence]:
+        """Channels from PEs back to themselves, by name: latency, distance, the user's line."""
+        return channel_recurrences(self.program)
+
+    @cached_property
     def stalls(self) -> StallTable:
         """Where the cycles of every node went."""
-        rows = tuple(node.stall_row for node in self.nodes.values())
+        rows = tuple(node.stall_row(self.recurrences) for node in self.nodes.values())
         return StallTable(cycles=self.cycles, rows=rows)
 
     @property

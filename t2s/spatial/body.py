@@ -44,7 +44,8 @@ from t2s.spatial.body_builder import (
 from t2s.spatial.body_reduction import reduce_step
 from t2s.spatial.body_streams import gathered_body, scattered_body
 from t2s.spatial.body_system import SystemBody
-from t2s.spatial.ir import Kernel, Operand, shifted
+from t2s.spatial.ir import Kernel, shifted
+from t2s.spatial.operands import Operand
 from t2s.spatial.padding import load_guard
 
 

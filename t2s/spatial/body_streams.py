@@ -25,7 +25,8 @@ from t2s.graph.body import Send
 from t2s.graph.graph import Channel
 from t2s.spatial.body_builder import Builder, broadcast, hop_channel, receive_from, send
 from t2s.spatial.directives import DEFAULT_CAPACITY, Gather, Scatter
-from t2s.spatial.ir import Loop, Operand
+from t2s.spatial.ir import Loop
+from t2s.spatial.operands import Operand
 
 
 def receive_scattered(

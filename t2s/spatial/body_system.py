@@ -38,7 +38,8 @@ from t2s.spatial.body_builder import (
     widen,
 )
 from t2s.spatial.directives import DEFAULT_CAPACITY, SKEW
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Member, shifted
+from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.operands import Member
 from t2s.spatial.recurrences import (
     ReadTransfers,
     Transfer,

@@ -10,7 +10,8 @@ from math import prod
 
 from t2s.core.expr import Expr, index_names
 from t2s.spatial.directives import DEFAULT_CAPACITY
-from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.streams import drains
 
 

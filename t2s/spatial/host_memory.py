@@ -10,7 +10,8 @@ from t2s.core.ops import Op
 from t2s.graph.graph import Layout, Tensor, TensorRole
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Place
-from t2s.spatial.ir import Kernel, SpatialProgram, StoreTarget
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.operands import StoreTarget
 from t2s.spatial.padding import allocated_shape, origins_of
 from t2s.spatial.passes.host import layout_loops
 from t2s.spatial.passes.streams import position

@@ -10,7 +10,8 @@ from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Function, TemporalProgram
 from t2s.graph.nodes import Role
 from t2s.spatial.inline import join_choices
-from t2s.spatial.ir import Kernel, Loop, LoopKind, StoreTarget, shifted
+from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.operands import StoreTarget
 from t2s.spatial.reduction_form import PREVIOUS, mentions_previous
 
 

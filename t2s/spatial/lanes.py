@@ -12,7 +12,8 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, children, walk
 from t2s.spatial.directives import Directive
-from t2s.spatial.ir import Kernel, Loop, Member
+from t2s.spatial.ir import Kernel, Loop
+from t2s.spatial.operands import Member
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.recurrences import member_reads
 

@@ -23,7 +23,8 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive
-from t2s.spatial.ir import Kernel, Loop, Padding, SpatialProgram, shifted
+from t2s.spatial.ir import Kernel, Loop, SpatialProgram, shifted
+from t2s.spatial.operands import Padding
 
 Origins = Mapping[str, tuple[int, ...]]
 

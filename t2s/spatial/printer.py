@@ -10,7 +10,8 @@ from t2s.core.printer import show
 from t2s.graph.nodes import Role
 from t2s.spatial.conditions import placed_condition
 from t2s.spatial.directives import Place
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.padding import active_paddings, in_domain, load_guard, origins_of
 from t2s.spatial.reduction_form import readable_update
 

@@ -28,7 +28,8 @@ from t2s.core.isl import LoopDomain
 from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Member, Result
+from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.operands import Member, Result
 from t2s.spatial.reduction_form import PREVIOUS
 
 

@@ -24,7 +24,8 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.spatial.conditions import any_of, static_conjuncts
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Member, shifted
+from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.operands import Member
 
 MOST_TRANSFERS = 32
 """Most different distances that one read may have over the loops."""

@@ -33,7 +33,8 @@ from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Dimension, Function, System, TemporalProgram
 from t2s.graph.nodes import Role
 from t2s.spatial.conditions import is_static
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Member, Result, shifted
+from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.operands import Member, Result
 from t2s.spatial.reduction_form import PREVIOUS, reduction_term
 
 

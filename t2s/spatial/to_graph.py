@@ -34,7 +34,8 @@ from t2s.spatial.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.body_builder import Links, lanes_of
 from t2s.spatial.capacity import channel_capacity
 from t2s.spatial.host_memory import without_host
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.padding import Origins, allocated_shape, origins_of
 from t2s.spatial.passes.buffer import check_buffers
 from t2s.spatial.passes.depths import meeting_depths

@@ -226,13 +226,16 @@ def accumulation(count: int, element: Type, *, capacity: int = 2) -> Graph:
     )
 
 
-def feedback(count: int, *, capacity: int, latency: int) -> Graph:
-    """load -> A -> prefix sum through a channel of the node to itself -> B -> store."""
-    more = apply(Op.LESS, N, const(count - 1))
+def feedback(count: int, *, capacity: int, latency: int, distance: int = 1) -> Graph:
+    """load -> A -> prefix sum through a channel of the node to itself -> B -> store.
+
+    Each sum is that of ``distance`` firings before, and the new element.
+    """
+    more = apply(Op.LESS, N, const(count - distance))
     total = local("total")
     body = (
         receive("A"),
-        receive("state", apply(Op.GREATER, N, ZERO)),
+        receive("state", apply(Op.GREATER_EQUAL, N, const(distance))),
         Let(target="total", value=add(local("A"), local("state"))),
         send("state", total, more),
         send("B", total),

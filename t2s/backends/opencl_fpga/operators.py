@@ -1,8 +1,8 @@
 """Operators in OpenCL C, with the meaning that ``core/ops.py`` gives them.
 
-What C says in one expression is written in place.  The rest becomes small helper functions, which
-``Helpers`` collects: minimum and maximum as documented selects, floor division, operators on lanes
-that OpenCL has no vector form for, and the trees of ``ReduceLanes``.
+What C says in one expression (``builtins.py``) is written in place.  The rest becomes small helper
+functions, which ``Helpers`` collects: minimum and maximum as documented selects, floor division,
+operators on lanes that OpenCL has no vector form for, and the trees of ``ReduceLanes``.
 
 Two liberties, both usual on FPGAs: ``exp`` is the native one of the operand's type (t2s rounds
 float32 from float64), so its last bits may differ; and signed overflow is left to wrap around, as
@@ -13,6 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from t2s.backends.opencl_fpga.builtins import (
+    NO_VECTOR_FORM,
+    Operands,
+    scalar_operation,
+    vector_operation,
+)
 from t2s.backends.opencl_fpga.c_types import (
     is_struct,
     lane,
@@ -43,7 +49,6 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     Statement,
     Subscript,
     Ternary,
-    Unary,
     Variable,
     binary,
     call,
@@ -51,29 +56,6 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 )
 from t2s.core.ops import Op, result_type
 from t2s.core.types import Kind, Type
-
-_INFIX = {
-    Op.ADD: "+",
-    Op.SUBTRACT: "-",
-    Op.MULTIPLY: "*",
-    Op.DIVIDE: "/",
-    Op.EQUAL: "==",
-    Op.NOT_EQUAL: "!=",
-    Op.LESS: "<",
-    Op.LESS_EQUAL: "<=",
-    Op.GREATER: ">",
-    Op.GREATER_EQUAL: ">=",
-}
-_LOGIC = {Op.AND: "&&", Op.OR: "||", Op.XOR: "!="}
-_BITWISE = {Op.AND: "&", Op.OR: "|", Op.XOR: "^"}
-_FUNCTIONS = {
-    Op.SQUARE_ROOT: "sqrt",
-    Op.RECIPROCAL_SQUARE_ROOT: "rsqrt",
-    Op.EXPONENTIAL: "exp",
-}
-_COMPARISONS = {Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL}
-_NO_VECTOR_FORM = {Op.FLOOR_DIVIDE, Op.MODULO} | _COMPARISONS
-Operands = Sequence[Expression]
 
 
 class Helpers:
@@ -91,10 +73,12 @@ class Helpers:
         if operator in (Op.MINIMUM, Op.MAXIMUM) and not is_struct(type):
             return self._extreme(operator, type, operands)
         if type.lanes == 1:
-            return self._scalar(operator, type, operands)
-        if is_struct(type) or operator in _NO_VECTOR_FORM:
+            if operator in (Op.FLOOR_DIVIDE, Op.MODULO):
+                return self._floor(operator, type, operands)
+            return scalar_operation(operator, type, operands)
+        if is_struct(type) or operator in NO_VECTOR_FORM:
             return self._by_lane(operator, type, operands)
-        return _vector(operator, type, operands)
+        return vector_operation(operator, type, operands)
 
     def _call(
         self,
@@ -118,26 +102,6 @@ class Helpers:
         return call(name, *operands)
 
     # ----------------------------------------------------------------------------- scalars
-
-    def _scalar(self, operator: Op, type: Type, operands: Operands) -> Expression:
-        first, last = operands[0], operands[-1]
-        match operator:
-            case Op.FLOOR_DIVIDE | Op.MODULO:
-                return self._floor(operator, type, operands)
-            case Op.AND | Op.OR | Op.XOR:
-                return binary((_LOGIC if type.is_bool else _BITWISE)[operator], first, last)
-            case Op.NOT if type.is_bool:
-                return Unary(operator="!", operand=first)
-            case Op.NOT:
-                return _narrowed(Unary(operator="~", operand=first), type)
-            case Op.NEGATE:
-                return _narrowed(Unary(operator="-", operand=first), type)
-            case Op.ABSOLUTE:
-                return _absolute(first, type)
-            case Op.SQUARE_ROOT | Op.RECIPROCAL_SQUARE_ROOT | Op.EXPONENTIAL:
-                return call(_FUNCTIONS[operator], first)
-        result = binary(_INFIX[operator], first, last)
-        return result if operator in _COMPARISONS else _narrowed(result, type)
 
     def _extreme(self, operator: Op, type: Type, operands: Operands) -> Expression:
         """``b < a ? b : a``: also the documented answer for NaN and signed zeros."""
@@ -384,37 +348,3 @@ class Helpers:
 
 def _unrolled(name: str, extent: int, body: tuple[Statement, ...]) -> For:
     return For(name=name, start=number(0), stop=number(extent), body=body, unroll=True)
-
-
-def _narrowed(value: Expression, type: Type) -> Expression:
-    """C computes small integers as ``int``; wrap around to the type they have in t2s."""
-    if type.lanes == 1 and type.is_integer and type.bits < 32:
-        return CastTo(type=scalar_name(type), values=(value,))
-    return value
-
-
-def _absolute(operand: Expression, type: Type) -> Expression:
-    if type.is_float:
-        return call("fabs", operand)
-    if type.kind is Kind.UINT:
-        return operand
-    return call(f"as_{storage_name(type)}", call("abs", operand))
-
-
-def _vector(operator: Op, type: Type, operands: Operands) -> Expression:
-    """Operators that OpenCL has on built-in vectors."""
-    first, last = operands[0], operands[-1]
-    match operator:
-        case Op.AND | Op.OR | Op.XOR:
-            return binary(_BITWISE[operator], first, last)
-        case Op.NOT if type.is_bool:
-            return binary("^", first, CastTo(type=storage_name(type), values=(number(1),)))
-        case Op.NOT:
-            return Unary(operator="~", operand=first)
-        case Op.NEGATE:
-            return Unary(operator="-", operand=first)
-        case Op.ABSOLUTE:
-            return _absolute(first, type)
-        case Op.SQUARE_ROOT | Op.RECIPROCAL_SQUARE_ROOT | Op.EXPONENTIAL:
-            return call(_FUNCTIONS[operator], first)
-    return binary(_INFIX[operator], first, last)

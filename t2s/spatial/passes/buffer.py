@@ -22,7 +22,8 @@ from math import prod
 from t2s.core.errors import UserError, warn
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Buffer, Directive, Place
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.host import check_operand_on_device
 from t2s.spatial.passes.lookup import constant_bounds, find_serial
 

@@ -22,7 +22,8 @@ from math import prod
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, reads, substitute
 from t2s.graph.nodes import Role
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram, shifted
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram, shifted
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.streams import drains
 
 LARGEST = 1 << 16

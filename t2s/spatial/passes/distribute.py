@@ -23,7 +23,8 @@ from t2s.spatial.directives import (
     RemoveReuse,
     Scatter,
 )
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.buffer import split_at
 from t2s.spatial.passes.forward import forward
 from t2s.spatial.passes.isolate import varies

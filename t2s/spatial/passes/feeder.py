@@ -18,7 +18,8 @@ from t2s.core.expr import Local
 from t2s.core.names import NameSupply
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Buffer, Scatter
-from t2s.spatial.ir import Kernel, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.isolate import inherited, varies
 
 

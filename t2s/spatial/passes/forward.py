@@ -16,7 +16,8 @@ from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
 from t2s.spatial.directives import DEFAULT_CAPACITY, SKEW, Directive, Forward
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.forward_timed import forward_timed
 from t2s.spatial.passes.host import check_operand_on_device
 from t2s.spatial.passes.isolate import varies

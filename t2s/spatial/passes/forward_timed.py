@@ -37,7 +37,8 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.spatial.directives import Forward
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Member, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Member, Operand
 from t2s.spatial.pins import pin
 
 MOST_CYCLES = 64

@@ -22,7 +22,8 @@ from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Gather
-from t2s.spatial.ir import Kernel, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.lookup import counterpart
 from t2s.spatial.passes.scatter import check_same_nest, one_stream, unrolled_loop
 from t2s.spatial.passes.vectorize import consumers

@@ -29,7 +29,8 @@ from t2s.spatial.directives import (
     Remove,
     RemoveReuse,
 )
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.occurrences import Occurrence
 
 

@@ -25,7 +25,8 @@ from t2s.core.walk import Term, rewrite
 from t2s.graph.nodes import Role
 from t2s.spatial.conditions import static_conjuncts
 from t2s.spatial.directives import IsolateConsumer, IsolateProducer, Place
-from t2s.spatial.ir import Kernel, Loop, Operand, Result, SpatialProgram, StoreTarget
+from t2s.spatial.ir import Kernel, Loop, SpatialProgram
+from t2s.spatial.operands import Operand, Result, StoreTarget
 from t2s.spatial.passes.host import check_deserializer, check_serializer
 from t2s.spatial.passes.occurrences import Occurrence, find_occurrence, occurrence_of
 from t2s.spatial.passes.stream import share

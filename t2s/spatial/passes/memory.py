@@ -15,7 +15,8 @@ from t2s.core.expr import Read, reads
 from t2s.core.names import NameSupply
 from t2s.graph.nodes import Role
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, SpatialProgram, StoreTarget
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.operands import StoreTarget
 from t2s.spatial.passes.isolate import consumer_of, consumer_of_result, extract
 from t2s.spatial.passes.occurrences import all_reads, occurrence_of
 from t2s.spatial.passes.safety import check_loadable

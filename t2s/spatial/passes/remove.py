@@ -16,7 +16,8 @@ from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
 from t2s.spatial.directives import Place, Remove, RemoveReuse
-from t2s.spatial.ir import Kernel, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.forward import drop_upstream
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import find_loop, find_serial

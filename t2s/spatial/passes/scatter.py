@@ -23,7 +23,8 @@ from t2s.core.names import NameSupply
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Gather, Scatter
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import constant_bounds, counterpart, find_loop
 

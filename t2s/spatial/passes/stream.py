@@ -27,7 +27,8 @@ from t2s.graph.nodes import Role
 from t2s.spatial.conditions import static_conjuncts
 from t2s.spatial.directives import Directive, IsolateProducer, Stream
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, Loop, Operand, Rename, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, SpatialProgram
+from t2s.spatial.operands import Operand, Rename
 from t2s.spatial.passes.occurrences import Occurrence, all_reads, occurrence_of
 
 

@@ -19,7 +19,8 @@ from t2s.core.isl import LoopDomain
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.directives import Directive, Stream
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
 from t2s.spatial.padding import padding_text
 from t2s.spatial.passes.stream import check_all_read
 

@@ -22,13 +22,14 @@ from t2s.core.printer import show
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, Place, VectorLoad, VectorStore
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, Loop, LoopKind, Operand, SpatialProgram
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.lanes import (
     check_contiguous,
     check_independent,
     check_system_lanes,
     outside_reads,
 )
+from t2s.spatial.operands import Operand
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import check_not_time, constant_bounds, counterpart
 from t2s.spatial.passes.occurrences import all_reads

@@ -1,0 +1,140 @@
+"""From a design to files, to Intel's emulator and to Verilator: the driver's part for backends.
+
+Backends bring heavy libraries, so they are imported inside the functions that need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.location import user_location
+from t2s.graph.graph import Graph
+from t2s.lower_driver import Design, lower, resolve
+
+if TYPE_CHECKING:
+    from t2s.backends.base import Backend
+    from t2s.backends.verilog.timing import Timing
+    from t2s.backends.verilog.verilator import HardwareResult
+    from t2s.simulator.devices import Device
+    from t2s.simulator.program import SimProgram
+    from t2s.simulator.random_stalls import RandomStalls
+
+BACKENDS: Mapping[str, str] = MappingProxyType(
+    {"opencl_fpga": "t2s.backends.opencl_fpga", "verilog": "t2s.backends.verilog"}
+)
+
+
+def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[Path, ...]:
+    """Write the files of a backend into ``directory`` (made if missing) and return their paths.
+
+    Raises ``UserError`` for an unknown backend, and for what the backend cannot express.
+    """
+    graph = design if isinstance(design, Graph) else lower(design)
+    files = find_backend(backend).emit(graph)
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return tuple(folder / name for name in files)
+
+
+def find_backend(name: str) -> Backend:
+    """The backend of that name; ``UserError`` listing the names if there is none."""
+    if name not in BACKENDS:
+        raise UserError(
+            f"there is no backend {name!r}",
+            location=user_location(),
+            expected=", ".join(sorted(BACKENDS)),
+            given=repr(name),
+        )
+    backend: Backend = import_module(BACKENDS[name]).BACKEND
+    return backend
+
+
+def emulate(
+    design: Graph | Design, inputs: Mapping[str, Any], *, time_limit: float = 60.0
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Run the emitted OpenCL on Intel's FPGA emulator and return the outputs by name.
+
+    Needs the extra ``t2s[emulator]``.  The emulator runs in a child process that is ended after
+    ``time_limit`` seconds.  It gives values, not cycles.
+    """
+    from t2s.backends.opencl_fpga.emulator import emulate as emulate_graph
+
+    graph, arrays, scalars = resolve(design, inputs)
+    return emulate_graph(graph, arrays, scalars, time_limit=time_limit)
+
+
+def verilate(
+    design: Graph | Design,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    device: str | Device = "ideal",
+    stalls: RandomStalls | None = None,
+    time_limit: float = 60.0,
+    directory: str | Path | None = None,
+) -> HardwareResult:
+    """Run the emitted SystemVerilog in Verilator: the cycles and the outputs of the hardware.
+
+    It is the referee of the simulator, which has to give the same cycles.  Without ``inputs`` only
+    the cycles mean something.  Needs the extra ``t2s[verilog]``, or a Verilator of the system, and
+    a C++ compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
+    ``directory`` keeps the files and the build; another build there is faster.
+
+    Raises ``UserError`` for inputs that do not fit, ``UnsupportedError`` for what the backend
+    cannot emit and for a device with a DRAM (the testbench has constant latency and bandwidth), and
+    ``VerilationError`` for hardware that does not come to its end.
+    """
+    from t2s.backends.verilog.timing import Stalling, largest
+    from t2s.backends.verilog.verilator import verilate as verilate_graph
+    from t2s.simulator.program import build_program
+    from t2s.simulator.random_stalls import check_stalls
+
+    graph, arrays, scalars = resolve(design, inputs or {})
+    check_stalls(stalls)
+    program = build_program(graph, device, None if inputs is None else arrays, scalars)
+    timing = hardware_timing(program)
+    return verilate_graph(
+        graph,
+        timing,
+        largest(timing),
+        program.inputs,
+        program.parameters,
+        stalling=Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None,
+        time_limit=time_limit,
+        directory=None if directory is None else Path(directory),
+    )
+
+
+def hardware_timing(program: SimProgram) -> Timing:
+    """What the hardware has to know of the device that a program was built for.
+
+    Raises ``UnsupportedError`` for a device with a DRAM, which the testbench does not model.
+    """
+    from t2s.backends.verilog.timing import ChannelTiming, Timing
+
+    memory = program.device.memory
+    if memory is not None:
+        raise UnsupportedError(
+            f"device {program.device.name!r} has a DRAM, which the testbench does not model",
+            location=user_location(),
+            expected="memory of constant latency and bandwidth",
+            given=f"memory {memory.name!r}",
+            hint="verilate on device.with_memory('ideal'); t2s.cycles counts with a DRAM",
+        )
+    return Timing(
+        intervals={timing.node.name: timing.interval.cycles for timing in program.nodes},
+        channels={
+            timing.channel.name: ChannelTiming(latency=timing.latency, capacity=timing.capacity)
+            for timing in program.channels
+        },
+        memory_rate=program.memory_rate,
+        store_latency=program.device.store_latency,
+    )
