@@ -136,7 +136,7 @@ def random_inputs(
     return inputs
 
 
-def run(algorithm: Algorithm, engine: str = "python") -> Outcome:
+def run(algorithm: Algorithm, engine: str = "native") -> Outcome:
     """Compile an algorithm, run it on all inputs and compare with numpy."""
     try:
         assignment = parse(algorithm.expression, algorithm.formats)
