@@ -334,8 +334,8 @@ def simulate(
     ``inputs`` maps the names of the tensors that are read to a ``SparseTensor``, a sparse object of
     scipy or pydata/sparse, an array or a number; each is stored in the format that its tensor
     declares.  Values are computed in ``type``, by default the type numpy gives them.  All channels
-    have ``capacity`` and ``latency``; with ``balance``, a channel beside a longer way holds more, by
-    the cycles that the longer way takes more.
+    have ``capacity`` and ``latency``; with ``balance``, a channel beside a longer way holds more,
+    by the cycles that the longer way takes more.
     """
     kernel = compile(design, schedule)
     return kernel.simulate(

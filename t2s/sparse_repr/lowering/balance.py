@@ -1,8 +1,9 @@
-"""Capacities of channels that join ways of different length (papers/001 has channels without bounds).
+"""Capacities of channels that join ways of different length.
 
-A stream often reaches a block on two ways, as the coordinates that a reducer takes beside the values
-that were computed at them.  The tokens of the short way wait until those of the long way arrive: its
-channel has to hold one for every cycle that the long way takes more, or the long way is never full.
+A stream often reaches a block on two ways, as the coordinates that a reducer takes beside the
+values that were computed at them.  The tokens of the short way wait until those of the long way
+arrive: its channel has to hold one for every cycle that the long way takes more, or the long way is
+never full.  (The channels of papers/001 have no bounds.)
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from dataclasses import replace
 from graphlib import TopologicalSorter
 
 from t2s.graph.graph import Graph
+
+LOOK_AHEAD = 1
+"""Cycles for which a block may hold a token until it has seen the next one."""
 
 
 def balanced(graph: Graph) -> Graph:
@@ -37,7 +41,3 @@ def balanced(graph: Graph) -> Graph:
             replace(one, capacity=one.capacity + waits.get(one.name, 0)) for one in graph.channels
         ),
     )
-
-
-LOOK_AHEAD = 1
-"""Cycles for which a block may hold a token until it has seen the next one."""
