@@ -128,6 +128,15 @@ class SparseResult:
         return "\n".join(parts)
 
 
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """What the channels of a graph are; see ``simulate``."""
+
+    capacity: int
+    latency: int
+    balance: bool
+
+
 class Kernel:
     """An assignment, compiled: its loops and its blocks; ``graphs`` and ``simulate`` need inputs.
 
@@ -163,17 +172,18 @@ class Kernel:
         type: Type | None = None,
         capacity: int = UNBOUNDED,
         latency: int = 1,
+        balance: bool = True,
     ) -> tuple[Graph, ...]:
         """The graph of every stage for inputs of these shapes."""
         binding = self.bind(inputs, type)
         return tuple(
-            self._stage(number, binding, capacity, latency).graph
+            self._stage(number, binding, Channels(capacity, latency, balance)).graph
             for number in range(len(self.diagrams))
         )
 
-    def _stage(self, number: int, binding: Binding, capacity: int, latency: int) -> StageGraph:
+    def _stage(self, number: int, binding: Binding, channels: Channels) -> StageGraph:
         """The graph of a stage; kept, since other inputs of the same shapes have the same one."""
-        key = number, tuple(sorted(binding.extents.items())), binding.type, capacity, latency
+        key = number, tuple(sorted(binding.extents.items())), binding.type, channels
         if key not in self._graphs:
             diagram = self.diagrams[number]
             void = frozenset(name for name, extent in binding.extents.items() if not extent)
@@ -185,8 +195,9 @@ class Kernel:
                 binding.extents,
                 binding.type,
                 name=diagram.result,
-                capacity=capacity,
-                latency=latency,
+                capacity=channels.capacity,
+                latency=channels.latency,
+                balance=channels.balance,
             )
         return self._graphs[key]
 
@@ -199,15 +210,17 @@ class Kernel:
         engine: str = "native",
         capacity: int = UNBOUNDED,
         latency: int = 1,
+        balance: bool = True,
     ) -> SparseResult:
         """Run all stages on the inputs; see ``t2s.sparse.simulate``."""
         from t2s.simulator.run import simulate as simulate_graph
 
         binding = self.bind(inputs, type)
+        channels = Channels(capacity, latency, balance)
         results: list[SimResult] = []
         written: SparseTensor | None = None
         for number, stage in enumerate(self.program.stages):
-            made = self._stage(number, binding, capacity, latency)
+            made = self._stage(number, binding, channels)
             arrays = {one.name: array_in(binding.tensors[one.tensor], one) for one in made.reads}
             result = simulate_graph(made.graph, arrays, device=device, engine=engine)
             results.append(result)
@@ -314,17 +327,25 @@ def simulate(
     engine: str = "native",
     capacity: int = UNBOUNDED,
     latency: int = 1,
+    balance: bool = True,
 ) -> SparseResult:
     """Compile an assignment and run it cycle by cycle.
 
     ``inputs`` maps the names of the tensors that are read to a ``SparseTensor``, a sparse object of
     scipy or pydata/sparse, an array or a number; each is stored in the format that its tensor
     declares.  Values are computed in ``type``, by default the type numpy gives them.  All channels
-    have ``capacity`` and ``latency``.
+    have ``capacity`` and ``latency``; with ``balance``, a channel beside a longer way holds more,
+    by the cycles that the longer way takes more.
     """
     kernel = compile(design, schedule)
     return kernel.simulate(
-        inputs, type=type, device=device, engine=engine, capacity=capacity, latency=latency
+        inputs,
+        type=type,
+        device=device,
+        engine=engine,
+        capacity=capacity,
+        latency=latency,
+        balance=balance,
     )
 
 

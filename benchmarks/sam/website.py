@@ -16,7 +16,10 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +65,7 @@ class Outcome:
     cycles: int = 0
     reasons: tuple[str, ...] = ()
     stages: int = 1
+    seconds: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -72,10 +76,12 @@ class Totals:
     weighted: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[str, Outcome] = field(default_factory=dict)
+    seconds: float = 0.0
 
     def add(self, outcome: Outcome) -> None:
         """Count an outcome."""
         self.distinct[outcome.kind] += 1
+        self.seconds += outcome.seconds
         self.weighted[outcome.kind] += outcome.algorithm.count
         self.reasons.update(outcome.reasons)
         if outcome.stages > 1:
@@ -136,7 +142,7 @@ def random_inputs(
     return inputs
 
 
-def run(algorithm: Algorithm, engine: str = "python") -> Outcome:
+def run(algorithm: Algorithm, engine: str = "native") -> Outcome:
     """Compile an algorithm, run it on all inputs and compare with numpy."""
     try:
         assignment = parse(algorithm.expression, algorithm.formats)
@@ -167,6 +173,23 @@ def run(algorithm: Algorithm, engine: str = "python") -> Outcome:
         reasons=tuple(sorted(reasons)),
         stages=len(program.stages),
     )
+
+
+def outcomes(algorithms: Iterable[Algorithm], engine: str, jobs: int) -> Iterator[Outcome]:
+    """What becomes of the algorithms, in their order."""
+    timed = partial(_timed, engine=engine)
+    if jobs == 1:
+        yield from map(timed, algorithms)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(timed, algorithms)
+
+
+def _timed(algorithm: Algorithm, engine: str) -> Outcome:
+    start = time.process_time()
+    outcome = run(algorithm, engine)
+    outcome.seconds = time.process_time() - start
+    return outcome
 
 
 def _class_of(error: UserError) -> str:
@@ -201,7 +224,8 @@ def show(totals: Totals, seconds: float) -> None:
     for reason, count in totals.reasons.most_common():
         how.add_row(reason, str(count))
     console.print(how)
-    console.print(f"{seconds:.0f} s of processor time")
+    each = totals.seconds / max(1, totals.distinct.total())
+    console.print(f"{seconds:.0f} s; of processor time {totals.seconds:.0f} s, {each:.2f} s each")
 
 
 def main() -> None:
@@ -211,20 +235,22 @@ def main() -> None:
     parser.add_argument("--engine", default="native", help="native, python, or blocks: no cycles")
     parser.add_argument("--every", type=int, default=1, help="only every n-th algorithm")
     parser.add_argument("--first", type=int, default=0, help="leave out the ones before")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--log", type=Path, help="append the outcome of each to this file")
     options = parser.parse_args()
     algorithms = list(read_list(options.list.read_text(encoding="utf-8").splitlines()))
     totals = Totals()
-    start = time.process_time()
-    for algorithm in algorithms[options.first :: options.every]:
-        outcome = run(algorithm, options.engine)
+    start = time.perf_counter()
+    chosen = algorithms[options.first :: options.every]
+    for outcome in outcomes(chosen, options.engine, options.jobs):
         totals.add(outcome)
+        command = outcome.algorithm.command
         if options.log is not None:
             with options.log.open("a", encoding="utf-8") as log:
-                log.write(f"{outcome.kind}\t{outcome.cycles}\t{algorithm.command}\n")
+                log.write(f"{outcome.kind}\t{outcome.cycles}\t{outcome.seconds:.2f}\t{command}\n")
         if outcome.kind == "wrong":
-            print(algorithm.command, outcome.text, sep="\n", flush=True)
-    show(totals, time.process_time() - start)
+            print(command, outcome.text, sep="\n", flush=True)
+    show(totals, time.perf_counter() - start)
 
 
 if __name__ == "__main__":

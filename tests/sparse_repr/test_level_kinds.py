@@ -19,7 +19,7 @@ def test_a_matrix_times_a_vector(outer: str, inner: str) -> None:
     assignment = parse("y(i)=A(i,j)*x(j)", {"A": outer + inner, "x": "s", "y": "s"})
     kernel = Kernel(assignment)
     assert not kernel.program.views
-    result = kernel.simulate({"A": A, "x": x}, engine="python")
+    result = kernel.simulate({"A": A, "x": x})
     assert np.array_equal(result.output, A @ x)
 
 
@@ -39,7 +39,7 @@ def test_levels_that_repeat_coordinates(letters: str) -> None:
         "in place" in reason for view in kernel.program.views for reason in view.reasons
     )
     assert converted == (letters in ("duq", "usd", "us"))
-    result = kernel.simulate({"A": A}, engine="python")
+    result = kernel.simulate({"A": A})
     assert result.output == (A * A).sum()
 
 
@@ -54,6 +54,6 @@ def test_blocks_are_walked_by_split_loops() -> None:
     assert views["A"].reasons == ("its levels by the parts of variables",)
     binding = kernel.bind({"A": A, "x": x})
     assert binding.tensors[views["A"].name].values is binding.given["A"].values
-    assert np.array_equal(kernel.simulate({"A": A, "x": x}, engine="python").output, A @ x)
+    assert np.array_equal(kernel.simulate({"A": A, "x": x}).output, A @ x)
     plain = Kernel(assignment)
-    assert np.array_equal(plain.simulate({"A": A, "x": x}, engine="python").output, A @ x)
+    assert np.array_equal(plain.simulate({"A": A, "x": x}).output, A @ x)

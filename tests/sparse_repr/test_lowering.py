@@ -130,7 +130,7 @@ def test_values_are_those_of_numpy(row: Row, density: float) -> None:
         shape = tuple(extents[name] for name in access.variables)
         array = generator.integers(1, 9, shape) * (generator.random(shape) < density)
         inputs[access.tensor] = np.asarray(array, np.float64)
-    result = kernel.simulate(inputs, engine="python")
+    result = kernel.simulate(inputs)
     assert np.array_equal(result.output, kernel.interpret(inputs))
     for level, arrays in zip(result.tensor.format.levels, result.tensor.levels, strict=True):
         assert set(arrays) == set(level.array_names)
@@ -150,7 +150,7 @@ def test_locating_takes_a_scanner_and_an_intersecter_away() -> None:
         "C": generator.integers(1, 9, (3, 2)),
         "D": generator.integers(1, 9, (4, 2)),
     }
-    result = kernel.simulate(inputs, engine="python")
+    result = kernel.simulate(inputs)
     assert np.array_equal(result.output, kernel.interpret(inputs))
 
 
@@ -178,10 +178,10 @@ def test_lanes_change_time_only(text: str, formats: str, order: str, variable: s
     for access in accesses(assignment.value):
         shape = tuple(extents[name] for name in access.variables)
         inputs[access.tensor] = generator.integers(1, 9, shape) * (generator.random(shape) < 0.7)
-    result = dealt.simulate(inputs, engine="python")
+    result = dealt.simulate(inputs)
     assert np.array_equal(result.output, plain.interpret(inputs))
     if text.startswith("y(i)"):
-        alone = plain.simulate(inputs, engine="python")
+        alone = plain.simulate(inputs)
         assert result.cycles < 0.7 * alone.cycles
 
 
@@ -204,7 +204,7 @@ for i:
     )
     generator = np.random.default_rng(4)
     inputs = {name: generator.integers(0, 3, (4, 4)) for name in "BCD"}
-    result = kernel.simulate(inputs, engine="python")
+    result = kernel.simulate(inputs)
     assert len(result.stages) == 2
     assert np.array_equal(result.output, inputs["B"] * (inputs["C"] @ inputs["D"].T))
 
@@ -215,7 +215,7 @@ def test_joins_of_many_sides() -> None:
     kernel = Kernel(parse(text, [f"{name}:s" for name in (*names, "x")]))
     generator = np.random.default_rng(5)
     inputs = {name: generator.integers(0, 3, 6) for name in names}
-    result = kernel.simulate(inputs, engine="python")
+    result = kernel.simulate(inputs)
     assert np.array_equal(result.output, sum(inputs.values()))
 
 
@@ -225,9 +225,9 @@ def test_rows_that_are_all_visited_are_written_as_they_are() -> None:
     assert not kernel.program.views
     assert block_counts(kernel.diagrams)["coordinate drop"] == 0
     B, C = np.array([[0, 2], [0, 0], [1, 0]]), np.array([[0, 0, 3], [4, 0, 0]])
-    result = kernel.simulate({"B": B, "C": C}, engine="python")
+    result = kernel.simulate({"B": B, "C": C})
     assert result.tensor.levels[1]["pos"].tolist() == [0, 1, 1, 2]
     assert np.array_equal(result.output, B @ C)
     sparse_rows = Kernel(parse("X(i,j)=B(i,k)*C(k,j)", ["B:ss", "C:ds", "X:ds"]))
     assert sparse_rows.program.views[0].reasons == ("dense levels are filled in afterwards",)
-    assert np.array_equal(sparse_rows.simulate({"B": B, "C": C}, engine="python").output, B @ C)
+    assert np.array_equal(sparse_rows.simulate({"B": B, "C": C}).output, B @ C)

@@ -79,14 +79,14 @@ def test_a_diagonal() -> None:
     A = np.arange(9.0).reshape(3, 3)
     kernel = Kernel(parse("y(i)=A(i,i)", {"A": "ds"}))
     assert kernel.interpret({"A": A}).tolist() == [0, 4, 8]
-    assert kernel.simulate({"A": A}, engine="python").output.tolist() == [0, 4, 8]
+    assert kernel.simulate({"A": A}).output.tolist() == [0, 4, 8]
     assert "a diagonal" in str(kernel)
 
 
 def test_the_values_from_before() -> None:
     kernel = Kernel(parse("y(i)=A(i,j)*y(j)"))
     A, y = np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([1.0, 2.0])
-    assert kernel.simulate({"A": A, "y": y}, engine="python").output.tolist() == [2, 3]
+    assert kernel.simulate({"A": A, "y": y}).output.tolist() == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_the_values_from_before() -> None:
 )
 def test_the_type_follows_from_the_inputs(dtype: type, expected: type) -> None:
     x = np.array([0, 1, 1], dtype)
-    result = Kernel(parse("y(i)=x(i)+x(i)")).simulate({"x": x}, engine="python")
+    result = Kernel(parse("y(i)=x(i)+x(i)")).simulate({"x": x})
     assert result.output.dtype == expected
     assert result.output.tolist() == [0, 2, 2]
 
 
 def test_a_quotient_of_integers_is_a_float() -> None:
     inputs = {"x": np.array([1, 2]), "b": np.array([2, 0])}
-    result = Kernel(parse("y(i)=x(i)/b(i)")).simulate(inputs, engine="python")
+    result = Kernel(parse("y(i)=x(i)/b(i)")).simulate(inputs)
     assert result.output.tolist() == [0.5, np.inf]
 
 
@@ -110,8 +110,8 @@ def test_renaming_changes_nothing() -> None:
     first = Kernel(parse("y(i)=A(i,j)*x(j)", {"A": "ds"}))
     other = Kernel(parse("t(x)=t_2(x,y)*root(y)", {"t_2": "ds"}))
     A, x = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([3.0, 4.0])
-    one = first.simulate({"A": A, "x": x}, engine="python")
-    two = other.simulate({"t_2": A, "root": x}, engine="python")
+    one = first.simulate({"A": A, "x": x})
+    two = other.simulate({"t_2": A, "root": x})
     assert one.output.tolist() == two.output.tolist() == [3, 8]
     assert one.cycles == two.cycles
 

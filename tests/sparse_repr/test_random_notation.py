@@ -45,5 +45,6 @@ def test_machines_agree_with_numpy(case: Case) -> None:
     kernel = _kernel_of(case)
     if kernel is None:
         return
-    result = kernel.simulate(case.inputs, engine="python")
+    result = kernel.simulate(case.inputs)
     assert np.allclose(result.output, kernel.interpret(case.inputs), equal_nan=True)
+    assert kernel.simulate(case.inputs, engine="python").cycles == result.cycles

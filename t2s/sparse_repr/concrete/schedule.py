@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.walk import Term
 from t2s.sparse_repr.notation.ir import Expression
@@ -118,6 +118,28 @@ class Schedule:
             )
         name = _variable(variable)
         return self._with(Parallelize(variable=name, lanes=lanes, location=location))
+
+    def fuse(self, outer: Any, inner: Any, fused: Any) -> Schedule:
+        """Not there: raises ``UnsupportedError``."""
+        names = ", ".join(_variable(variable) for variable in (outer, inner, fused))
+        raise UnsupportedError(
+            f"fuse({names}): two variables are not fused into one",
+            location=user_location(),
+            expected="loops over the variables of the expression, or over parts of them",
+            hint="coo(2) stores the two variables in one list of entries, and parallelize() deals"
+            " the coordinates of a loop to lanes",
+        )
+
+    def vectorize(self, variable: Any, lanes: int) -> Schedule:
+        """Not there: raises ``UnsupportedError``."""
+        name = _variable(variable)
+        raise UnsupportedError(
+            f"vectorize({name}, {lanes}): a stream carries one token per cycle",
+            location=user_location(),
+            expected="loops without vectors",
+            hint=f"parallelize({name!r}, {lanes}) deals the coordinates to {lanes} copies of the"
+            " blocks inside of the loop",
+        )
 
     def transpose(self, *tensors: Any) -> Schedule:
         """Allow that tensors are converted to an order of levels that fits the loops.

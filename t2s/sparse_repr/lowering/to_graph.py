@@ -24,6 +24,7 @@ from t2s.sparse_repr.levels import (
     words_of,
 )
 from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
+from t2s.sparse_repr.lowering.balance import balanced
 from t2s.sparse_repr.lowering.diagram import (
     AnyBlock,
     Compute,
@@ -77,17 +78,22 @@ def diagram_to_graph(
     name: str,
     capacity: int = UNBOUNDED,
     latency: int = 1,
+    balance: bool = True,
 ) -> StageGraph:
     """The graph of a stage for variables of these extents and values of this type.
 
-    ``capacity`` and ``latency`` are those of all channels.
+    ``capacity`` and ``latency`` are those of all channels; with ``balance``, those that join ways
+    of different length hold more.
     """
     streams = Streams(name, capacity=capacity, latency=latency)
     writer = _Writer(streams, program, diagram, extents, values)
     for block in diagram.blocks:
         writer.enter(block.variable)
         writer.write(block)
-    return StageGraph(graph=streams.graph(), reads=tuple(writer.reads), writes=tuple(writer.writes))
+    graph = streams.graph()
+    if balance and capacity < UNBOUNDED:
+        graph = balanced(graph)
+    return StageGraph(graph=graph, reads=tuple(writer.reads), writes=tuple(writer.writes))
 
 
 @dataclass

@@ -1,0 +1,43 @@
+"""Capacities of channels that join ways of different length.
+
+A stream often reaches a block on two ways, as the coordinates that a reducer takes beside the
+values that were computed at them.  The tokens of the short way wait until those of the long way
+arrive: its channel has to hold one for every cycle that the long way takes more, or the long way is
+never full.  (The channels of papers/001 have no bounds.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from graphlib import TopologicalSorter
+
+from t2s.graph.graph import Graph
+
+LOOK_AHEAD = 1
+"""Cycles for which a block may hold a token until it has seen the next one."""
+
+
+def balanced(graph: Graph) -> Graph:
+    """The same graph; a channel on a short way holds more, by the cycles of the longest beside it.
+
+    The graph has no cycles, other than from a node to itself.
+    """
+    channels = [channel for channel in graph.channels if channel.source != channel.sink]
+    sources: dict[str, set[str]] = {node.name: set() for node in graph.nodes}
+    for channel in channels:
+        sources[channel.sink].add(channel.source)
+    start = dict.fromkeys(sources, 0)
+    for name in TopologicalSorter(sources).static_order():
+        start[name] = max(
+            (start[one.source] + one.latency + LOOK_AHEAD for one in channels if one.sink == name),
+            default=0,
+        )
+    waits = {
+        one.name: start[one.sink] - start[one.source] - one.latency - LOOK_AHEAD for one in channels
+    }
+    return replace(
+        graph,
+        channels=tuple(
+            replace(one, capacity=one.capacity + waits.get(one.name, 0)) for one in graph.channels
+        ),
+    )
