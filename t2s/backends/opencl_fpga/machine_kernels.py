@@ -125,9 +125,7 @@ def lower_machine(design: Design, file: FileScope, node: Machine, helpers: Helpe
         name=file.kernels[node.name],
         parameters=(
             *(lowering.tensor_parameter(name) for name in tensors),
-            *(
-                Variable(type=f"const {scalar_name(s.type)}", name=names[s.name]) for s in scalars
-            ),
+            *(Variable(type=f"const {scalar_name(s.type)}", name=names[s.name]) for s in scalars),
         ),
         body=(*state, first, loop),
         comment=machine_comment(node),

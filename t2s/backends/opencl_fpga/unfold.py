@@ -16,9 +16,15 @@ from itertools import product
 from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.links import Delay, Link, Links, Separate, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, fold, lockstep
+from t2s.backends.opencl_fpga.machine_points import (
+    Ends,
+    Point,
+    at_point,
+    constant_element,
+    without_puts,
+)
 from t2s.backends.opencl_fpga.selects import settled
 from t2s.backends.opencl_fpga.self_links import SelfLinks, plan_self_links
-from t2s.backends.opencl_fpga.machine_points import Ends, Point, at_point, constant_element, without_puts
 from t2s.core.expr import Expr
 from t2s.core.names import NameSupply
 from t2s.graph.body import Receive, Send, Statement

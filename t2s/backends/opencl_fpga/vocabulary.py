@@ -111,8 +111,7 @@ def _check_machine(node: Machine) -> list[str]:
     reasons: dict[str, None] = {}
     types = [register.type for register in node.registers]
     for memory in node.memories:
-        why = f"sorted memories such as {memory.name!r} have no OpenCL form"
-        reasons[why] = None
+        reasons[f"sorted memories such as {memory.name!r} have no OpenCL form"] = None
     for statement in node.statements():
         match statement:
             case MemoryAdd() | MemorySize() | MemoryFirst() | MemoryDrop():
