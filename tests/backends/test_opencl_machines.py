@@ -159,8 +159,7 @@ def test_open_tensors_and_stop_tokens() -> None:
     assert problems(copying()) == [
         "tensor 'x': tensors of unknown length and tensors on the chip have no OpenCL form",
         "tensor 'y': tensors of unknown length and tensors on the chip have no OpenCL form",
-        "channel 'xs': streams with stop tokens have no OpenCL form; the backend is for dense "
-        "designs",
+        "channel 'xs': streams with stop tokens have no OpenCL form",
     ]
 
 

@@ -99,21 +99,7 @@ def lower_machine(design: Design, file: FileScope, node: Machine, helpers: Helpe
         registers=registers,
         holders=holders,
     )
-    state = [_register(register, registers[register.name]) for register in node.registers]
-    for head in node.heads:
-        if head.channel in holders:
-            holder = holders[head.channel]
-            type = design.graph.channel(head.channel).stream.element
-            state.append(Declare(type=value_name(type), name=holder.value))
-            initial = Literal(text="false")
-            state.append(Declare(type="bool", name=holder.flag, initial=initial))
-    scope = _Scope(locals={}, taken=identifiers)
-    for register in node.registers:
-        if not register.shape:
-            scope.locals[register.name] = Name(name=registers[register.name])
-    for holder_of, holder in holders.items():
-        head = next(head for head in node.heads if head.channel == holder_of)
-        scope.locals[head.value] = Name(name=holder.value)
+    scope = lowering.outermost(identifiers)
     cases = tuple(
         Case(value=at, comment=each.name, body=tuple(lowering.mode_of(each, scope)))
         for at, each in enumerate(node.modes)
@@ -127,7 +113,7 @@ def lower_machine(design: Design, file: FileScope, node: Machine, helpers: Helpe
             *(lowering.tensor_parameter(name) for name in tensors),
             *(Variable(type=f"const {scalar_name(s.type)}", name=names[s.name]) for s in scalars),
         ),
-        body=(*state, first, loop),
+        body=(*lowering.state(), first, loop),
         comment=machine_comment(node),
         once=True,
     )
@@ -207,6 +193,29 @@ class _Lowering:
         if info.role is TensorRole.INPUT:
             return Variable(type=f"__global const {type} *restrict", name=name)
         return Variable(type=f"__global volatile {type} *", name=name)
+
+    def outermost(self, identifiers: _Taken) -> _Scope:
+        """What registers and held heads stand for, in all modes."""
+        found: dict[str, Expression] = {}
+        for register in self.node.registers:
+            if not register.shape:
+                found[register.name] = Name(name=self.registers[register.name])
+        for head in self.node.heads:
+            if head.channel in self.holders:
+                found[head.value] = Name(name=self.holders[head.channel].value)
+        return _Scope(locals=found, taken=identifiers)
+
+    def state(self) -> list[Statement]:
+        """Registers, and heads that may stay."""
+        statements: list[Statement] = [
+            _register(register, self.registers[register.name]) for register in self.node.registers
+        ]
+        for name, holder in self.holders.items():
+            type = self.design.graph.channel(name).stream.element
+            statements.append(Declare(type=value_name(type), name=holder.value))
+            initial = Literal(text="false")
+            statements.append(Declare(type="bool", name=holder.flag, initial=initial))
+        return statements
 
     def mode_of(self, mode: Mode, outer: _Scope) -> list[Statement]:
         scope = outer.inner()

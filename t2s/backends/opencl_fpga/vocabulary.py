@@ -68,7 +68,7 @@ def check_vocabulary(graph: Graph) -> list[Unsupported]:
         subject = f"channel {channel.name!r}"
         problems += _check_type(subject, channel.stream.element, channel.location)
         if channel.stream.nesting:
-            why = "streams with stop tokens have no OpenCL form; the backend is for dense designs"
+            why = "streams with stop tokens have no OpenCL form"
             problems.append(Unsupported(subject=subject, why=why, location=channel.location))
     for node in graph.nodes:
         problems += [
@@ -90,7 +90,7 @@ def _check_node(node: Node) -> list[str]:
         return _check_machine(node)
     if not isinstance(node, PEArray):
         kind = node.__class__.__name__
-        return [f"nodes of kind {kind} have no OpenCL form; the backend is for dense designs"]
+        return [f"nodes of kind {kind} have no OpenCL form"]
     reasons: dict[str, None] = {}
     types = [register.type for register in node.registers]
     for statement in node.body:
