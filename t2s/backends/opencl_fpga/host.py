@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from t2s.backends.opencl_fpga.kernels import arguments_of
 from t2s.backends.opencl_fpga.links import Bundle, Separate
+from t2s.backends.opencl_fpga.machine_kernels import machine_arguments
 from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
 from t2s.core.expr import Cast, Expr
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.graph.graph import TensorRole
+from t2s.graph.nodes import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +90,13 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
     """The host program of a design."""
     graph = design.graph
     kernels: list[HostKernel] = []
-    for node in design.nodes.values():
-        tensors, scalars = arguments_of(design, node)
+    for node in graph.nodes:
+        if isinstance(node, Machine):
+            tensors, scalars = machine_arguments(design, node)
+        else:
+            tensors, scalars = arguments_of(design, design.nodes[node.name])
         arguments = (*tensors, *(scalar.name for scalar in scalars))
-        if arguments:
+        if arguments or isinstance(node, Machine):
             kernels.append(HostKernel(name=file.kernels[node.name], arguments=arguments))
     return HostProgram(
         name=graph.name,

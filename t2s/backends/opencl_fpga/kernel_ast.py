@@ -152,10 +152,28 @@ class Return(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class If(Statement):
-    """``if (condition) { then }``."""
+    """``if (condition) { then } else { otherwise }``."""
 
     condition: Expression
     then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """``case value: { body break; }``, with a comment behind it."""
+
+    value: int
+    comment: str
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch(Statement):
+    """``switch (value) { cases }``."""
+
+    value: Expression
+    cases: tuple[Case, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +194,14 @@ class For(Statement):
     unroll: bool = False
     coalesced: int = 1
     independent: tuple[tuple[str, int | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class While(Statement):
+    """``while (condition)``."""
+
+    condition: Expression
+    body: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,16 +263,17 @@ class Function:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """A kernel: started by the host, or by itself (``autorun``) if it has no parameters."""
+    """A kernel: started by the host, or by itself if it has no parameters and may start again."""
 
     name: str
     parameters: tuple[Variable, ...]
     body: tuple[Statement, ...]
     comment: tuple[str, ...]
+    once: bool = False
 
     @property
     def autorun(self) -> bool:
-        return not self.parameters
+        return not (self.parameters or self.once)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from t2s.core.expr import Expr, Index, conjunction, conjuncts, index_names
 from t2s.core.types import Type
 from t2s.graph.body import Load
 from t2s.graph.graph import TensorRole
+from t2s.graph.nodes import Machine
 
 Fill = Callable[[Expression], list[Statement]]
 """Statements that put a value into a variable."""
@@ -103,7 +104,11 @@ class KernelScope:
         graph = self.design.graph
         if graph.tensor(tensor).role is not TensorRole.OUTPUT:
             return graph.tensor(tensor).role is TensorRole.INTERMEDIATE
-        statements = (statement for node in graph.pe_arrays for statement in node.body)
+        statements = (
+            statement
+            for node in graph.nodes
+            for statement in (node.statements() if isinstance(node, Machine) else node.body)
+        )
         return any(isinstance(s, Load) and s.tensor == tensor for s in statements)
 
     def bind(self, target: str, type: Type, value: Expression) -> list[Statement]:

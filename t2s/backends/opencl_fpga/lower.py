@@ -9,14 +9,17 @@ from t2s.backends.opencl_fpga.kernel_ast import ChannelArray, File, Struct, Vari
 from t2s.backends.opencl_fpga.kernels import lower_kernel
 from t2s.backends.opencl_fpga.links import Bundle, Links, Separate, plan_links
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, lockstep
+from t2s.backends.opencl_fpga.machine_kernels import lower_machine
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
 from t2s.backends.opencl_fpga.selects import settled
+from t2s.backends.opencl_fpga.unfold import Unfolded, unfold
 from t2s.backends.opencl_fpga.vocabulary import check_vocabulary
 from t2s.core.expr import Expr
 from t2s.core.types import Kind, Type
 from t2s.core.walk import walk
 from t2s.graph.graph import Graph
+from t2s.graph.nodes import Machine
 
 
 def analyse(graph: Graph) -> Design | list[Unsupported]:
@@ -24,6 +27,12 @@ def analyse(graph: Graph) -> Design | list[Unsupported]:
     problems = check_vocabulary(graph)
     if problems:
         return problems
+    if graph.machines:
+        match unfold(graph):
+            case Unfolded(graph=single, nodes=pes, links=channels):
+                return Design(graph=single, nodes=pes, links=channels, source=graph)
+            case refused:
+                return refused
     nodes: dict[str, LockstepNode] = {}
     for node in graph.pe_arrays:
         match lockstep(graph, node):
@@ -40,7 +49,12 @@ def analyse(graph: Graph) -> Design | list[Unsupported]:
 def lower_design(design: Design, scope: FileScope) -> File:
     """The OpenCL file of a design."""
     helpers = Helpers()
-    kernels = tuple(lower_kernel(design, scope, node, helpers) for node in design.nodes.values())
+    kernels = tuple(
+        lower_machine(design, scope, node, helpers)
+        if isinstance(node, Machine)
+        else lower_kernel(design, scope, design.nodes[node.name], helpers)
+        for node in design.graph.nodes
+    )
     types = _types(design)
     vectors = {storage_name(type): struct_of(type) for type in types if is_struct(type)}
     return File(
@@ -61,6 +75,10 @@ def _types(design: Design) -> list[Type]:
         types += [register.type for register in node.node.registers]
         for statement in node.body:
             types += [term.type for term in walk(statement) if isinstance(term, Expr)]
+    for machine in design.graph.machines:
+        types += [register.type for register in machine.registers]
+        for mode in machine.modes:
+            types += [term.type for term in walk(mode) if isinstance(term, Expr)]
     return types
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
 from t2s.backends.opencl_fpga.kernel_ast import (
     Assign,
     Binary,
     Call,
+    Case,
     CastTo,
     ChannelArray,
     Declare,
@@ -26,9 +27,11 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     Return,
     Statement,
     Subscript,
+    Switch,
     Ternary,
     Unary,
     Variable,
+    While,
     ZeroInitializer,
 )
 
@@ -154,6 +157,12 @@ def _lines(statement: Statement, level: int) -> list[str]:
             return [f"{pad}return {show(value)};"]
         case Remark(text=text):
             return [f"{pad}// {text}"]
+        case If(otherwise=(_, *_)):
+            return _if_else(statement, level)
+        case Switch(value=value, cases=cases):
+            return [f"{pad}switch ({show(value)}) {{", *_cases(cases, level), f"{pad}}}"]
+        case While(condition=condition, body=body):
+            return _block(f"while ({show(condition)})", body, level)
         case If(condition=condition, then=(Assign() | Increment() | Do() | Return() as only,)):
             return [f"{pad}if ({show(condition)})", *_lines(only, level + 1)]
         case If(condition=condition, then=then):
@@ -176,6 +185,28 @@ def _lines(statement: Statement, level: int) -> list[str]:
                 return [f"{pad}while (1)", *lines(body, level + 1)]
             return _block("while (1)", body, level)
     raise TypeError(f"cannot print {statement!r}")
+
+
+def _if_else(statement: If, level: int) -> list[str]:
+    """``if``, ``else if``, ``else``, all with braces."""
+    pad = INDENT * level
+    printed = [f"{pad}if ({show(statement.condition)}) {{", *lines(statement.then, level + 1)]
+    match statement.otherwise:
+        case (If() as inner,):
+            first, *rest = _if_else(inner, level)
+            return [*printed, f"{pad}}} else {first.lstrip()}", *rest]
+        case ():
+            return [*printed, f"{pad}}}"]
+    return [*printed, f"{pad}}} else {{", *lines(statement.otherwise, level + 1), f"{pad}}}"]
+
+
+def _cases(cases: tuple[Case, ...], level: int) -> Iterator[str]:
+    pad = INDENT * level
+    for case in cases:
+        yield f"{pad}case {case.value}: {{  // {case.comment}"
+        yield from lines(case.body, level + 1)
+        yield f"{pad}{INDENT}break;"
+        yield f"{pad}}}"
 
 
 def _wrapped(start: str, items: list[str], pad: str) -> list[str]:

@@ -15,11 +15,15 @@ from t2s.graph.graph import Channel, Graph
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """A graph that the backend supports, with everything that was decided about it."""
+    """A graph that the backend supports, with everything that was decided about it.
+
+    ``nodes`` are the PE arrays; ``source`` is the graph that was unfolded because it has machines.
+    """
 
     graph: Graph
     nodes: Mapping[str, LockstepNode]
     links: Links
+    source: Graph | None = None
 
     def link(self, channel: str) -> Link:
         return self.links.by_channel[channel]

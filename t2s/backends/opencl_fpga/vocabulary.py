@@ -34,6 +34,7 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Graph, Place
+from t2s.graph.machine import Machine, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize
 from t2s.graph.nodes import Node, PEArray
 
 _EXPRESSIONS = (
@@ -67,7 +68,7 @@ def check_vocabulary(graph: Graph) -> list[Unsupported]:
         subject = f"channel {channel.name!r}"
         problems += _check_type(subject, channel.stream.element, channel.location)
         if channel.stream.nesting:
-            why = "streams with stop tokens have no OpenCL form; the backend is for dense designs"
+            why = "streams with stop tokens have no OpenCL form"
             problems.append(Unsupported(subject=subject, why=why, location=channel.location))
     for node in graph.nodes:
         problems += [
@@ -85,9 +86,11 @@ def _check_type(subject: str, type: Type, location: SourceLocation | None) -> It
 
 def _check_node(node: Node) -> list[str]:
     """Why a node cannot become a kernel, each reason once."""
+    if isinstance(node, Machine):
+        return _check_machine(node)
     if not isinstance(node, PEArray):
         kind = node.__class__.__name__
-        return [f"nodes of kind {kind} have no OpenCL form; the backend is for dense designs"]
+        return [f"nodes of kind {kind} have no OpenCL form"]
     reasons: dict[str, None] = {}
     types = [register.type for register in node.registers]
     for statement in node.body:
@@ -100,6 +103,32 @@ def _check_node(node: Node) -> list[str]:
                     reasons[f"{term.__class__.__name__} has no place in the body of a PE"] = None
     reasons |= {why: None for type in types if (why := unsupported_type(type)) is not None}
     reasons |= dict.fromkeys(_repeated_ports(node))
+    return list(reasons)
+
+
+def _check_machine(node: Machine) -> list[str]:
+    """Why a machine cannot become kernels, each reason once."""
+    reasons: dict[str, None] = {}
+    types = [register.type for register in node.registers]
+    for memory in node.memories:
+        reasons[f"sorted memories such as {memory.name!r} have no OpenCL form"] = None
+    for statement in node.statements():
+        match statement:
+            case MemoryAdd() | MemorySize() | MemoryFirst() | MemoryDrop():
+                continue  # of a sorted memory, named above
+            case Load(type=type) | Store(value=Expr(type=type)) if type.lanes > 1:
+                reasons["machines that load or store several lanes at once have no OpenCL form"] = (
+                    None
+                )
+        if not isinstance(statement, _STATEMENTS):
+            reasons[f"statements of kind {statement.__class__.__name__} have no OpenCL form"] = None
+    for mode in node.modes:
+        for term in walk(mode):
+            if isinstance(term, Expr):
+                types.append(term.type)
+                if not isinstance(term, _EXPRESSIONS):
+                    reasons[f"{term.__class__.__name__} has no place in a machine"] = None
+    reasons |= {why: None for type in types if (why := unsupported_type(type)) is not None}
     return list(reasons)
 
 

@@ -1,0 +1,351 @@
+"""One kernel per machine: a loop over firings, a ``switch`` over modes, an ``if`` for each choice.
+
+A head is read when a mode or a choice needs it, and kept until a rule takes it.  Where every rule
+on the way takes it, it is an ordinary variable; otherwise a flag says whether it is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from t2s.backends.opencl_fpga.c_types import (
+    is_struct,
+    scalar_name,
+    storage_name,
+    value_name,
+    zero,
+)
+from t2s.backends.opencl_fpga.comments import machine_comment
+from t2s.backends.opencl_fpga.counters import Counters
+from t2s.backends.opencl_fpga.expressions import Expressions
+from t2s.backends.opencl_fpga.kernel_ast import (
+    Assign,
+    Case,
+    Declare,
+    Do,
+    Expression,
+    Forever,
+    If,
+    Kernel,
+    Literal,
+    Name,
+    Remark,
+    Statement,
+    Switch,
+    Unary,
+    Variable,
+    While,
+    ZeroInitializer,
+    binary,
+    call,
+    element,
+    number,
+)
+from t2s.backends.opencl_fpga.names import Identifiers
+from t2s.backends.opencl_fpga.operators import Helpers
+from t2s.backends.opencl_fpga.ports import (
+    control_fence,
+    is_control,
+    read_channel,
+    write_channel,
+)
+from t2s.backends.opencl_fpga.scope import Design, FileScope
+from t2s.core.expr import Expr, Local, Parameter
+from t2s.core.types import Type
+from t2s.core.walk import walk
+from t2s.graph import body as graph
+from t2s.graph.graph import ScalarParameter, TensorRole
+from t2s.graph.machine import Choice, Machine, Mode, Rule
+from t2s.graph.parts import Register
+
+MODE = "mode"
+
+
+def machine_arguments(design: Design, node: Machine) -> tuple[list[str], list[ScalarParameter]]:
+    """The tensors and scalars that the kernel of a machine is given, in this order."""
+    tensors: dict[str, None] = {}
+    for statement in node.statements():
+        if isinstance(statement, graph.Load | graph.Store):
+            tensors[statement.tensor] = None
+    used = {term.name for mode in node.modes for term in walk(mode) if isinstance(term, Parameter)}
+    return list(tensors), [p for p in design.graph.parameters if p.name in used]
+
+
+def lower_machine(design: Design, file: FileScope, node: Machine, helpers: Helpers) -> Kernel:
+    """The kernel of a machine."""
+    identifiers = _Taken(file.visible)
+    mode = identifiers.fresh(MODE)
+    tensors, scalars = machine_arguments(design, node)
+    tensor_names = {name: identifiers.fresh(name) for name in tensors}
+    names = {scalar.name: identifiers.fresh(scalar.name) for scalar in scalars}
+    registers = {register.name: identifiers.fresh(register.name) for register in node.registers}
+    held = _held(node)
+    holders = {
+        head.channel: _Holder(
+            value=identifiers.fresh(head.value), flag=identifiers.fresh(f"has_{head.value}")
+        )
+        for head in node.heads
+        if head.channel in held
+    }
+    lowering = _Lowering(
+        design=design,
+        file=file,
+        node=node,
+        helpers=helpers,
+        names=names,
+        mode=mode,
+        tensors=tensor_names,
+        registers=registers,
+        holders=holders,
+    )
+    scope = lowering.outermost(identifiers)
+    cases = tuple(
+        Case(value=at, comment=each.name, body=tuple(lowering.mode_of(each, scope)))
+        for at, each in enumerate(node.modes)
+    )
+    running = binary(">=", Name(name=mode), number(0))
+    loop = While(condition=running, body=(Switch(value=Name(name=mode), cases=cases),))
+    first = Declare(type="int", name=mode, initial=number(0))
+    return Kernel(
+        name=file.kernels[node.name],
+        parameters=(
+            *(lowering.tensor_parameter(name) for name in tensors),
+            *(Variable(type=f"const {scalar_name(s.type)}", name=names[s.name]) for s in scalars),
+        ),
+        body=(*lowering.state(), first, loop),
+        comment=machine_comment(node),
+        once=True,
+    )
+
+
+def _held(node: Machine) -> frozenset[str]:
+    """Channels whose head some rule needs and leaves."""
+    return frozenset(
+        name for path in node.paths() for name in path.needs if name not in path.rule.takes
+    )
+
+
+def _register(register: Register, name: str) -> Declare:
+    shape = tuple(register.shape)
+    clear = ZeroInitializer() if shape or is_struct(register.type) else zero(register.type)
+    type = storage_name(register.type) if shape else value_name(register.type)
+    return Declare(type=type, name=name, dimensions=shape, initial=clear)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Holder:
+    """The variables of a head that may stay: its value, and whether it is there."""
+
+    value: str
+    flag: str
+
+
+class _Taken(Identifiers):
+    """The identifiers that are seen at a place; an inner scope adds its own to a copy."""
+
+    def __init__(self, taken: tuple[str, ...]) -> None:
+        super().__init__(taken, variables=True)
+        self._seen = list(taken)
+
+    def fresh(self, wanted: str) -> str:
+        name = super().fresh(wanted)
+        self._seen.append(name)
+        return name
+
+    def inner(self) -> _Taken:
+        return _Taken(tuple(self._seen))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scope:
+    """What locals stand for at a place."""
+
+    locals: dict[str, Expression]
+    taken: _Taken
+
+    def inner(self) -> _Scope:
+        return _Scope(locals=dict(self.locals), taken=self.taken.inner())
+
+    def bind(self, target: str, type: Type, value: Expression) -> Declare:
+        name = self.taken.fresh(target)
+        self.locals[target] = Name(name=name)
+        return Declare(type=value_name(type), name=name, initial=value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lowering:
+    """The parts of one machine's kernel."""
+
+    design: Design
+    file: FileScope
+    node: Machine
+    helpers: Helpers
+    names: Mapping[str, str]
+    mode: str
+    tensors: Mapping[str, str]
+    registers: Mapping[str, str]
+    holders: Mapping[str, _Holder]
+
+    def tensor_parameter(self, tensor: str) -> Variable:
+        info = self.design.graph.tensor(tensor)
+        name, type = self.tensors[tensor], scalar_name(info.type)
+        if info.role is TensorRole.INPUT:
+            return Variable(type=f"__global const {type} *restrict", name=name)
+        return Variable(type=f"__global volatile {type} *", name=name)
+
+    def outermost(self, identifiers: _Taken) -> _Scope:
+        """What registers and held heads stand for, in all modes."""
+        found: dict[str, Expression] = {}
+        for register in self.node.registers:
+            if not register.shape:
+                found[register.name] = Name(name=self.registers[register.name])
+        for head in self.node.heads:
+            if head.channel in self.holders:
+                found[head.value] = Name(name=self.holders[head.channel].value)
+        return _Scope(locals=found, taken=identifiers)
+
+    def state(self) -> list[Statement]:
+        """Registers, and heads that may stay."""
+        statements: list[Statement] = [
+            _register(register, self.registers[register.name]) for register in self.node.registers
+        ]
+        for name, holder in self.holders.items():
+            type = self.design.graph.channel(name).stream.element
+            statements.append(Declare(type=value_name(type), name=holder.value))
+            initial = Literal(text="false")
+            statements.append(Declare(type="bool", name=holder.flag, initial=initial))
+        return statements
+
+    def mode_of(self, mode: Mode, outer: _Scope) -> list[Statement]:
+        scope = outer.inner()
+        return [*self._take_in(mode.needs, scope), *self._choices(mode.choices, scope)]
+
+    def _lower(self, expr: Expr, scope: _Scope) -> Expression:
+        return self._expressions(scope).lower(expr)
+
+    def _expressions(self, scope: _Scope) -> Expressions:
+        found = Expressions(self.helpers, {}, self.names, Counters((), scope.taken))
+        found.locals = scope.locals
+        return found
+
+    # ------------------------------------------------------------------------------- heads
+
+    def _take_in(self, needs: tuple[str, ...], scope: _Scope) -> list[Statement]:
+        """Wait for heads."""
+        statements: list[Statement] = []
+        for name in needs:
+            channel = self.design.graph.channel(name)
+            head = next(head for head in self.node.heads if head.channel == name)
+            taken = read_channel(Name(name=self.file.channels[name]))
+            fence: list[Statement] = [control_fence()] if is_control(channel) else []
+            if name not in self.holders:
+                statements += [scope.bind(head.value, channel.stream.element, taken), *fence]
+                continue
+            holder = self.holders[name]
+            filled = (
+                Assign(target=Name(name=holder.value), value=taken),
+                *fence,
+                Assign(target=Name(name=holder.flag), value=Literal(text="true")),
+            )
+            empty = Unary(operator="!", operand=Name(name=holder.flag))
+            statements.append(If(condition=empty, then=filled))
+        return statements
+
+    # ----------------------------------------------------------------------------- choices
+
+    def _choices(self, choices: tuple[Choice, ...], scope: _Scope) -> list[Statement]:
+        """The first alternative that holds; where none does, the machine stops for ever."""
+        if not choices:
+            fence = call("mem_fence", Name(name="CLK_CHANNEL_MEM_FENCE"))
+            return [
+                Remark(text="tokens that the protocol does not allow"),
+                Forever(body=(Do(call=fence),)),
+            ]
+        first, *others = choices
+        if first.when is None:
+            return self._inside(first, scope)
+        return [
+            If(
+                condition=self._lower(first.when, scope),
+                then=tuple(self._inside(first, scope.inner())),
+                otherwise=tuple(self._choices(tuple(others), scope.inner())),
+            )
+        ]
+
+    def _inside(self, choice: Choice, scope: _Scope) -> list[Statement]:
+        statements = self._take_in(choice.needs, scope)
+        for statement in choice.body:
+            statements += self._statement(statement, scope)
+        match choice.inside:
+            case Rule() as rule:
+                return [*statements, *self._rule(rule, scope)]
+            case inner:
+                return [*statements, *self._choices(inner, scope)]
+
+    def _rule(self, rule: Rule, scope: _Scope) -> list[Statement]:
+        statements: list[Statement] = [Remark(text=rule.name)]
+        statements += self._kept_from_before(rule, scope)
+        for statement in rule.body:
+            statements += self._statement(statement, scope)
+        for name in rule.takes:
+            if name in self.holders:
+                flag = Name(name=self.holders[name].flag)
+                statements.append(Assign(target=flag, value=Literal(text="false")))
+        for put in rule.puts:
+            channel = self.design.graph.channel(put.channel)
+            type = channel.stream.element
+            value = zero(type) if put.value is None else self._lower(put.value, scope)
+            if is_control(channel):
+                statements.append(control_fence())
+            statements.append(write_channel(Name(name=self.file.channels[put.channel]), value))
+        after = [mode.name for mode in self.node.modes]
+        following = -1 if rule.next is None else after.index(rule.next)
+        return [*statements, Assign(target=Name(name=self.mode), value=number(following))]
+
+    def _kept_from_before(self, rule: Rule, scope: _Scope) -> list[Statement]:
+        """Copies of registers that the rule changes, and uses as they were before."""
+        written = {s.register for s in rule.body if isinstance(s, graph.RegisterWrite)}
+        used: set[str] = set()
+        changed: set[str] = set()
+        for part in (*rule.body, *rule.puts):
+            names = {term.name for term in walk(part) if isinstance(term, Local)}
+            used |= names & changed
+            if isinstance(part, graph.RegisterWrite):
+                changed.add(part.register)
+        return [
+            self._copied(register, scope)
+            for register in self.node.registers
+            if register.name in written & used and not register.shape
+        ]
+
+    def _copied(self, register: Register, scope: _Scope) -> Declare:
+        name = scope.taken.fresh(f"{self.registers[register.name]}_before")
+        scope.locals[register.name] = Name(name=name)
+        initial = Name(name=self.registers[register.name])
+        return Declare(type=value_name(register.type), name=name, initial=initial)
+
+    # -------------------------------------------------------------------------- statements
+
+    def _statement(self, statement: graph.Statement, scope: _Scope) -> list[Statement]:
+        match statement:
+            case graph.Let(target=target, value=value):
+                return [scope.bind(target, value.type, self._lower(value, scope))]
+            case graph.RegisterRead(target=target, register=name, indices=indices, type=type):
+                return [scope.bind(target, type, self._place(name, indices, scope))]
+            case graph.RegisterWrite(register=name, indices=indices, value=value):
+                place = self._place(name, indices, scope)
+                return [Assign(target=place, value=self._lower(value, scope))]
+            case graph.Load(target=target, tensor=tensor, indices=indices, type=type):
+                return [scope.bind(target, type, self._address(tensor, indices, scope))]
+            case graph.Store(tensor=tensor, indices=indices, value=value):
+                place = self._address(tensor, indices, scope)
+                return [Assign(target=place, value=self._lower(value, scope))]
+        raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
+
+    def _place(self, register: str, indices: tuple[Expr, ...], scope: _Scope) -> Expression:
+        return element(self.registers[register], *(self._lower(index, scope) for index in indices))
+
+    def _address(self, tensor: str, indices: tuple[Expr, ...], scope: _Scope) -> Expression:
+        shape = self.design.graph.tensor(tensor).allocated
+        return element(self.tensors[tensor], self._expressions(scope).address(indices, shape))

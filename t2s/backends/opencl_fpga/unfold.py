@@ -1,0 +1,258 @@
+"""A graph with machines, unfolded: one kernel for each PE and each machine.
+
+The PEs of a dense design keep step, so one kernel may hold them all.  A machine takes and puts
+tokens when values tell it to, and two of them, or PEs that they feed, must not wait for each other.
+So every point of every node becomes a process of its own, with a name, and every element of a
+channel array that two of them use a channel.  Capacities are those of the graph, which is why what
+runs there does not get stuck here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from t2s.backends.base import Unsupported
+from t2s.backends.opencl_fpga.links import Delay, Link, Links, Separate, Wire
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, fold, lockstep
+from t2s.backends.opencl_fpga.machine_points import (
+    Ends,
+    Point,
+    at_point,
+    constant_element,
+    without_puts,
+)
+from t2s.backends.opencl_fpga.selects import settled
+from t2s.backends.opencl_fpga.self_links import SelfLinks, plan_self_links
+from t2s.core.expr import Expr
+from t2s.core.names import NameSupply
+from t2s.graph.body import Receive, Send, Statement
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.machine import Machine
+from t2s.graph.nodes import Node, PEArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unfolded:
+    """The new graph, its single PEs as the rest of the backend knows them, and its channels."""
+
+    graph: Graph
+    nodes: dict[str, LockstepNode]
+    links: Links
+
+
+@dataclass(kw_only=True)
+class _Element:
+    """An element of a channel array, and which of the new nodes use it."""
+
+    channel: Channel
+    index: Point
+    name: str
+    source: str | None = None
+    sink: str | None = None
+
+
+class _Refused(Exception):
+    """Why a node cannot be unfolded."""
+
+    def __init__(self, problem: Unsupported) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def unfold(graph: Graph) -> Unfolded | list[Unsupported]:
+    """The graph with one node for each PE and machine, or what stands in the way."""
+    work = _Unfolding(graph)
+    for node in graph.nodes:
+        for point in _points(node):
+            try:
+                work.add(node, point)
+            except _Refused as refused:
+                work.problems.append(refused.problem)
+                break
+    return work.finished()
+
+
+def _points(node: Node) -> Iterator[Point]:
+    spans = [range(d.minimum, d.minimum + d.extent) for d in node.space]
+    for point in product(*spans):
+        if not isinstance(node, PEArray) or node.has_pe(point):
+            yield point
+
+
+class _Unfolding:
+    """Collects the new nodes and the elements of channels that they use."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.problems: list[Unsupported] = []
+        self._names = NameSupply()
+        self._elements: dict[tuple[str, Point], _Element] = {}
+        self._nodes: list[Node] = []
+        self._lockstep: dict[str, LockstepNode] = {}
+
+    def add(self, node: Node, point: Point) -> None:
+        """One PE or machine."""
+        name = self._names.fresh("_".join((node.name, *map(str, point))))
+        space = tuple(
+            replace(dimension, minimum=at, extent=1)
+            for dimension, at in zip(node.space, point, strict=True)
+        )
+        if isinstance(node, Machine):
+            self._nodes.append(self._machine(replace(node, name=name, space=space)))
+            return
+        single = replace(node, name=name, space=space, exists=None)
+        match lockstep(self._graph, single):
+            case LockstepNode() as found:
+                self._add_pe(settled(found))
+            case refused:
+                raise _Refused(refused)
+
+    def _element(self, channel: Channel, index: Point) -> _Element:
+        key = (channel.name, index)
+        if key not in self._elements:
+            name = "_".join((channel.name, *map(str, index)))
+            self._elements[key] = _Element(channel=channel, index=index, name=name)
+        return self._elements[key]
+
+    # --------------------------------------------------------------------------------- PEs
+
+    def _add_pe(self, node: LockstepNode) -> None:
+        renamed: dict[tuple[type[Statement], str], str] = {}
+        receives, sends = {}, {}
+        for name, port in node.receives.items():
+            element = self._port(node.name, port.channel, port.index)
+            element.sink = node.name
+            renamed[Receive, name] = element.name
+            receives[element.name] = replace(port, index=())
+        for name, port in node.sends.items():
+            element = self._port(node.name, port.channel, port.index)
+            element.source = node.name
+            renamed[Send, name] = element.name
+            sends[element.name] = replace(port, index=())
+        body = tuple(
+            replace(s, channel=renamed[s.__class__, s.channel])
+            if isinstance(s, Receive | Send)
+            else s
+            for s in node.body
+        )
+        self._nodes.append(replace(node.node, body=body))
+        self._lockstep[node.name] = replace(node, body=body, receives=receives, sends=sends)
+
+    def _port(self, node: str, channel: Channel, index: tuple[Expr, ...]) -> _Element:
+        place = constant_element(index, channel)
+        if place is None:
+            raise _Refused(
+                Unsupported(
+                    subject=f"channel {channel.name!r}",
+                    why=f"{node!r} uses several elements of it, in a design with machines",
+                    location=channel.location,
+                )
+            )
+        return self._element(channel, place)
+
+    # ---------------------------------------------------------------------------- machines
+
+    def _machine(self, node: Machine) -> Machine:
+        """A machine at its point, whose channels have their new names."""
+        fixed = {dimension.name: dimension.minimum for dimension in node.space}
+        ranges = {name: (at, at) for name, at in fixed.items()}
+
+        def place(channel: Channel, index: tuple[Expr, ...]) -> _Element | None:
+            found = constant_element(tuple(fold(e, ranges, fixed) for e in index), channel)
+            return None if found is None else self._element(channel, found)
+
+        def taken(name: str) -> str | None:
+            channel = self._graph.channel(name)
+            element = place(channel, channel.sink_index)
+            if element is None:
+                return None
+            element.sink = node.name
+            return element.name
+
+        def put(name: str) -> str | None:
+            channel = self._graph.channel(name)
+            element = place(channel, channel.source_index)
+            if element is None:
+                return None
+            element.source = node.name
+            return element.name
+
+        return at_point(node, Ends(taken=taken, put=put))
+
+    # ------------------------------------------------------------------------------ result
+
+    def finished(self) -> Unfolded | list[Unsupported]:
+        """The new graph; each of its channels is used at both ends.
+
+        What a machine puts where nothing takes it changes no value, and is left out.
+        """
+        channels: list[Channel] = []
+        machines = {node.name for node in self._nodes if isinstance(node, Machine)}
+        unread: set[str] = set()
+        for element in self._elements.values():
+            if element.sink is None and element.source in machines:
+                unread.add(element.name)
+                continue
+            if element.source is None or element.sink is None:
+                end = "puts tokens into" if element.source is None else "takes tokens from"
+                why = f"nothing {end} its element {list(element.index)}"
+                subject, where = f"channel {element.channel.name!r}", element.channel.location
+                self.problems.append(Unsupported(subject=subject, why=why, location=where))
+                continue
+            channels.append(
+                replace(
+                    element.channel,
+                    name=element.name,
+                    source=element.source,
+                    sink=element.sink,
+                    shape=(),
+                    source_index=(),
+                    sink_index=(),
+                )
+            )
+        if self.problems:
+            return self.problems
+        by_name = {channel.name: channel for channel in channels}
+        nodes = {
+            name: replace(
+                node,
+                receives={c: replace(p, channel=by_name[c]) for c, p in node.receives.items()},
+                sends={c: replace(p, channel=by_name[c]) for c, p in node.sends.items()},
+            )
+            for name, node in self._lockstep.items()
+        }
+        kept = (without_puts(n, unread) if isinstance(n, Machine) else n for n in self._nodes)
+        graph = replace(self._graph, nodes=tuple(kept), channels=tuple(channels))
+        links = _links(graph, nodes)
+        return links if isinstance(links, list) else Unfolded(graph=graph, nodes=nodes, links=links)
+
+
+def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> Links | list[Unsupported]:
+    """Every channel between two kernels; what a PE sends to itself stays inside."""
+    links: dict[str, Link] = {}
+    descending: dict[str, frozenset[str]] = {}
+    problems: list[Unsupported] = []
+    for channel in graph.channels:
+        if channel.source != channel.sink:
+            links[channel.name] = Separate(channel=channel, depth=channel.capacity)
+        elif channel.source not in nodes:
+            why = "a machine that puts tokens into its own channel has no OpenCL form"
+            subject = f"channel {channel.name!r}"
+            problems.append(Unsupported(subject=subject, why=why, location=channel.location))
+    for node in nodes.values():
+        match plan_self_links(node):
+            case SelfLinks(wires=wires, delays=delays, descending=down):
+                descending[node.name] = down
+                links |= {channel.name: Wire(channel=channel) for channel in wires}
+                for delay in delays:
+                    links[delay.channel.name] = Delay(
+                        channel=delay.channel,
+                        depth=delay.depth,
+                        uniform=delay.uniform,
+                        lag=delay.lag,
+                    )
+            case refused:
+                problems += refused
+    return problems or Links(by_channel=links, descending=descending)
