@@ -174,9 +174,13 @@ COUNTED_ELSEWHERE = {
 }
 
 
+MACHINES = {"cisr_decoder", "merging"}
+"""State machines, and no workloads: ``test_opencl_machines.py`` has them."""
+
+
 def test_every_golden_file_is_counted() -> None:
     files = {path.stem for path in (GOLDEN / "opencl_fpga").glob("*.cl")}
-    assert files == {*BY_HAND, *COUNTED_ELSEWHERE}
+    assert files - MACHINES == {*BY_HAND, *COUNTED_ELSEWHERE}
 
 
 @pytest.mark.parametrize("name", BY_HAND)

@@ -48,4 +48,5 @@ def test_only_short_ways_hold_more() -> None:
     assert held["load_B", "multiply"] == 3
     assert held["load_C", "multiply"] > 3
     # i goes to the reducer at once, and through repeat, scan, repeat, load and multiply
-    assert held["scan_B_i", "reduce_k"] > held["scan_C_j", "reduce_k"] > 3
+    assert held["scan_B_i", "reduce_k_hold"] > 3
+    assert held["scan_C_j", "reduce_k"] > held["reduce_k_hold", "reduce_k"] > 3

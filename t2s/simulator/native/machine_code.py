@@ -208,8 +208,10 @@ def _compiled(kernel: Kernel, machine: Any) -> bytes:
 def _with_entry(kernel: Kernel, text: str) -> str:
     """The code with a plain name for its function, whose parameters have to be as expected."""
     found = re.findall(r'^define [^\n@]*@("[^"]+"|[^(\s]+)\(([^\n]*)\) ', text, re.MULTILINE)
-    mangled = f"{len(kernel.name)}{kernel.name}"
-    entries = [(name, given) for name, given in found if mangled in name and "%retptr" in given]
+    entries = [(name, given) for name, given in found if "%retptr" in given and "%arg." in given]
+    if len(entries) > 1:  # functions that were not inlined
+        mangled = f"{len(kernel.name)}{kernel.name}"
+        entries = [(name, given) for name, given in entries if mangled in name]
     words = 2 + sum(_ARRAY_WORDS if kind.is_array else 1 for kind in kernel.arguments)
     if len(entries) != 1 or len(re.findall(r"%[\w.]+", entries[0][1])) != words:
         raise InternalError(f"numba passes the arguments of {kernel.name} in another way")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from t2s.core.ops import Array
 from t2s.simulator.engine import Limits
 from t2s.simulator.native import timing_tables as timing
-from t2s.simulator.native.units import MemoryUnits
 from t2s.simulator.program import SimProgram
 from t2s.simulator.tally import Counts, Ending, Stuck, Tally, end_of_run
+
+if TYPE_CHECKING:
+    from t2s.simulator.memory.spec import Dram
+    from t2s.simulator.native.units import MemoryUnits
 
 
 class TableTimes:
@@ -37,7 +42,7 @@ class TableTimes:
         self.stalling = np.array(stalling, np.uint64)
         self.rate, self.unit = (0, 1) if rate is None else (rate.numerator, rate.denominator)
         dram = program.device.memory
-        self.memory = MemoryUnits(program, dram) if dram is not None else None
+        self.memory = _units(program, dram) if dram is not None else None
         self.queue = np.zeros(max(1, program.pe_count), np.uint64)
         self.clock = np.zeros(8, np.int64)
         self.clock[timing.NOW] = self.clock[timing.CREDIT_AT] = 1
@@ -178,6 +183,13 @@ class TableTimes:
         begin = self.elements[:, int(timing.BEGIN)].astype(np.int64)
         end = self.elements[:, int(timing.END)].astype(np.int64)
         return np.asarray(held[end] - held[begin], np.int64)
+
+
+def _units(program: SimProgram, dram: Dram) -> MemoryUnits:
+    """The units of a DRAM; their kernel brings numba, which nothing else needs once it is kept."""
+    from t2s.simulator.native.units import MemoryUnits
+
+    return MemoryUnits(program, dram)
 
 
 def _stuck(pe: int, requirements: list[tuple[int, bool, int]]) -> Stuck | None:
