@@ -11,6 +11,8 @@ generated code.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 
 from t2s.core.ops import Array
@@ -25,12 +27,14 @@ PROBE = 8
 
 HEADER = 16
 
+_CODE = "t2s.simulator.native.sorted_memory_code"
+
 
 def addresses() -> tuple[int, int]:
     """The addresses of the compiled functions that find and remove points."""
-    from t2s.simulator.native import sorted_memory_code
-
-    return sorted_memory_code.addresses()
+    sorted_memory_code = import_module(_CODE)
+    found: tuple[int, int] = sorted_memory_code.addresses()
+    return found
 
 
 def new_block(capacity: int, key_words: int, value_words: int) -> Array:
@@ -46,8 +50,7 @@ def new_block(capacity: int, key_words: int, value_words: int) -> Array:
 
 def enlarged(block: Array) -> Array:
     """A copy with four times the capacity."""
-    from t2s.simulator.native import sorted_memory_code
-
+    sorted_memory_code = import_module(_CODE)
     capacity, key_words, words = (int(block[n]) for n in (CAPACITY, KEY_WORDS, ENTRY_WORDS))
     copy = new_block(4 * capacity, key_words, words - key_words)
     size, heap, moved = int(block[SIZE]), int(block[HEAP]), int(copy[HEAP])

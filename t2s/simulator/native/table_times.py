@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -187,9 +188,8 @@ class TableTimes:
 
 def _units(program: SimProgram, dram: Dram) -> MemoryUnits:
     """The units of a DRAM; their kernel brings numba, which nothing else needs once it is kept."""
-    from t2s.simulator.native.units import MemoryUnits
-
-    return MemoryUnits(program, dram)
+    units: MemoryUnits = import_module("t2s.simulator.native.units").MemoryUnits(program, dram)
+    return units
 
 
 def _stuck(pe: int, requirements: list[tuple[int, bool, int]]) -> Stuck | None:
