@@ -7,6 +7,7 @@ can.  ``run`` returns why it stopped, a ``Stop``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import IntEnum
 from functools import cache
 from hashlib import sha256
@@ -67,7 +68,10 @@ def key_of(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
         (item.channel, item.latency, item.shift, item.sources.tolist(), item.sinks.tolist())
         for item in plan.transfers
     ]
-    facts = (program.memory_rate, program.stalls, patience, nodes, transfers, layout)
+    # the pool of walks comes last, and how long it is follows from trip counts, which are data
+    pool = replace(layout.pool, shape=())
+    placed = replace(layout, pool=pool, bytes=0)
+    facts = (program.memory_rate, program.stalls, patience, nodes, transfers, placed)
     return f"{_sources()} {facts!r}"
 
 
