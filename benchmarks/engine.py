@@ -30,7 +30,7 @@ import t2s
 from benchmarks.published import ROWS, clocked
 from t2s import Float, Func, Graph, ImageParam, RandomStalls, RDom, Var
 from t2s.simulator.array.machine import ArrayMachine
-from t2s.simulator.program import build_program
+from t2s.simulator.build import build_program
 from t2s.simulator.run import simulate_cycles
 
 LANES = 16
