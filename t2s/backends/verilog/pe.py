@@ -140,9 +140,13 @@ class PEModule:
         body: list[Statement] = []
         moved: list[Expression] = []
 
-        def set_where(target: str, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> None:
+        def set_where(
+            target: str, indices: tuple[Expr, ...], shape: tuple[int, ...], used: Expression = TRUE
+        ) -> None:
             where = flat(tuple(self.control.index(index) for index in indices), shape)
             body.extend(self.control.take_before())
+            if used != TRUE and where != number(0):  # what is not used may be outside
+                where = Ternary(condition=used, if_true=where, if_false=number(0))
             body.append(put(target, where))
 
         def set_whether(target: str, condition: Expr | None) -> None:
@@ -154,13 +158,17 @@ class PEModule:
         received = {s.channel: s.condition for s in body_of_pe if isinstance(s, Receive)}
         sent = {s.channel: s.condition for s in body_of_pe if isinstance(s, Send)}
         for taking in self.interface.taking:
-            items.append(variable(self.needs[taking.channel.name]))
-            set_whether(self.needs[taking.channel.name], received[taking.channel.name])
-            set_where(taking.at, taking.channel.sink_index, taking.channel.shape)
+            condition, needed = received[taking.channel.name], self.needs[taking.channel.name]
+            used: Expression = TRUE if condition is None else Name(name=needed)
+            items.append(variable(needed))
+            set_whether(needed, condition)
+            set_where(taking.at, taking.channel.sink_index, taking.channel.shape, used)
         for sending in self.interface.sending:
-            items.append(variable(self.offers[sending.channel.name]))
-            set_whether(self.offers[sending.channel.name], sent[sending.channel.name])
-            set_where(sending.at, sending.channel.source_index, sending.channel.shape)
+            condition, offered = sent[sending.channel.name], self.offers[sending.channel.name]
+            used = TRUE if condition is None else Name(name=offered)
+            items.append(variable(offered))
+            set_whether(offered, condition)
+            set_where(sending.at, sending.channel.source_index, sending.channel.shape, used)
         for load in self.interface.loads:
             set_whether(load.enable, load.statement.condition)
             set_where(load.address, load.statement.indices, load.tensor.allocated)
