@@ -104,7 +104,7 @@ def verilate(
     return verilate_graph(
         graph,
         timing,
-        largest(timing),
+        largest(timing, graph=graph, inputs=program.inputs),
         program.inputs,
         program.parameters,
         stalling=Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None,
