@@ -20,7 +20,6 @@ from t2s.sparse_driver.shape import (
     combined_of,
     fused_of,
 )
-from t2s.sparse_driver.support import check_supported
 from t2s.sparse_repr.representation.definition import definition_of
 from t2s.sparse_repr.representation.hardware.design import product_arrays, product_graph
 from t2s.sparse_repr.representation.hardware.product import (
@@ -46,9 +45,9 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     schedule = schedule_of(design, definition)
     storage = definition.matrix.store(matrix)
     mapping = definition.matrix.decoder
-    check_supported(definition, storage)
-    block = block_of(schedule)
-    combined = combined_of(schedule, mapping.machines)
+    distinct, continuous = keep_promises(schedule, storage)
+    block = block_of(schedule, storage)
+    combined = combined_of(schedule, mapping.machines, continuous)
     check_structure(schedule)
     check_unrolled(schedule)
     type = design.type.strengthened()
@@ -77,9 +76,10 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
         width=width,
         flat=definition.side is None,
         block=block,
-        fused=fused_of(schedule, mapping.machines, combined),
+        fused=fused_of(schedule, mapping.machines, combined, continuous),
         combined=combined,
-        distinct=keep_promises(schedule, storage) and not combined,
+        distinct=distinct and not combined,
+        continuous=continuous,
         circuit=Circuit(structure=structure, levels=levels, type=type, location=location),
         nodes=_nodes(schedule),
         structure_loaders=schedule.structure,

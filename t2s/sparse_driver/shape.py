@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from t2s.core.errors import UserError
 from t2s.reduction.targets import Target
 from t2s.sparse_driver.directives import Schedule
 from t2s.sparse_repr.representation.definition import unsupported
 from t2s.sparse_repr.representation.hardware.product import Part
 from t2s.sparse_repr.representation.layout import BlockJob
+from t2s.sparse_repr.representation.storage import Storage
+from t2s.sparse_repr.representation.units import units_of
+from t2s.sparse_repr.representation.vocabulary import Dimension
+from t2s.spatial.directives import Directive
 from t2s.spatial.sparse_directives import LoadStructure
 
 
-def block_of(schedule: Schedule) -> int:
+def block_of(schedule: Schedule, storage: Storage) -> int:
     """Values that a machine handles in a step, from a tile of the positions."""
     definition = schedule.definition
-    layout = definition.matrix.chain.layout
     for name, (loop, inner, factor, directive) in schedule.tiles.items():
         if loop != definition.position:
             continue
@@ -25,21 +30,36 @@ def block_of(schedule: Schedule) -> int:
                 f"unroll({inner}): a multiplier for each",
                 directive.text,
             )
-        total = layout.schedule.job if layout.schedule is not None else None
-        size = total.slots if isinstance(total, BlockJob) else layout.block_slots
+        size, hint = _values_of_a_row(storage)
         if size % factor:
+            matrix = definition.matrix.name
             raise UserError(
                 f"{directive.text} on {name}: a row may end inside of a block of {factor} values",
                 location=directive.location,
-                expected=f"a divisor of {size}, the values of a block of {definition.matrix.name}",
+                expected=f"a divisor of {size}, the values of a block of {matrix}",
                 given=str(factor),
-                hint=f"block(Columns, {factor}, Zero, Length(b)) in the chain makes such blocks",
+                hint=hint.format(factor),
             )
         return factor
     return 1
 
 
-def combined_of(schedule: Schedule, machines: int) -> bool:
+def _values_of_a_row(storage: Storage) -> tuple[int, str]:
+    """How many values of one row always follow one another, and how a chain makes more."""
+    layout = storage.layout
+    if not layout.tiles and layout.major is Dimension.ROWS and layout.minor is not None:
+        job = layout.schedule.job if layout.schedule is not None else None
+        size = job.slots if isinstance(job, BlockJob) else layout.block_slots
+        return size, "block(Columns, {}, Zero, Length(b)) in the chain makes such blocks"
+    size = 1
+    for digit in reversed(units_of(layout, storage.shape).digits):
+        if digit.dimension is Dimension.ROWS and digit.extent > 1:
+            break
+        size *= digit.extent
+    return size, "block(Columns, {}, Zero) before pack makes such blocks"
+
+
+def combined_of(schedule: Schedule, machines: int, continuous: bool) -> bool:
     """Whether machines are combined; checks all ``combine_reduction``."""
     definition = schedule.definition
     inner = {tile[1] for tile in schedule.tiles.values() if tile[0] == definition.position}
@@ -47,6 +67,8 @@ def combined_of(schedule: Schedule, machines: int) -> bool:
     for loop, directive in schedule.combined.items():
         if loop in inner and directive.target is Target.SAME:
             continue  # the adder tree
+        if loop == definition.machine and not continuous:
+            _needs_continuous(schedule, directive)
         if loop == definition.machine and machines == 2 and not found:
             found = directive.target is Target.MAYBE_DIFFERENT
         if not found:
@@ -60,7 +82,18 @@ def combined_of(schedule: Schedule, machines: int) -> bool:
     return found
 
 
-def fused_of(schedule: Schedule, machines: int, combined: bool) -> int:
+def _needs_continuous(schedule: Schedule, directive: Directive) -> NoReturn:
+    """Machines whose values are of rows in no order share nothing but the sums at the end."""
+    definition = schedule.definition
+    unsupported(
+        directive.location,
+        f"{directive.text} on {definition.func.name} needs the values of a row one after the other",
+        "a chain of rows, or is_continuous_reduction where the matrix allows it",
+        repr(definition.matrix.chain),
+    )
+
+
+def fused_of(schedule: Schedule, machines: int, combined: bool, continuous: bool) -> int:
     """Lanes of one reduction circuit, from a tile of the machines."""
     definition = schedule.definition
     tile = schedule.tiles.get(definition.func.name)
@@ -76,6 +109,8 @@ def fused_of(schedule: Schedule, machines: int, combined: bool) -> int:
         )
     if inner in schedule.unrolled.get(definition.func.name, set()):
         return 1
+    if not continuous:
+        _needs_continuous(schedule, directive)
     return factor
 
 
