@@ -7,15 +7,12 @@ from scipy import sparse
 
 import t2s
 from t2s import (
-    ASAP,
     Float,
     Func,
     ImageParam,
     RDom,
-    Rows,
     UnsupportedError,
     Var,
-    Zero,
 )
 from tests.errors.refusal import refused
 
