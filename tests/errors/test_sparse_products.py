@@ -7,15 +7,12 @@ from scipy import sparse
 
 import t2s
 from t2s import (
-    ASAP,
     Float,
     Func,
     ImageParam,
     RDom,
-    Rows,
     UnsupportedError,
     Var,
-    Zero,
 )
 from tests.errors.refusal import refused
 
@@ -413,80 +410,77 @@ def test_term_without_a_vector() -> None:
         y.simulate(ONES)
 
 
-def test_no_hardware_for_dense() -> None:
-    y, *_ = product(t2s.dense().schedule(Rows, 2, ASAP, Zero))
+def test_lanes_fused_of_rows_in_no_order() -> None:
+    y, _A, _x, p, _q = product(t2s.gallery.csc(2))
+    y.tile(p, Var("pp"), 2).unroll(p)
     with refused(
         """
-            y needs hardware for a matrix that is not packed, which is not there yet
-              --> y[i] += A.values[p, q] * x[j]
-              expected: pack(Columns, ...), block(Columns, ...) and a schedule of rows or blocks
-              given:    dense().schedule(Rows, 2, ASAP, Zero)
-              note:     A is declared here
-              --> return t2s.Parameter(Float(32), 2, chain, name=name)
-              hint:     the arrays of this representation can be built, and decoded again,
-                        without hardware
-            """,
-        UnsupportedError,
-    ):
-        y.simulate(ONES)
-
-
-def test_no_hardware_for_csc() -> None:
-    y, *_ = product(t2s.gallery.csc())
-    with refused(
-        """
-            y needs hardware for packed columns, whose values reach the rows in no order, which
-                        is not there yet
-              --> y[i] += A.values[p, q] * x[j]
-              expected: pack(Columns, ...), block(Columns, ...) and a schedule of rows or blocks
-              given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 1,
+            tile(p, pp, 2) on y needs the values of a row one after the other
+              --> y.tile(p, Var("pp"), 2).unroll(p)
+              expected: a chain of rows, or is_continuous_reduction where the matrix allows it
+              given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 2,
                         RoundRobin, Zero)
-              note:     A is declared here
-              --> return t2s.Parameter(Float(32), 2, chain, name=name)
-              hint:     the arrays of this representation can be built, and decoded again,
-                        without hardware
             """,
         UnsupportedError,
     ):
         y.simulate(ONES)
 
 
-def test_no_hardware_for_sliced() -> None:
-    y, *_ = product(t2s.gallery.sliced_ell())
+def test_machines_combined_of_rows_in_no_order() -> None:
+    y, _A, _x, p, _q = product(t2s.gallery.csc(2))
+    y.combine_reduction(p, t2s.MaybeDifferentTarget)
     with refused(
         """
-            y needs hardware for blocks of rows, which is not there yet
-              --> y[i] += A.values[p, q] * x[j]
-              expected: pack(Columns, ...), block(Columns, ...) and a schedule of rows or blocks
-              given:    dense().pack(Columns, Index(col_idx)).block(Rows, 4, Zero,
-                        Length(slices)).block(Columns, 1, Longest,
-                        Length(width)).schedule(slices, 1, ASAP, Zero)
-              note:     A is declared here
-              --> return t2s.Parameter(Float(32), 2, chain, name=name)
-              hint:     the arrays of this representation can be built, and decoded again,
-                        without hardware
+            combine_reduction(p, MaybeDifferentTarget) on y needs the values of a row one after the
+                        other
+              --> y.combine_reduction(p, t2s.MaybeDifferentTarget)
+              expected: a chain of rows, or is_continuous_reduction where the matrix allows it
+              given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 2,
+                        RoundRobin, Zero)
             """,
         UnsupportedError,
     ):
         y.simulate(ONES)
 
 
-def test_no_hardware_for_tiles() -> None:
-    y, *_ = product(t2s.gallery.blocked_csr())
+def test_block_of_several_rows() -> None:
+    y, _A, _x, _p, q = product(t2s.gallery.blocked_csr(1, 2, 2))
+    qq = Var("qq")
+    y.tile(q, qq, 4).unroll(qq)
+    with refused("""
+            tile(q, qq, 4) on y: a row may end inside of a block of 4 values
+              --> y.tile(q, qq, 4).unroll(qq)
+              expected: a divisor of 2, the values of a block of A
+              given:    4
+              hint:     block(Columns, 4, Zero) before pack makes such blocks
+            """):
+        y.simulate(ONES)
+
+
+def test_promise_about_positions() -> None:
+    y, _A, _x, _p, q = product(t2s.gallery.cisr())
+    y.is_distinct_reduction(q)
     with refused(
         """
-            y needs hardware for units of more than one value, which is not there yet
-              --> y[i] += A.values[p, q] * x[j]
-              expected: pack(Columns, ...), block(Columns, ...) and a schedule of rows or blocks
-              given:    dense().block(Rows, 2, Zero).block(Columns, 2, Zero).pack(Columns,
-                        Length(row_len), Index(col_idx)).schedule(Rows, 1, ASAP, Zero)
-              note:     A is declared here
-              --> return t2s.Parameter(Float(32), 2, chain, name=name)
-              hint:     the arrays of this representation can be built, and decoded again,
-                        without hardware
+            is_distinct_reduction(q) promises something about q
+              --> y.is_distinct_reduction(q)
+              expected: a promise about the machines, p
+              given:    q
             """,
         UnsupportedError,
     ):
+        y.simulate(ONES)
+
+
+def test_rows_that_are_interrupted() -> None:
+    y, _A, _x, p, _q = product(t2s.gallery.csc(2))
+    y.is_continuous_reduction(p)
+    with refused("""
+            is_continuous_reduction(p) is not true for this matrix
+              --> y.is_continuous_reduction(p)
+              expected: the values of every row one after the other on a machine
+              given:    row 0 goes on after another row on machine 0
+            """):
         y.simulate(ONES)
 
 

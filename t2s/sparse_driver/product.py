@@ -1,0 +1,136 @@
+"""From a Func and a matrix to the ``Product``, to its graph, and to numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from t2s.core.expr import evaluate
+from t2s.graph.graph import Graph
+from t2s.reduction.circuits import Circuit, LinearArray, Structure
+from t2s.sparse_driver.designs import split_inputs
+from t2s.sparse_driver.directives import Schedule, schedule_of
+from t2s.sparse_driver.promises import keep_promises
+from t2s.sparse_driver.shape import (
+    block_of,
+    check_structure,
+    check_unrolled,
+    combined_of,
+    fused_of,
+)
+from t2s.sparse_repr.representation.definition import definition_of
+from t2s.sparse_repr.representation.hardware.design import product_arrays, product_graph
+from t2s.sparse_repr.representation.hardware.product import (
+    MATRIX,
+    VECTOR,
+    Nodes,
+    Operand,
+    Part,
+    Product,
+)
+from t2s.spatial.schedule import ScheduledFunc
+
+Array = np.ndarray[Any, Any]
+
+
+LINE_BYTES = 64
+"""Bytes of a line of memory: what a load or store unit moves in a cycle."""
+
+
+def product_of(design: ScheduledFunc, matrix: object) -> Product:
+    """The product that a Func computes for a matrix, with its directives, checked."""
+    definition = definition_of(design)
+    schedule = schedule_of(design, definition)
+    storage = definition.matrix.store(matrix)
+    mapping = definition.matrix.decoder
+    distinct, continuous = keep_promises(schedule, storage)
+    block = block_of(schedule, storage)
+    combined = combined_of(schedule, mapping.machines, continuous)
+    check_structure(schedule)
+    check_unrolled(schedule)
+    type = design.type.strengthened()
+    circuit = schedule.circuit
+    levels = circuit.levels if circuit is not None else _levels(type.bits if type.is_float else 0)
+    structure: Structure = circuit.structure if circuit is not None else LinearArray
+    location = circuit.location if circuit is not None else definition.location
+    line = max(1, LINE_BYTES // max(type.bytes, definition.vector.type.bytes))
+    width = definition.width
+    rows, columns = storage.shape
+    return Product(
+        matrix=Operand(
+            name=definition.matrix.name,
+            type=definition.matrix.type,
+            location=definition.matrix.location,
+        ),
+        vector=Operand(
+            name=definition.vector.name,
+            type=definition.vector.type,
+            location=definition.vector.location,
+        ),
+        result=Operand(name=design.name, type=type, location=design.location),
+        storage=storage,
+        mapping=mapping,
+        term=definition.term,
+        width=width,
+        flat=definition.side is None,
+        block=block,
+        fused=fused_of(schedule, mapping.machines, combined, continuous),
+        combined=combined,
+        distinct=distinct and not combined,
+        continuous=continuous,
+        circuit=Circuit(structure=structure, levels=levels, type=type, location=location),
+        nodes=_nodes(schedule),
+        structure_loaders=schedule.structure,
+        words=min(line, max(1, width * max(rows, columns))),
+        location=definition.location,
+    )
+
+
+def _levels(bits: int) -> int:
+    """Levels that hide the latency of an addition on the devices that we know."""
+    return 0 if not bits else 3 if bits == 64 else 2
+
+
+def _nodes(schedule: Schedule) -> Nodes:
+    """Parts by their names; those that were not isolated get names of their own."""
+    definition, parts = schedule.definition, schedule.parts
+    result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
+    here = definition.location
+
+    def part(role: str, name: str) -> Part:
+        return parts.get(role, Part(name=name, location=here))
+
+    return Nodes(
+        matrix_loader=part("loader", f"{matrix}_loader"),
+        vector_loader=part("vector_loader", f"{vector}_loader"),
+        vector_feeder=part("feeder", f"{vector}_feeder"),
+        multiplier=part("multiplier", f"{result}_multiplier"),
+        adder=part("adder", f"{result}_adder"),
+        combiner=part("combiner", f"{result}_combiner"),
+        decoder=Part(name=f"{matrix}_decoder", location=here),
+        reduction=parts["reduction"],
+        unloader=part("unloader", f"{result}_unloader"),
+    )
+
+
+def lower_product(design: ScheduledFunc, matrix: object) -> tuple[Graph, dict[str, Array]]:
+    """The graph for a matrix, and the arrays of the matrix that it takes."""
+    product = product_of(design, matrix)
+    return product_graph(product), product_arrays(product)
+
+
+def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array:
+    """The product with numpy, value by value in the order of the matrix."""
+    definition = definition_of(design)
+    matrix, others = split_inputs(design, inputs)
+    entries = definition.matrix.store(matrix).coordinates()
+    dense = np.asarray(others[definition.vector.name])
+    values = entries.values if definition.side is None else entries.values[:, None]
+    with np.errstate(all="ignore"):
+        terms = evaluate(definition.term, {MATRIX: values, VECTOR: dense[entries.columns]})
+        shape = (entries.shape[0], *dense.shape[1:])
+        result = np.zeros(shape, design.type.strengthened().numpy)
+        np.add.at(result, entries.rows, terms)
+    return result
