@@ -13,12 +13,14 @@ from t2s.sparse_repr.lowering.diagram import (
     Diagram,
     Drop,
     Fill,
+    Flatten,
     Gather,
     Join,
     JoinKind,
     Load,
     Locate,
     Reduce,
+    Regroup,
     Repeat,
     Root,
     Scan,
@@ -40,6 +42,8 @@ KINDS = (
     "locate",
     "parallelizer",
     "serializer",
+    "flatten",
+    "regroup",
 )
 """The columns: those of Table 1, and others.  A join of several inputs is one block."""
 
@@ -79,5 +83,9 @@ def _kind(block: AnyBlock) -> str | None:
             return "parallelizer"
         case Gather():
             return "serializer"
+        case Flatten():
+            return "flatten"
+        case Regroup():
+            return "regroup"
         case Root():
             return None

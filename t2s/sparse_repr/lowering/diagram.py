@@ -201,6 +201,30 @@ class Gather(Block):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Flatten(Block):
+    """Two levels of coordinates as one, ``outer * extent + inner``, and what is beside ``inner``.
+
+    ``extent`` is that of a variable.
+    """
+
+    outer: Stream
+    inner: Stream
+    extent: str
+    beside: tuple[Stream, ...]
+    coordinate: Stream
+    outputs: tuple[Stream, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regroup(Block):
+    """What belongs to the items of two levels that were flattened, in the lists of ``like``."""
+
+    input: Stream
+    like: Stream
+    output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteLevel(Block):
     """Level writer of a compressed level; ``empty_fibers``: those are stored too."""
 
@@ -241,6 +265,8 @@ AnyBlock = (
     | Drop
     | Deal
     | Gather
+    | Flatten
+    | Regroup
     | WriteLevel
     | WriteValues
     | Scatter

@@ -24,12 +24,14 @@ from t2s.sparse_repr.lowering.diagram import (
     Drop,
     Empty,
     Fill,
+    Flatten,
     Gather,
     Join,
     JoinKind,
     Load,
     Locate,
     Reduce,
+    Regroup,
     Repeat,
     Root,
     Scan,
@@ -110,6 +112,8 @@ class _Run:
                 self._drop(block)
             case Deal() | Gather():
                 self._lanes(block)
+            case Flatten() | Regroup():
+                self._fused(block)
             case WriteLevel(level=level, coordinate=coordinate):
                 self.levels[level] = streams[coordinate]
             case WriteValues(value=value):
@@ -144,6 +148,33 @@ class _Run:
                     streams[order],
                     *(streams[part] for part in parts),
                 )
+
+    def _fused(self, block: Flatten | Regroup) -> None:
+        streams = self.streams
+        match block:
+            case Flatten(outer=outer, inner=inner, beside=beside):
+                extent = self.extents[block.extent]
+                streams[block.coordinate] = each(
+                    lambda high, low: [
+                        a * extent + b for a, row in zip(high, low, strict=True) for b in row
+                    ],
+                    outer.depth - 1,
+                    streams[outer],
+                    streams[inner],
+                )
+                for stream, output in zip(beside, block.outputs, strict=True):
+                    streams[output] = each(
+                        lambda rows: [item for row in rows for item in row],
+                        outer.depth - 1,
+                        streams[stream],
+                    )
+            case Regroup(input=input, like=like, output=output):
+
+                def lists(items: list[Any], rows: list[list[Any]]) -> list[list[Any]]:
+                    rest = iter(items)
+                    return [[next(rest) for _ in row] for row in rows]
+
+                streams[output] = each(lists, like.depth - 2, streams[input], streams[like])
 
     def _scan(self, block: Scan) -> None:
         tensor = self.tensors[block.tensor]

@@ -20,6 +20,7 @@ from t2s.sparse_repr.concrete.merge import expression_of
 from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
 from t2s.sparse_repr.lowering.diagram import Diagram, Root, Stream, TokenKind
+from t2s.sparse_repr.lowering.fused import in_fused
 from t2s.sparse_repr.lowering.iterate import enter_loop
 from t2s.sparse_repr.lowering.lanes import in_lanes
 from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
@@ -77,10 +78,12 @@ def _lower(scope: Scope, statement: Statement, *, top: bool) -> Computed:
     inner: Computed | None = None
     while not isinstance(statement, Assign) and inner is None:
         match statement:
-            case Forall(body=body, lanes=lanes):
+            case Forall(body=body, lanes=lanes, fused=fused):
                 scope = enter_loop(scope, statement, expression_of(statement))
                 statement = body
-                if lanes > 1:
+                if fused:
+                    inner = in_fused(scope, expression_of(body), fused, lanes, _body(body))
+                elif lanes > 1:
                     inner = in_lanes(scope, expression_of(body), lanes, _body(body))
             case Where(consumer=consumer, producer=producer):
                 scope = _with_temporary(scope, producer)

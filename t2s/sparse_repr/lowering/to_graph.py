@@ -34,6 +34,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Drop,
     Empty,
     Fill,
+    Flatten,
     Gather,
     Join,
     JoinKind,
@@ -41,6 +42,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Locate,
     LoopKind,
     Reduce,
+    Regroup,
     Repeat,
     Root,
     Scan,
@@ -169,6 +171,15 @@ class _Writer:
                 gathered = [self.ports[part] for part in parts]
                 name = f"gather_{block.variable}"
                 self.ports[output] = self.streams.serialize(self.ports[order], gathered, name)
+            case Flatten(outer=outer, inner=inner, extent=extent, beside=beside):
+                given = [self.ports[stream] for stream in (outer, inner)]
+                others = [self.ports[stream] for stream in beside]
+                name = f"flatten_{block.variable}"
+                flat = self.streams.flatten(*given, self.extents[extent], *others, name=name)
+                self.ports.update(zip((block.coordinate, *block.outputs), flat, strict=True))
+            case Regroup(input=input, like=like, output=output):
+                items, lists = self.ports[input], self.ports[like]
+                self.ports[output] = self.streams.regroup(items, lists, f"regroup_{block.variable}")
             case WriteLevel(tensor=tensor, level=level, coordinate=coordinate):
                 pos = self._tensor(tensor, level, "pos", written=True)
                 crd = self._tensor(tensor, level, "crd", written=True)
