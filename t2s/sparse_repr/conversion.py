@@ -127,7 +127,7 @@ class Conversion(Iteration):
         return self.place(block, name, {"outer": outer, "inner": inner, **others})
 
     def regroup(self, items: Stream, like: Stream, name: str = "regroup") -> Stream:
-        """Items, one for each of ``like``, in the lists of ``like``, which were flattened before."""
+        """Items, one for each of ``like``, in the lists of ``like``; see ``blocks.regroup``."""
         block = regroup.regroup(items.type, like.type, location=user_location())
         return self.place(block, name, {"in": items, "like": like})[0]
 

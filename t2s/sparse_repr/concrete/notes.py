@@ -15,7 +15,6 @@ from t2s.sparse_repr.concrete.schedule import (
     Reorder,
     Schedule,
     Skip,
-    SplitVariable,
 )
 from t2s.sparse_repr.notation.ir import Access
 

@@ -12,6 +12,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Deal,
     Diagram,
     Drop,
+    DropMissing,
     Fill,
     Flatten,
     Gather,
@@ -71,7 +72,7 @@ def _kind(block: AnyBlock) -> str | None:
             return "ALU"
         case Reduce():
             return "reduce"
-        case Drop():
+        case Drop() | DropMissing():
             return "coordinate drop"
         case WriteLevel() | WriteValues():
             return "level writer"

@@ -151,10 +151,11 @@ class Compute(Block):
 
 
 class Empty(Enum):
-    """What a scalar reducer makes of an empty fiber."""
+    """What a scalar reducer makes of an empty fiber; ``MISSING`` is N."""
 
     ZERO = "zero"
     DROP = "drop"
+    MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +182,16 @@ class Drop(Block):
     inner: Stream
     outer_output: Stream
     inner_output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropMissing(Block):
+    """Value dropper: coordinates whose value is N, and these."""
+
+    coordinate: Stream
+    value: Stream
+    coordinate_output: Stream
+    value_output: Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +274,7 @@ AnyBlock = (
     | Compute
     | Reduce
     | Drop
+    | DropMissing
     | Deal
     | Gather
     | Flatten

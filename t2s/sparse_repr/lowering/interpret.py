@@ -22,6 +22,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Deal,
     Diagram,
     Drop,
+    DropMissing,
     Empty,
     Fill,
     Flatten,
@@ -110,6 +111,8 @@ class _Run:
                 self._reduce(block)
             case Drop():
                 self._drop(block)
+            case DropMissing():
+                self._drop_missing(block)
             case Deal() | Gather():
                 self._lanes(block)
             case Flatten() | Regroup():
@@ -289,6 +292,8 @@ class _Run:
             )
 
     def _scalars(self, totals: Nested, depth: int, empty: Empty) -> Nested:
+        if empty is Empty.MISSING:
+            return each(lambda total: total.get(()), depth, totals)
         if depth == 0 or empty is Empty.ZERO:
             return each(lambda total: total.get((), 0.0), depth, totals)
         return each(lambda row: [t[()] for t in row if t], depth - 1, totals)
@@ -303,6 +308,18 @@ class _Run:
         rows = each(kept, depth, self.streams[block.outer], self.streams[block.inner])
         self.streams[block.outer_output] = each(lambda row: row[0], depth, rows)
         self.streams[block.inner_output] = each(lambda row: row[1], depth, rows)
+
+
+    def _drop_missing(self, block: DropMissing) -> None:
+        depth = block.value.depth - 1
+
+        def kept(coordinates: list[Any], values: list[Any]) -> Any:
+            pairs = [p for p in zip(coordinates, values, strict=True) if p[1] is not None]
+            return [a for a, _ in pairs], [b for _, b in pairs]
+
+        rows = each(kept, depth, self.streams[block.coordinate], self.streams[block.value])
+        self.streams[block.coordinate_output] = each(lambda row: row[0], depth, rows)
+        self.streams[block.value_output] = each(lambda row: row[1], depth, rows)
 
 
 def _run_of(tensor: SparseTensor, level: int, at: int) -> tuple[list[int], list[int]]:

@@ -32,6 +32,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Deal,
     Diagram,
     Drop,
+    DropMissing,
     Empty,
     Fill,
     Flatten,
@@ -59,6 +60,12 @@ _REGIONS = {
     LoopKind.SCAN: RegionKind.SCAN,
     LoopKind.INTERSECT: RegionKind.INTERSECT,
     LoopKind.UNION: RegionKind.UNION,
+}
+
+_EMPTY = {
+    Empty.ZERO: EmptyFiber.ZERO,
+    Empty.DROP: EmptyFiber.DROP,
+    Empty.MISSING: EmptyFiber.MISSING,
 }
 
 
@@ -165,6 +172,11 @@ class _Writer:
                 name = f"drop_{block.variable}"
                 dropped = self.streams.drop(self.ports[outer], self.ports[inner], name=name)
                 self.ports[block.outer_output], self.ports[block.inner_output] = dropped
+            case DropMissing(coordinate=coordinate, value=value):
+                name = f"drop_values_{block.variable}"
+                pair = self.ports[coordinate], self.ports[value]
+                kept = self.streams.drop_values(*pair, missing_only=True, name=name)
+                self.ports[block.coordinate_output], self.ports[block.value_output] = kept
             case Deal():
                 self._deal(block)
             case Gather(order=order, parts=parts, output=output):
@@ -328,6 +340,6 @@ class _Writer:
             self.ports.update(zip(block.outputs, outs, strict=True))
             self.ports[block.output] = out
             return
-        empty = EmptyFiber.ZERO if block.empty is Empty.ZERO else EmptyFiber.DROP
+        empty = _EMPTY[block.empty]
         outer = None if block.by is None else self.ports[block.by]
         self.ports[block.output] = self.streams.reduce(value, empty=empty, outer=outer, name=name)
