@@ -144,10 +144,21 @@ class Computation(Conversion):
         return self.place(block, name, {"outer": outer, "inner": inner, **others})
 
     def drop_values(
-        self, crd: Stream, val: Stream, dropped: Expr | None = None, name: str = "drop"
+        self,
+        crd: Stream,
+        val: Stream,
+        dropped: Expr | None = None,
+        *,
+        missing_only: bool = False,
+        name: str = "drop",
     ) -> tuple[Stream, Stream]:
-        """Coordinates and values without those whose value is zero (or ``dropped``)."""
-        block = droppers.value_dropper(crd.type, val.type, dropped, location=user_location())
+        """Coordinates and values without those whose value is zero (or ``dropped``) or N.
+
+        With ``missing_only`` without N alone.
+        """
+        block = droppers.value_dropper(
+            crd.type, val.type, dropped, missing_only=missing_only, location=user_location()
+        )
         out_crd, out_val = self.place(block, name, {"crd": crd, "val": val})
         return out_crd, out_val
 

@@ -83,14 +83,23 @@ def cases(draw: st.DrawFn, *, extent: int = 3, zero: bool = True) -> Case:
 
 @st.composite
 def schedules(draw: st.DrawFn, variables: tuple[str, ...]) -> Schedule:
-    """Any order of loops, sometimes with a split or lanes; discordant tensors are transposed."""
+    """Any order of loops, sometimes with a split, fused loops or lanes.
+
+    Discordant tensors are transposed.
+    """
     schedule, loops = Schedule().transpose(), list(variables)
     if loops and draw(st.integers(0, 5)) == 0:
         at = draw(st.integers(0, len(loops) - 1))
         schedule = schedule.split(loops[at], "outer", "inner", draw(st.integers(1, 3)))
         loops[at : at + 1] = ["outer", "inner"]
+    ordered = bool(loops) and draw(st.booleans())
+    if ordered:
+        loops = draw(st.permutations(loops))
+        schedule = schedule.reorder(*loops)
+    if ordered and len(loops) > 1 and draw(st.integers(0, 2)) == 0:
+        at = draw(st.integers(0, len(loops) - 2))
+        schedule = schedule.fuse(loops[at], loops[at + 1], "fused")
+        loops[at : at + 2] = ["fused"]
     if loops and draw(st.integers(0, 4)) == 0:
         schedule = schedule.parallelize(draw(st.sampled_from(loops)), draw(st.integers(1, 3)))
-    if loops and draw(st.booleans()):
-        schedule = schedule.reorder(*draw(st.permutations(loops)))
     return schedule

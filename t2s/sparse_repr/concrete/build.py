@@ -16,24 +16,19 @@ from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
 from t2s.sparse_repr.concrete.cover import covered_loops
 from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
-    Forall,
     Split,
     Statement,
     Storage,
     View,
-    reads_of,
+    split_names,
 )
 from t2s.sparse_repr.concrete.merge import is_everywhere
 from t2s.sparse_repr.concrete.nest import build_nests
+from t2s.sparse_repr.concrete.notes import check_directives, check_fused, with_notes, with_parts
 from t2s.sparse_repr.concrete.order import Path, check_order, choose_order, discordant
 from t2s.sparse_repr.concrete.precompute import precompute
 from t2s.sparse_repr.concrete.result import Written, written_result
-from t2s.sparse_repr.concrete.schedule import (
-    Locate,
-    Parallelize,
-    Schedule,
-    SplitVariable,
-)
+from t2s.sparse_repr.concrete.schedule import Schedule, SplitVariable
 from t2s.sparse_repr.concrete.verify import verify_program
 from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.ir import (
@@ -104,11 +99,12 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         written=set(),
         order_names=after,
     )
-    _check_locates(schedule, assignments, splits)
-    _check_lanes(schedule, after)
+    read = [access for one in assignments for access in accesses(one.value)]
+    check_directives(schedule, read, splits, after)
     written = assignment.result.tensor
     for one in assignments:
         written = _add_stage(builder, one, last=one is assignments[-1])
+    check_fused(schedule, builder.stages)
     used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
     program = ConcreteProgram(
         stages=tuple(builder.stages),
@@ -177,19 +173,10 @@ def _apply_splits(
     return tuple(splits), tuple(after)
 
 
-def _split_names(names: Sequence[str], splits: Sequence[Split]) -> tuple[str, ...]:
-    found = list(names)
-    for split in splits:
-        if split.variable in found:
-            at = found.index(split.variable)
-            found[at : at + 1] = [split.outer, split.inner]
-    return tuple(found)
-
-
 def _split_sums(value: Expression, splits: Sequence[Split]) -> Expression:
     def rule(term: object) -> Sum | None:
         if isinstance(term, Sum):
-            return replace(term, variables=_split_names(term.variables, splits))
+            return replace(term, variables=split_names(term.variables, splits))
         return None
 
     return rewrite(value, rule)
@@ -218,9 +205,10 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
     paths = [_path(access, stored) for access, stored in reads.items()]
     if not _converted(target):
         paths.append(_path(result, target))
-    variables = _split_names(all_variables(assignment), builder.splits)
+    variables = split_names(all_variables(assignment), builder.splits)
     if schedule.order is not None:
-        order = check_order(schedule.order, builder.order_names, variables)
+        given = with_parts(schedule.order, schedule)
+        order = check_order(given, builder.order_names, variables)
     else:
         order = choose_order(variables, paths)
     renamed: dict[Access, Access] = {}
@@ -266,58 +254,6 @@ def _add_nests(
     for access in nests.stored:
         builder.formats[access.tensor] = csf(len(access.variables))
     for stage in nests.stages:
-        builder.stages.append(_with_notes(stage, builder))
+        sources = {view.name: view.source for view in builder.views}
+        builder.stages.append(with_notes(stage, builder.schedule, sources))
     return name
-
-
-def _with_notes(stage: Statement, builder: _Builder) -> Statement:
-    """Put the located tensors, or their views, and the lanes at their loops."""
-    sources = {view.name: view.source for view in builder.views}
-    wanted = [one for one in builder.schedule.directives if isinstance(one, Locate)]
-    dealt = [one for one in builder.schedule.directives if isinstance(one, Parallelize)]
-    lanes = {one.variable: one.lanes for one in dealt}
-
-    def rule(term: object) -> Forall | None:
-        if not isinstance(term, Forall):
-            return None
-        names = {
-            access.tensor
-            for access in reads_of(term)
-            for one in wanted
-            if one.variable == term.variable
-            and term.variable in access.variables
-            and one.tensor in (access.tensor, sources.get(access.tensor))
-        }
-        ways = lanes.get(term.variable, 1)
-        return replace(term, located=tuple(sorted(names)), lanes=ways)
-
-    return rewrite(stage, rule)
-
-
-def _check_lanes(schedule: Schedule, variables: Sequence[str]) -> None:
-    for one in schedule.directives:
-        if isinstance(one, Parallelize) and one.variable not in variables:
-            raise UserError(
-                f"there is no loop over {one.variable} to parallelize",
-                location=one.location,
-                expected=f"one of {', '.join(variables)}",
-            )
-
-
-def _check_locates(
-    schedule: Schedule, assignments: Sequence[Assignment], splits: Sequence[Split]
-) -> None:
-    read = [access for one in assignments for access in accesses(one.value)]
-    for one in schedule.directives:
-        if not isinstance(one, Locate):
-            continue
-        found = [access for access in read if access.tensor == one.tensor]
-        names = [v for access in found for v in _split_names(access.variables, splits)]
-        if one.variable not in names:
-            raise UserError(
-                f"there is no level of {one.tensor} at {one.variable} to locate into",
-                location=one.location,
-                expected=f"a variable of {one.tensor}: {', '.join(names)}"
-                if found
-                else f"one of {', '.join(dict.fromkeys(access.tensor for access in read))}",
-            )

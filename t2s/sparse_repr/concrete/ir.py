@@ -7,7 +7,7 @@ reads in the same iteration, and ``Assign`` at the bottom.  A stage stores one t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from t2s.core.location import SourceLocation
@@ -30,13 +30,17 @@ class Forall(Term):
     """The statement for every coordinate of a variable, in increasing order.
 
     ``located`` names tensors whose level here is not scanned: the other operands' coordinates
-    locate into it.  The coordinates are dealt to ``lanes`` copies of the body in turn.
+    locate into it.  The coordinates are dealt to ``lanes`` copies of the body in turn.  With
+    ``skip`` the scanners of an intersection skip what another operand lacks.  ``fused`` names the
+    loop that this one and the one right around it make together; the lanes are its.
     """
 
     variable: str
     body: Statement
     located: tuple[str, ...] = ()
     lanes: int = 1
+    skip: bool = False
+    fused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,16 @@ class ConcreteProgram(Term):
             if tensor.name == name:
                 return tensor.format
         raise KeyError(name)
+
+
+def split_names(names: Sequence[str], splits: Sequence[Split]) -> tuple[str, ...]:
+    """The names, with the parts of split variables in their place."""
+    found = list(names)
+    for split in splits:
+        if split.variable in found:
+            at = found.index(split.variable)
+            found[at : at + 1] = [split.outer, split.inner]
+    return tuple(found)
 
 
 def result_of(statement: Statement) -> Access:

@@ -53,6 +53,22 @@ class Parallelize(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FuseVariables(Directive):
+    """The loops over ``outer`` and, right inside of it, ``inner`` become one over ``fused``."""
+
+    outer: str
+    inner: str
+    fused: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip(Directive):
+    """The scanners of an intersection skip the coordinates that another operand lacks."""
+
+    variable: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transpose(Directive):
     """These tensors may be converted to an order of levels that fits; all if there is none."""
 
@@ -120,15 +136,20 @@ class Schedule:
         return self._with(Parallelize(variable=name, lanes=lanes, location=location))
 
     def fuse(self, outer: Any, inner: Any, fused: Any) -> Schedule:
-        """Not there: raises ``UnsupportedError``."""
-        names = ", ".join(_variable(variable) for variable in (outer, inner, fused))
-        raise UnsupportedError(
-            f"fuse({names}): two variables are not fused into one",
-            location=user_location(),
-            expected="loops over the variables of the expression, or over parts of them",
-            hint="coo(2) stores the two variables in one list of entries, and parallelize() deals"
-            " the coordinates of a loop to lanes",
+        """Make one loop of two, the inner one right inside of the outer one.
+
+        ``fused`` counts the coordinates of both, ``outer * extent(inner) + inner``: those that are
+        there, one after the other.  So ``parallelize(fused, 4)`` deals entries, however long the
+        rows are.  What is inside of the loops is computed in one list of entries.
+        """
+        names = [_variable(variable) for variable in (outer, inner, fused)]
+        return self._with(
+            FuseVariables(outer=names[0], inner=names[1], fused=names[2], location=user_location())
         )
+
+    def skip(self, variable: Any) -> Schedule:
+        """Intersect compressed levels by skipping what another one lacks (papers/001, 4.2)."""
+        return self._with(Skip(variable=_variable(variable), location=user_location()))
 
     def vectorize(self, variable: Any, lanes: int) -> Schedule:
         """Not there: raises ``UnsupportedError``."""
@@ -168,6 +189,11 @@ class Schedule:
     def splits(self) -> tuple[SplitVariable, ...]:
         """All splits, in order."""
         return tuple(one for one in self.directives if isinstance(one, SplitVariable))
+
+    @property
+    def fused(self) -> tuple[FuseVariables, ...]:
+        """All pairs of fused loops."""
+        return tuple(one for one in self.directives if isinstance(one, FuseVariables))
 
     def may_transpose(self, tensor: str) -> bool:
         """Whether a tensor may be converted to another order of levels."""

@@ -12,13 +12,16 @@ from t2s.sparse_repr.lowering.diagram import (
     Deal,
     Diagram,
     Drop,
+    DropMissing,
     Fill,
+    Flatten,
     Gather,
     Join,
     JoinKind,
     Load,
     Locate,
     Reduce,
+    Regroup,
     Repeat,
     Root,
     Scan,
@@ -40,6 +43,8 @@ KINDS = (
     "locate",
     "parallelizer",
     "serializer",
+    "flatten",
+    "regroup",
 )
 """The columns: those of Table 1, and others.  A join of several inputs is one block."""
 
@@ -67,7 +72,7 @@ def _kind(block: AnyBlock) -> str | None:
             return "ALU"
         case Reduce():
             return "reduce"
-        case Drop():
+        case Drop() | DropMissing():
             return "coordinate drop"
         case WriteLevel() | WriteValues():
             return "level writer"
@@ -79,5 +84,9 @@ def _kind(block: AnyBlock) -> str | None:
             return "parallelizer"
         case Gather():
             return "serializer"
+        case Flatten():
+            return "flatten"
+        case Regroup():
+            return "regroup"
         case Root():
             return None

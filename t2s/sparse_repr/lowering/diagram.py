@@ -151,10 +151,11 @@ class Compute(Block):
 
 
 class Empty(Enum):
-    """What a scalar reducer makes of an empty fiber."""
+    """What a scalar reducer makes of an empty fiber; ``MISSING`` is N."""
 
     ZERO = "zero"
     DROP = "drop"
+    MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +185,16 @@ class Drop(Block):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropMissing(Block):
+    """Value dropper: coordinates whose value is N, and these."""
+
+    coordinate: Stream
+    value: Stream
+    coordinate_output: Stream
+    value_output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deal(Block):
     """Parallelizer: the items of streams of one shape, dealt to lanes in turn."""
 
@@ -197,6 +208,30 @@ class Gather(Block):
 
     order: Stream
     parts: tuple[Stream, ...]
+    output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flatten(Block):
+    """Two levels of coordinates as one, ``outer * extent + inner``, and what is beside ``inner``.
+
+    ``extent`` is that of a variable.
+    """
+
+    outer: Stream
+    inner: Stream
+    extent: str
+    beside: tuple[Stream, ...]
+    coordinate: Stream
+    outputs: tuple[Stream, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regroup(Block):
+    """What belongs to the items of two levels that were flattened, in the lists of ``like``."""
+
+    input: Stream
+    like: Stream
     output: Stream
 
 
@@ -239,8 +274,11 @@ AnyBlock = (
     | Compute
     | Reduce
     | Drop
+    | DropMissing
     | Deal
     | Gather
+    | Flatten
+    | Regroup
     | WriteLevel
     | WriteValues
     | Scatter

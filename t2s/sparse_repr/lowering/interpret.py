@@ -22,14 +22,17 @@ from t2s.sparse_repr.lowering.diagram import (
     Deal,
     Diagram,
     Drop,
+    DropMissing,
     Empty,
     Fill,
+    Flatten,
     Gather,
     Join,
     JoinKind,
     Load,
     Locate,
     Reduce,
+    Regroup,
     Repeat,
     Root,
     Scan,
@@ -108,8 +111,12 @@ class _Run:
                 self._reduce(block)
             case Drop():
                 self._drop(block)
+            case DropMissing():
+                self._drop_missing(block)
             case Deal() | Gather():
                 self._lanes(block)
+            case Flatten() | Regroup():
+                self._fused(block)
             case WriteLevel(level=level, coordinate=coordinate):
                 self.levels[level] = streams[coordinate]
             case WriteValues(value=value):
@@ -144,6 +151,33 @@ class _Run:
                     streams[order],
                     *(streams[part] for part in parts),
                 )
+
+    def _fused(self, block: Flatten | Regroup) -> None:
+        streams = self.streams
+        match block:
+            case Flatten(outer=outer, inner=inner, beside=beside):
+                extent = self.extents[block.extent]
+                streams[block.coordinate] = each(
+                    lambda high, low: [
+                        a * extent + b for a, row in zip(high, low, strict=True) for b in row
+                    ],
+                    outer.depth - 1,
+                    streams[outer],
+                    streams[inner],
+                )
+                for stream, output in zip(beside, block.outputs, strict=True):
+                    streams[output] = each(
+                        lambda rows: [item for row in rows for item in row],
+                        outer.depth - 1,
+                        streams[stream],
+                    )
+            case Regroup(input=input, like=like, output=output):
+
+                def lists(items: list[Any], rows: list[list[Any]]) -> list[list[Any]]:
+                    rest = iter(items)
+                    return [[next(rest) for _ in row] for row in rows]
+
+                streams[output] = each(lists, like.depth - 2, streams[input], streams[like])
 
     def _scan(self, block: Scan) -> None:
         tensor = self.tensors[block.tensor]
@@ -258,6 +292,8 @@ class _Run:
             )
 
     def _scalars(self, totals: Nested, depth: int, empty: Empty) -> Nested:
+        if empty is Empty.MISSING:
+            return each(lambda total: total.get(()), depth, totals)
         if depth == 0 or empty is Empty.ZERO:
             return each(lambda total: total.get((), 0.0), depth, totals)
         return each(lambda row: [t[()] for t in row if t], depth - 1, totals)
@@ -272,6 +308,18 @@ class _Run:
         rows = each(kept, depth, self.streams[block.outer], self.streams[block.inner])
         self.streams[block.outer_output] = each(lambda row: row[0], depth, rows)
         self.streams[block.inner_output] = each(lambda row: row[1], depth, rows)
+
+
+    def _drop_missing(self, block: DropMissing) -> None:
+        depth = block.value.depth - 1
+
+        def kept(coordinates: list[Any], values: list[Any]) -> Any:
+            pairs = [p for p in zip(coordinates, values, strict=True) if p[1] is not None]
+            return [a for a, _ in pairs], [b for _, b in pairs]
+
+        rows = each(kept, depth, self.streams[block.coordinate], self.streams[block.value])
+        self.streams[block.coordinate_output] = each(lambda row: row[0], depth, rows)
+        self.streams[block.value_output] = each(lambda row: row[1], depth, rows)
 
 
 def _run_of(tensor: SparseTensor, level: int, at: int) -> tuple[list[int], list[int]]:

@@ -20,6 +20,7 @@ from t2s.sparse_repr.concrete.merge import expression_of
 from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
 from t2s.sparse_repr.lowering.diagram import Diagram, Root, Stream, TokenKind
+from t2s.sparse_repr.lowering.fused import in_fused
 from t2s.sparse_repr.lowering.iterate import enter_loop
 from t2s.sparse_repr.lowering.lanes import in_lanes
 from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
@@ -71,17 +72,23 @@ def _numbered(stage: Statement) -> Statement:
     return rewrite(stage, number)
 
 
-def _lower(scope: Scope, statement: Statement, *, top: bool) -> Computed:
-    """Blocks for a statement; what it computes, over the loops inside of ``scope``."""
+def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False) -> Computed:
+    """Blocks for a statement; what it computes, over the loops inside of ``scope``.
+
+    ``top``: it is the stage, or with ``items`` the part of it inside of a loop whose coordinates
+    have to get an item each, since it is computed in lanes or in fused loops.
+    """
     outside, result = scope.depth, result_of(statement)
     inner: Computed | None = None
     while not isinstance(statement, Assign) and inner is None:
         match statement:
-            case Forall(body=body, lanes=lanes):
+            case Forall(body=body, lanes=lanes, fused=fused):
                 scope = enter_loop(scope, statement, expression_of(statement))
-                statement = body
-                if lanes > 1:
-                    inner = in_lanes(scope, expression_of(body), lanes, _body(body))
+                statement, inside = body, _body(body, top)
+                if fused:
+                    inner = in_fused(scope, expression_of(body), fused, lanes, inside)
+                elif lanes > 1:
+                    inner = in_lanes(scope, expression_of(body), lanes, inside)
             case Where(consumer=consumer, producer=producer):
                 scope = _with_temporary(scope, producer)
                 statement = consumer
@@ -95,19 +102,21 @@ def _lower(scope: Scope, statement: Statement, *, top: bool) -> Computed:
         filled=scope.filled[outside:] + inner.filled,
         covered=scope.covered[outside:] + inner.covered,
         value=inner.value,
+        optional=inner.optional,
     )
     clean = top and not _written_dense(scope.program, result)
     around = Around(
         coordinate=scope.coordinates[outside - 1] if outside else None,
         filled=all(scope.filled[:outside]),
+        items=items,
     )
     kept = frozenset(result.variables)
     whole = _dense_variables(scope.program, result) if top else frozenset()
     return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole)
 
 
-def _body(statement: Statement) -> Callable[[Scope], Computed]:
-    return lambda scope: _lower(scope, statement, top=False)
+def _body(statement: Statement, top: bool) -> Callable[[Scope], Computed]:
+    return lambda scope: _lower(scope, statement, top=top, items=True)
 
 
 def _dense_variables(program: ConcreteProgram, result: Access) -> frozenset[str]:

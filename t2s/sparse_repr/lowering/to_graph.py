@@ -32,8 +32,10 @@ from t2s.sparse_repr.lowering.diagram import (
     Deal,
     Diagram,
     Drop,
+    DropMissing,
     Empty,
     Fill,
+    Flatten,
     Gather,
     Join,
     JoinKind,
@@ -41,6 +43,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Locate,
     LoopKind,
     Reduce,
+    Regroup,
     Repeat,
     Root,
     Scan,
@@ -57,6 +60,12 @@ _REGIONS = {
     LoopKind.SCAN: RegionKind.SCAN,
     LoopKind.INTERSECT: RegionKind.INTERSECT,
     LoopKind.UNION: RegionKind.UNION,
+}
+
+_EMPTY = {
+    Empty.ZERO: EmptyFiber.ZERO,
+    Empty.DROP: EmptyFiber.DROP,
+    Empty.MISSING: EmptyFiber.MISSING,
 }
 
 
@@ -163,12 +172,26 @@ class _Writer:
                 name = f"drop_{block.variable}"
                 dropped = self.streams.drop(self.ports[outer], self.ports[inner], name=name)
                 self.ports[block.outer_output], self.ports[block.inner_output] = dropped
+            case DropMissing(coordinate=coordinate, value=value):
+                name = f"drop_values_{block.variable}"
+                pair = self.ports[coordinate], self.ports[value]
+                kept = self.streams.drop_values(*pair, missing_only=True, name=name)
+                self.ports[block.coordinate_output], self.ports[block.value_output] = kept
             case Deal():
                 self._deal(block)
             case Gather(order=order, parts=parts, output=output):
                 gathered = [self.ports[part] for part in parts]
                 name = f"gather_{block.variable}"
                 self.ports[output] = self.streams.serialize(self.ports[order], gathered, name)
+            case Flatten(outer=outer, inner=inner, extent=extent, beside=beside):
+                given = [self.ports[stream] for stream in (outer, inner)]
+                others = [self.ports[stream] for stream in beside]
+                name = f"flatten_{block.variable}"
+                flat = self.streams.flatten(*given, self.extents[extent], *others, name=name)
+                self.ports.update(zip((block.coordinate, *block.outputs), flat, strict=True))
+            case Regroup(input=input, like=like, output=output):
+                items, lists = self.ports[input], self.ports[like]
+                self.ports[output] = self.streams.regroup(items, lists, f"regroup_{block.variable}")
             case WriteLevel(tensor=tensor, level=level, coordinate=coordinate):
                 pos = self._tensor(tensor, level, "pos", written=True)
                 crd = self._tensor(tensor, level, "crd", written=True)
@@ -317,6 +340,6 @@ class _Writer:
             self.ports.update(zip(block.outputs, outs, strict=True))
             self.ports[block.output] = out
             return
-        empty = EmptyFiber.ZERO if block.empty is Empty.ZERO else EmptyFiber.DROP
+        empty = _EMPTY[block.empty]
         outer = None if block.by is None else self.ports[block.by]
         self.ports[block.output] = self.streams.reduce(value, empty=empty, outer=outer, name=name)
