@@ -57,7 +57,7 @@ class HardwareEnding(Enum):
     FAULT = 4
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class HardwareResult:
     """What the testbench counted.
 
@@ -79,6 +79,9 @@ class HardwareResult:
     last: NDArray[np.int64]
     held: NDArray[np.int64]
     fault: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<HardwareResult {self.ending.name.lower()}, {self.cycles} cycles>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
