@@ -51,7 +51,7 @@ def module_of(path: str, sizes: Mapping[str, str] | None = None) -> ModuleType:
         text = text.replace(old, new)
     module = ModuleType(f"referee_{file.stem}")
     module.__file__ = str(file)
-    exec(compile(text, str(file), "exec"), module.__dict__)
+    exec(compile(text, str(file), "exec", dont_inherit=True), module.__dict__)
     return module
 
 
