@@ -273,7 +273,7 @@ def verilate(
         result = model.run(timing, inputs, parameters, stalling=stalling, time_limit=time_limit)
     if result.fault is not None:
         raise VerilationError(
-            f"the hardware of {graph.name!r} fails after cycle {result.cycles}: {result.fault}",
+            f"the hardware of {graph.name!r} fails in {result.fault}",
             location=graph.location,
             hint="t2s.simulate says more if it is the inputs that do not fit",
         )
