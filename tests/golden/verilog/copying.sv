@@ -60,7 +60,9 @@ module source_pe (
   assign ready = decided && cooldown == 0 && (!sends_xs || xs_space);
   assign fires = ready && granted;
   assign xs_push = fires && sends_xs;
-  assign fault = 0;
+  always_comb begin
+    fault = 0;
+  end
 
   // tokens
   logic signed [31:0] xs_data;
@@ -234,7 +236,12 @@ module sink_pe (
   assign ready = decided && cooldown == 0;
   assign fires = ready && granted;
   assign xs_pop = fires && takes_xs;
-  assign fault = at_take && !if_store && !if_skip && !if_end ? 3'd1 : 0;
+  always_comb begin
+    fault = 0;
+    if (at_take && !if_store && !if_skip && !if_end) begin
+      fault = 1;
+    end
+  end
 
   // what a firing leaves behind
   logic next_mode;
