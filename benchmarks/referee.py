@@ -38,6 +38,7 @@ sys.path.insert(0, str(ROOT))
 
 import t2s
 from benchmarks.random_graphs import random_device, random_graph
+from benchmarks.random_machines import random_machines
 from benchmarks.referee_designs import Case, examples
 from t2s import Graph
 from t2s.backends.verilog.timing import Stalling, Timing, largest
@@ -215,6 +216,7 @@ def jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[Path], 
                 yield name, lambda at, name=name, make=make: row_of(name, make(), devices, at)
     for kind, count, make_graph in (
         ("random", arguments.random, lambda seed: Case(graph=random_graph(seed))),
+        ("machines", arguments.machines, machines_of),
     ):
         for seed in seeds[:count]:
             yield (
@@ -223,6 +225,12 @@ def jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[Path], 
                     f"{kind} {seed}", make(seed), random_device(seed), at, (None, 1, 2)
                 ),
             )
+
+
+def machines_of(seed: int) -> Case:
+    """Random machines with their inputs."""
+    graph, inputs = random_machines(seed)
+    return Case(graph=graph, inputs=inputs)
 
 
 def row_of(

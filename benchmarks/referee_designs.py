@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from benchmarks.stream_designs import (
     compressed,
     elementwise,
     inner_product,
+    matrix_vector,
     mttkrp,
     outer_product,
     row_product,
@@ -39,15 +39,19 @@ class Case:
 
 Make = Callable[[], Case]
 
+SMALL_TILES = {"TILE = 8": "TILE = 2", "STEPS = 16": "STEPS = 2"}
 
-def module_of(path: str) -> ModuleType:
-    """A file of the examples."""
+
+def module_of(path: str, sizes: Mapping[str, str] | None = None) -> ModuleType:
+    """A file of the examples, with other texts for some of the ``sizes`` written in it."""
     file = ROOT / "examples" / f"{path}.py"
-    spec = importlib.util.spec_from_file_location(f"referee_{file.stem}", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    text = file.read_text(encoding="utf-8")
+    for old, new in (sizes or {}).items():
+        assert old in text, f"{file} has another size than {old!r}"
+        text = text.replace(old, new)
+    module = ModuleType(f"referee_{file.stem}")
+    module.__file__ = str(file)
+    exec(compile(text, str(file), "exec", dont_inherit=True), module.__dict__)
     return module
 
 
@@ -84,8 +88,8 @@ def dense_examples() -> dict[str, Make]:
     mappings = module_of("convolution_1d/mappings").MAPPINGS
     steps = range(len(module_of("gemm/ladder").STEPS))
     return {
-        "gemm": dense(lambda: module_of("gemm/gemm").C),
-        "dot_product": dense(lambda: module_of("gemm/dot_product").C),
+        "gemm": dense(lambda: module_of("gemm/gemm", {"0, 128": "0, 8", "0, 64": "0, 32"}).C),
+        "dot_product": dense(lambda: module_of("gemm/dot_product", SMALL_TILES).C),
         "systolic": dense(lambda: smallest_gemm("gemm/systolic")),
         "chains": dense(lambda: smallest_gemm("gemm/chains")),
         **{f"ladder {n}": dense(lambda n=n: ladder(n)) for n in steps},
@@ -140,6 +144,15 @@ def streams(name: str) -> Case:
     b, c = _sparse(generator, 4, 5), _sparse(generator, 4, 5)
     d, e = _sparse(generator, 5, 3), _sparse(generator, 3, 3)
     match name:
+        case "SpMV":
+            inputs = compressed("B", "ij", b)
+            inputs = {name: inputs[name] for name in ("B_j_crd", "B_vals")}
+            rows = np.concatenate([[0], np.cumsum((b != 0).sum(1))]).astype(np.int32)
+            vector = generator.integers(1, 9, 5).astype(np.float32)
+            return Case(
+                graph=matrix_vector(4, 5, UNBOUNDED),
+                inputs=inputs | {"B_i_pos": rows, "C_vals": vector},
+            )
         case "elementwise *" | "elementwise +":
             op = Op.MULTIPLY if name[-1] == "*" else Op.ADD
             inputs = compressed("B", "ij", b) | compressed("C", "ij", c)
@@ -165,28 +178,6 @@ def streams(name: str) -> Case:
     return Case(graph=mttkrp(2, 3, 3, UNBOUNDED), inputs=inputs)
 
 
-NOTATION = {
-    "y(i) = A(i,j)*x(j)": {"A": "ds", "x": "d", "y": "d"},
-    "y(i) = alpha*A(j,i)*x(j) + beta*z(i)": {"A": "ds", "x": "d", "y": "d"},
-    "X(i,j) = B(i,k)*C(k,j)": {"B": "ss", "C": "ss", "X": "ss"},
-    "X(i,j) = B(i,j) + C(i,j)": {"B": "ds", "C": "ss", "X": "ss"},
-}
-"""Assignments in index notation, and the formats of their tensors."""
-
-
-def notation(text: str) -> Case:
-    """The first stage of an assignment, on small inputs."""
-    generator = np.random.default_rng(7)
-    extents = dict(zip("ijk", (4, 4, 4), strict=True))
-    kernel = t2s.sparse.compile(t2s.sparse.parse(text, NOTATION[text]))
-    given = {
-        access.tensor: _sparse(generator, *(extents[name] for name in access.indices))
-        for access in kernel.reads
-    }
-    graph, arrays = kernel.stage_inputs(given)
-    return Case(graph=graph, inputs=arrays)
-
-
 def in_memory(case: Case) -> Case:
     """The design with all tensors in the device's memory."""
     tensors = tuple(replace(tensor, place=Place.MEMORY) for tensor in case.graph.tensors)
@@ -199,7 +190,7 @@ def sparse_examples() -> dict[str, Make]:
         f"spmv {path}": (lambda path=path: spmv_example(path))
         for path in ("cisr", "row_blocks", "conjugate_gradient", "spmm")
     }
-    names = ["elementwise *", "elementwise +", "SpMM ijk", "SpMM ikj", "SpMM kij"]
+    names = ["SpMV", "elementwise *", "elementwise +", "SpMM ijk", "SpMM ikj", "SpMM kij"]
     for name in (*names, "SDDMM", "MTTKRP"):
         made[f"SAM {name}"] = lambda name=name: streams(name)
         made[f"SAM {name}, memory"] = lambda name=name: in_memory(streams(name))

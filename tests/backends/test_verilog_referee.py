@@ -48,12 +48,6 @@ TYPES = (*(kind(bits) for kind in (Int, UInt) for bits in (8, 16, 32, 64)), Floa
 N = index("n")
 
 
-@pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the builds of these tests keep what they share."""
-    return tmp_path_factory.mktemp("verilator-runtime")
-
-
 def side_by_side(**graphs: Graph) -> Graph:
     """Independent graphs as one; every name gets the name of its graph in front."""
 

@@ -48,21 +48,22 @@ class Fault(Enum):
     TENSOR = 5
 
 
-def fault_text(graph: Graph, kind: int, node: int, place: int, tensor: int) -> str:
-    """What a machine has met."""
+def fault_text(graph: Graph, cycle: int, kind: int, node: int, place: int, tensor: int) -> str:
+    """What a machine has met, and when."""
     machine = graph.nodes[node]
     name = repr(machine.name) if machine.place_count == 1 else f"number {place} of {machine.name!r}"
     match Fault(kind):
         case Fault.TOKENS:
-            return f"{name} met tokens that it cannot take"
+            what = f"{name} met tokens that it cannot take"
         case Fault.POINTS:
-            return f"a sorted memory of {name} has room for {POINTS} points only"
+            what = f"a sorted memory of {name} has room for {POINTS} points only"
         case Fault.REGISTER:
-            return f"{name} uses an element outside of a register file"
+            what = f"{name} uses an element outside of a register file"
         case Fault.TAG:
-            return f"{name} puts a tag that has no {TAG_BITS} bits"
+            what = f"{name} puts a tag that has no {TAG_BITS} bits"
         case Fault.TENSOR:
-            return f"{name} uses an element outside of {graph.tensors[tensor].name!r}"
+            what = f"{name} uses an element outside of {graph.tensors[tensor].name!r}"
+    return f"cycle {cycle}: {what}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

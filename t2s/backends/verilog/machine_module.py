@@ -14,7 +14,7 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.faults import Fault
-from t2s.backends.verilog.interfaces import FAULT_TYPE, TAG_BITS, Interface, TakingPort
+from t2s.backends.verilog.interfaces import TAG_BITS, Interface, TakingPort
 from t2s.backends.verilog.machine_effects import Effects
 from t2s.backends.verilog.machine_rules import RuleWriter, State, any_of
 from t2s.backends.verilog.names import Identifiers
@@ -29,8 +29,10 @@ from t2s.backends.verilog.verilog_ast import (
     WORD,
     Binary,
     Bits,
+    Combinational,
     Constant,
     Expression,
+    If,
     Item,
     Literal,
     Module,
@@ -39,6 +41,7 @@ from t2s.backends.verilog.verilog_ast import (
     Remark,
     Resize,
     Slice,
+    Statement,
     Ternary,
     Wire,
     both,
@@ -47,6 +50,7 @@ from t2s.backends.verilog.verilog_ast import (
     given,
     negation,
     number,
+    put,
     taken,
     variable,
 )
@@ -260,33 +264,31 @@ class MachineModule:
         for sending in self.interface.sending:
             offers = Name(name=self.offers[sending.channel.name])
             items.append(Wire(target=Name(name=sending.push), value=both(fires, offers)))
-        return [*items, Wire(target=Name(name=port.FAULT), value=self._fault())]
+        return [*items, self._fault()]
 
-    def _fault(self) -> Expression:
+    def _fault(self) -> Item:
         """What the machine has met that it cannot take."""
         fires = Name(name=port.FIRES)
+        known = {name for names in self.state.heads.values() for name in names.values()}
         tags = [
             both(Name(name=rule.taken), Binary(operator="!=", left=sent.tag, right=_cut(sent.tag)))
             for rule in self.rules.rules
             for sent in rule.sent
-            if isinstance(sent.tag, Name)
+            if isinstance(sent.tag, Name) and sent.tag.name not in known
         ]
         full = [Name(name=names.full) for names in self.state.points.values()]
-        cases = (
-            (Fault.TAG, [both(fires, either(*tags))] if tags else []),
-            (
-                Fault.REGISTER,
-                [both(fires, either(*self.rules.outside))] if self.rules.outside else [],
-            ),
-            (Fault.POINTS, [both(fires, either(*full))] if full else []),
-            (Fault.TOKENS, self.rules.stray),
-        )
-        found: Expression = number(0)
-        for kind, conditions in cases:
+        chain: tuple[Statement, ...] = ()
+        for kind, conditions, when in (
+            (Fault.TAG, tags, (fires,)),
+            (Fault.REGISTER, self.rules.outside, (fires,)),
+            (Fault.POINTS, full, (fires,)),
+            (Fault.TOKENS, self.rules.stray, ()),
+        ):
             if conditions:
-                text = Literal(text=f"{FAULT_TYPE.width}'d{kind.value}")
-                found = Ternary(condition=either(*conditions), if_true=text, if_false=found)
-        return found
+                what = put(port.FAULT, number(kind.value))
+                condition = both(*when, either(*conditions))
+                chain = (If(condition=condition, then=(what,), otherwise=chain),)
+        return Combinational(body=(put(port.FAULT, number(0)), *chain))
 
     def _effects(self, memories: list[Module]) -> Effects:
         return Effects(

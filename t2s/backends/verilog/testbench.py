@@ -308,8 +308,9 @@ class Testbench:
         return (*body, ends)
 
     def _fail(self) -> tuple[Statement, ...]:
-        names = (Name(name=name) for name in self.faults.names.all)
-        return (_show("t2s fault %0d %0d %0d %0d", *names), *self._end(4))
+        names = (self.own.cycle, *self.faults.names.all)
+        shown = _show("t2s fault %0d %0d %0d %0d %0d", *(Name(name=name) for name in names))
+        return (shown, *self._end(4))
 
     def _end(self, how: int) -> tuple[Statement, ...]:
         return (_later(self.own.ended, number(how)), Do(call=call("$finish")))

@@ -57,7 +57,7 @@ class HardwareEnding(Enum):
     FAULT = 4
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class HardwareResult:
     """What the testbench counted.
 
@@ -79,6 +79,9 @@ class HardwareResult:
     last: NDArray[np.int64]
     held: NDArray[np.int64]
     fault: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<HardwareResult {self.ending.name.lower()}, {self.cycles} cycles>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +273,7 @@ def verilate(
         result = model.run(timing, inputs, parameters, stalling=stalling, time_limit=time_limit)
     if result.fault is not None:
         raise VerilationError(
-            f"the hardware of {graph.name!r} fails after cycle {result.cycles}: {result.fault}",
+            f"the hardware of {graph.name!r} fails in {result.fault}",
             location=graph.location,
             hint="t2s.simulate says more if it is the inputs that do not fit",
         )
