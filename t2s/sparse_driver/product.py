@@ -9,6 +9,7 @@ import numpy as np
 
 from t2s.core.arrays import ArraySpec, check_inputs
 from t2s.core.expr import evaluate
+from t2s.core.names import NameSupply
 from t2s.graph.graph import Graph
 from t2s.reduction.circuits import Circuit, LinearArray, Structure
 from t2s.sparse_driver.designs import split_inputs
@@ -99,9 +100,10 @@ def _nodes(schedule: Schedule) -> Nodes:
     definition, parts = schedule.definition, schedule.parts
     result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
     here = definition.location
+    names = NameSupply(known.name for known in (*parts.values(), *schedule.structure.values()))
 
     def part(role: str, name: str) -> Part:
-        return parts.get(role, Part(name=name, location=here))
+        return parts[role] if role in parts else Part(name=names.fresh(name), location=here)
 
     return Nodes(
         matrix_loader=part("loader", f"{matrix}_loader"),
@@ -110,7 +112,7 @@ def _nodes(schedule: Schedule) -> Nodes:
         multiplier=part("multiplier", f"{result}_multiplier"),
         adder=part("adder", f"{result}_adder"),
         combiner=part("combiner", f"{result}_combiner"),
-        decoder=Part(name=f"{matrix}_decoder", location=here),
+        decoder=part("decoder", f"{matrix}_decoder"),
         reduction=parts["reduction"],
         unloader=part("unloader", f"{result}_unloader"),
     )

@@ -137,6 +137,19 @@ def test_zeros_of_blocks_are_values_and_padding_is_not() -> None:
     np.testing.assert_array_equal(csc.outputs["y"], [np.inf, 4, np.inf])
 
 
+def test_names_mean_nothing() -> None:
+    """Structure named as what the design makes itself, and a part named as another one would be."""
+    A, x = matrix(np.float32), RNG.integers(-5, 5, 13).astype(np.float32)
+    values, x_var = t2s.variables("values x")
+    chain = (
+        t2s.dense().pack(Rows, Length(values), Index(x_var)).schedule(Columns, 2, t2s.ASAP, Zero)
+    )
+    y = product(chain)
+    y.isolate_consumer(Func("A_decoder"))
+    result = y.simulate({"A": A, "x": x}, engine="python")
+    np.testing.assert_array_equal(result.outputs["y"], A @ x)
+
+
 def test_all_parts_with_names() -> None:
     """Columns on three machines, with every directive that such a design takes."""
     col_len, row_idx = t2s.variables("col_len row_idx")
