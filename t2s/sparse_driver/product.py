@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.arrays import ArraySpec, check_inputs
 from t2s.core.expr import evaluate
+from t2s.core.names import NameSupply
 from t2s.graph.graph import Graph
 from t2s.reduction.circuits import Circuit, LinearArray, Structure
 from t2s.sparse_driver.designs import split_inputs
@@ -98,9 +100,10 @@ def _nodes(schedule: Schedule) -> Nodes:
     definition, parts = schedule.definition, schedule.parts
     result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
     here = definition.location
+    names = NameSupply(known.name for known in (*parts.values(), *schedule.structure.values()))
 
     def part(role: str, name: str) -> Part:
-        return parts.get(role, Part(name=name, location=here))
+        return parts[role] if role in parts else Part(name=names.fresh(name), location=here)
 
     return Nodes(
         matrix_loader=part("loader", f"{matrix}_loader"),
@@ -109,7 +112,7 @@ def _nodes(schedule: Schedule) -> Nodes:
         multiplier=part("multiplier", f"{result}_multiplier"),
         adder=part("adder", f"{result}_adder"),
         combiner=part("combiner", f"{result}_combiner"),
-        decoder=Part(name=f"{matrix}_decoder", location=here),
+        decoder=part("decoder", f"{matrix}_decoder"),
         reduction=parts["reduction"],
         unloader=part("unloader", f"{result}_unloader"),
     )
@@ -122,15 +125,23 @@ def lower_product(design: ScheduledFunc, matrix: object) -> tuple[Graph, dict[st
 
 
 def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array:
-    """The product with numpy, value by value in the order of the matrix."""
+    """The product with numpy, value by value in the order of the matrix.
+
+    Zeros that are stored, in dense blocks for instance, are multiplied as all other values.
+    """
     definition = definition_of(design)
     matrix, others = split_inputs(design, inputs)
-    entries = definition.matrix.store(matrix).coordinates()
-    dense = np.asarray(others[definition.vector.name])
-    values = entries.values if definition.side is None else entries.values[:, None]
+    storage, vector = definition.matrix.store(matrix), definition.vector
+    sides = () if definition.side is None else (definition.width,)
+    shape = (storage.shape[1], *sides)
+    spec = ArraySpec(name=vector.name, type=vector.type, shape=shape, location=vector.location)
+    dense = check_inputs((spec,), others)[vector.name]
+    rows, columns = storage.decode()
+    kept = np.flatnonzero(rows >= 0)
+    kept = kept[np.lexsort((columns.flat[kept], rows.flat[kept]))]
+    values = storage.values.flat[kept] if not sides else storage.values.flat[kept][:, None]
     with np.errstate(all="ignore"):
-        terms = evaluate(definition.term, {MATRIX: values, VECTOR: dense[entries.columns]})
-        shape = (entries.shape[0], *dense.shape[1:])
-        result = np.zeros(shape, design.type.strengthened().numpy)
-        np.add.at(result, entries.rows, terms)
+        terms = evaluate(definition.term, {MATRIX: values, VECTOR: dense[columns.flat[kept]]})
+        result = np.zeros((storage.shape[0], *sides), design.type.strengthened().numpy)
+        np.add.at(result, rows.flat[kept], terms)
     return result

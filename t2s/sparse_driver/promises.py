@@ -11,15 +11,15 @@ from t2s.sparse_repr.representation.layout import FibreJob
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.sparse_repr.representation.units import units_of
 from t2s.sparse_repr.representation.vocabulary import Dimension
-from t2s.spatial.sparse_directives import ContinuousReduction
+from t2s.spatial.sparse_directives import ContinuousReduction, DistinctReduction
 
 
 def keep_promises(schedule: Schedule, storage: Storage) -> tuple[bool, bool]:
     """Check promises against the matrix; whether reductions are distinct, and continuous.
 
     Distinct: no row is on two machines, with its padding.  Continuous: on every machine the values
-    of a row follow one another; so it is where rows are the fibres and units have one row, and
-    where it is promised.
+    of a row follow one another; so it is where rows are the fibres and units have one row.  Where
+    the chain does not say so it has to be promised: a design is for all matrices of some sizes.
     """
     definition = schedule.definition
     rows, _ = storage.decode()
@@ -54,6 +54,6 @@ def keep_promises(schedule: Schedule, storage: Storage) -> tuple[bool, bool]:
     units = units_of(storage.layout, storage.shape)
     by_rows = mapping.major is Dimension.ROWS and units.factor(Dimension.ROWS) == 1
     whole = by_rows and isinstance(mapping.job, FibreJob) and mapping.order is not Order.FREE
-    apart = not storage.layout.blocks and shared_target(rows) is None
-    promised = any(isinstance(promise, ContinuousReduction) for promise in schedule.promises)
-    return whole or apart, by_rows or promised
+    promised = {type(promise) for promise in schedule.promises}
+    apart = DistinctReduction in promised and not storage.layout.blocks
+    return whole or apart, by_rows or ContinuousReduction in promised

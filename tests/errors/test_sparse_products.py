@@ -26,7 +26,7 @@ def parameter(chain: t2s.Chain, name: str = "A") -> t2s.Parameter:
 def product(chain: t2s.Chain):
     """The pieces of y[i] += A.values[p, q] * x[j]."""
     A = parameter(chain)
-    x = ImageParam(Float(32), 1, name="x")
+    x = ImageParam(Float(32), 1, name="x")  # of a product
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)
     y = Func("y")
@@ -368,6 +368,57 @@ def test_left_side_that_is_no_row() -> None:
         UnsupportedError,
     ):
         y.simulate(ONES)
+
+
+def test_some_positions() -> None:
+    A = parameter(t2s.gallery.cisr())
+    x = ImageParam(Float(32), 1, name="x")
+    p, q, r = Var("p"), RDom(0, 2, name="q"), Var("r")
+    i, j = A.inverse_map(p, q)
+    y = Func("y")
+    y[r] = 0.0
+    y[i] += 2 * A.values[p, q] * x[j]
+    with refused(
+        """
+            q does not run over the positions of A
+              --> y[i] += 2 * A.values[p, q] * x[j]
+              expected: RDom(0, A.values.extent(1)), the positions of all machines
+              given:    RDom(0, 2)
+              note:     q is made here
+              --> p, q, r = Var("p"), RDom(0, 2, name="q"), Var("r")
+            """,
+        UnsupportedError,
+    ):
+        y.simulate(ONES)
+
+
+def test_bound_of_machines() -> None:
+    y, _A, _x, p, _q = product(t2s.gallery.cisr())
+    y.bound(p, 0, 2)
+    with refused(
+        """
+            p of y has a bound
+              --> y.bound(p, 0, 2)
+              expected: bounds of right-hand sides only: A decides the other extents
+              given:    bound(p, ...)
+            """,
+        UnsupportedError,
+    ):
+        y.simulate(ONES)
+
+
+def test_vector_missing() -> None:
+    y, *_ = product(t2s.gallery.csc())
+    with refused("""
+            the input x is missing
+              --> y.interpret({"A": ONES["A"]})
+              expected: x: a float32 array of shape (3,)
+              given:    no inputs
+              note:     x is declared here
+              --> x = ImageParam(Float(32), 1, name="x")  # of a product
+              hint:     pass it by name: {"x": ...}
+            """):
+        y.interpret({"A": ONES["A"]})
 
 
 def test_term_with_an_index() -> None:

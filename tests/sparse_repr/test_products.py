@@ -149,3 +149,17 @@ def test_the_graph_and_the_structure_are_made_once_for_many_runs() -> None:
         result = t2s.simulate(graph, {**arrays_of_a, "x": x}, engine="python")
         np.testing.assert_array_equal(result.outputs["y"], A @ x)
         x = x + 1
+
+
+def test_a_graph_is_for_every_matrix_of_its_sizes() -> None:
+    """The first one has no row on two machines, the second one has."""
+    first = sparse.csr_array(np.diag(np.arange(1, 5, dtype=np.int32)))
+    second = sparse.csr_array(np.array([[1, 2, 3, 4], *[[0] * 4] * 3], np.int32))
+    x = np.arange(4, dtype=np.int32)
+    y = product(t2s.gallery.coo(2), Int(32))
+    graph = t2s.lower(y, A=first)
+    result = t2s.simulate(graph, {**t2s.structure(y, A=second), "x": x}, engine="python")
+    np.testing.assert_array_equal(result.outputs["y"], second @ x)
+    y.is_distinct_reduction(Var("p"))
+    with pytest.raises(t2s.UserError, match="not true for this matrix"):
+        t2s.structure(y, A=second)

@@ -61,7 +61,7 @@ def runs_of_machines(parts: Parts, product: Product) -> None:
     covered = min(lengths.fibres or 1, job.fibres)
     entry = (const(0),) if lengths.fibres is None else (index(LANE), _entry(covered))
     parts.nodes.append(_machine_loader(product, node, "entry", tensor, entry, count, sends))
-    run_links(parts, product, sources)
+    run_links(parts, product, sources, counted=numbers is None)
 
 
 def _entry(fibres: int) -> Expr:

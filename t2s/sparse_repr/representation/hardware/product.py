@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
+from t2s.core.names import NameSupply
 from t2s.core.types import Type
 from t2s.reduction.circuits import Circuit
 from t2s.sparse_repr.representation.inverse_map import InverseMap
@@ -151,9 +152,12 @@ class Product:
 
     def stream_name(self, structure: str) -> str:
         """The name of the tensor of a part of the structure."""
-        return f"{self.matrix.name}_{structure}"
+        names = NameSupply({self.vector.name, self.result.name, self.values_name})
+        taken = [names.fresh(f"{self.matrix.name}_{part}") for part in self.mapping.streams()]
+        return taken[self.mapping.streams().index(structure)]
 
     @property
     def values_name(self) -> str:
         """The name of the tensor of the values."""
-        return f"{self.matrix.name}_values"
+        names = NameSupply({self.vector.name, self.result.name})
+        return names.fresh(f"{self.matrix.name}_values")

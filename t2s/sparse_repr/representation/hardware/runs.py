@@ -25,14 +25,22 @@ from t2s.sparse_repr.representation.hardware.product import Product
 END = -1
 """The length of a run behind the last one."""
 
+AHEAD = 256
+"""Tokens that may wait for a loaded one: more than the cycles that a memory takes."""
+
 
 def loader_name(product: Product, structure: str) -> str:
     known = product.structure_loaders.get(structure)
     return known.name if known is not None else f"{product.nodes.matrix_loader.name}_{structure}"
 
 
-def run_links(parts: Parts, product: Product, sources: tuple[str, str]) -> None:
-    """Channels of the runs: ``<decoder>_run_row`` and ``<decoder>_run_length``."""
+def run_links(
+    parts: Parts, product: Product, sources: tuple[str, str], *, counted: bool = False
+) -> None:
+    """Channels of the runs: ``<decoder>_run_row`` and ``<decoder>_run_length``.
+
+    Fibres that are ``counted`` where lengths are loaded are there a memory's latency earlier.
+    """
     decoder = product.nodes.decoder.name
     for what, source in zip(("row", "length"), sources, strict=True):
         parts.link(
@@ -43,7 +51,7 @@ def run_links(parts: Parts, product: Product, sources: tuple[str, str]) -> None:
             shape=(product.machines,),
             source_index=(index(LANE),),
             sink_index=(index(LANE),),
-            capacity=32,
+            capacity=AHEAD if counted and what == "row" else 32,
             kind=StreamKind.COORDINATE if what == "row" else StreamKind.CONTROL,
         )
 

@@ -42,6 +42,11 @@ def copies_of(product: Product) -> int:
     return -(-product.circuit.slots // product.width)
 
 
+def _distance(product: Product) -> int:
+    """Firings from a write of an element of the memory to the next read of it, at least."""
+    return copies_of(product) * product.width
+
+
 def scatter(parts: Parts, product: Product, lanes: Lanes) -> None:
     """Add the memories of sums, which take the lanes, and what unloads them."""
     node, width, type = product.nodes.reduction, product.width, product.result.type
@@ -55,9 +60,9 @@ def scatter(parts: Parts, product: Product, lanes: Lanes) -> None:
     registers = [register("count"), register("line")]
     registers += [register("side")] if width > 1 else []
     registers += [register("copy")] if copies > 1 else []
-    registers.append(
-        register("sums", type, (copies * size,), copies * width, product.circuit.location)
-    )
+    distance = _distance(product)
+    registers += [register("settled")] if distance > 1 else []
+    registers.append(register("sums", type, (copies * size,), distance, product.circuit.location))
     parts.nodes.append(
         Machine(
             name=node.name,
@@ -65,7 +70,11 @@ def scatter(parts: Parts, product: Product, lanes: Lanes) -> None:
             space=(space(LANE, lanes.count),) if lanes.count > 1 else (),
             heads=heads,
             registers=tuple(registers),
-            modes=(_adding(product, lanes, size), _draining(product, lines, size)),
+            modes=(
+                _adding(product, lanes, size),
+                *_settling(product),
+                _draining(product, lines, size),
+            ),
             location=node.location,
         )
     )
@@ -108,10 +117,35 @@ def _adding(product: Product, lanes: Lanes, size: int) -> Mode:
                 when=more, inside=Rule(name="add", body=tuple(body), takes=channels, next="add")
             ),
             Choice(
-                inside=Rule(name="add the last", body=tuple(body), takes=channels, next="drain")
+                inside=Rule(
+                    name="add the last",
+                    body=tuple(body),
+                    takes=channels,
+                    next="settle" if _distance(product) > 1 else "drain",
+                )
             ),
         ),
     )
+
+
+def _settling(product: Product) -> tuple[Mode, ...]:
+    """Wait until the last sums are in the memory, as long as before any other read of them."""
+    steps = _distance(product) - 1
+    if not steps:
+        return ()
+    wait = RegisterWrite(register="settled", indices=(), value=add(local("settled"), 1))
+    mode = Mode(
+        name="settle",
+        needs=(),
+        choices=(
+            Choice(
+                when=unequal(local("settled"), steps - 1),
+                inside=Rule(name="settle", body=(wait,), next="settle"),
+            ),
+            Choice(inside=Rule(name="settled", body=(wait,), next="drain")),
+        ),
+    )
+    return (mode,)
 
 
 def _draining(product: Product, lines: int, size: int) -> Mode:
