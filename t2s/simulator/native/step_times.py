@@ -15,7 +15,7 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.simulator.native import emit_steps, step_layout, word_emitter
-from t2s.simulator.native.layout import aligned_zeros
+from t2s.simulator.native.layout import address_of, aligned_zeros
 from t2s.simulator.native.module import MachineCode, compile_when_new
 from t2s.simulator.native.step_layout import StepShape
 from t2s.simulator.native.step_shapes import MOST_LANES, StepTables, step_tables
@@ -130,7 +130,7 @@ class StepTimes:
         block = aligned_zeros(values.nbytes).view(values.dtype)
         block[:] = values.reshape(-1)
         self._kept.append(block)
-        self._state[word] = block.ctypes.data
+        self._state[word] = address_of(block)
         return block
 
     def _place_delays(self, delay: Counts) -> None:
@@ -178,8 +178,8 @@ class StepTimes:
         table = np.concatenate([np.zeros(0, np.uint64), *(table.reshape(-1) for table in rows)])
         self._kept += [listed, table]
         records = np.empty((len(choosing) + missing, 2), np.int64)
-        records[: len(choosing), step_layout.CODE] = listed.ctypes.data + length[:-1]
-        records[: len(choosing), step_layout.ROWS] = table.ctypes.data + start[:-1]
+        records[: len(choosing), step_layout.CODE] = address_of(listed) + length[:-1]
+        records[: len(choosing), step_layout.ROWS] = address_of(table) + start[:-1]
         if missing:  # as the last node at its end
             records[len(choosing) :] = records[len(choosing) - 1]
             records[len(choosing) :, step_layout.CODE] += len(self._codes[choosing[-1]])
@@ -194,7 +194,7 @@ class StepTimes:
 
     def advance(self, cycles: int = _STEPS_PER_CALL) -> bool:
         """Simulate so many cycles; whether anything can happen after them."""
-        self._run(self._state.ctypes.data, cycles)
+        self._run(address_of(self._state), cycles)
         return bool(self._state[step_layout.QUIET] < self._state[step_layout.LONGEST])
 
     @property
