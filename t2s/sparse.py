@@ -45,7 +45,7 @@ from t2s.sparse_repr.formats import (
 from t2s.sparse_repr.lowering.arrays import array_in, tensor_of
 from t2s.sparse_repr.lowering.diagram import Diagram
 from t2s.sparse_repr.lowering.interpret import interpret_diagram
-from t2s.sparse_repr.lowering.lower import lower_stage
+from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
 from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
@@ -153,6 +153,7 @@ class Kernel:
         self.diagrams: tuple[Diagram, ...] = tuple(
             lower_stage(self.program, stage) for stage in self.program.stages
         )
+        check_skips(schedule or Schedule(), self.diagrams)
         self._graphs: dict[tuple[object, ...], StageGraph] = {}
 
     def __repr__(self) -> str:

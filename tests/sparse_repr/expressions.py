@@ -102,4 +102,6 @@ def schedules(draw: st.DrawFn, variables: tuple[str, ...]) -> Schedule:
         loops[at : at + 2] = ["fused"]
     if loops and draw(st.integers(0, 4)) == 0:
         schedule = schedule.parallelize(draw(st.sampled_from(loops)), draw(st.integers(1, 3)))
+    if variables and draw(st.integers(0, 7)) == 0:
+        schedule = schedule.skip(draw(st.sampled_from(variables)))
     return schedule

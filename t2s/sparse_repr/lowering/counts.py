@@ -25,6 +25,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Repeat,
     Root,
     Scan,
+    ScanJoin,
     Scatter,
     WriteLevel,
     WriteValues,
@@ -54,6 +55,8 @@ def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     for diagram in diagrams:
         for block in diagram.blocks:
+            if isinstance(block, ScanJoin):
+                found["level scanner"] += len(block.sides)
             kind = _kind(block)
             if kind is not None:
                 found[kind] += 1
@@ -66,7 +69,7 @@ def _kind(block: AnyBlock) -> str | None:
             return "level scanner"
         case Repeat():
             return "repeat"
-        case Join(kind=kind):
+        case Join(kind=kind) | ScanJoin(kind=kind):
             return "intersect" if kind is JoinKind.INTERSECT else "union"
         case Compute() | Fill():
             return "ALU"

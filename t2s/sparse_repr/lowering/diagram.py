@@ -98,6 +98,37 @@ class Join(Block):
     outputs: tuple[Stream, ...]
 
 
+class Manner(Enum):
+    """How scanners and their joiner work together."""
+
+    WORDS = "words"
+    SKIPPING = "skipping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scanned(Term):
+    """A level of a tensor and the references of its fibers."""
+
+    tensor: str
+    level: int
+    reference: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanJoin(Block):
+    """Scanners and the joiner of what they scan, in one of the manners of papers/001, 4.2 and 4.3.
+
+    ``WORDS``: bitvector levels, joined word by word.  ``SKIPPING``: compressed levels, whose
+    intersecter tells the scanners how far to go.
+    """
+
+    kind: JoinKind
+    manner: Manner
+    sides: tuple[Scanned, ...]
+    coordinate: Stream
+    outputs: tuple[Stream, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat(Block):
     """Every token of ``input``, once for each coordinate of its fiber in ``by``."""
@@ -267,6 +298,7 @@ AnyBlock = (
     | Scan
     | Count
     | Join
+    | ScanJoin
     | Repeat
     | Locate
     | Load

@@ -36,6 +36,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Repeat,
     Root,
     Scan,
+    ScanJoin,
     Scatter,
     Stream,
     WriteLevel,
@@ -87,6 +88,8 @@ class _Run:
                 streams[coordinate] = counted
             case Join():
                 self._join(block)
+            case ScanJoin():
+                self._scan_join(block)
             case Repeat(input=input, by=by, output=output):
                 streams[output] = each(
                     lambda token, fiber: [token] * len(fiber),
@@ -180,32 +183,51 @@ class _Run:
                 streams[output] = each(lists, like.depth - 2, streams[input], streams[like])
 
     def _scan(self, block: Scan) -> None:
-        tensor = self.tensors[block.tensor]
-        level = tensor.format.levels[block.level]
-        arrays, extent = tensor.levels[block.level], tensor.extents[block.level]
+        reference = self.streams[block.reference]
+        scanned = self._fibers(block.tensor, block.level, block.reference.depth, reference)
+        self.streams[block.coordinate], self.streams[block.child] = scanned
+
+    def _fibers(
+        self, name: str, number: int, depth: int, reference: Nested
+    ) -> tuple[Nested, Nested]:
+        """The coordinates and the positions of a level below references."""
+        tensor = self.tensors[name]
+        level = tensor.format.levels[number]
+        arrays, extent = tensor.levels[number], tensor.extents[number]
 
         def fiber(at: int | None) -> Any:
             if at is None:
                 return [], []
             if tensor.format.coordinate_list:
-                return _run_of(tensor, block.level, at)
+                return _run_of(tensor, number, at)
             found = level.unpack(arrays, np.array([at]), extent)
             return found.coordinates.tolist(), found.positions.tolist()
 
-        reference = self.streams[block.reference]
-        depth = block.reference.depth
-        self.streams[block.coordinate] = each(lambda at: fiber(at)[0], depth, reference)
-        self.streams[block.child] = each(lambda at: fiber(at)[1], depth, reference)
+        found = each(fiber, depth, reference)
+        return each(lambda pair: pair[0], depth, found), each(lambda pair: pair[1], depth, found)
+
+    def _scan_join(self, block: ScanJoin) -> None:
+        """The same as scanners and a joiner, in whatever manner they work."""
+        flat: list[Nested] = []
+        for side in block.sides:
+            reference = self.streams[side.reference]
+            flat += self._fibers(side.tensor, side.level, side.reference.depth, reference)
+        self._joined(block, [1] * len(block.sides), flat)
 
     def _join(self, block: Join) -> None:
-        streams = self.streams
         flat = [s for side in block.sides for s in (side.coordinate, *side.references)]
+        counts = [len(side.references) for side in block.sides]
+        self._joined(block, counts, [self.streams[s] for s in flat])
+
+    def _joined(self, block: Join | ScanJoin, counts: list[int], flat: list[Nested]) -> None:
+        """Join sides of coordinates and so many references each."""
+        streams = self.streams
 
         def join(*fibers: list[Any]) -> tuple[list[Any], ...]:
             tables = []
             rest = list(fibers)
-            for side in block.sides:
-                crd, *references = (rest.pop(0) for _ in range(1 + len(side.references)))
+            for count in counts:
+                crd, *references = (rest.pop(0) for _ in range(1 + count))
                 if crd != sorted(set(crd)):
                     raise InternalError("the coordinates of a fiber do not increase")
                 rows = zip(*references, strict=True) if references else [()] * len(crd)
@@ -222,7 +244,7 @@ class _Run:
             return tuple(columns)
 
         depth = block.coordinate.depth - 1
-        joined = each(join, depth, *(streams[s] for s in flat))
+        joined = each(join, depth, *flat)
         for number, output in enumerate((block.coordinate, *block.outputs)):
             streams[output] = each(lambda row, n=number: row[n], depth, joined)
 
@@ -308,7 +330,6 @@ class _Run:
         rows = each(kept, depth, self.streams[block.outer], self.streams[block.inner])
         self.streams[block.outer_output] = each(lambda row: row[0], depth, rows)
         self.streams[block.inner_output] = each(lambda row: row[1], depth, rows)
-
 
     def _drop_missing(self, block: DropMissing) -> None:
         depth = block.value.depth - 1

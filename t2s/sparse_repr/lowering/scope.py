@@ -73,6 +73,7 @@ class Scope:
     operands: by access; temporaries by an access too.
     root: the reference 0 at depth 0.
     void: variables of extent 0.
+    skip: whether scanners of the loop that is entered skip what others lack.
     """
 
     program: ConcreteProgram
@@ -85,6 +86,7 @@ class Scope:
     covered: tuple[bool, ...] = ()
     operands: dict[Access, Operand] = field(default_factory=dict)
     void: frozenset[str] = frozenset()
+    skip: bool = False
 
     @property
     def depth(self) -> int:

@@ -42,11 +42,13 @@ from t2s.sparse_repr.lowering.diagram import (
     Load,
     Locate,
     LoopKind,
+    Manner,
     Reduce,
     Regroup,
     Repeat,
     Root,
     Scan,
+    ScanJoin,
     Scatter,
     Stream,
     WriteLevel,
@@ -150,6 +152,8 @@ class _Writer:
                 self.ports[block.coordinate] = made
             case Join():
                 self._join(block)
+            case ScanJoin():
+                self._scan_join(block)
             case Repeat(input=input, by=by, output=output):
                 what = input.about.split(" ")[0] or "value"
                 name = f"repeat_{what}_{block.variable}"
@@ -294,6 +298,34 @@ class _Writer:
         self.ports[block.coordinate] = coordinate
         flat = [stream for side in outs for stream in side]
         self.ports.update(zip(block.outputs, flat, strict=True))
+
+    def _scan_join(self, block: ScanJoin) -> None:
+        both = block.kind is JoinKind.INTERSECT
+        name = f"{block.kind.value}_{block.variable}"
+        levels = []
+        for side in block.sides:
+            words = block.manner is Manner.WORDS
+            first, second = ("bits", "pos") if words else ("pos", "crd")
+            arrays = (
+                self._tensor(side.tensor, side.level, first, words=words),
+                self._tensor(side.tensor, side.level, second),
+            )
+            levels.append((side.tensor, self.ports[side.reference], *arrays))
+        match block.manner:
+            case Manner.SKIPPING:
+                skipped = [level[1:] for level in levels]
+                coordinate, references = self.streams.intersect_skipping(*skipped, name=name)
+            case Manner.WORDS:
+                size = words_of(self.extents[self.variables[block.variable]])
+                scan = self.streams.scan_bitvector
+                sides = [
+                    scan(*level, size, name=f"scan_{tensor}_{block.variable}")
+                    for tensor, *level in levels
+                ]
+                join = self.streams.intersect_bits if both else self.streams.union_bits
+                _, coordinate, references = join(*sides, name=name)
+        self.ports[block.coordinate] = coordinate
+        self.ports.update(zip(block.outputs, references, strict=True))
 
     def _locate(self, block: Locate) -> None:
         name = f"locate_{block.output.about.split(' ')[0]}_{block.variable}"
