@@ -62,12 +62,57 @@ def test_lanes_of_a_part_of_a_fused_loop() -> None:
 
 
 def test_vector_loops() -> None:
+    assignment = parse("X(i,j) = B(i,j) + C(i,j)")
+    with refused("""
+        a vector has two lanes or more
+          --> Schedule().vectorize("j", 1)
+          given:    1
+    """):
+        Schedule().vectorize("j", 1)
+    with refused("""
+        there is no loop over z to vectorize
+          --> lost = Schedule().vectorize("z", 4)
+          expected: one of i, j
+    """):
+        lost = Schedule().vectorize("z", 4)
+        Kernel(assignment, lost)
     text = """
-    vectorize(j, 4): a stream carries one token per cycle
-      --> Schedule().vectorize("j", 4)
-      expected: loops without vectors
-      hint:     parallelize('j', 4) deals the coordinates to 4 copies of the blocks inside of the
-                loop
+        j and i are both computed in vectors
+          --> both = Schedule().vectorize("j", 4).vectorize("i", 2)
+          expected: one variable, that of the innermost loop
+          hint:     parallelize('i', 2) makes copies of blocks
     """
     with refused(text, UnsupportedError):
-        Schedule().vectorize("j", 4)
+        both = Schedule().vectorize("j", 4).vectorize("i", 2)
+        Kernel(assignment, both)
+
+
+def test_parts_that_are_not_whole() -> None:
+    assignment = parse("X(i,j) = B(i,j) + C(i,j)")
+    with refused("""
+        the split of j1 goes beyond its end
+          --> uneven = Schedule().split("j", "j0", "j1", 6).vectorize("j1", 4)
+          expected: a factor that divides 6, the extent of j1
+          given:    factor 4
+    """):
+        uneven = Schedule().split("j", "j0", "j1", 6).vectorize("j1", 4)
+        Kernel(assignment, uneven)
+
+
+def test_skipping_where_nothing_is_intersected() -> None:
+    assignment = parse("X(i,j) = B(i,j) + C(i,j)", ["B:ss", "C:ss"])
+    with refused("""
+        there is nothing to skip at j
+          --> sums = Schedule().skip("j")
+          expected: a product of two or more operands with a compressed level at j
+          hint:     other levels are joined coordinate by coordinate, bitvectors word by word
+    """):
+        sums = Schedule().skip("j")
+        Kernel(assignment, sums)
+    with refused("""
+        there is no loop over z to skip in
+          --> lost = Schedule().skip("z")
+          expected: one of i, j
+    """):
+        lost = Schedule().skip("z")
+        Kernel(assignment, lost)

@@ -92,6 +92,8 @@ def schedules(draw: st.DrawFn, variables: tuple[str, ...]) -> Schedule:
         at = draw(st.integers(0, len(loops) - 1))
         schedule = schedule.split(loops[at], "outer", "inner", draw(st.integers(1, 3)))
         loops[at : at + 1] = ["outer", "inner"]
+    if loops and draw(st.integers(0, 4)) == 0:
+        schedule = schedule.vectorize(draw(st.sampled_from(loops)), draw(st.integers(2, 3)))
     ordered = bool(loops) and draw(st.booleans())
     if ordered:
         loops = draw(st.permutations(loops))

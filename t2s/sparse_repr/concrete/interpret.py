@@ -144,5 +144,7 @@ def _result_shape(
     for parts, name in zip(view.parts, target.variables, strict=True):
         for part in parts:
             if part.modulus is None:
-                shape[part.mode] = extents[whole.get(name, name)]
+                while name in whole:
+                    name = whole[name]
+                shape[part.mode] = extents[name]
     return tuple(shape[mode] for mode in range(len(shape)))

@@ -27,6 +27,8 @@ from t2s.sparse_repr.lowering.diagram import (
     Scan,
     ScanJoin,
     Scatter,
+    Spread,
+    SumLanes,
     WriteLevel,
     WriteValues,
 )
@@ -71,7 +73,7 @@ def _kind(block: AnyBlock) -> str | None:
             return "repeat"
         case Join(kind=kind) | ScanJoin(kind=kind):
             return "intersect" if kind is JoinKind.INTERSECT else "union"
-        case Compute() | Fill():
+        case Compute() | Fill() | SumLanes() | Spread():
             return "ALU"
         case Reduce():
             return "reduce"

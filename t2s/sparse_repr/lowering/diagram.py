@@ -25,11 +25,15 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream(Term):
-    """A stream: its number in the diagram, what its tokens are, and how deep it is nested."""
+    """A stream: its number in the diagram, what its tokens are, and how deep it is nested.
+
+    Values of several ``lanes`` are vectors.
+    """
 
     number: int
     kind: TokenKind
     depth: int
+    lanes: int = 1
     about: str = field(default="", compare=False)
 
 
@@ -155,7 +159,10 @@ class Locate(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load(Block):
-    """Array in load mode: the value at every reference, zero at an empty one."""
+    """Array in load mode: the value at every reference, zero at an empty one.
+
+    With an output of several lanes a reference is the number of a vector.
+    """
 
     tensor: str
     reference: Stream
@@ -178,6 +185,22 @@ class Compute(Block):
     operator: Op
     left: Stream | float | int
     right: Stream | float | int | None
+    output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumLanes(Block):
+    """ALU: the sum of the lanes of every vector, as a balanced tree."""
+
+    input: Stream
+    output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread(Block):
+    """ALU: every value in all lanes of a vector."""
+
+    input: Stream
     output: Stream
 
 
@@ -304,6 +327,8 @@ AnyBlock = (
     | Load
     | Fill
     | Compute
+    | SumLanes
+    | Spread
     | Reduce
     | Drop
     | DropMissing

@@ -78,6 +78,15 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
     )
 
 
+def enter_lanes(scope: Scope, loop: Forall) -> Scope:
+    """The scope inside of the loop over the lanes of vectors: references are those of vectors."""
+    operands = dict(scope.operands)
+    for access, operand in scope.operands.items():
+        if operand.stream.kind is TokenKind.REFERENCE and loop.variable in access.variables:
+            operands[access] = replace(operand, level=operand.level + 1, lanes=loop.vector)
+    return replace(scope, operands=operands, lane=loop.variable, width=loop.vector)
+
+
 def _kind(scope: Scope, merge: Merge) -> LoopKind:
     match merge:
         case Leaf(access=access):

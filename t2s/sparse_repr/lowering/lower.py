@@ -23,7 +23,7 @@ from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
 from t2s.sparse_repr.lowering.diagram import Diagram, Manner, Root, ScanJoin, Stream, TokenKind
 from t2s.sparse_repr.lowering.fused import in_fused
-from t2s.sparse_repr.lowering.iterate import enter_loop
+from t2s.sparse_repr.lowering.iterate import enter_lanes, enter_loop
 from t2s.sparse_repr.lowering.lanes import in_lanes
 from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
 from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
@@ -106,6 +106,8 @@ def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False
     inner: Computed | None = None
     while not isinstance(statement, Assign) and inner is None:
         match statement:
+            case Forall(vector=width, body=body) if width:
+                scope, statement = enter_lanes(scope, statement), body
             case Forall(body=body, lanes=lanes, fused=fused):
                 scope = enter_loop(scope, statement, expression_of(statement))
                 statement, inside = body, _body(body, top)
@@ -118,7 +120,7 @@ def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False
                 statement = consumer
     if inner is None:
         assert isinstance(statement, Assign)
-        inner = Computed.of(compute(scope, statement.value))
+        inner = Computed.of(compute(scope, statement.value, result))
     computed = Computed(
         variables=scope.variables[outside:] + inner.variables,
         regions=scope.regions[outside:] + inner.regions,
