@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from t2s import UnsupportedError
-from t2s.sparse import Kernel, Schedule, parse
+from t2s.sparse import Kernel, Schedule, from_coordinates, parse, schedule
 from tests.errors.refusal import refused
 
 
@@ -116,3 +116,47 @@ def test_skipping_where_nothing_is_intersected() -> None:
     """):
         lost = Schedule().skip("z")
         Kernel(assignment, lost)
+
+
+def test_channels_that_hold_nothing() -> None:
+    kernel = Kernel(parse("y(i) = A(i)"))
+    with refused("""
+        the capacity of channels is positive
+          --> kernel.simulate({"A": [1.0]}, capacity=0)
+          expected: 1 or more
+          given:    0
+    """):
+        kernel.simulate({"A": [1.0]}, capacity=0)
+
+
+def test_fused_coordinates_that_are_too_many() -> None:
+    wide = from_coordinates([[0]], [1.0], (1 << 20,))
+    product = parse("X(i,j) = A(i) * B(j)", ["A:s", "B:s", "X:ss"])
+    kernel = Kernel(product, Schedule().fuse("i", "j", "f"))
+    with refused("""
+        the coordinates of f do not fit into 32 bits
+          --> product = parse("X(i,j) = A(i) * B(j)", ["A:s", "B:s", "X:ss"])
+          expected: at most 2147483648 coordinates of i and j
+          given:    1048576 x 1048576
+    """):
+        kernel.bind({"A": wide, "B": wide})
+
+
+def test_transposing_what_is_not_there() -> None:
+    assignment = parse("y(i) = A(i)")
+    with refused("""
+        there is no tensor z to transpose
+          --> unknown = Schedule().transpose("z")
+          expected: one of y, A
+    """):
+        unknown = Schedule().transpose("z")
+        Kernel(assignment, unknown)
+
+
+def test_text_that_is_no_schedule() -> None:
+    with refused("""
+        split(i, 4) does not say a directive
+          --> schedule("split(i,4)")
+          expected: split(i,i0,i1,32)
+    """):
+        schedule("split(i,4)")

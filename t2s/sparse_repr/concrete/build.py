@@ -116,7 +116,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         lane=lane,
     )
     read = [access for one in assignments for access in accesses(one.value)]
-    check_directives(schedule, read, splits, after)
+    check_directives(schedule, read, splits, after, list(builder.formats))
     written = assignment.result.tensor
     for one in assignments:
         written = _add_stage(builder, one, last=one is assignments[-1])
@@ -133,6 +133,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         splits=splits,
         result=assignment.result.tensor,
         written=written,
+        workspaces=tuple(one.result for one in assignments[:-1]),
         location=assignment.location,
     )
     verify_program(program)

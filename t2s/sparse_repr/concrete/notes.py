@@ -18,6 +18,7 @@ from t2s.sparse_repr.concrete.schedule import (
     Schedule,
     Skip,
     SplitVariable,
+    Transpose,
 )
 from t2s.sparse_repr.notation.ir import Access
 
@@ -130,11 +131,16 @@ def with_parts(given: Reorder, schedule: Schedule) -> Reorder:
 
 
 def check_directives(
-    schedule: Schedule, read: Sequence[Access], splits: Sequence[Split], variables: Sequence[str]
+    schedule: Schedule,
+    read: Sequence[Access],
+    splits: Sequence[Split],
+    variables: Sequence[str],
+    tensors: Sequence[str],
 ) -> None:
     """Raise ``UserError`` for directives that name what is not there.
 
-    ``read`` are the accesses of the expression, ``variables`` all loops after the splits.
+    ``read`` are the accesses of the expression, ``variables`` all loops after the splits,
+    ``tensors`` those that may be converted.
     """
     loops = [*variables, *(one.fused for one in schedule.fused)]
     for one in schedule.directives:
@@ -149,6 +155,18 @@ def check_directives(
                 raise _no_loop("skip in", one, variables)
             case FuseVariables():
                 _check_fuse(one, schedule, variables)
+            case Transpose(tensors=names):
+                _check_tensors(one, names, tensors)
+
+
+def _check_tensors(one: Transpose, names: Sequence[str], tensors: Sequence[str]) -> None:
+    for name in names:
+        if name not in tensors:
+            raise UserError(
+                f"there is no tensor {name} to transpose",
+                location=one.location,
+                expected=f"one of {', '.join(tensors)}",
+            )
 
 
 def _no_loop(verb: str, one: Parallelize | Skip, loops: Sequence[str]) -> UserError:
