@@ -21,10 +21,18 @@ class Computation(Conversion):
     """Blocks that compute with values."""
 
     def load(
-        self, ref: Stream, values: Tensor, *, missing: Expr | None = None, name: str = "load"
+        self,
+        ref: Stream,
+        values: Tensor,
+        *,
+        lanes: int = 1,
+        missing: Expr | None = None,
+        name: str = "load",
     ) -> Stream:
-        """The values at references; N stays N, or becomes ``missing``."""
-        block = arrays.array_load(ref.type, values, missing=missing, location=user_location())
+        """The values at references, or vectors of so many lanes; N stays N, or is ``missing``."""
+        block = arrays.array_load(
+            ref.type, values, lanes=lanes, missing=missing, location=user_location()
+        )
         return self.place(block, name, {"ref": ref})[0]
 
     def compute(

@@ -15,8 +15,8 @@ from tests.sparse_repr.expressions import Case, cases
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-REFUSALS = "goes beyond its end|is not right inside of the one over"
-"""What may be wrong with a random schedule: a split, or fused loops with a sum between them."""
+REFUSALS = "goes beyond its end|nothing to skip|to skip in|is not right inside of the one over"
+"""What may be wrong with a random schedule: splits, fused loops with a sum between them, skips."""
 
 
 def _kernel_of(case: Case) -> Kernel | None:

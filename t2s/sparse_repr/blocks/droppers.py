@@ -185,7 +185,8 @@ def value_dropper(
 ) -> Block:
     """Drop the values that are ``dropped`` (zero, if it is not given) or N, with their coordinates.
 
-    With ``missing_only`` all values stay, and N is dropped.  Both streams have one shape.  Ports: ``crd``, ``val``; ``out_crd``, ``out_val``.
+    With ``missing_only`` all values stay, and N is dropped.  Both streams have one shape.
+    Ports: ``crd``, ``val``; ``out_crd``, ``out_val``.
     """
     draft = Draft(BlockKind.DROP, Role.RELAY, location)
     crd, val = draft.input("crd", coordinates), draft.input("val", value)

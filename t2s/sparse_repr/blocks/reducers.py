@@ -78,8 +78,8 @@ def scalar_reducer(
     cycle, in which the stop is put.
 
     A list of lists may end with an empty list or may have no list at all; the stops are the same.
-    With ``ZERO`` and ``MISSING`` give the coordinates of the lists as ``outer``, which tell: then each
-    has exactly one value.  Without ``outer`` a higher stop always counts as the end of a list.
+    With ``ZERO`` and ``MISSING`` give the coordinates of the lists as ``outer``, which tell: then
+    each has exactly one value.  Without ``outer`` a higher stop always counts as the end of a list.
     Ports: ``val``, ``outer``; ``out``.
     """
     draft = Draft(BlockKind.REDUCE, Role.COMPUTE, location)

@@ -6,23 +6,81 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.ir import Forall, Split, Statement, reads_of, split_names
 from t2s.sparse_repr.concrete.schedule import (
+    Directive,
     FuseVariables,
     Locate,
     Parallelize,
     Reorder,
     Schedule,
     Skip,
+    SplitVariable,
+    Transpose,
 )
 from t2s.sparse_repr.notation.ir import Access
 
 
-def with_notes(stage: Statement, schedule: Schedule, sources: Mapping[str, str]) -> Statement:
+def vector_split(
+    schedule: Schedule, variables: Sequence[str], names: NameSupply
+) -> SplitVariable | None:
+    """The split of the variable that is computed in vectors, into loops with new names."""
+    if not schedule.vectors:
+        return None
+    one, *others = schedule.vectors
+    if others:
+        raise UnsupportedError(
+            f"{one.variable} and {others[0].variable} are both computed in vectors",
+            location=others[0].location,
+            expected="one variable, that of the innermost loop",
+            hint=f"parallelize({others[0].variable!r}, {others[0].lanes}) makes copies of blocks",
+        )
+    if one.variable not in variables:
+        raise UserError(
+            f"there is no loop over {one.variable} to vectorize",
+            location=one.location,
+            expected=f"one of {', '.join(variables)}",
+        )
+    return SplitVariable(
+        variable=one.variable,
+        outer=names.fresh(f"{one.variable}_vector"),
+        inner=names.fresh(f"{one.variable}_lane"),
+        factor=one.lanes,
+        location=one.location,
+    )
+
+
+def with_vector_loops(schedule: Schedule, split: SplitVariable) -> Schedule:
+    """The directives for the variable that is computed in vectors at the loop over its vectors."""
+
+    def renamed(one: Directive) -> Directive:
+        match one:
+            case Reorder(variables=variables):
+                names = [split.outer if name == split.variable else name for name in variables]
+                return replace(one, variables=(*names, split.inner))
+            case Locate(variable=name) | Parallelize(variable=name) | Skip(variable=name):
+                return replace(one, variable=split.outer) if name == split.variable else one
+            case FuseVariables(outer=outer, inner=inner):
+                outer = split.outer if outer == split.variable else outer
+                inner = split.outer if inner == split.variable else inner
+                return replace(one, outer=outer, inner=inner)
+        return one
+
+    return replace(schedule, directives=tuple(renamed(one) for one in schedule.directives))
+
+
+def with_notes(
+    stage: Statement,
+    schedule: Schedule,
+    sources: Mapping[str, str],
+    vectors: Mapping[str, int],
+) -> Statement:
     """The stage with the directives for single loops at these loops.
 
-    ``sources`` are the tensors that views show, by the name of the view.
+    ``sources`` are the tensors that views show, by the name of the view; ``vectors`` the lanes by
+    the name of the loop over them.
     """
     wanted = [one for one in schedule.directives if isinstance(one, Locate)]
     dealt = [one for one in schedule.directives if isinstance(one, Parallelize)]
@@ -45,10 +103,12 @@ def with_notes(stage: Statement, schedule: Schedule, sources: Mapping[str, str])
             located=tuple(sorted(names)),
             lanes=lanes.get(term.variable, 1),
             skip=term.variable in skipped,
+            vector=vectors.get(term.variable, 0),
         )
         for one in schedule.fused:
-            if _is_nest_of(one, loop):
-                inner = replace(loop.body, fused=one.fused, lanes=lanes.get(one.fused, 1))
+            inner = loop.body
+            if isinstance(inner, Forall) and _is_nest_of(one, loop):
+                inner = replace(inner, fused=one.fused, lanes=lanes.get(one.fused, 1))
                 return replace(loop, body=inner)
         return loop
 
@@ -71,11 +131,16 @@ def with_parts(given: Reorder, schedule: Schedule) -> Reorder:
 
 
 def check_directives(
-    schedule: Schedule, read: Sequence[Access], splits: Sequence[Split], variables: Sequence[str]
+    schedule: Schedule,
+    read: Sequence[Access],
+    splits: Sequence[Split],
+    variables: Sequence[str],
+    tensors: Sequence[str],
 ) -> None:
     """Raise ``UserError`` for directives that name what is not there.
 
-    ``read`` are the accesses of the expression, ``variables`` all loops after the splits.
+    ``read`` are the accesses of the expression, ``variables`` all loops after the splits,
+    ``tensors`` those that may be converted.
     """
     loops = [*variables, *(one.fused for one in schedule.fused)]
     for one in schedule.directives:
@@ -90,6 +155,18 @@ def check_directives(
                 raise _no_loop("skip in", one, variables)
             case FuseVariables():
                 _check_fuse(one, schedule, variables)
+            case Transpose(tensors=names):
+                _check_tensors(one, names, tensors)
+
+
+def _check_tensors(one: Transpose, names: Sequence[str], tensors: Sequence[str]) -> None:
+    for name in names:
+        if name not in tensors:
+            raise UserError(
+                f"there is no tensor {name} to transpose",
+                location=one.location,
+                expected=f"one of {', '.join(tensors)}",
+            )
 
 
 def _no_loop(verb: str, one: Parallelize | Skip, loops: Sequence[str]) -> UserError:

@@ -47,6 +47,7 @@ def _lines(statement: Statement, depth: int) -> Iterator[str]:
             notes = [f"fused with the loop around it: {statement.fused}"] if statement.fused else []
             notes += [f"locate {', '.join(located)}"] if located else []
             notes += ["skip"] if statement.skip else []
+            notes += [f"{statement.vector} at once"] if statement.vector else []
             notes += [f"{lanes} lanes"] if lanes > 1 else []
             note = f"  # {'; '.join(notes)}" if notes else ""
             yield f"{indent}for {variable}:{note}"

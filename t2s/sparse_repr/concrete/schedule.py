@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.walk import Term
 from t2s.sparse_repr.notation.ir import Expression
@@ -59,6 +59,14 @@ class FuseVariables(Directive):
     outer: str
     inner: str
     fused: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectorize(Directive):
+    """``lanes`` coordinates of a variable at once, in the innermost loop."""
+
+    variable: str
+    lanes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,15 +160,17 @@ class Schedule:
         return self._with(Skip(variable=_variable(variable), location=user_location()))
 
     def vectorize(self, variable: Any, lanes: int) -> Schedule:
-        """Not there: raises ``UnsupportedError``."""
-        name = _variable(variable)
-        raise UnsupportedError(
-            f"vectorize({name}, {lanes}): a stream carries one token per cycle",
-            location=user_location(),
-            expected="loops without vectors",
-            hint=f"parallelize({name!r}, {lanes}) deals the coordinates to {lanes} copies of the"
-            " blocks inside of the loop",
-        )
+        """Compute ``lanes`` coordinates of a variable at once: values are vectors.
+
+        The variable is split by ``lanes``, and the inner part becomes the innermost loop, over
+        the lanes.  It is a dense level of every tensor that has it: a compressed level becomes one
+        of blocks with zeros in them, as in ``bcsr``.  A sum over the variable adds up the lanes
+        as a balanced tree.
+        """
+        location = user_location()
+        if not isinstance(lanes, int) or lanes < 2:
+            raise UserError("a vector has two lanes or more", location=location, given=repr(lanes))
+        return self._with(Vectorize(variable=_variable(variable), lanes=lanes, location=location))
 
     def transpose(self, *tensors: Any) -> Schedule:
         """Allow that tensors are converted to an order of levels that fits the loops.
@@ -189,6 +199,11 @@ class Schedule:
     def splits(self) -> tuple[SplitVariable, ...]:
         """All splits, in order."""
         return tuple(one for one in self.directives if isinstance(one, SplitVariable))
+
+    @property
+    def vectors(self) -> tuple[Vectorize, ...]:
+        """All loops that are computed in vectors."""
+        return tuple(one for one in self.directives if isinstance(one, Vectorize))
 
     @property
     def fused(self) -> tuple[FuseVariables, ...]:

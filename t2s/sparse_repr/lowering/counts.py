@@ -25,7 +25,10 @@ from t2s.sparse_repr.lowering.diagram import (
     Repeat,
     Root,
     Scan,
+    ScanJoin,
     Scatter,
+    Spread,
+    SumLanes,
     WriteLevel,
     WriteValues,
 )
@@ -54,6 +57,8 @@ def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     for diagram in diagrams:
         for block in diagram.blocks:
+            if isinstance(block, ScanJoin):
+                found["level scanner"] += len(block.sides)
             kind = _kind(block)
             if kind is not None:
                 found[kind] += 1
@@ -66,9 +71,9 @@ def _kind(block: AnyBlock) -> str | None:
             return "level scanner"
         case Repeat():
             return "repeat"
-        case Join(kind=kind):
+        case Join(kind=kind) | ScanJoin(kind=kind):
             return "intersect" if kind is JoinKind.INTERSECT else "union"
-        case Compute() | Fill():
+        case Compute() | Fill() | SumLanes() | Spread():
             return "ALU"
         case Reduce():
             return "reduce"

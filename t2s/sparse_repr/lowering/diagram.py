@@ -25,11 +25,15 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream(Term):
-    """A stream: its number in the diagram, what its tokens are, and how deep it is nested."""
+    """A stream: its number in the diagram, what its tokens are, and how deep it is nested.
+
+    Values of several ``lanes`` are vectors.
+    """
 
     number: int
     kind: TokenKind
     depth: int
+    lanes: int = 1
     about: str = field(default="", compare=False)
 
 
@@ -98,6 +102,37 @@ class Join(Block):
     outputs: tuple[Stream, ...]
 
 
+class Manner(Enum):
+    """How scanners and their joiner work together."""
+
+    WORDS = "words"
+    SKIPPING = "skipping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scanned(Term):
+    """A level of a tensor and the references of its fibers."""
+
+    tensor: str
+    level: int
+    reference: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanJoin(Block):
+    """Scanners and the joiner of what they scan, in one of the manners of papers/001, 4.2 and 4.3.
+
+    ``WORDS``: bitvector levels, joined word by word.  ``SKIPPING``: compressed levels, whose
+    intersecter tells the scanners how far to go.
+    """
+
+    kind: JoinKind
+    manner: Manner
+    sides: tuple[Scanned, ...]
+    coordinate: Stream
+    outputs: tuple[Stream, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat(Block):
     """Every token of ``input``, once for each coordinate of its fiber in ``by``."""
@@ -124,7 +159,10 @@ class Locate(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load(Block):
-    """Array in load mode: the value at every reference, zero at an empty one."""
+    """Array in load mode: the value at every reference, zero at an empty one.
+
+    With an output of several lanes a reference is the number of a vector.
+    """
 
     tensor: str
     reference: Stream
@@ -147,6 +185,22 @@ class Compute(Block):
     operator: Op
     left: Stream | float | int
     right: Stream | float | int | None
+    output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumLanes(Block):
+    """ALU: the sum of the lanes of every vector, as a balanced tree."""
+
+    input: Stream
+    output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread(Block):
+    """ALU: every value in all lanes of a vector."""
+
+    input: Stream
     output: Stream
 
 
@@ -267,11 +321,14 @@ AnyBlock = (
     | Scan
     | Count
     | Join
+    | ScanJoin
     | Repeat
     | Locate
     | Load
     | Fill
     | Compute
+    | SumLanes
+    | Spread
     | Reduce
     | Drop
     | DropMissing

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from t2s.core.errors import UserError
 from t2s.core.walk import Term, rewrite
 from t2s.sparse_repr.concrete.ir import (
     Assign,
@@ -17,11 +18,12 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
 )
 from t2s.sparse_repr.concrete.merge import expression_of
+from t2s.sparse_repr.concrete.schedule import Schedule, Skip
 from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
-from t2s.sparse_repr.lowering.diagram import Diagram, Root, Stream, TokenKind
+from t2s.sparse_repr.lowering.diagram import Diagram, Manner, Root, ScanJoin, Stream, TokenKind
 from t2s.sparse_repr.lowering.fused import in_fused
-from t2s.sparse_repr.lowering.iterate import enter_loop
+from t2s.sparse_repr.lowering.iterate import enter_lanes, enter_loop
 from t2s.sparse_repr.lowering.lanes import in_lanes
 from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
 from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
@@ -41,6 +43,28 @@ def lower_stage(
     result = result_of(stage)
     construct(scope, result, computed)
     return Diagram(blocks=tuple(blocks.blocks), loops=tuple(blocks.loops), result=result.tensor)
+
+
+def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
+    """Raise ``UserError`` for a ``skip`` where no intersecter skips."""
+    skipping = {
+        loop.variable
+        for diagram in diagrams
+        for block in diagram.blocks
+        for loop in diagram.loops
+        if isinstance(block, ScanJoin)
+        and block.manner is Manner.SKIPPING
+        and block.variable == loop.name
+    }
+    for one in schedule.directives:
+        if isinstance(one, Skip) and one.variable not in skipping:
+            raise UserError(
+                f"there is nothing to skip at {one.variable}",
+                location=one.location,
+                expected=f"a product of two or more operands with a compressed level at"
+                f" {one.variable}",
+                hint="other levels are joined coordinate by coordinate, bitvectors word by word",
+            )
 
 
 @dataclass
@@ -82,6 +106,8 @@ def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False
     inner: Computed | None = None
     while not isinstance(statement, Assign) and inner is None:
         match statement:
+            case Forall(vector=width, body=body) if width:
+                scope, statement = enter_lanes(scope, statement), body
             case Forall(body=body, lanes=lanes, fused=fused):
                 scope = enter_loop(scope, statement, expression_of(statement))
                 statement, inside = body, _body(body, top)
@@ -94,7 +120,7 @@ def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False
                 statement = consumer
     if inner is None:
         assert isinstance(statement, Assign)
-        inner = Computed.of(compute(scope, statement.value))
+        inner = Computed.of(compute(scope, statement.value, result))
     computed = Computed(
         variables=scope.variables[outside:] + inner.variables,
         regions=scope.regions[outside:] + inner.regions,
