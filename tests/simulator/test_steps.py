@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from t2s.graph.graph import Graph
 from t2s.simulator.assemble import assemble
+from t2s.simulator.build import build_program
 from t2s.simulator.devices import Device
 from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine, retime
@@ -18,7 +19,7 @@ from t2s.simulator.native.step_shapes import StepTables, step_tables
 from t2s.simulator.native.step_times import StepTimes, steps_of
 from t2s.simulator.native.stream_code import shares_channels_alone, twin_elements
 from t2s.simulator.native.stream_shapes import Rows
-from t2s.simulator.program import SimProgram, build_program
+from t2s.simulator.program import SimProgram
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not, stream_graphs
 from tests.simulator.test_streams import IDEAL, UNSHARED, agree, program_of, trace_for
