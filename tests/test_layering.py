@@ -38,7 +38,7 @@ DRIVERS = ("driver.py", "hardware_driver.py", "lower_driver.py", "sparse.py", "s
 PARTS = {
     "sparse_driver": ("driver.py", "lower_driver.py"),
     "lower_driver": ("driver.py", "hardware_driver.py"),
-    "hardware_driver": ("driver.py",),
+    "hardware_driver": ("driver.py", "sparse.py"),
 }
 # may import everything, and locally
 PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_tensor.py")
