@@ -45,9 +45,10 @@ from t2s.backends.verilog.timing import Stalling, Timing, largest
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
 from t2s.graph.graph import TensorRole
 from t2s.hardware_driver import hardware_timing
+from t2s.simulator.build import build_program
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Limits, find_engine
-from t2s.simulator.program import SimProgram, build_program
+from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
 
 DEPTHS = (None, 1, 2, 3, 8, 64)

@@ -29,12 +29,12 @@ from stream_designs import (
 
 from t2s.core.ops import Op
 from t2s.graph.graph import Graph
+from t2s.simulator.build import build_program
 from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.native.module import compile_module
 from t2s.simulator.native.stream_trace import trace_of
 from t2s.simulator.native.stream_values import stream_values
-from t2s.simulator.program import build_program
 
 RUNS = 9
 REFERENCE_GHZ = 3.2

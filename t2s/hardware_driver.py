@@ -94,7 +94,7 @@ def verilate(
     """
     from t2s.backends.verilog.timing import Stalling, largest
     from t2s.backends.verilog.verilator import verilate as verilate_graph
-    from t2s.simulator.program import build_program
+    from t2s.simulator.build import build_program
     from t2s.simulator.random_stalls import check_stalls
 
     graph, arrays, scalars = resolve(design, inputs or {})

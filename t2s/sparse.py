@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.location import user_location
+from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
 from t2s.graph.graph import Graph
 from t2s.sparse_repr.binding import (
@@ -29,6 +29,7 @@ from t2s.sparse_repr.concrete.interpret import interpret_program
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, result_of
 from t2s.sparse_repr.concrete.printer import print_program
 from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.concrete.schedule_text import parse_schedule
 from t2s.sparse_repr.formats import (
     Format,
     bcsr,
@@ -45,7 +46,7 @@ from t2s.sparse_repr.formats import (
 from t2s.sparse_repr.lowering.arrays import array_in, tensor_of
 from t2s.sparse_repr.lowering.diagram import Diagram
 from t2s.sparse_repr.lowering.interpret import interpret_diagram
-from t2s.sparse_repr.lowering.lower import lower_stage
+from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
 from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
@@ -91,6 +92,7 @@ __all__ = [
     "parse",
     "read",
     "scalar",
+    "schedule",
     "simulate",
     "tensor",
     "to_pydata",
@@ -140,6 +142,18 @@ class Channels:
     balance: bool
 
 
+def _channels(capacity: int, latency: int, balance: bool) -> Channels:
+    for name, value in (("capacity", capacity), ("latency", latency)):
+        if value < 1:
+            raise UserError(
+                f"the {name} of channels is positive",
+                location=user_location(),
+                expected="1 or more",
+                given=str(value),
+            )
+    return Channels(capacity, latency, balance)
+
+
 class Kernel:
     """An assignment, compiled: its loops and its blocks; ``graphs`` and ``simulate`` need inputs.
 
@@ -156,6 +170,7 @@ class Kernel:
         self.diagrams: tuple[Diagram, ...] = tuple(
             lower_stage(self.program, stage) for stage in self.program.stages
         )
+        check_skips(schedule or Schedule(), self.diagrams)
         self._graphs: dict[tuple[object, ...], StageGraph] = {}
 
     def __repr__(self) -> str:
@@ -179,9 +194,9 @@ class Kernel:
     ) -> tuple[Graph, ...]:
         """The graph of every stage for inputs of these shapes."""
         binding = self.bind(inputs, type)
+        channels = _channels(capacity, latency, balance)
         return tuple(
-            self._stage(number, binding, Channels(capacity, latency, balance)).graph
-            for number in range(len(self.diagrams))
+            self._stage(number, binding, channels).graph for number in range(len(self.diagrams))
         )
 
     def _stage(self, number: int, binding: Binding, channels: Channels) -> StageGraph:
@@ -221,7 +236,7 @@ class Kernel:
         def run(graph: Graph, arrays: Mapping[str, Array]) -> SimResult:
             return simulate_graph(graph, arrays, device=device, engine=engine)
 
-        return self._run(inputs, type, Channels(capacity, latency, balance), run)
+        return self._run(inputs, type, _channels(capacity, latency, balance), run)
 
     def verilate(
         self,
@@ -240,7 +255,7 @@ class Kernel:
         def run(graph: Graph, arrays: Mapping[str, Array]) -> HardwareResult:
             return verilate_graph(graph, arrays, device=device, time_limit=time_limit)
 
-        return self._run(inputs, type, Channels(capacity, latency, balance), run)
+        return self._run(inputs, type, _channels(capacity, latency, balance), run)
 
     def _run(
         self, inputs: Mapping[str, Any], type: Type | None, channels: Channels, run: RunStage
@@ -336,6 +351,8 @@ def parse(
     """
     location = user_location()
     named: dict[str, Format] = {}
+    if not isinstance(formats, Mapping):
+        _check_once([option.removeprefix("-f=").split(":")[0] for option in formats], location)
     if isinstance(formats, Mapping):
         for name, given in formats.items():
             made = given
@@ -345,6 +362,21 @@ def parse(
     else:
         named = dict(parse_format(option, location=location) for option in formats)
     return parse_assignment(text, named, shapes, location=location)
+
+
+def _check_once(names: Sequence[str], location: SourceLocation) -> None:
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if twice:
+        raise UserError(
+            f"there are two formats for {twice[0]}",
+            location=location,
+            expected="one format for each tensor",
+        )
+
+
+def schedule(text: str) -> Schedule:
+    """A schedule in text: ``schedule("split(i,i0,i1,32), parallelize(i0,4)")``."""
+    return parse_schedule(text, location=user_location())
 
 
 def simulate(
