@@ -8,159 +8,50 @@ PEs.  Types, lanes, expressions, depths and latencies are random, and so are the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from benchmarks.random_parts import ORDER, TREES, Parts
-from t2s.core.expr import Cast, Expr, Index, Local, ReduceLanes, apply, conjunction, const
+from benchmarks.random_machine_parts import (
+    Builder,
+    Flow,
+    P,
+    choice,
+    comparison,
+    count_up,
+    ended,
+    local,
+    mode,
+    modulo,
+    passed,
+    plus,
+    register,
+    write,
+)
+from benchmarks.random_parts import TREES, Parts
+from t2s.core.expr import Cast, Expr, Index, apply, conjunction, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int, Type, UInt
-from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Statement, Store
-from t2s.graph.graph import Channel, Graph, Place, StreamType, Tensor, TensorRole
+from t2s.graph.body import Let, Load, Receive, RegisterRead, Statement, Store
+from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.machine import (
     DONE,
     EMPTY,
     VALUE,
     Choice,
-    Head,
-    Machine,
     MemoryAdd,
     MemoryDrop,
     MemoryFirst,
     MemorySize,
-    Mode,
     Put,
     Rule,
     Search,
     SortedMemory,
 )
-from t2s.graph.nodes import Loop, Node, PEArray, Register, Role, SpaceDimension
+from t2s.graph.nodes import Loop, PEArray, Role
 
 KEYS = (Int(8), Int(16), INT32, Int(64), UInt(8), UInt(32))
-P = Index(name="p")
-
-
-@dataclass(frozen=True)
-class Flow:
-    """A stream that nobody takes yet, of ``places`` machines side by side."""
-
-    name: str
-    type: Type
-    nesting: int
-    places: int
-
-    @property
-    def value(self) -> Local:
-        return Local(name=f"{self.name}_value", type=self.type)
-
-    @property
-    def tag(self) -> Local:
-        return Local(name=f"{self.name}_tag", type=INT32)
-
-    def has(self, tag: int) -> Expr:
-        """Whether the head has a tag."""
-        return apply(Op.EQUAL, self.tag, const(tag))
-
-
-@dataclass(kw_only=True)
-class Builder:
-    """What has been made so far; channels are made when both of their ends are known."""
-
-    random: Random
-    parts: Parts
-    nodes: list[Node] = field(default_factory=list)
-    flows: list[Flow] = field(default_factory=list)
-    ends: dict[str, tuple[str, str]] = field(default_factory=dict)
-    made: dict[str, Flow] = field(default_factory=dict)
-    chains: set[str] = field(default_factory=set)
-    tensors: list[Tensor] = field(default_factory=list)
-    inputs: dict[str, Any] = field(default_factory=dict)
-
-    def flow(self, type: Type, nesting: int, places: int) -> Flow:
-        """A new stream."""
-        made = Flow(f"s{len(self.made)}", type, nesting, places)
-        self.made[made.name] = made
-        return made
-
-    def tensor(
-        self,
-        type: Type,
-        role: TensorRole,
-        values: np.ndarray | None = None,
-        *,
-        open: bool = False,
-        board: bool = False,
-    ) -> str:
-        """A new tensor, of the shape of its ``values`` if any; ``board``: not on the chip."""
-        name = f"t{len(self.tensors)}"
-        shape = (0,) if open or values is None else values.shape
-        place = Place.MEMORY if board else self.random.choice([Place.CHIP, Place.MEMORY])
-        self.tensors.append(
-            Tensor(name=name, type=type.scalar, shape=shape, role=role, open=open, place=place)
-        )
-        if values is not None:
-            self.inputs[name] = values.astype(type.scalar.numpy)
-        return name
-
-    def machine(
-        self,
-        inputs: Sequence[Flow],
-        outputs: Sequence[Flow],
-        modes: Sequence[Mode],
-        registers: Sequence[Register] = (),
-        memories: Sequence[SortedMemory] = (),
-    ) -> None:
-        """A new node."""
-        name = f"n{len(self.nodes)}"
-        for flow in outputs:
-            self.ends[flow.name] = (name, "")
-        for flow in inputs:
-            self.ends[flow.name] = (self.ends[flow.name][0], name)
-        places = max(flow.places for flow in (*inputs, *outputs))
-        heads = tuple(
-            Head(channel=f.name, value=f.value.name, tag=f.tag.name if f.nesting else None)
-            for f in inputs
-        )
-        self.nodes.append(
-            Machine(
-                name=name,
-                role=self.random.choice([Role.COMPUTE, Role.LOAD, Role.STORE]),
-                space=(SpaceDimension(name="p", minimum=0, extent=places),) if places > 1 else (),
-                heads=heads,
-                registers=tuple(registers),
-                memories=tuple(memories),
-                modes=tuple(modes),
-            )
-        )
-
-    def channel(self, flow: Flow) -> Channel:
-        """The channel of a stream."""
-        source, sink = self.ends[flow.name]
-        sent: tuple[Expr, ...] = (P,) if flow.places > 1 else ()
-        received = sent
-        if flow.name in self.chains:  # to the next machine
-            sent = (apply(Op.ADD, P, const(1)),)
-        elif sink and flow.places > 1 and self.single(sink):
-            received = (const(flow.places - 1),)
-        return Channel(
-            name=flow.name,
-            stream=StreamType(element=flow.type, nesting=flow.nesting),
-            source=source,
-            sink=sink,
-            shape=(flow.places + (flow.name in self.chains),) if flow.places > 1 else (),
-            source_index=sent,
-            sink_index=received,
-            capacity=self.random.randint(1, 4),
-            latency=self.random.randint(1, 4),
-        )
-
-    def single(self, name: str) -> bool:
-        """Whether the node of that name is one machine."""
-        return next(node for node in self.nodes if node.name == name).space == ()
 
 
 def random_machines(seed: int) -> tuple[Graph, dict[str, Any]]:
@@ -193,70 +84,6 @@ def random_machines(seed: int) -> tuple[Graph, dict[str, Any]]:
     return graph, made.inputs
 
 
-# ------------------------------------------------------------------------------------- shorthand
-
-
-def _register(name: str, type: Type = INT32, *shape: int) -> Register:
-    return Register(name=name, type=type, shape=shape, distance=1)
-
-
-def _local(name: str, type: Type = INT32) -> Local:
-    return Local(name=name, type=type)
-
-
-def _plus(left: Expr, right: int) -> Expr:
-    return apply(Op.ADD, left, const(right))
-
-
-def _write(name: str, value: Expr, *at: Expr) -> RegisterWrite:
-    return RegisterWrite(register=name, indices=at, value=value)
-
-
-def _count() -> RegisterWrite:
-    return _write("count", _plus(_local("count"), 1))
-
-
-def _modulo(size: int) -> Expr:
-    return apply(Op.MODULO, _local("count"), const(size))
-
-
-def _choice(inside: Rule | Sequence[Choice], when: Expr | None = None, **more: Any) -> Choice:
-    return Choice(when=when, inside=inside if isinstance(inside, Rule) else tuple(inside), **more)
-
-
-def _run(name: str, needs: Sequence[Flow], *choices: Choice) -> Mode:
-    return Mode(name=name, needs=tuple(flow.name for flow in needs), choices=choices)
-
-
-def _end(inputs: Sequence[Flow], outputs: Sequence[Flow]) -> Rule:
-    puts = tuple(Put(channel=out.name, tag=const(DONE)) for out in outputs)
-    return Rule(name="end", takes=tuple(flow.name for flow in inputs), puts=puts)
-
-
-def _scalar(made: Builder, value: Expr) -> Expr:
-    """One number of a value."""
-    if value.type.lanes == 1:
-        return value
-    operator = made.random.choice(TREES)
-    return ReduceLanes(operator=operator, value=value, type=value.type.scalar)
-
-
-def _test(made: Builder, *known: Expr) -> Expr:
-    """A condition on values of one type."""
-    type = known[0].type
-    left, right = (_scalar(made, made.parts.value(type, known, 1)) for _ in range(2))
-    return apply(made.random.choice(ORDER), left, right)
-
-
-def _passed(flow: Flow, *outputs: Flow) -> Choice:
-    """Tokens that are no value go through; what has another tag than a value is zero."""
-    puts = tuple(Put(channel=out.name, tag=flow.tag) for out in outputs)
-    return _choice(Rule(name="pass", takes=(flow.name,), puts=puts, next="run"))
-
-
-# -------------------------------------------------------------------------------------- machines
-
-
 def _source(made: Builder, places: int) -> Flow:
     """Tokens from memory, and the end."""
     random, type = made.random, made.parts.type()
@@ -267,26 +94,26 @@ def _source(made: Builder, places: int) -> Flow:
     tags = generator.choice([VALUE] * 5 + [EMPTY, *range(1, out.nesting)], (places, max(1, count)))
     X = made.tensor(type, TensorRole.INPUT, values if places > 1 else values[0])
     T = made.tensor(INT32, TensorRole.INPUT, tags if places > 1 else tags[0])
-    at, row = _local("count"), (P,) if places > 1 else ()
+    at, row = local("count"), (P,) if places > 1 else ()
     wide = apply(Op.MULTIPLY, at, const(type.lanes))
-    value, tag = _local("loaded", type), _local("kind")
+    value, tag = local("loaded", type), local("kind")
     body = (
         Load(target="kind", tensor=T, indices=(*row, at), type=INT32),
         Load(target="loaded", tensor=X, indices=(*row, wide), type=type),
     )
     more = Rule(
         name="more",
-        body=(_count(),),
+        body=(count_up(),),
         puts=(Put(channel=out.name, value=value, tag=tag),),
         next="run",
     )
-    run = _run(
+    run = mode(
         "run",
         (),
-        _choice([_choice(more)], apply(Op.LESS, at, const(count)), body=body),
-        _choice(_end((), (out,))),
+        choice([choice(more)], apply(Op.LESS, at, const(count)), body=body),
+        choice(ended((), (out,))),
     )
-    made.machine((), (out,), (run,), (_register("count"),))
+    made.machine((), (out,), (run,), (register("count"),))
     return out
 
 
@@ -294,40 +121,40 @@ def _change(made: Builder, flow: Flow) -> list[Flow]:
     """Values are changed by what is kept of earlier ones, dropped or repeated."""
     type, size = flow.type, made.random.randint(1, 3)
     out = made.flow(type, flow.nesting, flow.places)
-    kept, old = _local("kept", type), _local("old", type)
+    kept, old = local("kept", type), local("old", type)
     new = made.parts.value(type, [flow.value, kept, old], 2)
     first: list[Statement] = [
-        RegisterRead(target="old", register="file", indices=(_modulo(size),), type=type),
+        RegisterRead(target="old", register="file", indices=(modulo(size),), type=type),
         Let(target="new", value=new),
     ]
-    write: list[Statement] = [_write("file", _local("new", type), _modulo(size)), _count()]
+    writes: list[Statement] = [write("file", local("new", type), modulo(size)), count_up()]
     again = RegisterRead(target="again", register="file", indices=(const(0),), type=type)
-    puts = (Put(channel=out.name, value=made.parts.value(type, [_local("again", type), old], 1)),)
+    puts = (Put(channel=out.name, value=made.parts.value(type, [local("again", type), old], 1)),)
     taken = (flow.name,)
     rules = [
-        _choice(
-            Rule(name="keep", body=(*write, again), takes=taken, puts=puts, next="run"),
-            _test(made, flow.value, kept),
+        choice(
+            Rule(name="keep", body=(*writes, again), takes=taken, puts=puts, next="run"),
+            comparison(made, flow.value, kept),
         ),
-        _choice(
+        choice(
             Rule(
                 name="twice",
-                body=(_count(), _write("kept", _local("new", type))),
-                puts=(Put(channel=out.name, value=_local("new", type)),),
+                body=(count_up(), write("kept", local("new", type))),
+                puts=(Put(channel=out.name, value=local("new", type)),),
                 next="run",
             ),
-            apply(Op.EQUAL, _modulo(3), const(1)),
+            apply(Op.EQUAL, modulo(3), const(1)),
         ),
-        _choice(Rule(name="drop", body=(_count(),), takes=taken, next="run")),
+        choice(Rule(name="drop", body=(count_up(),), takes=taken, next="run")),
     ]
-    run = _run(
+    run = mode(
         "run",
         (flow,),
-        _choice(rules, flow.has(VALUE), body=tuple(first)),
-        _choice(_end((flow,), (out,)), flow.has(DONE)),
-        _passed(flow, out),
+        choice(rules, flow.has(VALUE), body=tuple(first)),
+        choice(ended((flow,), (out,)), flow.has(DONE)),
+        passed(flow, out),
     )
-    registers = (_register("count"), _register("kept", type), _register("file", type, size))
+    registers = (register("count"), register("kept", type), register("file", type, size))
     made.machine((flow,), (out,), (run,), registers)
     return [out]
 
@@ -339,28 +166,28 @@ def _fork(made: Builder, flow: Flow) -> list[Flow]:
     put = {out.name: Put(channel=out.name, value=flow.value) for out in (left, right)}
     both = (put[right.name], put[left.name])
     rules = [
-        _choice(
-            Rule(name="both", body=(_count(),), takes=(flow.name,), puts=both, next="run"),
-            _test(made, flow.value),
+        choice(
+            Rule(name="both", body=(count_up(),), takes=(flow.name,), puts=both, next="run"),
+            comparison(made, flow.value),
         ),
-        _choice(
+        choice(
             Rule(
                 name="one",
-                body=(_count(),),
+                body=(count_up(),),
                 takes=(flow.name,),
                 puts=(put[left.name],),
                 next="run",
             )
         ),
     ]
-    run = _run(
+    run = mode(
         "run",
         (flow,),
-        _choice(_end((flow,), (left, right)), flow.has(DONE)),
-        _choice(rules, flow.has(VALUE)),
-        _passed(flow, left, right),
+        choice(ended((flow,), (left, right)), flow.has(DONE)),
+        choice(rules, flow.has(VALUE)),
+        passed(flow, left, right),
     )
-    made.machine((flow,), (left, right), (run,), (_register("count"),))
+    made.machine((flow,), (left, right), (run,), (register("count"),))
     return [left, right]
 
 
@@ -371,7 +198,7 @@ def _join(made: Builder, left: Flow, right: Flow) -> Flow:
     cast = _converted(made, right.value, left.type)
     mixed = made.parts.value(left.type, [left.value, cast], 2)
     with_right = [
-        _choice(
+        choice(
             Rule(
                 name="both",
                 takes=(*b, *a),
@@ -380,41 +207,41 @@ def _join(made: Builder, left: Flow, right: Flow) -> Flow:
             ),
             right.has(VALUE),
         ),
-        _choice(
+        choice(
             Rule(
                 name="alone", takes=a, puts=(Put(channel=out.name, value=left.value),), next="run"
             ),
             right.has(DONE),
         ),
-        _choice(Rule(name="skip", body=(_count(),), takes=b, next="run")),
+        choice(Rule(name="skip", body=(count_up(),), takes=b, next="run")),
     ]
     only = Rule(
         name="left",
-        body=(_count(),),
+        body=(count_up(),),
         takes=a,
         puts=(Put(channel=out.name, value=left.value),),
         next="run",
     )
-    run = _run(
+    run = mode(
         "run",
         (left,),
-        _choice(
+        choice(
             [
-                _choice(with_right, apply(Op.NOT_EQUAL, _modulo(3), const(2)), needs=b),
-                _choice(only),
+                choice(with_right, apply(Op.NOT_EQUAL, modulo(3), const(2)), needs=b),
+                choice(only),
             ],
             left.has(VALUE),
         ),
-        _choice(Rule(name="over", takes=a, next="rest"), left.has(DONE)),
-        _passed(left, out),
+        choice(Rule(name="over", takes=a, next="rest"), left.has(DONE)),
+        passed(left, out),
     )
-    rest = _run(
+    rest = mode(
         "rest",
         (right,),
-        _choice(_end((right,), (out,)), right.has(DONE)),
-        _choice(Rule(name="rest", takes=b, next="rest")),
+        choice(ended((right,), (out,)), right.has(DONE)),
+        choice(Rule(name="rest", takes=b, next="rest")),
     )
-    made.machine((left, right), (out,), (run, rest), (_register("count"),))
+    made.machine((left, right), (out,), (run, rest), (register("count"),))
     return out
 
 
@@ -444,15 +271,15 @@ def _sort(made: Builder, flow: Flow) -> list[Flow]:
     names = tuple(f"key{n}" for n in range(len(keys)))
     first = MemoryFirst(targets=names, value="total", memory="points")
     size = MemorySize(target="size", memory="points")
-    found = [Cast(value=_local(n, key), type=type) for n, key in zip(names, keys, strict=True)]
-    value = made.parts.value(type, [_local("total", type), *found], 2)
-    take = _run(
+    found = [Cast(value=local(n, key), type=type) for n, key in zip(names, keys, strict=True)]
+    value = made.parts.value(type, [local("total", type), *found], 2)
+    take = mode(
         "run",
         (flow,),
-        _choice(Rule(name="add", body=(add,), takes=(flow.name,), next="run"), flow.has(VALUE)),
-        _choice(Rule(name="skip", takes=(flow.name,), next="run"), flow.has(EMPTY)),
-        _choice(
-            Rule(name="full", body=(_write("stop", flow.tag),), takes=(flow.name,), next="drain")
+        choice(Rule(name="add", body=(add,), takes=(flow.name,), next="run"), flow.has(VALUE)),
+        choice(Rule(name="skip", takes=(flow.name,), next="run"), flow.has(EMPTY)),
+        choice(
+            Rule(name="full", body=(write("stop", flow.tag),), takes=(flow.name,), next="drain")
         ),
     )
     drain = Rule(
@@ -461,14 +288,14 @@ def _sort(made: Builder, flow: Flow) -> list[Flow]:
         puts=(Put(channel=out.name, value=value),),
         next="drain",
     )
-    stop = Rule(name="stop", puts=(Put(channel=out.name, tag=_local("stop")),), next="run")
+    stop = Rule(name="stop", puts=(Put(channel=out.name, tag=local("stop")),), next="run")
     choices = [
-        _choice(drain, apply(Op.GREATER, _local("size"), const(0))),
-        _choice(stop, apply(Op.NOT_EQUAL, _local("stop"), const(DONE))),
-        _choice(_end((), (out,))),
+        choice(drain, apply(Op.GREATER, local("size"), const(0))),
+        choice(stop, apply(Op.NOT_EQUAL, local("stop"), const(DONE))),
+        choice(ended((), (out,))),
     ]
-    draining = _run("drain", (), _choice(choices, body=(size, first)))
-    made.machine((flow,), (out,), (take, draining), (_register("stop"),), (memory,))
+    draining = mode("drain", (), choice(choices, body=(size, first)))
+    made.machine((flow,), (out,), (take, draining), (register("stop"),), (memory,))
     return [out]
 
 
@@ -485,26 +312,26 @@ def _lookup(made: Builder, flow: Flow) -> list[Flow]:
     search = Search(
         target="found",
         tensor=table,
-        begin=Cast(value=_modulo(count + 1), type=position),
+        begin=Cast(value=modulo(count + 1), type=position),
         end=const(random.randint(0, count), position),
         value=Cast(value=flow.value, type=key),
     )
-    found = Cast(value=_local("found", position), type=flow.type)
+    found = Cast(value=local("found", position), type=flow.type)
     seen = Rule(
         name="seen",
-        body=(_count(),),
+        body=(count_up(),),
         takes=(flow.name,),
         puts=(Put(channel=out.name, value=found),),
         next="run",
     )
-    run = _run(
+    run = mode(
         "run",
         (flow,),
-        _choice([_choice(seen)], flow.has(VALUE), body=(search,)),
-        _choice(_end((flow,), (out,)), flow.has(DONE)),
-        _passed(flow, out),
+        choice([choice(seen)], flow.has(VALUE), body=(search,)),
+        choice(ended((flow,), (out,)), flow.has(DONE)),
+        passed(flow, out),
     )
-    made.machine((flow,), (out,), (run,), (_register("count"),))
+    made.machine((flow,), (out,), (run,), (register("count"),))
     return [out]
 
 
@@ -514,24 +341,24 @@ def _scratch(made: Builder, flow: Flow) -> list[Flow]:
     tensor = made.tensor(type, TensorRole.OUTPUT, open=True)
     out = made.flow(type, flow.nesting, 1)
     size, width = random.randint(1, 4), const(type.lanes)
-    at = apply(Op.MULTIPLY, _modulo(size), width)
+    at = apply(Op.MULTIPLY, modulo(size), width)
     load = Load(target="old", tensor=tensor, indices=(at,), type=type)
-    store = Store(tensor=tensor, indices=(_plus(at, random.randint(0, 1)),), value=flow.value)
+    store = Store(tensor=tensor, indices=(plus(at, random.randint(0, 1)),), value=flow.value)
     swap = Rule(
         name="swap",
-        body=(load, store, _count()),
+        body=(load, store, count_up()),
         takes=(flow.name,),
-        puts=(Put(channel=out.name, value=_local("old", type)),),
+        puts=(Put(channel=out.name, value=local("old", type)),),
         next="run",
     )
-    run = _run(
+    run = mode(
         "run",
         (flow,),
-        _choice(swap, flow.has(VALUE)),
-        _choice(_end((flow,), (out,)), flow.has(DONE)),
-        _passed(flow, out),
+        choice(swap, flow.has(VALUE)),
+        choice(ended((flow,), (out,)), flow.has(DONE)),
+        passed(flow, out),
     )
-    made.machine((flow,), (out,), (run,), (_register("count"),))
+    made.machine((flow,), (out,), (run,), (register("count"),))
     return [out]
 
 
@@ -546,7 +373,7 @@ def _gather(made: Builder, flow: Flow) -> Flow:
     def onward(name: str, taken: Flow, after: str) -> list[Choice]:
         """Pass a token on: to the outside from the last machine, to the next one else."""
         return [
-            _choice(
+            choice(
                 Rule(
                     name=f"{name} {'out' if to is out else 'on'}",
                     takes=(taken.name,),
@@ -560,7 +387,7 @@ def _gather(made: Builder, flow: Flow) -> Flow:
 
     def finish(name: str, taken: Flow) -> list[Choice]:
         return [
-            _choice(
+            choice(
                 Rule(
                     name=f"{name} {to.name}",
                     takes=(taken.name,),
@@ -572,18 +399,18 @@ def _gather(made: Builder, flow: Flow) -> Flow:
         ]
 
     alone = apply(Op.EQUAL, P, const(0))
-    own = _run(
+    own = mode(
         "run",
         (flow,),
-        _choice(finish("only", flow), conjunction(flow.has(DONE), alone)),
-        _choice(Rule(name="turn", takes=(flow.name,), next="others"), flow.has(DONE)),
-        _choice(onward("own", flow, "run")),
+        choice(finish("only", flow), conjunction(flow.has(DONE), alone)),
+        choice(Rule(name="turn", takes=(flow.name,), next="others"), flow.has(DONE)),
+        choice(onward("own", flow, "run")),
     )
-    others = _run(
+    others = mode(
         "others",
         (chain,),
-        _choice(finish("last", chain), chain.has(DONE)),
-        _choice(onward("other", chain, "others")),
+        choice(finish("last", chain), chain.has(DONE)),
+        choice(onward("other", chain, "others")),
     )
     made.ends[chain.name] = (f"n{len(made.nodes)}", "")
     made.machine((flow, chain), (chain, out), (own, others))
@@ -596,20 +423,20 @@ def _sink(made: Builder, flow: Flow) -> None:
     """Stores values and tags."""
     Y = made.tensor(flow.type, TensorRole.OUTPUT, open=True)
     T = made.tensor(INT32, TensorRole.OUTPUT, open=True)
-    at = _local("count")
+    at = local("count")
     wide = apply(Op.MULTIPLY, at, const(flow.type.lanes))
     body = (
         Store(tensor=Y, indices=(wide,), value=flow.value),
         Store(tensor=T, indices=(at,), value=flow.tag),
-        _count(),
+        count_up(),
     )
-    run = _run(
+    run = mode(
         "run",
         (flow,),
-        _choice(_end((flow,), ()), flow.has(DONE)),
-        _choice(Rule(name="keep", body=body, takes=(flow.name,), next="run")),
+        choice(ended((flow,), ()), flow.has(DONE)),
+        choice(Rule(name="keep", body=body, takes=(flow.name,), next="run")),
     )
-    made.machine((_single(flow),), (), (run,), (_register("count"),))
+    made.machine((_single(flow),), (), (run,), (register("count"),))
 
 
 def _single(flow: Flow) -> Flow:
@@ -621,31 +448,31 @@ def _to_array(made: Builder, flow: Flow) -> None:
     """A fixed number of values goes on to a PE, which changes and stores them."""
     type, count = flow.type, made.random.randint(1, 5)
     out = made.flow(type, 0, 1)
-    more = apply(Op.LESS, _local("count"), const(count))
+    more = apply(Op.LESS, local("count"), const(count))
 
     def fill(name: str, after: str, value: Expr, *takes: str) -> Rule:
         puts = (Put(channel=out.name, value=value),)
-        return Rule(name=name, body=(_count(),), takes=takes, puts=puts, next=after)
+        return Rule(name=name, body=(count_up(),), takes=takes, puts=puts, next=after)
 
-    run = _run(
+    run = mode(
         "run",
         (flow,),
-        _choice(Rule(name="over", takes=(flow.name,), next="fill"), flow.has(DONE)),
-        _choice(fill("value", "run", flow.value, flow.name), conjunction(flow.has(VALUE), more)),
-        _choice(Rule(name="drop", takes=(flow.name,), next="run")),
+        choice(Rule(name="over", takes=(flow.name,), next="fill"), flow.has(DONE)),
+        choice(fill("value", "run", flow.value, flow.name), conjunction(flow.has(VALUE), more)),
+        choice(Rule(name="drop", takes=(flow.name,), next="run")),
     )
-    filling = _run(
+    filling = mode(
         "fill",
         (),
-        _choice(fill("fill", "fill", made.parts.constant(type)), more),
-        _choice(Rule(name="end")),
+        choice(fill("fill", "fill", made.parts.constant(type)), more),
+        choice(Rule(name="end")),
     )
-    made.machine((_single(flow),), (out,), (run, filling), (_register("count"),))
+    made.machine((_single(flow),), (out,), (run, filling), (register("count"),))
     shape = np.zeros(count * type.lanes)
     Y = made.tensor(type, TensorRole.OUTPUT, shape, board=True)
     made.inputs.pop(Y)
     n = Index(name="n")
-    value = made.parts.value(type, [_local("value", type)], 2)
+    value = made.parts.value(type, [local("value", type)], 2)
     name = f"n{len(made.nodes)}"
     where = apply(Op.MULTIPLY, n, const(type.lanes))
     made.nodes.append(

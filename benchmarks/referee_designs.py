@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import t2s
+from benchmarks.gallery import GALLERY, product
 from benchmarks.stream_designs import (
     compressed,
     elementwise,
@@ -138,6 +139,16 @@ def spmv_example(path: str, shape: tuple[int, int] = (7, 6)) -> Case:
     return Case(graph=t2s.lower(design, A=a), inputs={**structure, **rest})
 
 
+def representation(chain: t2s.Chain) -> Case:
+    """The product of a matrix in a representation of the gallery, without directives."""
+    generator = np.random.default_rng(4)
+    matrix, x = _sparse(generator, 6, 5), generator.integers(1, 9, 5).astype(np.float32)
+    A = t2s.Parameter(t2s.Float(32), 2, chain, name="A")
+    y, storage = product(A), A.store(matrix)
+    inputs = {**t2s.structure(y, A=storage), "x": x}
+    return Case(graph=t2s.lower(y, A=storage), inputs=inputs)
+
+
 def streams(name: str) -> Case:
     """A design of the Sparse Abstract Machine over tensors of a few elements."""
     generator = np.random.default_rng(5)
@@ -190,6 +201,8 @@ def sparse_examples() -> dict[str, Make]:
         f"spmv {path}": (lambda path=path: spmv_example(path))
         for path in ("cisr", "row_blocks", "conjugate_gradient", "spmm")
     }
+    for name, chain in GALLERY.items():
+        made[f"gallery {name}"] = lambda chain=chain: representation(chain())
     names = ["SpMV", "elementwise *", "elementwise +", "SpMM ijk", "SpMM ikj", "SpMM kij"]
     for name in (*names, "SDDMM", "MTTKRP"):
         made[f"SAM {name}"] = lambda name=name: streams(name)

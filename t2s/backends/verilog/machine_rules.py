@@ -257,8 +257,11 @@ class RuleWriter:
             self._set(target, _position(writer, bound), writer)
         self._assign(port.value, statement.value, names)
         name = self._declared(statement.target, bits_of(statement.begin.type))
+        writer = self._writer(names)
+        begin, end = writer.scalar(statement.begin), writer.scalar(statement.end)
         found = Resize(bits=statement.begin.type.bits, value=Name(name=port.found))
-        self.items.append(Wire(target=Name(name=name), value=found))
+        some = Binary(operator="<", left=begin, right=end)
+        self._set(name, Ternary(condition=some, if_true=found, if_false=begin), writer)
         return name
 
     def _address(
