@@ -96,13 +96,27 @@ def test_several_right_hand_sides_in_time() -> None:
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-@given(chain=chains(), dense=arrays(), width=st.sampled_from([0, 0, 2]))
-def test_every_chain_has_hardware(chain: t2s.Chain, dense: np.ndarray, width: int) -> None:
+@given(
+    chain=chains(),
+    dense=arrays(),
+    width=st.sampled_from([0, 0, 2]),
+    multipliers=st.sampled_from([1, 1, 2, 4]),
+)
+def test_every_chain_has_hardware(
+    chain: t2s.Chain, dense: np.ndarray, width: int, multipliers: int
+) -> None:
     """On any number of machines, with empty rows, without entries, without rows or columns."""
     x = np.arange(1, dense.shape[1] + 1, dtype=np.float32)
     if width:
         x = np.stack([x, -x], axis=1)
-    result = product(chain, width=width).simulate({"A": dense, "x": x}, engine="python")
+    y, q, qq = product(chain, width=width), RDom(0, 1, name="q"), Var("qq")
+    if multipliers > 1:
+        y.tile(q, qq, multipliers).unroll(qq)
+    try:
+        result = y.simulate({"A": dense, "x": x}, engine="python")
+    except t2s.UserError as error:
+        assert f"a row may end inside of a block of {multipliers} values" in str(error)
+        result = product(chain, width=width).simulate({"A": dense, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], dense @ x)
 
 

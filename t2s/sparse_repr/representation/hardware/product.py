@@ -61,6 +61,8 @@ class Product:
     width: number of right-hand sides: columns of ``x`` and ``y`` if they have two dimensions.
     vector, result: the dense operand and the result; ``matrix`` the sparse one.
     block: values of a stream that are handled in one step, by as many multipliers.
+    rows_at_once: rows of a dense block that are handled in one step, each by its own part of the
+        multipliers.
     fused: lanes of one reduction circuit.
     combined: whether the sums of two machines are combined before they are reduced.
     distinct: whether no row is on two machines.
@@ -79,6 +81,7 @@ class Product:
     width: int
     flat: bool
     block: int
+    rows_at_once: int
     fused: int
     combined: bool
     distinct: bool
