@@ -115,7 +115,8 @@ def test_every_chain_has_hardware(
     try:
         result = y.simulate({"A": dense, "x": x}, engine="python")
     except t2s.UserError as error:
-        assert f"a row may end inside of a block of {multipliers} values" in str(error)
+        if f"a row may end inside of a block of {multipliers} values" not in str(error):
+            raise
         result = product(chain, width=width).simulate({"A": dense, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], dense @ x)
 
