@@ -30,7 +30,7 @@ def block_of(schedule: Schedule, storage: Storage, continuous: bool) -> tuple[in
                 f"unroll({inner}): a multiplier for each",
                 directive.text,
             )
-        if _packed_rows(storage):
+        if storage.layout.rows_of_values:
             values, rows, where = _slots_of_a_job(storage), 1, ", Length(b)) in the chain"
         else:
             values, rows = _rows_of_a_unit(storage)
@@ -48,12 +48,6 @@ def block_of(schedule: Schedule, storage: Storage, continuous: bool) -> tuple[in
             )
         return factor, at_once
     return 1, 1
-
-
-def _packed_rows(storage: Storage) -> bool:
-    """Whether fibres are rows, and units values."""
-    layout = storage.layout
-    return layout.major is Dimension.ROWS and layout.minor is not None and not layout.tiles
 
 
 def _slots_of_a_job(storage: Storage) -> int:

@@ -13,7 +13,6 @@ from t2s.reduction.circuits import Circuit
 from t2s.sparse_repr.representation.inverse_map import InverseMap
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.sparse_repr.representation.units import Units, units_of
-from t2s.sparse_repr.representation.vocabulary import Dimension
 
 MATRIX, VECTOR = "a", "x"
 """Locals that stand for the value of the matrix and of the dense operand in ``Product.term``."""
@@ -105,10 +104,7 @@ class Product:
     @property
     def direct(self) -> bool:
         """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
-        layout = self.storage.layout
-        return self.mapping.major is Dimension.ROWS and not (
-            layout.tiles or layout.skewed or layout.minor is None
-        )
+        return self.storage.layout.rows_of_values
 
     @property
     def slots(self) -> int:
