@@ -8,6 +8,7 @@ from scipy import sparse
 
 import t2s
 from t2s import Columns, Float, Func, ImageParam, Index, Int, Length, RDom, Rows, Type, Var, Zero
+from t2s.backends.opencl_fpga import emulator_available
 from t2s.graph.nodes import Machine
 from tests.sparse_repr.test_products import matrix, product
 
@@ -187,3 +188,12 @@ def test_all_parts_with_names() -> None:
     result = y.simulate({"A": dense, "x": vector}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], dense @ vector)
     assert {"multiplier", "unloader", "A_loader", "lengths", "x_loader"} <= set(result.nodes)
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(not emulator_available(), reason="the emulator is not installed")
+def test_blocks_on_the_emulator() -> None:
+    """A decoder, coordinates, two rows in a step, and the memories of their sums."""
+    A, x = np.array([[1, 0, 2], [0, 3, 0], [4, 0, 5]], np.float32), np.arange(3, dtype=np.float32)
+    y = tiled(t2s.gallery.blocked_csr(1, 2, 1), 2)
+    np.testing.assert_array_equal(t2s.emulate(y, {"A": A, "x": x}, time_limit=200)["y"], A @ x)
