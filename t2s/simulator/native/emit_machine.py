@@ -12,9 +12,6 @@ The shape of the code::
             rule: body, puts, takes             # note the rule in the trace
             go to the block of its next mode
         save counters, registers and mode       # pause, finish or refuse
-
-A rule puts at most one token into a channel, so as many firings as the fullest output has space
-for need no further test of it.
 """
 
 from __future__ import annotations
@@ -37,10 +34,11 @@ from t2s.graph.machine import (
     Rule,
     Search,
 )
+from t2s.simulator.native.emit_allowance import emit_allowance
 from t2s.simulator.native.emit_blend import BlendEmitter, blended_rules
 from t2s.simulator.native.emit_body import BodyEmitter
 from t2s.simulator.native.emit_cast import convert
-from t2s.simulator.native.emit_context import NodeContext, smaller
+from t2s.simulator.native.emit_context import NodeContext
 from t2s.simulator.native.emit_memory import MemoryEmitter
 from t2s.simulator.native.emit_search import emit_search
 from t2s.simulator.native.emit_streams import StreamPort
@@ -50,14 +48,11 @@ from t2s.simulator.native.layout import (
     MACHINE_WORDS,
     NOT_WAITING,
     RUNNING,
-    TRACE_ADDRESS,
     TRACE_LENGTH,
-    TRACE_LIMIT,
-    TRACE_WORDS,
     Layout,
 )
 from t2s.simulator.native.llvm import Block, Function, Value, ir
-from t2s.simulator.native.machine_codes import code_type, most_adds
+from t2s.simulator.native.machine_codes import code_type
 from t2s.simulator.native.representation import (
     I32,
     I64,
@@ -215,36 +210,14 @@ class _MachineEmitter:
                 load_value(builder, self._register(register, type), type, token_alignment(type)),
                 slot,
             )
-        self._emit_allowance()
+        self._trace_state, self._trace, self._allowed = emit_allowance(
+            context, self._node, self._load(self._budget), self._outputs, self._memories
+        )
         mode = builder.load(offset_by(builder, self._state, 4), typ=I32)
         blocks = list(self._modes.values())
         switch = builder.switch(mode, blocks[0])
         for number, block in enumerate(blocks[1:], 1):
             switch.add_case(integer(number, I32), block)
-
-    def _emit_allowance(self) -> None:
-        """How many firings this visit may make, apart from what comes in."""
-        context, builder = self._context, self._builder
-        stride = 8 * TRACE_WORDS
-        self._trace_state = context.address(
-            context.layout.trace(self._node.name), context.pe, stride
-        )
-        words = [
-            builder.load(offset_by(builder, self._trace_state, 8 * word), typ=I64)
-            for word in (TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT)
-        ]
-        address, length, limit = words
-        start = context.scaled(length, code_type(self._node).itemsize)
-        self._trace = builder.inttoptr(builder.add(address, start), POINTER)
-        allowed = smaller(builder, builder.sub(limit, length), self._load(self._budget))
-        for port in self._outputs.values():
-            allowed = smaller(builder, allowed, port.allowance())
-        for name, memory in self._memories.items():
-            most = most_adds(self._node, name)
-            if most:
-                fitting = builder.udiv(memory.space(), integer(most))
-                allowed = smaller(builder, allowed, fitting)
-        self._allowed = allowed
 
     def _emit_mode(self, number: int, mode: Mode) -> None:
         """Wait for the heads that the mode needs, then decide."""
@@ -416,11 +389,9 @@ class _MachineEmitter:
         builder.store(left, self._budget)
         used_up = builder.icmp_signed("==", fired, self._allowed)
         moved = builder.icmp_signed(">", fired, integer(0))
-        again = builder.and_(moved, builder.and_(used_up, self._has_time(left)))
+        funded = builder.icmp_signed(">", left, integer(0))
+        again = builder.and_(moved, builder.and_(used_up, funded))
         builder.cbranch(again, self._visit, self._next)
-
-    def _has_time(self, left: Value) -> Value:
-        return self._builder.icmp_signed(">", left, integer(0))
 
     def _register(self, name: str, type: Any) -> Value:
         section = self._context.layout.register(self._node.name, name)

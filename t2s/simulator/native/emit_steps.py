@@ -101,7 +101,7 @@ class _StepEmitter(WordEmitter):
         self._stall_counts, self._move_counts = (
             [builder.alloca(self._small) for _ in range(self._words)] for _ in range(2)
         )
-        self._capacity = self._vector(CAPACITY)
+        self._capacity = builder.load(self._pointer(CAPACITY), typ=self._counts, align=64)
         self._longest = self._word(LONGEST)
         self._window = self._pointer(WINDOW)
 
@@ -129,8 +129,7 @@ class _StepEmitter(WordEmitter):
         self._emit_cycle()
         at = builder.add(self._load(self._at), integer(1))
         self._store(at, self._at)
-        going = builder.icmp_signed("<", self._load(self._quiet), self._longest)
-        builder.cbranch(going, following, flush)
+        builder.cbranch(self._is_going(), following, flush)
         builder.position_at_end(following)
         builder.cbranch(builder.icmp_signed("<", at, self._load(self._until)), cycle, flush)
 
@@ -138,21 +137,24 @@ class _StepEmitter(WordEmitter):
         self._emit_flush()
         done = builder.add(self._load(self._done), self._load(self._at))
         self._store(done, self._done)
-        going = builder.icmp_signed("<", self._load(self._quiet), self._longest)
         more = builder.icmp_signed("<", done, self._cycles)
-        builder.cbranch(builder.and_(going, more), window, leave)
+        builder.cbranch(builder.and_(self._is_going(), more), window, leave)
 
         builder.position_at_end(leave)
         self._save_state()
         builder.ret(self._load(self._done))
+
+    def _is_going(self) -> Value:
+        """Whether anything can still happen."""
+        return self._builder.icmp_signed("<", self._load(self._quiet), self._longest)
 
     # -- the state --------------------------------------------------------------------------------
 
     def _load_state(self) -> None:
         builder = self._builder
         self._store(self._word(QUIET), self._quiet)
-        builder.store(self._vector(HELD), self._held)
-        builder.store(self._vector(READY), self._ready)
+        for word, slot in ((HELD, self._held), (READY, self._ready)):
+            builder.store(builder.load(self._pointer(word), typ=self._counts, align=64), slot)
         for number, slot in enumerate(self._seen):
             self._store(self._word(SEEN + number), slot)
 
@@ -397,6 +399,3 @@ class _StepEmitter(WordEmitter):
                 self._store(builder.or_(self._load(slot), added), slot)
 
         self._each(NODES, NODE_COUNT, 8 * (LANES + self._words), note)
-
-    def _vector(self, word: int) -> Value:
-        return self._builder.load(self._pointer(word), typ=self._counts, align=64)
