@@ -19,14 +19,18 @@ PE-cycles count the PEs that compute, not those that load, store or pass on.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import t2s
 from benchmarks.clock import REFERENCE_GHZ, slowness

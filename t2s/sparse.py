@@ -15,6 +15,7 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.graph.graph import Graph
 from t2s.sparse_repr.binding import (
@@ -52,7 +53,7 @@ from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
 from t2s.sparse_repr.notation.symbols import Notation, Tensor
-from t2s.sparse_repr.streams import UNBOUNDED
+from t2s.sparse_repr.streams import UNBOUNDED, EmptyFiber, Stream, Streams
 from t2s.sparse_repr.tensors.files import read, write
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
 from t2s.sparse_repr.tensors.tensor import (
@@ -68,12 +69,16 @@ if TYPE_CHECKING:
     from t2s.simulator.result import SimResult
 
 __all__ = [
+    "EmptyFiber",
     "Format",
     "Kernel",
     "Notation",
+    "Op",
     "Schedule",
     "SparseResult",
     "SparseTensor",
+    "Stream",
+    "Streams",
     "Tensor",
     "bcsr",
     "compile",

@@ -48,7 +48,7 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     storage = definition.matrix.store(matrix)
     mapping = definition.matrix.decoder
     distinct, continuous = keep_promises(schedule, storage)
-    block = block_of(schedule, storage)
+    block, rows_at_once = block_of(schedule, storage, continuous)
     combined = combined_of(schedule, mapping.machines, continuous)
     check_structure(schedule)
     check_unrolled(schedule)
@@ -78,6 +78,7 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
         width=width,
         flat=definition.side is None,
         block=block,
+        rows_at_once=rows_at_once,
         fused=fused_of(schedule, mapping.machines, combined, continuous),
         combined=combined,
         distinct=distinct and not combined,

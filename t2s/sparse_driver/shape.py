@@ -17,8 +17,8 @@ from t2s.spatial.directives import Directive
 from t2s.spatial.sparse_directives import LoadStructure
 
 
-def block_of(schedule: Schedule, storage: Storage) -> int:
-    """Values that a machine handles in a step, from a tile of the positions."""
+def block_of(schedule: Schedule, storage: Storage, continuous: bool) -> tuple[int, int]:
+    """Values that a machine handles in a step, and their rows, from a tile of the positions."""
     definition = schedule.definition
     for name, (loop, inner, factor, directive) in schedule.tiles.items():
         if loop != definition.position:
@@ -30,33 +30,41 @@ def block_of(schedule: Schedule, storage: Storage) -> int:
                 f"unroll({inner}): a multiplier for each",
                 directive.text,
             )
-        size, hint = _values_of_a_row(storage)
-        if size % factor:
-            matrix = definition.matrix.name
+        if storage.layout.rows_of_values:
+            values, rows, where = _slots_of_a_job(storage), 1, ", Length(b)) in the chain"
+        else:
+            values, rows = _rows_of_a_unit(storage)
+            rows, where = 1 if continuous else rows, ") before pack"
+        at_once = max(1, factor // values)
+        if values % factor and not (factor == values * at_once and rows % at_once == 0):
+            several = f", or {values} for each of a divisor of {rows} rows" if rows > 1 else ""
             raise UserError(
                 f"{directive.text} on {name}: a row may end inside of a block of {factor} values",
                 location=directive.location,
-                expected=f"a divisor of {size}, the values of a block of {matrix}",
+                expected=f"a divisor of {values}, the values of a block of"
+                f" {definition.matrix.name}{several}",
                 given=str(factor),
-                hint=hint.format(factor),
+                hint=f"block(Columns, {factor}, Zero{where} makes such blocks",
             )
-        return factor
-    return 1
+        return factor, at_once
+    return 1, 1
 
 
-def _values_of_a_row(storage: Storage) -> tuple[int, str]:
-    """How many values of one row always follow one another, and how a chain makes more."""
+def _slots_of_a_job(storage: Storage) -> int:
+    """How many values of a row always follow one another."""
     layout = storage.layout
-    if not layout.tiles and layout.major is Dimension.ROWS and layout.minor is not None:
-        job = layout.schedule.job if layout.schedule is not None else None
-        size = job.slots if isinstance(job, BlockJob) else layout.block_slots
-        return size, "block(Columns, {}, Zero, Length(b)) in the chain makes such blocks"
-    size = 1
-    for digit in reversed(units_of(layout, storage.shape).digits):
+    job = layout.schedule.job if layout.schedule is not None else None
+    return job.slots if isinstance(job, BlockJob) else layout.block_slots
+
+
+def _rows_of_a_unit(storage: Storage) -> tuple[int, int]:
+    """Values of a row that follow one another in a unit, and rows next to each other that do."""
+    values = 1
+    for digit in reversed(units_of(storage.layout, storage.shape).digits):
         if digit.dimension is Dimension.ROWS and digit.extent > 1:
-            break
-        size *= digit.extent
-    return size, "block(Columns, {}, Zero) before pack makes such blocks"
+            return values, digit.extent if digit.stride == 1 else 1
+        values *= digit.extent
+    return values, 1
 
 
 def combined_of(schedule: Schedule, machines: int, continuous: bool) -> bool:

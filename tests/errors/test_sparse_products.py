@@ -497,13 +497,14 @@ def test_machines_combined_of_rows_in_no_order() -> None:
 def test_block_of_several_rows() -> None:
     y, _A, _x, _p, q = product(t2s.gallery.blocked_csr(1, 2, 2))
     qq = Var("qq")
-    y.tile(q, qq, 4).unroll(qq)
+    y.tile(q, qq, 6).unroll(qq)
     with refused("""
-            tile(q, qq, 4) on y: a row may end inside of a block of 4 values
-              --> y.tile(q, qq, 4).unroll(qq)
-              expected: a divisor of 2, the values of a block of A
-              given:    4
-              hint:     block(Columns, 4, Zero) before pack makes such blocks
+            tile(q, qq, 6) on y: a row may end inside of a block of 6 values
+              --> y.tile(q, qq, 6).unroll(qq)
+              expected: a divisor of 2, the values of a block of A, or 2 for each of a divisor of 2
+                        rows
+              given:    6
+              hint:     block(Columns, 6, Zero) before pack makes such blocks
             """):
         y.simulate(ONES)
 

@@ -83,3 +83,13 @@ def test_a_run_that_deadlocks_is_run_ahead() -> None:
     found = retime(program, trace)
     assert found.kernel == "run-ahead"
     assert found.deadlock is not None
+
+
+def test_long_wires_are_not_stepped_through() -> None:
+    program = build_program(copying(), "ideal", {"x": np.array([1, 2, 3, 0], np.int32)})
+    trace = trace_for(program)
+    near, far = (program.with_latencies({"xs": latency}) for latency in (9, 1 << 40))
+    assert retime(near, trace).kernel == "stepped"
+    found = retime(far, trace)
+    assert found.kernel == "run-ahead"
+    assert found.cycles > 1 << 40

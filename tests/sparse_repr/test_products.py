@@ -96,13 +96,28 @@ def test_several_right_hand_sides_in_time() -> None:
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-@given(chain=chains(), dense=arrays(), width=st.sampled_from([0, 0, 2]))
-def test_every_chain_has_hardware(chain: t2s.Chain, dense: np.ndarray, width: int) -> None:
+@given(
+    chain=chains(),
+    dense=arrays(),
+    width=st.sampled_from([0, 0, 2]),
+    multipliers=st.sampled_from([1, 1, 2, 4]),
+)
+def test_every_chain_has_hardware(
+    chain: t2s.Chain, dense: np.ndarray, width: int, multipliers: int
+) -> None:
     """On any number of machines, with empty rows, without entries, without rows or columns."""
     x = np.arange(1, dense.shape[1] + 1, dtype=np.float32)
     if width:
         x = np.stack([x, -x], axis=1)
-    result = product(chain, width=width).simulate({"A": dense, "x": x}, engine="python")
+    y, q, qq = product(chain, width=width), RDom(0, 1, name="q"), Var("qq")
+    if multipliers > 1:
+        y.tile(q, qq, multipliers).unroll(qq)
+    try:
+        result = y.simulate({"A": dense, "x": x}, engine="python")
+    except t2s.UserError as error:
+        if f"a row may end inside of a block of {multipliers} values" not in str(error):
+            raise
+        result = product(chain, width=width).simulate({"A": dense, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], dense @ x)
 
 
@@ -163,3 +178,30 @@ def test_a_graph_is_for_every_matrix_of_its_sizes() -> None:
     y.is_distinct_reduction(Var("p"))
     with pytest.raises(t2s.UserError, match="not true for this matrix"):
         t2s.structure(y, A=second)
+
+
+@pytest.mark.parametrize("policy", [t2s.ASAP, t2s.RoundRobin, t2s.LongestFirst], ids=str)
+@pytest.mark.parametrize("padding", [t2s.Zero, t2s.Longest], ids=str)
+def test_a_chain_as_it_is_written(padding: t2s.Padding, policy: t2s.Policy) -> None:
+    """Rows cut into blocks, and rows dealt out."""
+    row_len, col_idx, b, job = t2s.variables("row_len col_idx b job")
+    representation = t2s.Representation("representation")
+    A = t2s.Parameter(Int(32), 2, representation, name="A")
+    representation.define(
+        A.dense()
+        .pack(t2s.Columns, t2s.Length(row_len), t2s.Index(col_idx))
+        .block(t2s.Columns, 3, padding, t2s.Length(b))
+        .schedule(t2s.Rows, 4, policy, t2s.Zero, t2s.Index(job))
+    )
+    x = ImageParam(Int(32), 1, name="x")
+    ip, jp, r = Var("ip"), RDom(0, A.values.extent(1), name="jp"), Var("r")
+    i, j = A.inverse_map(ip, jp)
+    y = Func("y")
+    y[r] = 0
+    y[i] += A.values[ip, jp] * x[j]
+    dense, vector = matrix(np.int32), RNG.integers(-5, 5, 13).astype(np.int32)
+    storage = A.store(dense)
+    assert {"col_idx", "b"} <= set(storage.streams)
+    assert storage.values.shape[1] % 3 == 0
+    result = y.simulate({"A": dense, "x": vector}, engine="python")
+    np.testing.assert_array_equal(result.outputs["y"], dense @ vector)

@@ -324,8 +324,9 @@ class _MachineEmitter:
         builder = self._builder
         holds, left = self._blend.choose(choices)
         chosen, otherwise = self._context.block("blended"), self._context.block("otherwise")
-        builder.cbranch(holds, chosen, otherwise)
-        builder.position_at_end(chosen)
+        branch = builder.cbranch(holds, chosen, otherwise)
+        branch.set_metadata("unpredictable", self._context.function.module.add_metadata([]))
+        builder.position_at_end(chosen)  # one branch, not one for each rule
         self._note(self._blend.fire())
         builder.branch(self._modes[self._blend.mode])
         builder.position_at_end(otherwise)

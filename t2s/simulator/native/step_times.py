@@ -28,6 +28,7 @@ from t2s.simulator.trace import Trace
 _CYCLE_COST, _NODE_COST, _FIRING_COST = 18, 2, 12
 """Nanoseconds for a cycle and each node that is busy in it, and for a firing of a run ahead."""
 
+_LONGEST_DELAY = 1 << 12
 _PATIENCE = 3
 _STEPS_PER_CALL = 1 << 16
 _OFTEN = 3
@@ -56,6 +57,9 @@ def steps_of(program: SimProgram, trace: Trace) -> StepTables | None:
     firings = trace.applied(program).control.firings
     most, often = int(firings.max(initial=0)), int((_OFTEN * firings > firings.max()).sum())
     if (_CYCLE_COST + _NODE_COST * often) * most > _FIRING_COST * int(firings.sum()):
+        return None
+    longest = max((channel.latency for channel in program.channels), default=1)
+    if max(longest, int(program.intervals.max(initial=1))) > _LONGEST_DELAY:
         return None
     slow = tuple(np.flatnonzero(program.intervals > 1).tolist())
     tables = step_tables(Rows(program.control), twin, slow)

@@ -40,7 +40,7 @@ from t2s.sparse_repr.representation.hardware.loaders import (
     place_shape,
     places,
 )
-from t2s.sparse_repr.representation.hardware.multiply import rows_channel, rows_node
+from t2s.sparse_repr.representation.hardware.multiply import rows_channels, rows_node
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.runs import loader_name
 from t2s.sparse_repr.representation.inverse_map import Order
@@ -52,7 +52,7 @@ that are handled in one step."""
 
 
 def decode_coordinates(parts: Parts, product: Product, columns: str) -> None:
-    """Send the row of every step to ``rows_node`` and the column of every value to ``columns``.
+    """Send the rows of every step to ``rows_node`` and the column of every value to ``columns``.
 
     ``columns`` is a channel to the feeders of the dense operand.  Adds the decoder, and what loads
     the structure.
@@ -66,11 +66,11 @@ def decode_coordinates(parts: Parts, product: Product, columns: str) -> None:
             decode_fibres(parts, product, sink)
     registers: list[Register] = []
     body = [*_slot(product, node, registers), *_arithmetic(product)]
-    first = equal(index(ELEMENT), 0) if product.block > 1 else None
-    body += [
-        Send(channel=rows_channel(product), value=local("target"), condition=first),
-        Send(channel=columns, value=local("place")),
-    ]
+    values = product.block // product.rows_at_once
+    for row, channel in enumerate(rows_channels(product)):
+        first = equal(index(ELEMENT), row * values) if product.block > 1 else None
+        body.append(Send(channel=channel, value=local("target"), condition=first))
+    body.append(Send(channel=columns, value=local("place")))
     parts.nodes.append(
         PEArray(
             name=node,
@@ -83,7 +83,10 @@ def decode_coordinates(parts: Parts, product: Product, columns: str) -> None:
         )
     )
     for channel, sink_node, shape, at in (
-        (rows_channel(product), rows_node(product), (product.machines,), (index(LANE),)),
+        *(
+            (channel, rows_node(product), (product.machines,), (index(LANE),))
+            for channel in rows_channels(product)
+        ),
         (columns, product.nodes.vector_feeder.name, place_shape(product), place(product)),
     ):
         parts.link(
@@ -181,7 +184,10 @@ def _once_a_slot(
 
 
 def _arithmetic(product: Product) -> list[Statement]:
-    """Bind ``target``, the row from 1, and ``place``, the column, from the fibre and the unit."""
+    """Bind ``target``, the row from 1, and ``place``, the column, from the fibre and the unit.
+
+    The target is that of the values of a row that begin here: 0 if all of them are outside.
+    """
     mapping, (rows, columns) = product.mapping, product.storage.shape
     found = {
         mapping.major: _coordinate(product, mapping.major, local("fibre")),
@@ -192,13 +198,15 @@ def _arithmetic(product: Product) -> list[Statement]:
     if column is None:
         column = add(row, subtract(found[Dimension.DIAGONALS], rows - 1))
     exists = both(less(-1, local("fibre")), less(-1, local("unit_place")))
-    inside = both(less(row, rows), both(less(-1, local("column")), less(local("column"), columns)))
-    valid = local("valid", BOOL)
+    starts = both(both(exists, less(row, rows)), less(local("column"), columns))
+    valid, values = local("valid", BOOL), product.block // product.rows_at_once
     return [
         Let(target="row", value=found[Dimension.ROWS]),
         Let(target="column", value=column),
-        Let(target="valid", value=both(exists, inside)),
-        Let(target="target", value=select(valid, add(row, 1), 0)),
+        Let(target="starts", value=starts),
+        Let(target="valid", value=both(local("starts", BOOL), less(-1, local("column")))),
+        Let(target="touches", value=both(local("starts", BOOL), less(-values, local("column")))),
+        Let(target="target", value=select(local("touches", BOOL), add(row, 1), 0)),
         Let(target="place", value=select(valid, local("column"), -1)),
     ]
 

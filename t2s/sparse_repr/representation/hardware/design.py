@@ -59,7 +59,7 @@ def product_graph(product: Product) -> Graph:
 def _scatter(parts: Parts, product: Product) -> None:
     """Rows in no order: a memory of sums on each machine."""
     multiply(parts, product, product.nodes.reduction.name, 1)
-    scatter(parts, product, _lanes(product, product.nodes.reduction.name))
+    scatter(parts, product)
 
 
 def _lanes(product: Product, node: str) -> Lanes:

@@ -13,7 +13,6 @@ from t2s.reduction.circuits import Circuit
 from t2s.sparse_repr.representation.inverse_map import InverseMap
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.sparse_repr.representation.units import Units, units_of
-from t2s.sparse_repr.representation.vocabulary import Dimension
 
 MATRIX, VECTOR = "a", "x"
 """Locals that stand for the value of the matrix and of the dense operand in ``Product.term``."""
@@ -61,6 +60,8 @@ class Product:
     width: number of right-hand sides: columns of ``x`` and ``y`` if they have two dimensions.
     vector, result: the dense operand and the result; ``matrix`` the sparse one.
     block: values of a stream that are handled in one step, by as many multipliers.
+    rows_at_once: rows of a dense block that are handled in one step, each by its own part of the
+        multipliers.
     fused: lanes of one reduction circuit.
     combined: whether the sums of two machines are combined before they are reduced.
     distinct: whether no row is on two machines.
@@ -79,6 +80,7 @@ class Product:
     width: int
     flat: bool
     block: int
+    rows_at_once: int
     fused: int
     combined: bool
     distinct: bool
@@ -102,10 +104,7 @@ class Product:
     @property
     def direct(self) -> bool:
         """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
-        layout = self.storage.layout
-        return self.mapping.major is Dimension.ROWS and not (
-            layout.tiles or layout.skewed or layout.minor is None
-        )
+        return self.storage.layout.rows_of_values
 
     @property
     def slots(self) -> int:

@@ -22,7 +22,9 @@ from t2s.graph.construct import (
     less,
     local,
     loop,
+    quotient,
     register,
+    remainder,
     select,
     space,
     subtract,
@@ -32,7 +34,7 @@ from t2s.graph.construct import (
 from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
 from t2s.graph.nodes import PEArray
 from t2s.graph.parts import Role
-from t2s.reduction.circuits import LANE, Lanes, Tree
+from t2s.reduction.circuits import LANE, Tree
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.results import store_lines
 
@@ -47,85 +49,98 @@ def _distance(product: Product) -> int:
     return copies_of(product) * product.width
 
 
-def scatter(parts: Parts, product: Product, lanes: Lanes) -> None:
-    """Add the memories of sums, which take the lanes, and what unloads them."""
+def scatter(parts: Parts, product: Product) -> None:
+    """Add the memories of sums, one for each row of a step, and what unloads them."""
     node, width, type = product.nodes.reduction, product.width, product.result.type
-    copies = copies_of(product)
+    copies, machines = copies_of(product), product.machines
     lines = -(-product.rows * width // product.words)
-    size = width + lines * product.words
-    heads = (
-        Head(channel=f"{node.name}_target_0", value="target"),
-        Head(channel=f"{node.name}_value_0", value="value"),
-    )
+    rows = -(-lines * product.words // width)
+    size = width + -(-rows // product.rows_at_once) * width
+    heads = [
+        Head(channel=f"{node.name}_{what}_{row}", value=f"{what}_{row}")
+        for row in range(product.rows_at_once)
+        for what in ("target", "value")
+    ]
     registers = [register("count"), register("line")]
     registers += [register("side")] if width > 1 else []
     registers += [register("copy")] if copies > 1 else []
-    distance = _distance(product)
+    distance, location = _distance(product), product.circuit.location
     registers += [register("settled")] if distance > 1 else []
-    registers.append(register("sums", type, (copies * size,), distance, product.circuit.location))
+    registers += [
+        register(f"sums_{row}", type, (copies * size,), distance, location)
+        for row in range(product.rows_at_once)
+    ]
     parts.nodes.append(
         Machine(
             name=node.name,
             role=Role.COMPUTE,
-            space=(space(LANE, lanes.count),) if lanes.count > 1 else (),
-            heads=heads,
+            space=(space(LANE, machines),) if machines > 1 else (),
+            heads=tuple(heads),
             registers=tuple(registers),
             modes=(
-                _adding(product, lanes, size),
+                _adding(product, size),
                 *_settling(product),
                 _draining(product, lines, size),
             ),
             location=node.location,
         )
     )
-    _unload(parts, product, lanes.count, lines)
+    _unload(parts, product, machines, lines)
     store_lines(parts, product, lines)
 
 
-def _adding(product: Product, lanes: Lanes, size: int) -> Mode:
-    width, type, name = product.width, product.result.type, product.nodes.reduction.name
-    copies, channels = copies_of(product), (f"{name}_target_0", f"{name}_value_0")
-    at = add(times(local("target"), width), local("side") if width > 1 else 0)
-    if copies > 1:
-        at = add(times(local("copy"), size), at)
-    body: list[Statement] = [
-        Let(target="at", value=at),
-        RegisterRead(target="sum", register="sums", indices=(local("at"),), type=type),
-        RegisterWrite(
-            register="sums",
-            indices=(local("at"),),
-            value=add(local("sum", type), local("value", type)),
-        ),
-        RegisterWrite(register="count", indices=(), value=add(local("count"), 1)),
-    ]
+def _adding(product: Product, size: int) -> Mode:
+    """Each target of a step is added to in the memory of its place in the step."""
+    width, name = product.width, product.nodes.reduction.name
+    channels = tuple(
+        f"{name}_{what}_{row}"
+        for row in range(product.rows_at_once)
+        for what in ("target", "value")
+    )
+    body: list[Statement] = []
+    for row in range(product.rows_at_once):
+        body += _add(product, size, row)
+    body.append(RegisterWrite(register="count", indices=(), value=add(local("count"), 1)))
     last_side = equal(local("side"), width - 1)
     if width > 1:
         following = select(last_side, 0, add(local("side"), 1))
         body.append(RegisterWrite(register="side", indices=(), value=following))
-    if copies > 1:
+    if copies_of(product) > 1:
         copy = local("copy")
-        after: Expr = select(equal(copy, copies - 1), 0, add(copy, 1))
+        after: Expr = select(equal(copy, copies_of(product) - 1), 0, add(copy, 1))
         if width > 1:
             after = select(last_side, after, copy)
         body.append(RegisterWrite(register="copy", indices=(), value=after))
-    more = unequal(local("count"), lanes.steps * width - 1)
-    return Mode(
-        name="add",
-        needs=channels,
-        choices=(
-            Choice(
-                when=more, inside=Rule(name="add", body=tuple(body), takes=channels, next="add")
-            ),
-            Choice(
-                inside=Rule(
-                    name="add the last",
-                    body=tuple(body),
-                    takes=channels,
-                    next="settle" if _distance(product) > 1 else "drain",
-                )
-            ),
-        ),
+    more = unequal(local("count"), product.steps * width - 1)
+    last = Rule(
+        name="add the last",
+        body=tuple(body),
+        takes=channels,
+        next="settle" if _distance(product) > 1 else "drain",
     )
+    add_one = Rule(name="add", body=tuple(body), takes=channels, next="add")
+    choices = (Choice(when=more, inside=add_one), Choice(inside=last))
+    return Mode(name="add", needs=channels, choices=choices)
+
+
+def _add(product: Product, size: int, row: int) -> list[Statement]:
+    """Add a value to the sum of its target; target 0, that of no value, has a place in front.
+
+    Of ``n`` rows in a step, the memory ``row`` has every n-th row of the result.
+    """
+    type, target = product.result.type, local(f"target_{row}")
+    place: Expr = target
+    if product.rows_at_once > 1:
+        place = quotient(add(target, product.rows_at_once - 1), product.rows_at_once)
+    at = add(times(place, product.width), local("side") if product.width > 1 else 0)
+    if copies_of(product) > 1:
+        at = add(times(local("copy"), size), at)
+    here, total = local(f"at_{row}"), add(local(f"sum_{row}", type), local(f"value_{row}", type))
+    return [
+        Let(target=here.name, value=at),
+        RegisterRead(target=f"sum_{row}", register=f"sums_{row}", indices=(here,), type=type),
+        RegisterWrite(register=f"sums_{row}", indices=(here,), value=total),
+    ]
 
 
 def _settling(product: Product) -> tuple[Mode, ...]:
@@ -149,17 +164,10 @@ def _settling(product: Product) -> tuple[Mode, ...]:
 
 
 def _draining(product: Product, lines: int, size: int) -> Mode:
-    words, width, type = product.words, product.width, product.result.type
     body: list[Statement] = []
     puts: list[Put] = []
-    for word in range(words):
-        at = add(times(local("line"), words), word + width)
-        terms: list[Expr] = []
-        for copy in range(copies_of(product)):
-            name = f"read_{word}_{copy}"
-            place = add(at, copy * size)
-            body.append(RegisterRead(target=name, register="sums", indices=(place,), type=type))
-            terms.append(local(name, type))
+    for word in range(product.words):
+        terms = [_partial(product, word, copy * size, body) for copy in range(copies_of(product))]
         puts.append(Put(channel=_own(product, word), value=_total(product, terms)))
     step = RegisterWrite(register="line", indices=(), value=add(local("line"), 1))
     return Mode(
@@ -173,6 +181,27 @@ def _draining(product: Product, lines: int, size: int) -> Mode:
             Choice(inside=Rule(name="send the last", body=tuple(body), puts=tuple(puts))),
         ),
     )
+
+
+def _partial(product: Product, word: int, copy: int, body: list[Statement]) -> Expr:
+    """A partial sum of element ``word`` of the line; ``body`` reads it from its memory."""
+    rows, width, type = product.rows_at_once, product.width, product.result.type
+    at = add(times(local("line"), product.words), word)
+    if rows == 1:
+        place = add(at, width + copy)
+    else:
+        place = times(quotient(quotient(at, width), rows), width)
+        place = add(add(place, remainder(at, width)), width + copy)
+    value: Expr | None = None
+    for row in range(rows):
+        found = local(f"read_{word}_{copy}_{row}", type)
+        body.append(
+            RegisterRead(target=found.name, register=f"sums_{row}", indices=(place,), type=type)
+        )
+        here = equal(remainder(quotient(at, width), rows), row)
+        value = found if value is None else select(here, found, value)
+    assert value is not None
+    return value
 
 
 def _total(product: Product, terms: list[Expr]) -> Expr:
