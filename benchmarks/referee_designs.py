@@ -189,6 +189,38 @@ def streams(name: str) -> Case:
     return Case(graph=mttkrp(2, 3, 3, UNBOUNDED), inputs=inputs)
 
 
+def outerspace(phase: str) -> Case:
+    """A phase of OuterSPACE; the second one reads what the first one writes."""
+    module, generator = module_of("sam/outerspace"), np.random.default_rng(6)
+    left, right = _sparse(generator, 4, 3).astype(np.float64), _sparse(generator, 3, 4)
+    given = module.arrays("B", t2s.sparse.tensor(left, t2s.sparse.dcsc))
+    given |= module.arrays("C", t2s.sparse.tensor(right.astype(np.float64), t2s.sparse.dcsr))
+    multiply = Case(graph=module.multiply_phase(), inputs=given)
+    if phase == "multiply":
+        return multiply
+    merge = module.merge_phase(len(left))
+    written = t2s.simulate(multiply.graph, given).outputs
+    heads = np.zeros(len(left), np.int32)
+    heads[: len(written["Yk_head"])] = written["Yk_head"]
+    names = ("Yj_pos", "Yj_crd", "Y_vals", "Yk_node", "Yk_next")
+    return Case(graph=merge, inputs={**{n: written[n] for n in names}, "Yk_head": heads})
+
+
+def case_study(name: str) -> Case:
+    """A scanner of bitvectors, a coordinator that skips, streams into an array of PEs."""
+    module, generator = module_of(f"sam/{name}"), np.random.default_rng(8)
+    b, c = (_sparse(generator, 3, 5).astype(np.float64) for _ in range(2))
+    match name:
+        case "capstan":
+            vectors = module.arrays("b", b[0]) | module.arrays("c", c[2])
+            return Case(graph=module.scanner(5, Op.ADD, lanes=2), inputs=vectors)
+        case "extensor":
+            matrices = module.arrays("B", b) | module.arrays("C", c)
+            return Case(graph=module.coordinator(3, 3, lag=2), inputs=matrices)
+    right = generator.integers(1, 9, (5, 2)).astype(np.float64)
+    return Case(graph=module.mixed(3, 5, 2), inputs=module.arrays(b) | {"B": right})
+
+
 def in_memory(case: Case) -> Case:
     """The design with all tensors in the device's memory."""
     tensors = tuple(replace(tensor, place=Place.MEMORY) for tensor in case.graph.tensors)
@@ -203,6 +235,10 @@ def sparse_examples() -> dict[str, Make]:
     }
     for name, chain in GALLERY.items():
         made[f"gallery {name}"] = lambda chain=chain: representation(chain())
+    for phase in ("multiply", "merge"):
+        made[f"outerspace {phase}"] = lambda phase=phase: outerspace(phase)
+    for name in ("capstan", "extensor", "mixed"):
+        made[name] = lambda name=name: case_study(name)
     names = ["SpMV", "elementwise *", "elementwise +", "SpMM ijk", "SpMM ikj", "SpMM kij"]
     for name in (*names, "SDDMM", "MTTKRP"):
         made[f"SAM {name}"] = lambda name=name: streams(name)

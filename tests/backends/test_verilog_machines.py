@@ -128,9 +128,7 @@ def test_types_without_operators() -> None:
     read = RegisterRead(target="old", register="r", indices=(), type=Float(16))
     why = "there are no operators for float16 in the simulation; use float32"
     assert with_body(read, type=Float(16)) == [f"node 'odd': {why}", f"tensor 'x': {why}"]
-    assert with_body(memory=INT32.with_lanes(2)) == [
-        "node 'odd': the values of its sorted memory 'points' are vectors"
-    ]
+    assert with_body(memory=Float(16)) == [f"node 'odd': {why}"]
 
 
 def test_no_times_without_inputs() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from t2s.backends.verilog import interfaces as port
-from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.data_types import bits_of, signed_as
 from t2s.backends.verilog.expressions import apply
 from t2s.backends.verilog.names import Identifiers
 from t2s.backends.verilog.verilog_ast import (
@@ -20,6 +20,7 @@ from t2s.backends.verilog.verilog_ast import (
     Bits,
     Clocked,
     Combinational,
+    Element,
     Expression,
     For,
     If,
@@ -47,7 +48,7 @@ from t2s.graph.machine import SortedMemory
 POINTS = 1024
 """Room of a sorted memory, in points; one that takes more than that fails."""
 
-AT = "at"
+AT, LANE = "at", "lane"
 ZEROS = Literal(text="'0")
 
 
@@ -107,13 +108,14 @@ class _Writer:
     def __init__(self, memory: SortedMemory, name: str) -> None:
         self.memory, self.name = memory, name
         self.ports = point_ports(memory)
-        fresh = Identifiers((port.CLOCK, port.RESET, AT)).fresh
+        fresh = Identifiers((port.CLOCK, port.RESET, AT, LANE)).fresh
         self.columns: list[tuple[str, Bits, str]] = [
             (fresh(f"keys_{n}"), bits_of(type), key)
             for n, (type, key) in enumerate(zip(memory.keys, self.ports.keys, strict=True))
         ]
         self.values = fresh("values")
         self.place, self.present = fresh("place"), fresh("present")
+        self.combined = fresh("combined")
 
     def build(self) -> Module:
         ports = (taken(port.CLOCK), taken(port.RESET), *typed_ports(self.memory, self.ports))
@@ -124,7 +126,9 @@ class _Writer:
             variable(self.values, bits_of(self.memory.type), POINTS),
             variable(self.place, INTEGER),
             variable(self.present, BIT),
+            variable(self.combined, bits_of(self.memory.type)),
             Combinational(body=tuple(self._find())),
+            Combinational(body=(self._combine(),)),
             *self._outputs(),
             Remark(text="one point comes or goes"),
             Clocked(body=self._change()),
@@ -154,6 +158,22 @@ class _Writer:
         loop = For(variable=AT, count=POINTS, body=(look,))
         yield If(condition=Name(name=self.ports.add), then=(loop,))
 
+    def _combine(self) -> Statement:
+        """What becomes of the value at a point that is there, lane by lane."""
+        type, lane = self.memory.type, Name(name=LANE)
+        stored: Expression = element(self.values, Name(name=self.place))
+        value: Expression = Name(name=self.ports.value)
+        if type.lanes == 1:
+            combined = apply(self.memory.operator, type, (stored, value))
+            return put(self.combined, combined)
+        operands = tuple(
+            signed_as(Element(base=vector, index=lane), type.scalar) for vector in (stored, value)
+        )
+        combined = apply(self.memory.operator, type.scalar, operands)
+        return For(
+            variable=LANE, count=type.lanes, body=(put(element(self.combined, lane), combined),)
+        )
+
     def _outputs(self) -> Iterator[Item]:
         count = Name(name=self.ports.count)
         none = Binary(operator="==", left=count, right=number(0))
@@ -167,11 +187,11 @@ class _Writer:
         yield Wire(target=Name(name=self.ports.full), value=full)
 
     def _change(self) -> tuple[Statement, ...]:
-        ports, memory = self.ports, self.memory
+        ports = self.ports
         count, place = Name(name=ports.count), Name(name=self.place)
         value = Name(name=ports.value)
         stored = element(self.values, place)
-        combined = apply(memory.operator, memory.type, (stored, value))
+        combined = Name(name=self.combined)
         rows = [*((name, Name(name=key)) for name, _, key in self.columns), (self.values, value)]
         grow: list[Statement] = [
             If(

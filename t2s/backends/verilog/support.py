@@ -106,9 +106,7 @@ def _reason(term: Term) -> str | None:
             return unsupported_type(type)
         case Search(value=value) if not value.type.is_integer:
             return f"it searches among values of type {value.type}; only integers are searched"
-        case SortedMemory(name=name, type=type):
-            if type.lanes > 1:
-                return f"the values of its sorted memory {name!r} are vectors"
+        case SortedMemory(type=type):
             return unsupported_type(type)
         case Send() | Let() | Store() | RegisterWrite() | Search():
             return None

@@ -17,6 +17,7 @@ module n2_pe_points (
   logic signed [31:0] values [1024];
   logic signed [31:0] place;
   logic present;
+  logic signed [31:0] combined;
   always_comb begin
     place = 0;
     present = 1'b0;
@@ -33,6 +34,9 @@ module n2_pe_points (
       end
     end
   end
+  always_comb begin
+    combined = 32'(values[place] + value);
+  end
   assign first_key_0 = count == 0 ? '0 : keys_0[0];
   assign first_value = count == 0 ? '0 : values[0];
   assign full = add && !present && count == 1024;
@@ -44,7 +48,7 @@ module n2_pe_points (
     end else if (enable) begin
       if (add) begin
         if (present) begin
-          values[place] <= 32'(values[place] + value);
+          values[place] <= combined;
         end else begin
           for (int at = 0; at < 1023; at++) begin
             if (at >= place) begin
