@@ -38,6 +38,7 @@ from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
 from t2s.graph.nodes import PEArray
 from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE, STEP
+from t2s.sparse_repr.representation.hardware.dealing import deal_rows
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.multiply import rows_channel, rows_node
 from t2s.sparse_repr.representation.hardware.product import Product
@@ -60,6 +61,9 @@ def decode_rows(parts: Parts, product: Product) -> None:
     mapping = product.mapping
     if mapping.order is Order.FREE:
         _load_rows(parts, product)
+        return
+    if product.dealt:
+        deal_rows(parts, product, rows_channel(product), rows_node(product))
         return
     if isinstance(mapping.job, BlockJob):
         _runs_of_blocks(parts, product)

@@ -9,8 +9,13 @@ from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.reduction.circuits import Circuit
-from t2s.sparse_repr.representation.inverse_map import InverseMap
+from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
+from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
+
+VECTOR_LINES = 2
+"""Lines of the dense operand that are loaded in a cycle, by as many units: nothing can be computed
+until it is there, and two lines are most of the bandwidth of a board."""
 
 MATRIX, VECTOR = "a", "x"
 """Locals that stand for the value of the matrix and of the dense operand in ``Product.term``."""
@@ -63,7 +68,7 @@ class Product:
     distinct: whether no row is on two machines.
     structure_loaders: units that load a part of the structure, by its name; else they are those
         of the matrix.
-    words: elements of dense arrays that are loaded or stored in a cycle.
+    words: elements of the result that are stored in a cycle: a line of memory.
     """
 
     matrix: Operand
@@ -100,6 +105,14 @@ class Product:
         return bool(self.storage.layout.blocks)
 
     @property
+    def dealt(self) -> bool:
+        """Whether one decoder deals the rows, or blocks of rows, to all machines in each step."""
+        order, job = self.mapping.order, self.mapping.job
+        if order is Order.FREE or self.mapping.lengths is None:
+            return False
+        return isinstance(job, BlockJob) or (order is Order.REPLAYED and job.fibres == 1)
+
+    @property
     def rows(self) -> int:
         """Elements of the result for each right-hand side."""
         return self.storage.shape[0]
@@ -108,6 +121,16 @@ class Product:
     def columns(self) -> int:
         """Elements of the dense operand for each right-hand side."""
         return self.storage.shape[1]
+
+    @property
+    def vector_words(self) -> int:
+        """Elements of the dense operand that are loaded in a cycle."""
+        return min(VECTOR_LINES * self.words, max(1, self.columns * self.width))
+
+    @property
+    def ascending(self) -> bool:
+        """Whether every machine takes its rows in ascending order."""
+        return self.mapping.order in (Order.STRIDED, Order.REPLAYED)
 
     def shape(self, extent: int) -> tuple[int, ...]:
         """The shape of the dense operand or of the result."""
