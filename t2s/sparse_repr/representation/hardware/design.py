@@ -26,6 +26,7 @@ def product_graph(product: Product) -> Graph:
     assert unit is not None
     places = f"{nodes.vector_feeder.name}_place"
     loader, multiplier = nodes.matrix_loader.name, nodes.multiplier.name
+    load_vector(parts, product)  # first: of units that ask at once, memory serves the first one
     load_slots(
         parts, product, product.values_name, product.matrix.type, loader, multiplier,
         f"{multiplier}_matrix",
@@ -34,7 +35,6 @@ def product_graph(product: Product) -> Graph:
         parts, product, product.stream_name(unit), INT32, f"{loader}_{unit}",
         nodes.vector_feeder.name, places,
     )  # fmt: skip
-    load_vector(parts, product)
     feed_vector(parts, product, places)
     decode_rows(parts, product)
     circuit = product.circuit
