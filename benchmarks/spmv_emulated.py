@@ -1,12 +1,11 @@
-"""Both designs of sparse products on Intel's FPGA emulator: equal to the simulator, matrix by matrix.
+"""Sparse products on Intel's FPGA emulator: equal to the simulator's, matrix by matrix.
 
-    python benchmarks/spmv_emulated.py                 the matrices of SMALL
+    python benchmarks/spmv_emulated.py                 the matrices of SMALL, both designs
     python benchmarks/spmv_emulated.py --only karate   some of them, or others of --matrices
 
 Every product is emitted as OpenCL, built and run on the emulator, and simulated.  The vectors y of
-both have to be equal bit by bit, and as scipy's: integers exactly, floats within
-n * eps * sum |a x| for a row of n values.  Kernels are threads on the emulator, which wait for
-each other actively: the seconds are those of a machine with as many cores as it has, not of hardware.
+both have to be equal bit by bit, and as scipy's within n * eps * sum |a x| for a row of n values.
+Kernels are threads on the emulator and wait actively: seconds are those of this computer.
 """
 
 from __future__ import annotations
