@@ -12,6 +12,7 @@ from t2s.reduction.circuits import Circuit
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
 from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
+from t2s.sparse_repr.representation.vocabulary import Dimension
 
 VECTOR_LINES = 2
 """Lines of the dense operand that are loaded in a cycle, by as many units: nothing can be computed
@@ -108,7 +109,7 @@ class Product:
     def dealt(self) -> bool:
         """Whether one decoder deals the rows, or blocks of rows, to all machines in each step."""
         order, job = self.mapping.order, self.mapping.job
-        if order is Order.FREE or self.mapping.lengths is None:
+        if not self.plain_rows or order is Order.FREE or self.mapping.lengths is None:
             return False
         return isinstance(job, BlockJob) or (order is Order.REPLAYED and job.fibres == 1)
 
@@ -130,7 +131,14 @@ class Product:
     @property
     def ascending(self) -> bool:
         """Whether every machine takes its rows in ascending order."""
-        return self.mapping.order in (Order.STRIDED, Order.REPLAYED)
+        return self.plain_rows and self.mapping.order in (Order.STRIDED, Order.REPLAYED)
+
+    @property
+    def plain_rows(self) -> bool:
+        """Whether fibres are single rows, of single values."""
+        mapping = self.mapping
+        grouped = bool(mapping.tiles) or bool(self.storage.layout.groups)
+        return mapping.major is Dimension.ROWS and not grouped
 
     def shape(self, extent: int) -> tuple[int, ...]:
         """The shape of the dense operand or of the result."""
