@@ -21,6 +21,7 @@ from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 
 ENGINES = ("native", "python")
 DENSITY = 0.1
+BUILD = Path("build")
 
 _SNIPPET = re.compile(r"  --> |   \d+ \| ")
 
@@ -56,12 +57,18 @@ def tensor(
         list[str] | None,
         typer.Option(metavar="VARIABLE=LANES", help="deal a loop to copies of its body"),
     ] = None,
+    schedules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schedule", "-s", metavar="DIRECTIVES", help="such as split(i,i0,i1,4),skip(j)"
+        ),
+    ] = None,
     transpose: Annotated[bool, typer.Option(help="transpose where the loops need it")] = False,
     device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "ideal",
     engine: Annotated[str, typer.Option(help="native or python")] = "native",
     capacity: Annotated[int | None, typer.Option(help="tokens that a channel holds")] = None,
     seed: Annotated[int, typer.Option(help="seed of the random values")] = 0,
-    out: Annotated[Path | None, typer.Option(help="folder for the graphs")] = None,
+    out: Annotated[Path, typer.Option(help="folder for the graphs, as DOT and JSON")] = BUILD,
 ) -> None:
     """Compile index notation to streams, simulate it, check it against numpy."""
     console = Console(highlight=False)
@@ -70,13 +77,15 @@ def tensor(
         _check_choice("engine", engine, ENGINES)
         assignment = sparse.parse(expression, formats or [])
         schedule = _schedule(order, split or [], locate or [], parallelize or [])
+        for text in schedules or []:
+            more = sparse.schedule(text)
+            schedule = sparse.Schedule(directives=(*schedule.directives, *more.directives))
         schedule = schedule.transpose() if transpose else schedule
         kernel = sparse.compile(assignment, schedule)
         inputs = _inputs(assignment, files or [], random or [], sizes or [], seed)
         _show_design(console, kernel)
         options: dict[str, Any] = {} if capacity is None else {"capacity": capacity}
-        if out is not None:
-            _write_graphs(console, kernel, inputs, out, options)
+        _write_graphs(console, kernel, inputs, out, options)
         result = kernel.simulate(inputs, device=device, engine=engine, **options)
         console.out(str(result).rstrip())
         console.out("\n" + _compare(kernel, result.output, inputs))

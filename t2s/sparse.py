@@ -7,14 +7,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.location import user_location
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.graph.graph import Graph
 from t2s.sparse_repr.binding import (
@@ -29,6 +30,7 @@ from t2s.sparse_repr.concrete.interpret import interpret_program
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, result_of
 from t2s.sparse_repr.concrete.printer import print_program
 from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.concrete.schedule_text import parse_schedule
 from t2s.sparse_repr.formats import (
     Format,
     bcsr,
@@ -45,13 +47,13 @@ from t2s.sparse_repr.formats import (
 from t2s.sparse_repr.lowering.arrays import array_in, tensor_of
 from t2s.sparse_repr.lowering.diagram import Diagram
 from t2s.sparse_repr.lowering.interpret import interpret_diagram
-from t2s.sparse_repr.lowering.lower import lower_stage
+from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
 from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
 from t2s.sparse_repr.notation.symbols import Notation, Tensor
-from t2s.sparse_repr.streams import UNBOUNDED
+from t2s.sparse_repr.streams import UNBOUNDED, EmptyFiber, Stream, Streams
 from t2s.sparse_repr.tensors.files import read, write
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
 from t2s.sparse_repr.tensors.tensor import (
@@ -62,16 +64,21 @@ from t2s.sparse_repr.tensors.tensor import (
 )
 
 if TYPE_CHECKING:
+    from t2s.backends.verilog.verilator import HardwareResult
     from t2s.simulator.devices import Device
     from t2s.simulator.result import SimResult
 
 __all__ = [
+    "EmptyFiber",
     "Format",
     "Kernel",
     "Notation",
+    "Op",
     "Schedule",
     "SparseResult",
     "SparseTensor",
+    "Stream",
+    "Streams",
     "Tensor",
     "bcsr",
     "compile",
@@ -90,22 +97,25 @@ __all__ = [
     "parse",
     "read",
     "scalar",
+    "schedule",
     "simulate",
     "tensor",
     "to_pydata",
     "to_scipy",
+    "verilate",
     "write",
 ]
 
 Array = np.ndarray[Any, Any]
+RunStage = Callable[[Graph, Mapping[str, Array]], "SimResult | HardwareResult"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SparseResult:
-    """What a run gives: the result as a tensor, and the simulation of every stage."""
+    """What a run gives: the result as a tensor, and what was simulated of every stage."""
 
     tensor: SparseTensor
-    stages: tuple[SimResult, ...]
+    stages: tuple[SimResult | HardwareResult, ...]
 
     def __repr__(self) -> str:
         return f"<SparseResult {self.tensor!r}, {self.cycles} cycles>"
@@ -137,6 +147,18 @@ class Channels:
     balance: bool
 
 
+def _channels(capacity: int, latency: int, balance: bool) -> Channels:
+    for name, value in (("capacity", capacity), ("latency", latency)):
+        if value < 1:
+            raise UserError(
+                f"the {name} of channels is positive",
+                location=user_location(),
+                expected="1 or more",
+                given=str(value),
+            )
+    return Channels(capacity, latency, balance)
+
+
 class Kernel:
     """An assignment, compiled: its loops and its blocks; ``graphs`` and ``simulate`` need inputs.
 
@@ -153,6 +175,7 @@ class Kernel:
         self.diagrams: tuple[Diagram, ...] = tuple(
             lower_stage(self.program, stage) for stage in self.program.stages
         )
+        check_skips(schedule or Schedule(), self.diagrams)
         self._graphs: dict[tuple[object, ...], StageGraph] = {}
 
     def __repr__(self) -> str:
@@ -176,9 +199,9 @@ class Kernel:
     ) -> tuple[Graph, ...]:
         """The graph of every stage for inputs of these shapes."""
         binding = self.bind(inputs, type)
+        channels = _channels(capacity, latency, balance)
         return tuple(
-            self._stage(number, binding, Channels(capacity, latency, balance)).graph
-            for number in range(len(self.diagrams))
+            self._stage(number, binding, channels).graph for number in range(len(self.diagrams))
         )
 
     def _stage(self, number: int, binding: Binding, channels: Channels) -> StageGraph:
@@ -215,14 +238,41 @@ class Kernel:
         """Run all stages on the inputs; see ``t2s.sparse.simulate``."""
         from t2s.simulator.run import simulate as simulate_graph
 
+        def run(graph: Graph, arrays: Mapping[str, Array]) -> SimResult:
+            return simulate_graph(graph, arrays, device=device, engine=engine)
+
+        return self._run(inputs, type, _channels(capacity, latency, balance), run)
+
+    def verilate(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        type: Type | None = None,
+        device: str | Device = "ideal",
+        capacity: int = UNBOUNDED,
+        latency: int = 1,
+        balance: bool = True,
+        time_limit: float = 60.0,
+    ) -> SparseResult:
+        """Run the SystemVerilog of all stages in Verilator; see ``t2s.sparse.verilate``."""
+        from t2s.hardware_driver import verilate as verilate_graph
+
+        def run(graph: Graph, arrays: Mapping[str, Array]) -> HardwareResult:
+            return verilate_graph(graph, arrays, device=device, time_limit=time_limit)
+
+        return self._run(inputs, type, _channels(capacity, latency, balance), run)
+
+    def _run(
+        self, inputs: Mapping[str, Any], type: Type | None, channels: Channels, run: RunStage
+    ) -> SparseResult:
+        """Run the stages one after the other; each reads what those before it have written."""
         binding = self.bind(inputs, type)
-        channels = Channels(capacity, latency, balance)
-        results: list[SimResult] = []
+        results: list[SimResult | HardwareResult] = []
         written: SparseTensor | None = None
         for number, stage in enumerate(self.program.stages):
             made = self._stage(number, binding, channels)
             arrays = {one.name: array_in(binding.tensors[one.tensor], one) for one in made.reads}
-            result = simulate_graph(made.graph, arrays, device=device, engine=engine)
+            result = run(made.graph, arrays)
             results.append(result)
             outputs = {(one.level, one.array): result.outputs[one.name] for one in made.writes}
             name = result_of(stage).tensor
@@ -306,6 +356,8 @@ def parse(
     """
     location = user_location()
     named: dict[str, Format] = {}
+    if not isinstance(formats, Mapping):
+        _check_once([option.removeprefix("-f=").split(":")[0] for option in formats], location)
     if isinstance(formats, Mapping):
         for name, given in formats.items():
             made = given
@@ -315,6 +367,21 @@ def parse(
     else:
         named = dict(parse_format(option, location=location) for option in formats)
     return parse_assignment(text, named, shapes, location=location)
+
+
+def _check_once(names: Sequence[str], location: SourceLocation) -> None:
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if twice:
+        raise UserError(
+            f"there are two formats for {twice[0]}",
+            location=location,
+            expected="one format for each tensor",
+        )
+
+
+def schedule(text: str) -> Schedule:
+    """A schedule in text: ``schedule("split(i,i0,i1,32), parallelize(i0,4)")``."""
+    return parse_schedule(text, location=user_location())
 
 
 def simulate(
@@ -346,6 +413,36 @@ def simulate(
         capacity=capacity,
         latency=latency,
         balance=balance,
+    )
+
+
+def verilate(
+    design: Design,
+    inputs: Mapping[str, Any],
+    *,
+    schedule: Schedule | None = None,
+    type: Type | None = None,
+    device: str | Device = "ideal",
+    capacity: int = UNBOUNDED,
+    latency: int = 1,
+    balance: bool = True,
+    time_limit: float = 60.0,
+) -> SparseResult:
+    """Compile an assignment and run its SystemVerilog in Verilator.
+
+    The arguments are those of ``simulate``; the result and the cycles are the same.  Each stage is
+    built once, which takes some ten seconds, and may run for ``time_limit`` seconds.  See
+    ``t2s.verilate`` for what it needs and what it refuses.
+    """
+    kernel = compile(design, schedule)
+    return kernel.verilate(
+        inputs,
+        type=type,
+        device=device,
+        capacity=capacity,
+        latency=latency,
+        balance=balance,
+        time_limit=time_limit,
     )
 
 

@@ -33,6 +33,12 @@ def refuses(*arguments: str | Path) -> str:
     return result.stderr
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in an empty folder: graphs go to ``build`` unless the command says where."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def matrix(tmp_path: Path) -> Path:
     path = tmp_path / "matrix.mtx"
@@ -79,9 +85,55 @@ def test_schedules_and_sizes(tmp_path: Path) -> None:
     assert "1 parallelizer" in split.stdout
 
 
+def test_directives_in_text(matrix: Path) -> None:
+    result = run(
+        "y(i)=A(i,j)*x(j)", "-f", "A:ds", "-i", f"A={matrix}", "--random", "x",
+        "-s", "fuse(i,j,f), parallelize(f,2)", "-s", "reorder(f)", "--engine", "python",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "for j:  # fused with the loop around it: f; 2 lanes\n" in result.stdout
+    assert Path("build/y.dot").is_file()
+    assert Path("build/y.json").is_file()
+    first = run(
+        "y(i)=b(i)+A(i,j)*x(j)", "--random", "A", "--random", "x", "--random", "b", "-d", "i=3",
+        "-d", "j=4", "-s", "precompute(A(i,j)*x(j),T); vectorize(i,2)", "--engine", "python",
+    )  # fmt: skip
+    assert first.exit_code == 0, first.output
+    assert "stage 1 of 2" in first.stdout
+    assert "# 2 at once" in first.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
+        (
+            ("y(i)=A(i)", "-s", "tile(i,4)"),
+            "error: there is no directive tile\n  expected: one of reorder(i,k,j), "
+            "split(i,i0,i1,32), fuse(i,j,f), precompute(B(i,k)*C(k,j),T), locate(x,j), "
+            "parallelize(i,4), vectorize(j,4), skip(j), transpose(B)\n"
+            "  given:    tile(i,4)\n",
+        ),
+        (
+            ("y(i)=A(i)", "-s", "skip(i,j)"),
+            "error: skip(i, j) does not say a directive\n  expected: skip(j)\n",
+        ),
+        (
+            ("y(i)=A(i)", "-s", "split(i,i0,i1,x)"),
+            "error: x is not a number\n  expected: a positive integer\n",
+        ),
+        (
+            ("y(i)=A(i)", "-s", "vectorize(i,4"),
+            "error: vectorize(i,4 is not a schedule\n  expected: directives such as "
+            "split(i,i0,i1,32) or parallelize(i0,4)\n  given:    vectorize(i,4\n",
+        ),
+        (
+            ("y(i)=A(i)", "-s", "transpose(z)"),
+            "error: there is no tensor z to transpose\n  expected: one of y, A\n",
+        ),
+        (
+            ("y(i)=A(i)", "-f", "A:d", "-f", "A:s"),
+            "error: there are two formats for A\n  expected: one format for each tensor\n",
+        ),
         (
             ("y(i)=A(i,j)*x(j", "-f", "A:ds"),
             "error: this is not index notation, at column 16:\n    y(i)=A(i,j)*x(j\n"

@@ -341,7 +341,7 @@ class MachineState:
         self, name: str, indices: tuple[Expr, ...], local: Environment
     ) -> tuple[int, ...]:
         where = self._integers(indices, local)
-        shape = self.registers[name].shape
+        shape = self.registers[name].shape[: len(where)]  # the lanes of a vector are behind
         if any(not 0 <= at < extent for at, extent in zip(where, shape, strict=True)):
             raise ProtocolError(
                 f"{self.node.name!r} uses an element outside of its register file {name!r}",

@@ -19,6 +19,7 @@ from t2s.sparse_repr.concrete.materialise import (
     read_tensor_view,
     written_tensor,
 )
+from t2s.sparse_repr.formats import csf
 from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import Assignment, Combine, Number, accesses
 from t2s.sparse_repr.tensors.interchange import tensor as as_tensor
@@ -61,6 +62,8 @@ def bind(
         _check_split(split, extents[split.variable])
         extents[split.outer] = -(-extents[split.variable] // split.factor)
         extents[split.inner] = split.factor
+    for loop in program.fused:
+        _check_fused(loop, program, extents)
     given = {name: tensor.convert(assignment.tensor(name).format) for name, tensor in given.items()}
     value_type = _value_type(assignment, given) if type is None else type
     _check_type(value_type)
@@ -82,6 +85,20 @@ def _check_split(split: Split, extent: int) -> None:
         )
 
 
+def _check_fused(
+    loop: tuple[str, str, str], program: ConcreteProgram, extents: Mapping[str, int]
+) -> None:
+    outer, inner, fused = loop
+    count, most = extents[outer] * extents[inner], 1 << 31
+    if count > most:
+        raise UserError(
+            f"the coordinates of {fused} do not fit into 32 bits",
+            location=program.location,
+            expected=f"at most {most} coordinates of {outer} and {inner}",
+            given=f"{extents[outer]} x {extents[inner]}",
+        )
+
+
 def stage_shape(program: ConcreteProgram, binding: Binding, stage: int) -> tuple[int, ...]:
     """The shape of the tensor that a stage writes."""
     result = result_of(program.stages[stage])
@@ -92,9 +109,17 @@ def add_stage_views(
     program: ConcreteProgram, binding: Binding, written: SparseTensor, name: str
 ) -> None:
     """Store what a stage wrote, and the views that later stages read of it."""
+    result = name
     binding.tensors[name] = written
+    found = program.workspace_of(name)
+    if found is not None:
+        stored, workspace = found
+        name = workspace.tensor
+        shape = tuple(binding.extents[variable] for variable in workspace.variables)
+        written = written_tensor(stored, written, shape, csf(len(shape)))
+        binding.tensors[name] = written
     for view in program.views:
-        if view.source == name and view.name != program.written:
+        if view.source == name and view.name not in (program.written, result):
             binding.tensors[view.name] = read_tensor_view(view, written)
 
 

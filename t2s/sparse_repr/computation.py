@@ -21,10 +21,18 @@ class Computation(Conversion):
     """Blocks that compute with values."""
 
     def load(
-        self, ref: Stream, values: Tensor, *, missing: Expr | None = None, name: str = "load"
+        self,
+        ref: Stream,
+        values: Tensor,
+        *,
+        lanes: int = 1,
+        missing: Expr | None = None,
+        name: str = "load",
     ) -> Stream:
-        """The values at references; N stays N, or becomes ``missing``."""
-        block = arrays.array_load(ref.type, values, missing=missing, location=user_location())
+        """The values at references, or vectors of so many lanes; N stays N, or is ``missing``."""
+        block = arrays.array_load(
+            ref.type, values, lanes=lanes, missing=missing, location=user_location()
+        )
         return self.place(block, name, {"ref": ref})[0]
 
     def compute(
@@ -144,10 +152,21 @@ class Computation(Conversion):
         return self.place(block, name, {"outer": outer, "inner": inner, **others})
 
     def drop_values(
-        self, crd: Stream, val: Stream, dropped: Expr | None = None, name: str = "drop"
+        self,
+        crd: Stream,
+        val: Stream,
+        dropped: Expr | None = None,
+        *,
+        missing_only: bool = False,
+        name: str = "drop",
     ) -> tuple[Stream, Stream]:
-        """Coordinates and values without those whose value is zero (or ``dropped``)."""
-        block = droppers.value_dropper(crd.type, val.type, dropped, location=user_location())
+        """Coordinates and values without those whose value is zero (or ``dropped``) or N.
+
+        With ``missing_only`` without N alone.
+        """
+        block = droppers.value_dropper(
+            crd.type, val.type, dropped, missing_only=missing_only, location=user_location()
+        )
         out_crd, out_val = self.place(block, name, {"crd": crd, "val": val})
         return out_crd, out_val
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.graph.graph import Tensor
-from t2s.sparse_repr.blocks import bitvectors, lanes, plumbing, splits
+from t2s.sparse_repr.blocks import bitvectors, lanes, plumbing, regroup, splits
 from t2s.sparse_repr.blocks.draft import Block
 from t2s.sparse_repr.connections import Stream
 from t2s.sparse_repr.iteration import Iteration
@@ -125,6 +125,11 @@ class Conversion(Iteration):
         )
         others = {f"in{n}": stream for n, stream in enumerate(beside)}
         return self.place(block, name, {"outer": outer, "inner": inner, **others})
+
+    def regroup(self, items: Stream, like: Stream, name: str = "regroup") -> Stream:
+        """Items, one for each of ``like``, in the lists of ``like``; see ``blocks.regroup``."""
+        block = regroup.regroup(items.type, like.type, location=user_location())
+        return self.place(block, name, {"in": items, "like": like})[0]
 
     def fork(self, stream: Stream, ways: int, name: str = "fork") -> tuple[Stream, ...]:
         """The stream several times, through a block of its own."""

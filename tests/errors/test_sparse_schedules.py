@@ -1,31 +1,162 @@
-"""Directives of sparse schedules that are not there."""
+"""Directives of sparse schedules that do not fit."""
 
 from __future__ import annotations
 
 from t2s import UnsupportedError
-from t2s.sparse import Schedule
+from t2s.sparse import Kernel, Schedule, from_coordinates, parse, schedule
 from tests.errors.refusal import refused
 
 
-def test_fused_variables() -> None:
+def test_fused_loops_that_are_not_next_to_each_other() -> None:
+    assignment = parse("X(i,j) = B(i,k) * C(k,j)")
+    with refused("""
+        the loop over j is not right inside of the one over i
+          --> apart = Schedule().reorder("i k j").fuse("i", "j", "f")
+          expected: a nest in which nothing is between i and j
+          given:    loops i, k, j (and what is computed between them)
+          hint:     reorder() puts them next to each other; a sum that is one of several terms is
+                    computed between the loops around it, and precompute() takes it out
+    """):
+        apart = Schedule().reorder("i k j").fuse("i", "j", "f")
+        Kernel(assignment, apart)
+
+
+def test_fusing_what_is_no_loop() -> None:
+    assignment = parse("X(i,j) = B(i,k) * C(k,j)")
+    with refused("""
+        there is no loop over z to fuse
+          --> lost = Schedule().fuse("i", "z", "f")
+          expected: one of i, j, k
+    """):
+        lost = Schedule().fuse("i", "z", "f")
+        Kernel(assignment, lost)
+    with refused("""
+        fusing i and j needs two loops and a new name
+          --> taken = Schedule().fuse("i", "j", "k")
+          given:    fuse(i, j, k)
+    """):
+        taken = Schedule().fuse("i", "j", "k")
+        Kernel(assignment, taken)
     text = """
-    fuse(i, j, f): two variables are not fused into one
-      --> Schedule().fuse("i", "j", "f")
-      expected: loops over the variables of the expression, or over parts of them
-      hint:     coo(2) stores the two variables in one list of entries, and parallelize() deals the
-                coordinates of a loop to lanes
+        i is fused twice
+          --> twice = Schedule().fuse("i", "j", "f").fuse("i", "k", "g")
+          expected: two loops that are not parts of a fused one
     """
     with refused(text, UnsupportedError):
-        Schedule().fuse("i", "j", "f")
+        twice = Schedule().fuse("i", "j", "f").fuse("i", "k", "g")
+        Kernel(assignment, twice)
+
+
+def test_lanes_of_a_part_of_a_fused_loop() -> None:
+    assignment = parse("X(i,j) = B(i,j) + C(i,j)")
+    with refused("""
+        the loop over j is a part of f
+          --> part = Schedule().fuse("i", "j", "f").parallelize("j", 4)
+          expected: a loop that is not fused
+          note:     i and j are fused here
+          --> part = Schedule().fuse("i", "j", "f").parallelize("j", 4)
+          hint:     parallelize('f', 4) deals the entries of both loops
+    """):
+        part = Schedule().fuse("i", "j", "f").parallelize("j", 4)
+        Kernel(assignment, part)
 
 
 def test_vector_loops() -> None:
+    assignment = parse("X(i,j) = B(i,j) + C(i,j)")
+    with refused("""
+        a vector has two lanes or more
+          --> Schedule().vectorize("j", 1)
+          given:    1
+    """):
+        Schedule().vectorize("j", 1)
+    with refused("""
+        there is no loop over z to vectorize
+          --> lost = Schedule().vectorize("z", 4)
+          expected: one of i, j
+    """):
+        lost = Schedule().vectorize("z", 4)
+        Kernel(assignment, lost)
     text = """
-    vectorize(j, 4): a stream carries one token per cycle
-      --> Schedule().vectorize("j", 4)
-      expected: loops without vectors
-      hint:     parallelize('j', 4) deals the coordinates to 4 copies of the blocks inside of the
-                loop
+        j and i are both computed in vectors
+          --> both = Schedule().vectorize("j", 4).vectorize("i", 2)
+          expected: one variable, that of the innermost loop
+          hint:     parallelize('i', 2) makes copies of blocks
     """
     with refused(text, UnsupportedError):
-        Schedule().vectorize("j", 4)
+        both = Schedule().vectorize("j", 4).vectorize("i", 2)
+        Kernel(assignment, both)
+
+
+def test_parts_that_are_not_whole() -> None:
+    assignment = parse("X(i,j) = B(i,j) + C(i,j)")
+    with refused("""
+        the split of j1 goes beyond its end
+          --> uneven = Schedule().split("j", "j0", "j1", 6).vectorize("j1", 4)
+          expected: a factor that divides 6, the extent of j1
+          given:    factor 4
+    """):
+        uneven = Schedule().split("j", "j0", "j1", 6).vectorize("j1", 4)
+        Kernel(assignment, uneven)
+
+
+def test_skipping_where_nothing_is_intersected() -> None:
+    assignment = parse("X(i,j) = B(i,j) + C(i,j)", ["B:ss", "C:ss"])
+    with refused("""
+        there is nothing to skip at j
+          --> sums = Schedule().skip("j")
+          expected: a product of two or more operands with a compressed level at j
+          hint:     other levels are joined coordinate by coordinate, bitvectors word by word
+    """):
+        sums = Schedule().skip("j")
+        Kernel(assignment, sums)
+    with refused("""
+        there is no loop over z to skip in
+          --> lost = Schedule().skip("z")
+          expected: one of i, j
+    """):
+        lost = Schedule().skip("z")
+        Kernel(assignment, lost)
+
+
+def test_channels_that_hold_nothing() -> None:
+    kernel = Kernel(parse("y(i) = A(i)"))
+    with refused("""
+        the capacity of channels is positive
+          --> kernel.simulate({"A": [1.0]}, capacity=0)
+          expected: 1 or more
+          given:    0
+    """):
+        kernel.simulate({"A": [1.0]}, capacity=0)
+
+
+def test_fused_coordinates_that_are_too_many() -> None:
+    wide = from_coordinates([[0]], [1.0], (1 << 20,))
+    product = parse("X(i,j) = A(i) * B(j)", ["A:s", "B:s", "X:ss"])
+    kernel = Kernel(product, Schedule().fuse("i", "j", "f"))
+    with refused("""
+        the coordinates of f do not fit into 32 bits
+          --> product = parse("X(i,j) = A(i) * B(j)", ["A:s", "B:s", "X:ss"])
+          expected: at most 2147483648 coordinates of i and j
+          given:    1048576 x 1048576
+    """):
+        kernel.bind({"A": wide, "B": wide})
+
+
+def test_transposing_what_is_not_there() -> None:
+    assignment = parse("y(i) = A(i)")
+    with refused("""
+        there is no tensor z to transpose
+          --> unknown = Schedule().transpose("z")
+          expected: one of y, A
+    """):
+        unknown = Schedule().transpose("z")
+        Kernel(assignment, unknown)
+
+
+def test_text_that_is_no_schedule() -> None:
+    with refused("""
+        split(i, 4) does not say a directive
+          --> schedule("split(i,4)")
+          expected: split(i,i0,i1,32)
+    """):
+        schedule("split(i,4)")

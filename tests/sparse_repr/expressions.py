@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from t2s.sparse import Format, Schedule, coo, make_format, parse
-from t2s.sparse_repr.notation.ir import Assignment, accesses, all_variables
+from t2s.core.walk import walk
+from t2s.sparse import Format, Notation, Schedule, coo, make_format, parse
+from t2s.sparse_repr.notation.ir import (
+    Assignment,
+    Combine,
+    Sum,
+    accesses,
+    all_variables,
+)
 
 Array = np.ndarray[Any, Any]
 VARIABLES = "ijkl"
@@ -71,6 +78,14 @@ def cases(draw: st.DrawFn, *, extent: int = 3, zero: bool = True) -> Case:
     used = {name: format for name, format in stored.items() if name in text}
     assignment = parse(text, used, {"X": [extents[name] for name in result]})
     schedule = draw(schedules(all_variables(assignment)))
+    parts = [
+        term
+        for term in walk(assignment.value)
+        if isinstance(term, Combine) and not any(isinstance(inner, Sum) for inner in walk(term))
+    ]
+    if parts and draw(st.integers(0, 7)) == 0:
+        part = draw(st.sampled_from(parts))
+        schedule = schedule.precompute(Notation(part, {}), "W")
     generator = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     inputs = {}
     for access in accesses(assignment.value):
@@ -83,14 +98,27 @@ def cases(draw: st.DrawFn, *, extent: int = 3, zero: bool = True) -> Case:
 
 @st.composite
 def schedules(draw: st.DrawFn, variables: tuple[str, ...]) -> Schedule:
-    """Any order of loops, sometimes with a split or lanes; discordant tensors are transposed."""
+    """Any order of loops, sometimes with a split, fused loops or lanes.
+
+    Discordant tensors are transposed.
+    """
     schedule, loops = Schedule().transpose(), list(variables)
     if loops and draw(st.integers(0, 5)) == 0:
         at = draw(st.integers(0, len(loops) - 1))
         schedule = schedule.split(loops[at], "outer", "inner", draw(st.integers(1, 3)))
         loops[at : at + 1] = ["outer", "inner"]
     if loops and draw(st.integers(0, 4)) == 0:
+        schedule = schedule.vectorize(draw(st.sampled_from(loops)), draw(st.integers(2, 3)))
+    ordered = bool(loops) and draw(st.booleans())
+    if ordered:
+        loops = draw(st.permutations(loops))
+        schedule = schedule.reorder(*loops)
+    if ordered and len(loops) > 1 and draw(st.integers(0, 2)) == 0:
+        at = draw(st.integers(0, len(loops) - 2))
+        schedule = schedule.fuse(loops[at], loops[at + 1], "fused")
+        loops[at : at + 2] = ["fused"]
+    if loops and draw(st.integers(0, 4)) == 0:
         schedule = schedule.parallelize(draw(st.sampled_from(loops)), draw(st.integers(1, 3)))
-    if loops and draw(st.booleans()):
-        schedule = schedule.reorder(*draw(st.permutations(loops)))
+    if variables and draw(st.integers(0, 7)) == 0:
+        schedule = schedule.skip(draw(st.sampled_from(variables)))
     return schedule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, const
 from t2s.core.location import SourceLocation
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.nodes import Role
@@ -20,25 +20,35 @@ from t2s.sparse_repr.blocks.draft import (
     store,
     when,
 )
-from t2s.sparse_repr.blocks.expressions import EMPTY_TAG, both, cast, equal, select, zero
+from t2s.sparse_repr.blocks.expressions import (
+    EMPTY_TAG,
+    both,
+    cast,
+    equal,
+    multiply,
+    select,
+    zero,
+)
 
 
 def array_load(
     reference: StreamType,
     values: Tensor,
     *,
+    lanes: int = 1,
     missing: Expr | None = None,
     location: SourceLocation | None = None,
 ) -> Block:
-    """The element of ``values`` at each reference.
+    """The element of ``values`` at each reference; with lanes, vector ``ref`` of so many elements.
 
     N gives the value ``missing``, or N where that is ``None``.  Ports: ``ref``; ``val``.
     """
     draft = Draft(BlockKind.ARRAY, Role.LOAD, location)
     draft.tensor(values)
     ref = draft.input("ref", reference)
-    val = draft.output("val", values.type, StreamKind.VALUE, reference.nesting)
-    statement, loaded = load("loaded", values, ref.value)
+    type = values.type.with_lanes(lanes)
+    val = draft.output("val", type, StreamKind.VALUE, reference.nesting)
+    statement, loaded = load("loaded", values, first_of(ref.value, lanes), lanes)
     lost = put(val, tag=EMPTY_TAG) if missing is None else put(val, missing)
     draft.mode(
         "run",
@@ -62,15 +72,15 @@ def array_store(
     *,
     location: SourceLocation | None = None,
 ) -> Block:
-    """Store each value at the reference beside it; N as the reference or the value stores nothing.
+    """Store each value at the reference beside it, vectors as ``array_load`` loads them.
 
-    Ports: ``ref``, ``val``.
+    N as the reference or the value stores nothing.  Ports: ``ref``, ``val``.
     """
     draft = Draft(BlockKind.ARRAY, Role.STORE, location)
     draft.tensor(values)
     ref, val = draft.input("ref", reference), draft.input("val", value)
     pair = [ref, val]
-    kept = store(values, ref.value, val.value)
+    kept = store(values, first_of(ref.value, value.element.lanes), val.value)
     draft.mode(
         "run",
         when(both(ref.is_value, val.is_value), rule("store", "run", takes=pair, body=[kept])),
@@ -81,6 +91,11 @@ def array_store(
         expected="a value for each reference, and the same stops",
     )
     return draft.block()
+
+
+def first_of(reference: Expr, lanes: int) -> Expr:
+    """The first element of a vector with that number."""
+    return reference if lanes == 1 else multiply(reference, const(lanes, reference.type))
 
 
 def compute(

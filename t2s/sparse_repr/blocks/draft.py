@@ -265,10 +265,11 @@ def let(name: str, value: Expr) -> tuple[Let, Local]:
     return Let(target=name, value=value), Local(name=name, type=value.type)
 
 
-def load(name: str, tensor: Tensor, index: Expr) -> tuple[Load, Local]:
-    """An element of a tensor of one dimension, bound to a local."""
-    statement = Load(target=name, tensor=tensor.name, indices=(index,), type=tensor.type)
-    return statement, Local(name=name, type=tensor.type)
+def load(name: str, tensor: Tensor, index: Expr, lanes: int = 1) -> tuple[Load, Local]:
+    """An element of a tensor of one dimension, or a vector from there on, bound to a local."""
+    type = tensor.type.with_lanes(lanes)
+    statement = Load(target=name, tensor=tensor.name, indices=(index,), type=type)
+    return statement, Local(name=name, type=type)
 
 
 def store(tensor: Tensor, index: Expr, value: Expr) -> Store:

@@ -180,11 +180,13 @@ def value_dropper(
     value: StreamType,
     dropped: Expr | None = None,
     *,
+    missing_only: bool = False,
     location: SourceLocation | None = None,
 ) -> Block:
     """Drop the values that are ``dropped`` (zero, if it is not given) or N, with their coordinates.
 
-    Both streams have one shape.  Ports: ``crd``, ``val``; ``out_crd``, ``out_val``.
+    With ``missing_only`` all values stay, and N is dropped.  Both streams have one shape.
+    Ports: ``crd``, ``val``; ``out_crd``, ``out_val``.
     """
     draft = Draft(BlockKind.DROP, Role.RELAY, location)
     crd, val = draft.input("crd", coordinates), draft.input("val", value)
@@ -195,12 +197,12 @@ def value_dropper(
     pair = [crd, val]
     nothing = zero(value.element) if dropped is None else dropped
     passed = [copy(out_crd, crd), copy(out_val, val)]
+    kept = [crd.is_value, equal(val.tag, VALUE_TAG)]
+    if not missing_only:
+        kept.append(unequal(val.value, nothing))
     draft.mode(
         "run",
-        when(
-            both(crd.is_value, equal(val.tag, VALUE_TAG), unequal(val.value, nothing)),
-            rule("keep", "run", takes=pair, puts=passed),
-        ),
+        when(both(*kept), rule("keep", "run", takes=pair, puts=passed)),
         when(both(crd.is_value, val.is_item), rule("drop", "run", takes=pair)),
         when(
             both(crd.is_stop, equal(crd.tag, val.tag)), rule("stop", "run", takes=pair, puts=passed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from t2s.core.expr import Apply, Cast, Const, Expr, Select, apply, const
+from t2s.core.expr import Apply, Broadcast, Cast, Const, Expr, Select, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type, value_range
 from t2s.graph.machine import DONE, EMPTY, VALUE, stop
@@ -89,9 +89,17 @@ def cast(value: Expr, type: Type) -> Expr:
     return value if value.type == type else Cast(value=value, type=type)
 
 
-def zero(type: Type) -> Const:
-    """The zero of a type."""
-    return const(False if type.is_bool else 0.0 if type.is_float else 0, type)
+def zero(type: Type) -> Expr:
+    """The zero of a type, in all of its lanes."""
+    scalar = const(False if type.is_bool else 0.0 if type.is_float else 0, type.scalar)
+    return spread(scalar, type.lanes)
+
+
+def spread(value: Expr, lanes: int) -> Expr:
+    """A scalar in so many lanes; a vector of so many lanes as it is."""
+    if value.type.lanes == lanes:
+        return value
+    return Broadcast(value=value, type=value.type.with_lanes(lanes))
 
 
 def one(type: Type) -> Const:

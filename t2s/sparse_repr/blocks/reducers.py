@@ -32,6 +32,7 @@ from t2s.sparse_repr.blocks.draft import (
 )
 from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
+    EMPTY_TAG,
     FIRST_STOP,
     at_least,
     both,
@@ -53,11 +54,13 @@ class EmptyFiber(Enum):
     """What becomes of a list without values.
 
     DROP: nothing, so that a coordinate dropper removes its coordinate too.  ZERO: an explicit
-    zero, so that there is a value for every coordinate.
+    zero, so that there is a value for every coordinate.  MISSING: N, so that there is an item for
+    every coordinate, and a value dropper removes both.
     """
 
     DROP = "drop"
     ZERO = "zero"
+    MISSING = "missing"
 
 
 def scalar_reducer(
@@ -75,8 +78,8 @@ def scalar_reducer(
     cycle, in which the stop is put.
 
     A list of lists may end with an empty list or may have no list at all; the stops are the same.
-    With ``EmptyFiber.ZERO`` give the coordinates of the lists as ``outer``, which tell: then each
-    has exactly one value.  Without ``outer`` a higher stop always counts as the end of a list.
+    With ``ZERO`` and ``MISSING`` give the coordinates of the lists as ``outer``, which tell: then
+    each has exactly one value.  Without ``outer`` a higher stop always counts as the end of a list.
     Ports: ``val``, ``outer``; ``out``.
     """
     draft = Draft(BlockKind.REDUCE, Role.COMPUTE, location)
@@ -172,6 +175,10 @@ class _ScalarReducer:
         put_it = rule(name, mode, takes=takes, body=[fresh, *body], puts=self._sum)
         if self._empty is EmptyFiber.ZERO:
             return [when(None, put_it)]
+        if self._empty is EmptyFiber.MISSING:
+            lost = [put(self.out, tag=EMPTY_TAG)]
+            none = rule(f"{name}_missing", mode, takes=takes, body=body, puts=lost)
+            return [when(self.some, put_it), when(None, none)]
         return [when(self.some, put_it), when(None, skip)]
 
 

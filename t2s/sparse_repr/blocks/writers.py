@@ -11,6 +11,7 @@ from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 from t2s.graph.graph import StreamType, Tensor
 from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.arrays import first_of
 from t2s.sparse_repr.blocks.draft import (
     Block,
     BlockKind,
@@ -68,14 +69,15 @@ def _appending(
     draft.tensor(stored)
     val = draft.input(port, stream)
     at = draft.register("at")
-    kept = store(stored, at, cast(val.value, stored.type))
+    type, place = stored.type.with_lanes(stream.element.lanes), first_of(at, stream.element.lanes)
+    kept = store(stored, place, cast(val.value, type))
     choices = [
         when(val.is_value, rule("store", "run", takes=[val], body=[kept, count_up(at)])),
         when(val.is_stop, rule("stop", "run", takes=[val])),
         when(val.is_done, rule("done", None, takes=[val])),
     ]
     if missing is not None:
-        instead = store(stored, at, cast(missing, stored.type))
+        instead = store(stored, place, cast(missing, type))
         fill = rule("fill", "run", takes=[val], body=[instead, count_up(at)])
         choices.append(when(val.is_empty, fill))
     draft.mode("run", *choices, needs=[val], expected="values, stops or D")

@@ -69,8 +69,13 @@ def as_scanned(levels: tuple[Level, ...]) -> tuple[Level, ...]:
     return tuple(level if kept(level) else Compressed() for level in levels)
 
 
-def stored_access(access: Access, format: Format, splits: Sequence[Split]) -> Stored:
-    """The access by the variables after splits, in the tensor's own order of levels."""
+def stored_access(
+    access: Access, format: Format, splits: Sequence[Split], lane: str = ""
+) -> Stored:
+    """The access by the variables after splits, in the tensor's own order of levels.
+
+    The level at ``lane``, over the lanes of vectors, is the innermost one, and dense.
+    """
     variables: list[str] = []
     parts: list[list[Part]] = []
     for mode, name in enumerate(access.variables):
@@ -84,11 +89,15 @@ def stored_access(access: Access, format: Format, splits: Sequence[Split]) -> St
     reasons = []
     if len(set(access.variables)) < len(access.variables):
         reasons.append("a diagonal")
+    last = variables.index(lane) if lane in variables else None
     levels, modes = _own_levels(format, frozen)
+    if modes is not None and last is not None:
+        in_place = modes[-1] == last and isinstance(levels[-1], Dense)
+        modes = modes if in_place else None
     if modes is None:
         if not reasons:
             reasons.append("levels for the parts of split variables")
-        levels, modes = _new_levels(format, frozen)
+        levels, modes = _new_levels(format, frozen, last)
     instead = as_scanned(levels)
     if instead != levels:
         changed = (old for old, new in zip(levels, instead, strict=True) if old != new)
@@ -130,11 +139,14 @@ def _own_levels(
 
 
 def _new_levels(
-    format: Format, parts: tuple[tuple[Part, ...], ...]
+    format: Format, parts: tuple[tuple[Part, ...], ...], last: int | None
 ) -> tuple[tuple[Level, ...], tuple[int, ...]]:
-    """Levels for the parts in the order of the tensor's modes; dense where its mode is dense."""
+    """Levels for the parts in the order of the tensor's modes; dense where its mode is dense.
+
+    The part ``last`` is the innermost one, and dense.
+    """
     first = {mode: format.modes.index(mode) for mode in set(format.modes)}
-    order = sorted(range(len(parts)), key=lambda n: (first[parts[n][0].mode], n))
+    order = sorted(range(len(parts)), key=lambda n: (n == last, first[parts[n][0].mode], n))
     levels: list[Level] = []
     for number in order:
         modes = {part.mode for part in parts[number]}
@@ -144,12 +156,15 @@ def _new_levels(
             if part.mode in modes
         ]
         is_dense = all(isinstance(kind, Dense) for kind in kinds)
-        levels.append(Dense() if is_dense else Compressed())
+        levels.append(Dense() if is_dense or number == last else Compressed())
     return tuple(levels), tuple(order)
 
 
 def reordered(stored: Stored, order: Sequence[str]) -> Stored:
-    """The same access with its levels in the order of the loops; level kinds stay in place."""
+    """The same access with its levels in the order of the loops; level kinds stay in place.
+
+    The level over the lanes of vectors is the innermost one before and after.
+    """
     modes = sorted(range(len(stored.variables)), key=lambda n: order.index(stored.variables[n]))
     names = ", ".join(stored.variables[mode] for mode in modes)
     levels = tuple(

@@ -9,33 +9,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
 from t2s.sparse_repr.concrete.cover import covered_loops
 from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
-    Forall,
     Split,
     Statement,
     Storage,
     View,
-    reads_of,
+    split_names,
 )
 from t2s.sparse_repr.concrete.merge import is_everywhere
 from t2s.sparse_repr.concrete.nest import build_nests
+from t2s.sparse_repr.concrete.notes import (
+    check_directives,
+    check_fused,
+    vector_split,
+    with_notes,
+    with_parts,
+    with_vector_loops,
+)
 from t2s.sparse_repr.concrete.order import Path, check_order, choose_order, discordant
 from t2s.sparse_repr.concrete.precompute import precompute
-from t2s.sparse_repr.concrete.result import Written, written_result
-from t2s.sparse_repr.concrete.schedule import (
-    Locate,
-    Parallelize,
-    Schedule,
-    SplitVariable,
-)
+from t2s.sparse_repr.concrete.result import Written, walked_format, written_result
+from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.concrete.splits import apply_splits
 from t2s.sparse_repr.concrete.verify import verify_program
-from t2s.sparse_repr.formats import Format, csf
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -59,6 +61,7 @@ class _Builder:
     stages: list[Statement]
     written: set[str]
     order_names: tuple[str, ...]
+    lane: str
 
     def read_name(self, source: str, stored: Stored) -> str:
         """The tensor that a stage reads; the same view is made once, and none if none is needed."""
@@ -92,23 +95,32 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
     assignments = precompute(assignment, schedule)
     variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
     exact = _summed_everywhere(assignments)
-    splits, after = _apply_splits(schedule.splits, tuple(variables), exact)
     taken = [tensor.name for tensor in assignment.tensors]
+    splits, after = apply_splits(schedule.splits, tuple(variables), exact)
+    names = NameSupply([*taken, *variables, *after, *(one.fused for one in schedule.fused)])
+    split = vector_split(schedule, after, names)
+    lane = "" if split is None else split.inner
+    if split is not None:
+        schedule = with_vector_loops(schedule, split)
+        more, after = apply_splits([split], after, exact, splits)
+        splits += more
     builder = _Builder(
         schedule=schedule,
         splits=splits,
-        names=NameSupply([*taken, *after]),
+        names=names,
         formats={tensor.name: tensor.format for one in assignments for tensor in one.tensors},
         views=[],
         stages=[],
         written=set(),
         order_names=after,
+        lane=lane,
     )
-    _check_locates(schedule, assignments, splits)
-    _check_lanes(schedule, after)
+    read = [access for one in assignments for access in accesses(one.value)]
+    check_directives(schedule, read, splits, after, list(builder.formats))
     written = assignment.result.tensor
     for one in assignments:
         written = _add_stage(builder, one, last=one is assignments[-1])
+    check_fused(schedule, builder.stages)
     used = {access.tensor for stage in builder.stages for access in _all_accesses(stage)}
     program = ConcreteProgram(
         stages=tuple(builder.stages),
@@ -121,6 +133,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         splits=splits,
         result=assignment.result.tensor,
         written=written,
+        workspaces=tuple(one.result for one in assignments[:-1]),
         location=assignment.location,
     )
     verify_program(program)
@@ -141,65 +154,21 @@ def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
     return found
 
 
-def _apply_splits(
-    directives: Sequence[SplitVariable], variables: tuple[str, ...], exact: set[str]
-) -> tuple[tuple[Split, ...], tuple[str, ...]]:
-    after = list(variables)
-    splits = []
-    for one in directives:
-        if one.variable not in after:
-            raise UserError(
-                f"there is no variable {one.variable} to split",
-                location=one.location,
-                expected=f"one of {', '.join(after)}",
-            )
-        at = after.index(one.variable)
-        for name in (one.outer, one.inner):
-            if name in after[:at] + after[at + 1 :] or one.outer == one.inner:
-                raise UserError(
-                    f"the parts of {one.variable} need names of their own",
-                    location=one.location,
-                    given=f"{one.outer} and {one.inner}",
-                )
-        after[at : at + 1] = [one.outer, one.inner]
-        splits.append(
-            Split(
-                variable=one.variable,
-                outer=one.outer,
-                inner=one.inner,
-                factor=one.factor,
-                exact=one.variable in exact,
-                location=one.location,
-            )
-        )
-        if one.variable in exact:
-            exact |= {one.outer, one.inner}
-    return tuple(splits), tuple(after)
-
-
-def _split_names(names: Sequence[str], splits: Sequence[Split]) -> tuple[str, ...]:
-    found = list(names)
-    for split in splits:
-        if split.variable in found:
-            at = found.index(split.variable)
-            found[at : at + 1] = [split.outer, split.inner]
-    return tuple(found)
-
-
 def _split_sums(value: Expression, splits: Sequence[Split]) -> Expression:
     def rule(term: object) -> Sum | None:
         if isinstance(term, Sum):
-            return replace(term, variables=_split_names(term.variables, splits))
+            return replace(term, variables=split_names(term.variables, splits))
         return None
 
     return rewrite(value, rule)
 
 
-def _path(access: Access, stored: Stored) -> Path:
+def _path(access: Access, stored: Stored, lane: str) -> Path:
+    """The levels of an access, without the one over the lanes of vectors."""
     text = print_expression(access)
     return Path(
         tensor=access.tensor,
-        variables=stored.levels,
+        variables=tuple(name for name in stored.levels if name != lane),
         free=stored.all_dense,
         text=text,
         location=access.location,
@@ -210,22 +179,26 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
     """Add the stages of one assignment; returns the tensor that the last of them writes."""
     schedule = builder.schedule
     reads = {
-        access: stored_access(access, builder.formats[access.tensor], builder.splits)
+        access: stored_access(access, builder.formats[access.tensor], builder.splits, builder.lane)
         for access in dict.fromkeys(accesses(assignment.value))
     }
     result = assignment.result
-    target = stored_access(result, builder.formats[result.tensor], builder.splits)
-    paths = [_path(access, stored) for access, stored in reads.items()]
+    lane = builder.lane
+    target = stored_access(result, builder.formats[result.tensor], builder.splits, lane)
+    paths = [_path(access, stored, lane) for access, stored in reads.items()]
     if not _converted(target):
-        paths.append(_path(result, target))
-    variables = _split_names(all_variables(assignment), builder.splits)
+        paths.append(_path(result, target, lane))
+    variables = split_names(all_variables(assignment), builder.splits)
     if schedule.order is not None:
-        order = check_order(schedule.order, builder.order_names, variables)
+        given = with_parts(schedule.order, schedule)
+        order = check_order(given, builder.order_names, variables)
     else:
-        order = choose_order(variables, paths)
+        order = choose_order([name for name in variables if name != lane], paths)
+    innermost = (lane,) if lane in variables else ()
+    order = (*(name for name in order if name != lane), *innermost)
     renamed: dict[Access, Access] = {}
     for access, stored in reads.items():
-        path = _path(access, stored)
+        path = _path(access, stored, lane)
         if not path.fits(order):
             if not path.free and not schedule.may_transpose(access.tensor):
                 raise discordant(path, order, paths, schedule.order)
@@ -234,12 +207,12 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
         renamed[access] = replace(access, tensor=name, variables=stored.variables)
     value = _split_sums(assignment.value, builder.splits)
     value = rewrite(value, lambda t: renamed.get(t) if isinstance(t, Access) else None)
-    path = _path(result, target)
+    path = _path(result, target, lane)
     if not path.fits(order) and not path.free and not schedule.may_transpose(result.tensor):
         raise discordant(path, order, paths, schedule.order)
     read_too = result.tensor in (access.tensor for access in reads)
     covered = covered_loops(value, order, builder.formats)
-    stored_result = written_result(target, order, covered, read_too=read_too)
+    stored_result = written_result(target, order, covered, read_too=read_too, lane=lane)
     return _add_nests(builder, assignment, value, order, stored_result)
 
 
@@ -264,60 +237,11 @@ def _add_nests(
     target = Access(tensor=name, variables=written.stored.variables, location=result.location)
     nests = build_nests(target, value, order, builder.names.fresh)
     for access in nests.stored:
-        builder.formats[access.tensor] = csf(len(access.variables))
+        in_lanes = builder.lane in access.variables
+        modes = range(len(access.variables))
+        builder.formats[access.tensor] = walked_format(modes, in_lanes=in_lanes)
     for stage in nests.stages:
-        builder.stages.append(_with_notes(stage, builder))
+        lanes = {s.inner: s.factor for s in builder.splits if s.inner == builder.lane}
+        sources = {view.name: view.source for view in builder.views}
+        builder.stages.append(with_notes(stage, builder.schedule, sources, lanes))
     return name
-
-
-def _with_notes(stage: Statement, builder: _Builder) -> Statement:
-    """Put the located tensors, or their views, and the lanes at their loops."""
-    sources = {view.name: view.source for view in builder.views}
-    wanted = [one for one in builder.schedule.directives if isinstance(one, Locate)]
-    dealt = [one for one in builder.schedule.directives if isinstance(one, Parallelize)]
-    lanes = {one.variable: one.lanes for one in dealt}
-
-    def rule(term: object) -> Forall | None:
-        if not isinstance(term, Forall):
-            return None
-        names = {
-            access.tensor
-            for access in reads_of(term)
-            for one in wanted
-            if one.variable == term.variable
-            and term.variable in access.variables
-            and one.tensor in (access.tensor, sources.get(access.tensor))
-        }
-        ways = lanes.get(term.variable, 1)
-        return replace(term, located=tuple(sorted(names)), lanes=ways)
-
-    return rewrite(stage, rule)
-
-
-def _check_lanes(schedule: Schedule, variables: Sequence[str]) -> None:
-    for one in schedule.directives:
-        if isinstance(one, Parallelize) and one.variable not in variables:
-            raise UserError(
-                f"there is no loop over {one.variable} to parallelize",
-                location=one.location,
-                expected=f"one of {', '.join(variables)}",
-            )
-
-
-def _check_locates(
-    schedule: Schedule, assignments: Sequence[Assignment], splits: Sequence[Split]
-) -> None:
-    read = [access for one in assignments for access in accesses(one.value)]
-    for one in schedule.directives:
-        if not isinstance(one, Locate):
-            continue
-        found = [access for access in read if access.tensor == one.tensor]
-        names = [v for access in found for v in _split_names(access.variables, splits)]
-        if one.variable not in names:
-            raise UserError(
-                f"there is no level of {one.tensor} at {one.variable} to locate into",
-                location=one.location,
-                expected=f"a variable of {one.tensor}: {', '.join(names)}"
-                if found
-                else f"one of {', '.join(dict.fromkeys(access.tensor for access in read))}",
-            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, assert_never
 
@@ -32,21 +32,35 @@ def interpret_program(
     Takes time in proportion to the iterations of the loops: for small inputs.
     """
     memory: Memory = {name: np.asarray(value) for name, value in inputs.items()}
-    for view in program.views:
-        if view.name != program.written:
-            memory[view.name] = read_view(view, memory[view.source])
+    _add_views(program, memory, tuple(memory))
     kind = np.result_type(*memory.values()) if memory else np.dtype(np.float64)
     for stage in program.stages:
         target = result_of(stage)
         memory[target.tensor] = _zeros(target, extents, kind)
         with np.errstate(all="ignore"):
             _run(stage, memory, {}, extents)
+        name = target.tensor
+        found = program.workspace_of(name)
+        if found is not None:
+            view, workspace = found
+            shape = tuple(extents[variable] for variable in workspace.variables)
+            memory[workspace.tensor] = write_view(view, memory[name], shape)
+            name = workspace.tensor
+        _add_views(program, memory, (name,))
     written = memory[program.written]
     for view in program.views:
         if view.name == program.written and view.source == program.result:
             shape = _result_shape(program, view, extents)
             return write_view(view, written, shape)
     return written
+
+
+def _add_views(program: ConcreteProgram, memory: Memory, sources: Sequence[str]) -> None:
+    """The views of these tensors that stages read."""
+    stored = {result_of(stage).tensor for stage in program.stages}
+    for view in program.views:
+        if view.source in sources and view.name not in stored:
+            memory[view.name] = read_view(view, memory[view.source])
 
 
 def _zeros(access: Access, extents: Mapping[str, int], kind: Any) -> Array:
@@ -144,5 +158,7 @@ def _result_shape(
     for parts, name in zip(view.parts, target.variables, strict=True):
         for part in parts:
             if part.modulus is None:
-                shape[part.mode] = extents[whole.get(name, name)]
+                while name in whole:
+                    name = whole[name]
+                shape[part.mode] = extents[name]
     return tuple(shape[mode] for mode in range(len(shape)))

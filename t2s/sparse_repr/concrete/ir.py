@@ -7,7 +7,7 @@ reads in the same iteration, and ``Assign`` at the bottom.  A stage stores one t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from t2s.core.location import SourceLocation
@@ -30,13 +30,19 @@ class Forall(Term):
     """The statement for every coordinate of a variable, in increasing order.
 
     ``located`` names tensors whose level here is not scanned: the other operands' coordinates
-    locate into it.  The coordinates are dealt to ``lanes`` copies of the body in turn.
+    locate into it.  The coordinates are dealt to ``lanes`` copies of the body in turn.  With
+    ``skip`` the scanners of an intersection skip what another operand lacks.  ``fused`` names the
+    loop that this one and the one right around it make together; the lanes are its.  ``vector``
+    iterations, the innermost ones, are computed at once.
     """
 
     variable: str
     body: Statement
     located: tuple[str, ...] = ()
     lanes: int = 1
+    skip: bool = False
+    fused: str = ""
+    vector: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +101,7 @@ class ConcreteProgram(Term):
 
     ``tensors`` has the formats of all tensors of the stages: the user's, views, workspaces.
     ``result`` is the user's result; ``written`` the tensor that the last stage stores for it.
+    ``workspaces`` are the results of the assignments before the last one, by whole variables.
     """
 
     stages: tuple[Statement, ...]
@@ -103,7 +110,29 @@ class ConcreteProgram(Term):
     splits: tuple[Split, ...]
     result: str
     written: str
+    workspaces: tuple[Access, ...] = ()
     location: SourceLocation | None = field(default=None, compare=False)
+
+    def workspace_of(self, stored: str) -> tuple[View, Access] | None:
+        """The view that a stage stores of a workspace, and the workspace; ``None`` if it does not.
+
+        Other stages read the workspace, or other views of it.
+        """
+        for view in self.views:
+            for workspace in self.workspaces:
+                if view.name == stored and view.source == workspace.tensor:
+                    return view, workspace
+        return None
+
+    @property
+    def fused(self) -> tuple[tuple[str, str, str], ...]:
+        """The two variables of every fused loop, and its own name."""
+        return tuple(
+            (loop.variable, loop.body.variable, loop.body.fused)
+            for stage in self.stages
+            for loop in walk(stage)
+            if isinstance(loop, Forall) and isinstance(loop.body, Forall) and loop.body.fused
+        )
 
     def format_of(self, name: str) -> Format:
         """The format of a tensor in the stages; ``KeyError`` if there is none."""
@@ -111,6 +140,16 @@ class ConcreteProgram(Term):
             if tensor.name == name:
                 return tensor.format
         raise KeyError(name)
+
+
+def split_names(names: Sequence[str], splits: Sequence[Split]) -> tuple[str, ...]:
+    """The names, with the parts of split variables in their place."""
+    found = list(names)
+    for split in splits:
+        if split.variable in found:
+            at = found.index(split.variable)
+            found[at : at + 1] = [split.outer, split.inner]
+    return tuple(found)
 
 
 def result_of(statement: Statement) -> Access:

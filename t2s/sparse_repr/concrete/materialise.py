@@ -52,7 +52,15 @@ def written_tensor(
     for mode, parts in enumerate(view.parts):
         columns[:, parts[0].mode] += table[:, mode] * parts[0].divisor
     inside = (columns < np.array(shape, np.int64)).all(axis=1)
+    if not all(level.full for level in written.format.levels):
+        inside &= _stored(written.format, values)
     return from_coordinates(columns[inside], values[inside], shape, format)
+
+
+def _stored(format: Format, values: Array) -> Array:
+    """The values that count: not zeros that only the lanes of a block made the tensor store."""
+    in_blocks = bool(format.levels) and format.levels[-1].full
+    return values != 0 if in_blocks else np.ones(len(values), bool)
 
 
 def _trivial(view: View) -> bool:

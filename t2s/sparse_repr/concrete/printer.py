@@ -44,7 +44,10 @@ def _lines(statement: Statement, depth: int) -> Iterator[str]:
             sign = "+=" if accumulate else "="
             yield f"{indent}{print_expression(result)} {sign} {print_expression(value)}"
         case Forall(variable=variable, body=body, located=located, lanes=lanes):
-            notes = [f"locate {', '.join(located)}"] if located else []
+            notes = [f"fused with the loop around it: {statement.fused}"] if statement.fused else []
+            notes += [f"locate {', '.join(located)}"] if located else []
+            notes += ["skip"] if statement.skip else []
+            notes += [f"{statement.vector} at once"] if statement.vector else []
             notes += [f"{lanes} lanes"] if lanes > 1 else []
             note = f"  # {'; '.join(notes)}" if notes else ""
             yield f"{indent}for {variable}:{note}"

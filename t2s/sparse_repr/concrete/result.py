@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from t2s.sparse_repr.concrete.access import Stored
 from t2s.sparse_repr.formats import Format, Part, csf
-from t2s.sparse_repr.levels import Compressed
+from t2s.sparse_repr.levels import Compressed, Dense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,17 +24,18 @@ class Written:
 
 
 def written_result(
-    target: Stored, order: Sequence[str], covered: Sequence[str], *, read_too: bool
+    target: Stored, order: Sequence[str], covered: Sequence[str], *, read_too: bool, lane: str = ""
 ) -> Written:
     """What to store for a result with these levels when the loops are in this order.
 
-    ``covered`` are the outermost loops that visit all coordinates of their variables.
-    ``read_too``: the expression reads the values that the result had before.
+    ``covered`` are the outermost loops that visit all coordinates of their variables, ``lane`` is
+    the variable over the lanes of vectors, the innermost one.  ``read_too``: the expression reads
+    the values that the result had before.
     """
     if read_too:
         reason = "the expression reads the values from before"
         target = replace(target, reasons=(*target.reasons, reason))
-    if target.all_dense and len(target.reasons) == read_too:
+    if target.all_dense and (lane or len(target.reasons) == read_too):
         return Written(stored=target)
     in_order = [name for name in order if name in target.variables]
     compressed = all(type(level) is Compressed for level in target.format.levels)
@@ -54,11 +55,19 @@ def written_result(
         )
         reasons.append(f"{', '.join(titles)} levels are made afterwards")
     modes = tuple(target.variables.index(name) for name in in_order)
-    format = Format(levels=csf(len(modes)).levels, parts=tuple(Part(mode=mode) for mode in modes))
+    format = walked_format(modes, in_lanes=lane in in_order)
     stored = Stored(
         variables=target.variables, parts=target.parts, format=format, reasons=tuple(reasons)
     )
     return Written(stored=stored)
+
+
+def walked_format(modes: Sequence[int], *, in_lanes: bool) -> Format:
+    """Compressed levels in the order of the loops, and a dense one for the lanes of vectors."""
+    levels = csf(len(modes)).levels
+    if in_lanes:
+        levels = (*levels[:-1], Dense())
+    return Format(levels=levels, parts=tuple(Part(mode=mode) for mode in modes))
 
 
 def _leading_dense(target: Stored) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.walk import Term
 from t2s.sparse_repr.notation.ir import Expression
@@ -50,6 +50,30 @@ class Parallelize(Directive):
 
     variable: str
     lanes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuseVariables(Directive):
+    """The loops over ``outer`` and, right inside of it, ``inner`` become one over ``fused``."""
+
+    outer: str
+    inner: str
+    fused: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectorize(Directive):
+    """``lanes`` coordinates of a variable at once, in the innermost loop."""
+
+    variable: str
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip(Directive):
+    """The scanners of an intersection skip the coordinates that another operand lacks."""
+
+    variable: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,26 +144,33 @@ class Schedule:
         return self._with(Parallelize(variable=name, lanes=lanes, location=location))
 
     def fuse(self, outer: Any, inner: Any, fused: Any) -> Schedule:
-        """Not there: raises ``UnsupportedError``."""
-        names = ", ".join(_variable(variable) for variable in (outer, inner, fused))
-        raise UnsupportedError(
-            f"fuse({names}): two variables are not fused into one",
-            location=user_location(),
-            expected="loops over the variables of the expression, or over parts of them",
-            hint="coo(2) stores the two variables in one list of entries, and parallelize() deals"
-            " the coordinates of a loop to lanes",
+        """Make one loop of two, the inner one right inside of the outer one.
+
+        ``fused`` counts the coordinates of both, ``outer * extent(inner) + inner``: those that are
+        there, one after the other.  So ``parallelize(fused, 4)`` deals entries, however long the
+        rows are.  What is inside of the loops is computed in one list of entries.
+        """
+        names = [_variable(variable) for variable in (outer, inner, fused)]
+        return self._with(
+            FuseVariables(outer=names[0], inner=names[1], fused=names[2], location=user_location())
         )
 
+    def skip(self, variable: Any) -> Schedule:
+        """Intersect compressed levels by skipping what another one lacks (papers/001, 4.2)."""
+        return self._with(Skip(variable=_variable(variable), location=user_location()))
+
     def vectorize(self, variable: Any, lanes: int) -> Schedule:
-        """Not there: raises ``UnsupportedError``."""
-        name = _variable(variable)
-        raise UnsupportedError(
-            f"vectorize({name}, {lanes}): a stream carries one token per cycle",
-            location=user_location(),
-            expected="loops without vectors",
-            hint=f"parallelize({name!r}, {lanes}) deals the coordinates to {lanes} copies of the"
-            " blocks inside of the loop",
-        )
+        """Compute ``lanes`` coordinates of a variable at once: values are vectors.
+
+        The variable is split by ``lanes``, and the inner part becomes the innermost loop, over
+        the lanes.  It is a dense level of every tensor that has it: a compressed level becomes one
+        of blocks with zeros in them, as in ``bcsr``.  A sum over the variable adds up the lanes
+        as a balanced tree.
+        """
+        location = user_location()
+        if not isinstance(lanes, int) or lanes < 2:
+            raise UserError("a vector has two lanes or more", location=location, given=repr(lanes))
+        return self._with(Vectorize(variable=_variable(variable), lanes=lanes, location=location))
 
     def transpose(self, *tensors: Any) -> Schedule:
         """Allow that tensors are converted to an order of levels that fits the loops.
@@ -168,6 +199,16 @@ class Schedule:
     def splits(self) -> tuple[SplitVariable, ...]:
         """All splits, in order."""
         return tuple(one for one in self.directives if isinstance(one, SplitVariable))
+
+    @property
+    def vectors(self) -> tuple[Vectorize, ...]:
+        """All loops that are computed in vectors."""
+        return tuple(one for one in self.directives if isinstance(one, Vectorize))
+
+    @property
+    def fused(self) -> tuple[FuseVariables, ...]:
+        """All pairs of fused loops."""
+        return tuple(one for one in self.directives if isinstance(one, FuseVariables))
 
     def may_transpose(self, tensor: str) -> bool:
         """Whether a tensor may be converted to another order of levels."""

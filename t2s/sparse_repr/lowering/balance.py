@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, StreamKind
 
 LOOK_AHEAD = 1
 """Cycles for which a block may hold a token until it has seen the next one."""
@@ -20,9 +20,14 @@ LOOK_AHEAD = 1
 def balanced(graph: Graph) -> Graph:
     """The same graph; a channel on a short way holds more, by the cycles of the longest beside it.
 
-    The graph has no cycles, other than from a node to itself.
+    The graph has no cycles, other than from a node to itself and through the wishes of an
+    intersecter that skips.
     """
-    channels = [channel for channel in graph.channels if channel.source != channel.sink]
+    channels = [
+        channel
+        for channel in graph.channels
+        if channel.source != channel.sink and channel.stream.kind is not StreamKind.CONTROL
+    ]
     sources: dict[str, set[str]] = {node.name: set() for node in graph.nodes}
     for channel in channels:
         sources[channel.sink].add(channel.source)

@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 from t2s.core.ops import Op
-from t2s.sparse_repr.lowering.diagram import Compute, Fill, Load, Stream, TokenKind
+from t2s.sparse_repr.lowering.diagram import (
+    Compute,
+    Fill,
+    Load,
+    Spread,
+    Stream,
+    SumLanes,
+    TokenKind,
+)
 from t2s.sparse_repr.lowering.scope import Scope
 from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
 
 
-def compute(scope: Scope, value: Expression) -> Stream:
-    """The values of an expression at the depth of the scope."""
-    result = _value(scope, value)
-    if isinstance(result, Stream):
-        return result
-    by = scope.coordinates[-1] if scope.coordinates else scope.root()
-    output = _new(scope)
-    scope.blocks.add(Fill(value=result, by=by, output=output, variable=scope.region))
-    return output
+def compute(scope: Scope, value: Expression, result: Access) -> Stream:
+    """The values of an expression at the depth of the scope, for a result.
+
+    In lanes: vectors, if the result has the variable of the lanes, else the sums of vectors.
+    """
+    found = _value(scope, value)
+    if not isinstance(found, Stream):
+        by = scope.coordinates[-1] if scope.coordinates else scope.root()
+        output = _new(scope)
+        scope.blocks.add(Fill(value=found, by=by, output=output, variable=scope.region))
+        found = output
+    if scope.width > 1 and found.lanes == 1:
+        output = _new(scope, lanes=scope.width)
+        scope.blocks.add(Spread(input=found, output=output, variable=scope.region))
+        found = output
+    if scope.width > 1 and scope.lane not in result.variables:
+        output = _new(scope)
+        scope.blocks.add(SumLanes(input=found, output=output, variable=scope.region))
+        found = output
+    return found
 
 
-def _new(scope: Scope, about: str = "") -> Stream:
-    return scope.blocks.stream(TokenKind.VALUE, scope.depth, about)
+def _new(scope: Scope, about: str = "", lanes: int = 1) -> Stream:
+    return scope.blocks.stream(TokenKind.VALUE, scope.depth, about, lanes)
 
 
 def _value(scope: Scope, value: Expression) -> Stream | float | int:
@@ -44,10 +63,11 @@ def _value(scope: Scope, value: Expression) -> Stream | float | int:
 
 
 def _load(scope: Scope, access: Access) -> Stream:
-    stream = scope.operands[access].stream
+    operand = scope.operands[access]
+    stream = operand.stream
     if stream.kind is TokenKind.VALUE:
         return stream
-    output = _new(scope, access.tensor)
+    output = _new(scope, access.tensor, operand.lanes)
     scope.blocks.add(
         Load(
             tensor=access.tensor,
@@ -63,7 +83,8 @@ def _load(scope: Scope, access: Access) -> Stream:
 def _alu(
     scope: Scope, operator: Op, left: Stream | float | int, right: Stream | float | int | None
 ) -> Stream:
-    output = _new(scope)
+    lanes = max(one.lanes for one in (left, right) if isinstance(one, Stream))
+    output = _new(scope, lanes=lanes)
     scope.blocks.add(
         Compute(operator=operator, left=left, right=right, output=output, variable=scope.region)
     )

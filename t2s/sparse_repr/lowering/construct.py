@@ -20,7 +20,7 @@ from t2s.sparse_repr.notation.ir import Access
 def construct(scope: Scope, result: Access, computed: Computed) -> None:
     """Write what a stage computes, in the format in which the program stores it."""
     format = scope.program.format_of(result.tensor)
-    levels = tuple(result.variables[mode] for mode in format.modes)
+    levels = _looped(program_levels(result, scope.program), computed)
     region = computed.regions[-1] if computed.regions else ""
     if not all(level.full for level in format.levels):
         for number, coordinate in enumerate(computed.coordinates):
@@ -58,12 +58,21 @@ def construct(scope: Scope, result: Access, computed: Computed) -> None:
     )
 
 
+def program_levels(result: Access, program: ConcreteProgram) -> tuple[str, ...]:
+    """The variable of every level of a result."""
+    return tuple(result.variables[mode] for mode in program.format_of(result.tensor).modes)
+
+
+def _looped(levels: tuple[str, ...], computed: Computed) -> tuple[str, ...]:
+    """The levels without the one over the lanes of vectors, which is the innermost one."""
+    return levels[:-1] if computed.value.lanes > 1 else levels
+
+
 def _address(
     blocks: Blocks, program: ConcreteProgram, result: Access, computed: Computed
 ) -> Stream:
     """The place of every value in a dense tensor, from the coordinates of its loops."""
-    format = program.format_of(result.tensor)
-    levels = tuple(result.variables[mode] for mode in format.modes)
+    levels = _looped(program_levels(result, program), computed)
     in_order = levels == computed.variables
     address: Stream | None = None
     for variable, region, coordinate in zip(

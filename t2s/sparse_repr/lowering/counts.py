@@ -12,17 +12,23 @@ from t2s.sparse_repr.lowering.diagram import (
     Deal,
     Diagram,
     Drop,
+    DropMissing,
     Fill,
+    Flatten,
     Gather,
     Join,
     JoinKind,
     Load,
     Locate,
     Reduce,
+    Regroup,
     Repeat,
     Root,
     Scan,
+    ScanJoin,
     Scatter,
+    Spread,
+    SumLanes,
     WriteLevel,
     WriteValues,
 )
@@ -40,6 +46,8 @@ KINDS = (
     "locate",
     "parallelizer",
     "serializer",
+    "flatten",
+    "regroup",
 )
 """The columns: those of Table 1, and others.  A join of several inputs is one block."""
 
@@ -49,6 +57,8 @@ def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     for diagram in diagrams:
         for block in diagram.blocks:
+            if isinstance(block, ScanJoin):
+                found["level scanner"] += len(block.sides)
             kind = _kind(block)
             if kind is not None:
                 found[kind] += 1
@@ -61,13 +71,13 @@ def _kind(block: AnyBlock) -> str | None:
             return "level scanner"
         case Repeat():
             return "repeat"
-        case Join(kind=kind):
+        case Join(kind=kind) | ScanJoin(kind=kind):
             return "intersect" if kind is JoinKind.INTERSECT else "union"
-        case Compute() | Fill():
+        case Compute() | Fill() | SumLanes() | Spread():
             return "ALU"
         case Reduce():
             return "reduce"
-        case Drop():
+        case Drop() | DropMissing():
             return "coordinate drop"
         case WriteLevel() | WriteValues():
             return "level writer"
@@ -79,5 +89,9 @@ def _kind(block: AnyBlock) -> str | None:
             return "parallelizer"
         case Gather():
             return "serializer"
+        case Flatten():
+            return "flatten"
+        case Regroup():
+            return "regroup"
         case Root():
             return None

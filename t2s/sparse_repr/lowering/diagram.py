@@ -25,11 +25,15 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream(Term):
-    """A stream: its number in the diagram, what its tokens are, and how deep it is nested."""
+    """A stream: its number in the diagram, what its tokens are, and how deep it is nested.
+
+    Values of several ``lanes`` are vectors.
+    """
 
     number: int
     kind: TokenKind
     depth: int
+    lanes: int = 1
     about: str = field(default="", compare=False)
 
 
@@ -98,6 +102,37 @@ class Join(Block):
     outputs: tuple[Stream, ...]
 
 
+class Manner(Enum):
+    """How scanners and their joiner work together."""
+
+    WORDS = "words"
+    SKIPPING = "skipping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scanned(Term):
+    """A level of a tensor and the references of its fibers."""
+
+    tensor: str
+    level: int
+    reference: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanJoin(Block):
+    """Scanners and the joiner of what they scan, in one of the manners of papers/001, 4.2 and 4.3.
+
+    ``WORDS``: bitvector levels, joined word by word.  ``SKIPPING``: compressed levels, whose
+    intersecter tells the scanners how far to go.
+    """
+
+    kind: JoinKind
+    manner: Manner
+    sides: tuple[Scanned, ...]
+    coordinate: Stream
+    outputs: tuple[Stream, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat(Block):
     """Every token of ``input``, once for each coordinate of its fiber in ``by``."""
@@ -124,7 +159,10 @@ class Locate(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load(Block):
-    """Array in load mode: the value at every reference, zero at an empty one."""
+    """Array in load mode: the value at every reference, zero at an empty one.
+
+    With an output of several lanes a reference is the number of a vector.
+    """
 
     tensor: str
     reference: Stream
@@ -150,11 +188,28 @@ class Compute(Block):
     output: Stream
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumLanes(Block):
+    """ALU: the sum of the lanes of every vector, as a balanced tree."""
+
+    input: Stream
+    output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread(Block):
+    """ALU: every value in all lanes of a vector."""
+
+    input: Stream
+    output: Stream
+
+
 class Empty(Enum):
-    """What a scalar reducer makes of an empty fiber."""
+    """What a scalar reducer makes of an empty fiber; ``MISSING`` is N."""
 
     ZERO = "zero"
     DROP = "drop"
+    MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +239,16 @@ class Drop(Block):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropMissing(Block):
+    """Value dropper: coordinates whose value is N, and these."""
+
+    coordinate: Stream
+    value: Stream
+    coordinate_output: Stream
+    value_output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deal(Block):
     """Parallelizer: the items of streams of one shape, dealt to lanes in turn."""
 
@@ -197,6 +262,30 @@ class Gather(Block):
 
     order: Stream
     parts: tuple[Stream, ...]
+    output: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flatten(Block):
+    """Two levels of coordinates as one, ``outer * extent + inner``, and what is beside ``inner``.
+
+    ``extent`` is that of a variable.
+    """
+
+    outer: Stream
+    inner: Stream
+    extent: str
+    beside: tuple[Stream, ...]
+    coordinate: Stream
+    outputs: tuple[Stream, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regroup(Block):
+    """What belongs to the items of two levels that were flattened, in the lists of ``like``."""
+
+    input: Stream
+    like: Stream
     output: Stream
 
 
@@ -232,15 +321,21 @@ AnyBlock = (
     | Scan
     | Count
     | Join
+    | ScanJoin
     | Repeat
     | Locate
     | Load
     | Fill
     | Compute
+    | SumLanes
+    | Spread
     | Reduce
     | Drop
+    | DropMissing
     | Deal
     | Gather
+    | Flatten
+    | Regroup
     | WriteLevel
     | WriteValues
     | Scatter

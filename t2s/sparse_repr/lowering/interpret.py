@@ -22,34 +22,38 @@ from t2s.sparse_repr.lowering.diagram import (
     Deal,
     Diagram,
     Drop,
+    DropMissing,
     Empty,
     Fill,
+    Flatten,
     Gather,
     Join,
     JoinKind,
     Load,
     Locate,
     Reduce,
+    Regroup,
     Repeat,
     Root,
     Scan,
+    ScanJoin,
     Scatter,
+    Spread,
     Stream,
+    SumLanes,
     WriteLevel,
     WriteValues,
 )
+from t2s.sparse_repr.lowering.nested import (
+    Nested,
+    counted,
+    each,
+    flatten,
+    points_of,
+    pruned,
+    tree,
+)
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
-
-Nested = Any
-
-
-def each(function: Callable[..., Nested], depth: int, *streams: Nested) -> Nested:
-    """A function of the parts at a depth."""
-    if depth == 0:
-        return function(*streams)
-    if len({len(stream) for stream in streams}) != 1:
-        raise InternalError("the streams of a block have different shapes")
-    return [each(function, depth - 1, *parts) for parts in zip(*streams, strict=True)]
 
 
 class _Run:
@@ -84,6 +88,8 @@ class _Run:
                 streams[coordinate] = counted
             case Join():
                 self._join(block)
+            case ScanJoin():
+                self._scan_join(block)
             case Repeat(input=input, by=by, output=output):
                 streams[output] = each(
                     lambda token, fiber: [token] * len(fiber),
@@ -95,8 +101,11 @@ class _Run:
                 self._locate(block)
             case Load(tensor=tensor, reference=reference, output=output):
                 values = self.tensors[tensor].values
+                if output.lanes > 1:
+                    values = values.reshape(-1, output.lanes)
+                nothing = np.zeros(output.lanes)[()] if output.lanes > 1 else 0.0
                 streams[output] = each(
-                    lambda at: 0.0 if at is None else values[at],
+                    lambda at: nothing if at is None else values[at],
                     reference.depth,
                     streams[reference],
                 )
@@ -104,12 +113,21 @@ class _Run:
                 streams[output] = each(lambda _: value, by.depth, streams[by])
             case Compute():
                 self._compute(block)
+            case SumLanes(input=input, output=output):
+                streams[output] = each(np.sum, input.depth, streams[input])
+            case Spread(input=input, output=output):
+                lanes = output.lanes
+                streams[output] = each(lambda one: np.full(lanes, one), input.depth, streams[input])
             case Reduce():
                 self._reduce(block)
             case Drop():
                 self._drop(block)
+            case DropMissing():
+                self._drop_missing(block)
             case Deal() | Gather():
                 self._lanes(block)
+            case Flatten() | Regroup():
+                self._fused(block)
             case WriteLevel(level=level, coordinate=coordinate):
                 self.levels[level] = streams[coordinate]
             case WriteValues(value=value):
@@ -145,33 +163,79 @@ class _Run:
                     *(streams[part] for part in parts),
                 )
 
+    def _fused(self, block: Flatten | Regroup) -> None:
+        streams = self.streams
+        match block:
+            case Flatten(outer=outer, inner=inner, beside=beside):
+                extent = self.extents[block.extent]
+                streams[block.coordinate] = each(
+                    lambda high, low: [
+                        a * extent + b for a, row in zip(high, low, strict=True) for b in row
+                    ],
+                    outer.depth - 1,
+                    streams[outer],
+                    streams[inner],
+                )
+                for stream, output in zip(beside, block.outputs, strict=True):
+                    streams[output] = each(
+                        lambda rows: [item for row in rows for item in row],
+                        outer.depth - 1,
+                        streams[stream],
+                    )
+            case Regroup(input=input, like=like, output=output):
+
+                def lists(items: list[Any], rows: list[list[Any]]) -> list[list[Any]]:
+                    rest = iter(items)
+                    return [[next(rest) for _ in row] for row in rows]
+
+                streams[output] = each(lists, like.depth - 2, streams[input], streams[like])
+
     def _scan(self, block: Scan) -> None:
-        tensor = self.tensors[block.tensor]
-        level = tensor.format.levels[block.level]
-        arrays, extent = tensor.levels[block.level], tensor.extents[block.level]
+        reference = self.streams[block.reference]
+        scanned = self._fibers(block.tensor, block.level, block.reference.depth, reference)
+        self.streams[block.coordinate], self.streams[block.child] = scanned
+
+    def _fibers(
+        self, name: str, number: int, depth: int, reference: Nested
+    ) -> tuple[Nested, Nested]:
+        """The coordinates and the positions of a level below references."""
+        tensor = self.tensors[name]
+        level = tensor.format.levels[number]
+        arrays, extent = tensor.levels[number], tensor.extents[number]
 
         def fiber(at: int | None) -> Any:
             if at is None:
                 return [], []
             if tensor.format.coordinate_list:
-                return _run_of(tensor, block.level, at)
+                return _run_of(tensor, number, at)
             found = level.unpack(arrays, np.array([at]), extent)
             return found.coordinates.tolist(), found.positions.tolist()
 
-        reference = self.streams[block.reference]
-        depth = block.reference.depth
-        self.streams[block.coordinate] = each(lambda at: fiber(at)[0], depth, reference)
-        self.streams[block.child] = each(lambda at: fiber(at)[1], depth, reference)
+        found = each(fiber, depth, reference)
+        return each(lambda pair: pair[0], depth, found), each(lambda pair: pair[1], depth, found)
+
+    def _scan_join(self, block: ScanJoin) -> None:
+        """The same as scanners and a joiner, in whatever manner they work."""
+        flat: list[Nested] = []
+        for side in block.sides:
+            reference = self.streams[side.reference]
+            flat += self._fibers(side.tensor, side.level, side.reference.depth, reference)
+        self._joined(block, [1] * len(block.sides), flat)
 
     def _join(self, block: Join) -> None:
-        streams = self.streams
         flat = [s for side in block.sides for s in (side.coordinate, *side.references)]
+        counts = [len(side.references) for side in block.sides]
+        self._joined(block, counts, [self.streams[s] for s in flat])
+
+    def _joined(self, block: Join | ScanJoin, counts: list[int], flat: list[Nested]) -> None:
+        """Join sides of coordinates and so many references each."""
+        streams = self.streams
 
         def join(*fibers: list[Any]) -> tuple[list[Any], ...]:
             tables = []
             rest = list(fibers)
-            for side in block.sides:
-                crd, *references = (rest.pop(0) for _ in range(1 + len(side.references)))
+            for count in counts:
+                crd, *references = (rest.pop(0) for _ in range(1 + count))
                 if crd != sorted(set(crd)):
                     raise InternalError("the coordinates of a fiber do not increase")
                 rows = zip(*references, strict=True) if references else [()] * len(crd)
@@ -188,7 +252,7 @@ class _Run:
             return tuple(columns)
 
         depth = block.coordinate.depth - 1
-        joined = each(join, depth, *(streams[s] for s in flat))
+        joined = each(join, depth, *flat)
         for number, output in enumerate((block.coordinate, *block.outputs)):
             streams[output] = each(lambda row, n=number: row[n], depth, joined)
 
@@ -240,26 +304,28 @@ class _Run:
                 inner = tuple(part[number] if n > level else part for n, part in enumerate(parts))
                 yield from entries(level + 1, (*point, coordinate), inner)
 
+        nothing = np.zeros(block.value.lanes) if block.value.lanes > 1 else 0.0
+
         def reduce(*parts: Any) -> Any:
             total: dict[tuple[int, ...], Any] = {}
             for row in zip(*parts, strict=True):
                 for point, value in entries(0, (), row):
-                    total[point] = total.get(point, 0.0) + (0.0 if value is None else value)
+                    total[point] = total.get(point, nothing) + (nothing if value is None else value)
             return total
 
         streams = (*(self.streams[c] for c in block.coordinates), self.streams[block.value])
         totals = each(reduce, depth, *streams)
         if not keys:
-            self.streams[block.output] = self._scalars(totals, depth, block.empty)
+            self.streams[block.output] = self._scalars(totals, depth, block.empty, nothing)
             return
         for number, output in enumerate((*block.outputs, block.output)):
-            self.streams[output] = each(
-                lambda total, n=number: _tree(total, n, keys), depth, totals
-            )
+            self.streams[output] = each(lambda total, n=number: tree(total, n, keys), depth, totals)
 
-    def _scalars(self, totals: Nested, depth: int, empty: Empty) -> Nested:
+    def _scalars(self, totals: Nested, depth: int, empty: Empty, nothing: Any) -> Nested:
+        if empty is Empty.MISSING:
+            return each(lambda total: total.get(()), depth, totals)
         if depth == 0 or empty is Empty.ZERO:
-            return each(lambda total: total.get((), 0.0), depth, totals)
+            return each(lambda total: total.get((), nothing), depth, totals)
         return each(lambda row: [t[()] for t in row if t], depth - 1, totals)
 
     def _drop(self, block: Drop) -> None:
@@ -273,6 +339,17 @@ class _Run:
         self.streams[block.outer_output] = each(lambda row: row[0], depth, rows)
         self.streams[block.inner_output] = each(lambda row: row[1], depth, rows)
 
+    def _drop_missing(self, block: DropMissing) -> None:
+        depth = block.value.depth - 1
+
+        def kept(coordinates: list[Any], values: list[Any]) -> Any:
+            pairs = [p for p in zip(coordinates, values, strict=True) if p[1] is not None]
+            return [a for a, _ in pairs], [b for _, b in pairs]
+
+        rows = each(kept, depth, self.streams[block.coordinate], self.streams[block.value])
+        self.streams[block.coordinate_output] = each(lambda row: row[0], depth, rows)
+        self.streams[block.value_output] = each(lambda row: row[1], depth, rows)
+
 
 def _run_of(tensor: SparseTensor, level: int, at: int) -> tuple[list[int], list[int]]:
     """The fiber of a list of coordinates: what has the coordinates above of position ``at``."""
@@ -281,24 +358,6 @@ def _run_of(tensor: SparseTensor, level: int, at: int) -> tuple[list[int], list[
         same &= arrays["crd"] == arrays["crd"][at]
     coordinates, first = np.unique(tensor.levels[level]["crd"][same], return_index=True)
     return coordinates.tolist(), np.flatnonzero(same)[first].tolist()
-
-
-def _tree(total: dict[tuple[int, ...], Any], number: int, keys: int, point: Any = ()) -> Nested:
-    """Level ``number`` of the points as nested lists; the values are level ``keys``."""
-    level = len(point)
-    if level == keys:
-        return total[point]
-    here = sorted({p[level] for p in total if p[:level] == point})
-    if number == level:
-        return here
-    return [_tree(total, number, keys, (*point, at)) for at in here]
-
-
-def flatten(nested: Nested) -> list[Any]:
-    """All tokens, in order."""
-    if not isinstance(nested, list):
-        return [nested]
-    return [token for part in nested for token in flatten(part)]
 
 
 def interpret_diagram(
@@ -317,44 +376,22 @@ def interpret_diagram(
         count = prod(shape[mode] for mode in format.modes)
         values = np.zeros(count, np.result_type(np.float64))
         for at, value in run.scattered:
-            values[at] = value
+            lanes = np.size(value)
+            values[at * lanes : (at + 1) * lanes] = value
         return SparseTensor(shape, format, ({},) * len(format.levels), values)
-    data = np.array(flatten(run.values), np.float64)
+    tokens = flatten(run.values)
+    data = np.array(tokens, np.float64).reshape(-1)
     if not run.levels:
         return SparseTensor(shape, format, ({},) * len(format.levels), data)
     first = min(run.levels)  # the levels above are dense, and all their coordinates are there
     levels = [counted(run.levels[first], depth) for depth in range(first)]
     levels += [pruned(run.levels[n], first) for n in sorted(run.levels)]
-    points = _points(levels, ())
+    points = points_of(levels, ())
+    lanes = np.size(tokens[0]) if tokens else 1
+    if lanes > 1:
+        points = [(*point, lane) for point in points for lane in range(lanes)]
     if len(points) != len(data):
         raise InternalError("coordinates and values that are written do not agree")
     table = np.array(points, np.int64).reshape(len(points), len(shape))
     table = table[:, np.argsort(format.modes)]
     return from_coordinates(table, data, shape, format)
-
-
-def counted(nested: Nested, depth: int) -> Nested:
-    """The numbers of the parts at a depth, as a stream of that depth plus one."""
-    if depth == 0:
-        return list(range(len(nested)))
-    return [counted(part, depth - 1) for part in nested]
-
-
-def pruned(nested: Nested, keep: int) -> Nested:
-    """Without the empty lists inside, but for those at the outermost ``keep`` levels."""
-    if not isinstance(nested, list):
-        return nested
-    parts = [pruned(part, keep - 1) for part in nested]
-    return parts if keep > 0 else [part for part in parts if part != []]
-
-
-def _points(levels: list[Nested], point: tuple[int, ...]) -> list[tuple[int, ...]]:
-    if not levels:
-        return [point]
-    found = []
-    for number, coordinate in enumerate(levels[0]):
-        if len(levels) > 1 and len(levels[1]) != len(levels[0]):
-            raise InternalError("a coordinate that is written has no fiber")
-        inner = [level[number] for level in levels[1:]]
-        found += _points(inner, (*point, coordinate))
-    return found

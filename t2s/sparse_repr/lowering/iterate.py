@@ -8,15 +8,18 @@ from dataclasses import dataclass, replace
 from t2s.core.errors import UserError
 from t2s.sparse_repr.concrete.ir import Forall
 from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge, merge_of
-from t2s.sparse_repr.levels import Dense, Level
+from t2s.sparse_repr.levels import Bitvector, Compressed, Dense, Level
 from t2s.sparse_repr.lowering.diagram import (
     Count,
     Join,
     JoinKind,
     Locate,
     LoopKind,
+    Manner,
     Repeat,
     Scan,
+    ScanJoin,
+    Scanned,
     Side,
     Stream,
     TokenKind,
@@ -54,7 +57,7 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
             f"{variable}",
         )
     region = scope.blocks.add_loop(variable, _kind(scope, rest), scope.region or None)
-    joined = _lower(scope, rest, variable, region)
+    joined = _lower(replace(scope, skip=loop.skip), rest, variable, region)
     operands = dict(scope.operands)
     for access in accesses(value):
         if access in joined.operands:
@@ -73,6 +76,15 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
         covered=(*scope.covered, joined.full),
         operands=operands,
     )
+
+
+def enter_lanes(scope: Scope, loop: Forall) -> Scope:
+    """The scope inside of the loop over the lanes of vectors: references are those of vectors."""
+    operands = dict(scope.operands)
+    for access, operand in scope.operands.items():
+        if operand.stream.kind is TokenKind.REFERENCE and loop.variable in access.variables:
+            operands[access] = replace(operand, level=operand.level + 1, lanes=loop.vector)
+    return replace(scope, operands=operands, lane=loop.variable, width=loop.vector)
 
 
 def _kind(scope: Scope, merge: Merge) -> LoopKind:
@@ -126,7 +138,7 @@ def _lower(scope: Scope, merge: Merge, variable: str, region: str) -> _Joined:
         case Both(members=members):
             return _intersect(scope, members, variable, region)
         case Either(members=members, everything=everything):
-            sides = [_lower(scope, member, variable, region) for member in members]
+            sides = _sides(scope, JoinKind.UNION, members, variable, region)
             if everything and not any(side.full for side in sides):
                 sides.insert(0, _count(scope, variable, region))
             return _unite(scope, sides, region)
@@ -181,10 +193,75 @@ def _count(scope: Scope, variable: str, region: str) -> _Joined:
 
 
 def _intersect(scope: Scope, members: tuple[Merge, ...], variable: str, region: str) -> _Joined:
-    sides = [_lower(scope, member, variable, region) for member in members]
+    sides = _sides(scope, JoinKind.INTERSECT, members, variable, region)
+    if len(sides) == 1:
+        return sides[0]
     joined = _join(scope, JoinKind.INTERSECT, sides, region)
     full = all(side.full for side in sides)
     return replace(joined, full=full, filled=full and all(side.filled for side in sides))
+
+
+def _sides(
+    scope: Scope, kind: JoinKind, members: tuple[Merge, ...], variable: str, region: str
+) -> list[_Joined]:
+    """The sides of a joiner; levels that are joined as they are scanned are one side."""
+    manner, together = _together(scope, kind, members)
+    if manner is None:
+        return [_lower(scope, member, variable, region) for member in members]
+    first = _scan_join(scope, kind, manner, together, region)
+    rest = [member for member in members if member not in together]
+    return [first, *(_lower(scope, member, variable, region) for member in rest)]
+
+
+def _together(
+    scope: Scope, kind: JoinKind, members: tuple[Merge, ...]
+) -> tuple[Manner | None, tuple[Leaf, ...]]:
+    """The levels that can be joined as they are scanned: bitvectors, or where the user skips."""
+    leaves = [member for member in members if isinstance(member, Leaf)]
+    there = [leaf for leaf in leaves if not scope.operands[leaf.access].missing]
+    skips = scope.skip and kind is JoinKind.INTERSECT
+    wanted: dict[Manner, type[Level]] = {Manner.WORDS: Bitvector}
+    if skips:
+        wanted = {Manner.SKIPPING: Compressed, **wanted}
+    for manner, level in wanted.items():
+        found = tuple(leaf for leaf in there if type(_level(scope, leaf.access)) is level)
+        if len(found) > 1:
+            return manner, found
+    return None, ()
+
+
+def _scan_join(
+    scope: Scope, kind: JoinKind, manner: Manner, leaves: tuple[Leaf, ...], region: str
+) -> _Joined:
+    depth, operands = scope.depth + 1, {}
+    coordinate = scope.blocks.stream(TokenKind.COORDINATE, depth)
+    scanned: list[Scanned] = []
+    for leaf in leaves:
+        operand = scope.operands[leaf.access]
+        tensor = leaf.access.tensor
+        scanned.append(Scanned(tensor=tensor, level=operand.level, reference=operand.stream))
+        child = scope.blocks.stream(TokenKind.REFERENCE, depth, tensor)
+        operands[leaf.access] = replace(operand, stream=child, level=operand.level + 1)
+    scope.blocks.add(
+        ScanJoin(
+            kind=kind,
+            manner=manner,
+            sides=tuple(scanned),
+            coordinate=coordinate,
+            outputs=tuple(operand.stream for operand in operands.values()),
+            variable=region,
+            location=leaves[0].access.location,
+        )
+    )
+    solid = [_solid(scope, leaf.access) for leaf in leaves]
+    if kind is JoinKind.INTERSECT:
+        return _Joined(coordinate=coordinate, operands=operands, full=False, filled=False)
+    together = frozenset(operands)
+    missing = {
+        access: replace(operand, missing=True, together=together)
+        for access, operand in operands.items()
+    }
+    return _Joined(coordinate=coordinate, operands=missing, full=False, filled=any(solid))
 
 
 def _unite(scope: Scope, sides: list[_Joined], region: str) -> _Joined:

@@ -29,8 +29,13 @@ def in_lanes(
         operands = dict(scope.operands)
         for access, stream in zip(needed, own[1:], strict=True):
             operands[access] = replace(operands[access], stream=stream)
-        coordinates = (*scope.coordinates[:-1], own[0])
-        copies.append(body(replace(scope, coordinates=coordinates, operands=operands)))
+        inside = replace(
+            scope,
+            coordinates=(*scope.coordinates[:-1], own[0]),
+            filled=(*scope.filled[:-1], False),  # a lane may get nothing of a fiber
+            operands=operands,
+        )
+        copies.append(body(inside))
     first = copies[0]
 
     def joined(parts: tuple[Stream, ...]) -> Stream:

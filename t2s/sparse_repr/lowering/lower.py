@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from t2s.core.errors import UserError
 from t2s.core.walk import Term, rewrite
 from t2s.sparse_repr.concrete.ir import (
     Assign,
@@ -17,10 +18,12 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
 )
 from t2s.sparse_repr.concrete.merge import expression_of
+from t2s.sparse_repr.concrete.schedule import Schedule, Skip
 from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
-from t2s.sparse_repr.lowering.diagram import Diagram, Root, Stream, TokenKind
-from t2s.sparse_repr.lowering.iterate import enter_loop
+from t2s.sparse_repr.lowering.diagram import Diagram, Manner, Root, ScanJoin, Stream, TokenKind
+from t2s.sparse_repr.lowering.fused import in_fused
+from t2s.sparse_repr.lowering.iterate import enter_lanes, enter_loop
 from t2s.sparse_repr.lowering.lanes import in_lanes
 from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
 from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
@@ -40,6 +43,28 @@ def lower_stage(
     result = result_of(stage)
     construct(scope, result, computed)
     return Diagram(blocks=tuple(blocks.blocks), loops=tuple(blocks.loops), result=result.tensor)
+
+
+def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
+    """Raise ``UserError`` for a ``skip`` where no intersecter skips."""
+    skipping = {
+        loop.variable
+        for diagram in diagrams
+        for block in diagram.blocks
+        for loop in diagram.loops
+        if isinstance(block, ScanJoin)
+        and block.manner is Manner.SKIPPING
+        and block.variable == loop.name
+    }
+    for one in schedule.directives:
+        if isinstance(one, Skip) and one.variable not in skipping:
+            raise UserError(
+                f"there is nothing to skip at {one.variable}",
+                location=one.location,
+                expected=f"a product of two or more operands with a compressed level at"
+                f" {one.variable}",
+                hint="other levels are joined coordinate by coordinate, bitvectors word by word",
+            )
 
 
 @dataclass
@@ -71,23 +96,31 @@ def _numbered(stage: Statement) -> Statement:
     return rewrite(stage, number)
 
 
-def _lower(scope: Scope, statement: Statement, *, top: bool) -> Computed:
-    """Blocks for a statement; what it computes, over the loops inside of ``scope``."""
+def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False) -> Computed:
+    """Blocks for a statement; what it computes, over the loops inside of ``scope``.
+
+    ``top``: it is the stage, or with ``items`` the part of it inside of a loop whose coordinates
+    have to get an item each, since it is computed in lanes or in fused loops.
+    """
     outside, result = scope.depth, result_of(statement)
     inner: Computed | None = None
     while not isinstance(statement, Assign) and inner is None:
         match statement:
-            case Forall(body=body, lanes=lanes):
+            case Forall(vector=width, body=body) if width:
+                scope, statement = enter_lanes(scope, statement), body
+            case Forall(body=body, lanes=lanes, fused=fused):
                 scope = enter_loop(scope, statement, expression_of(statement))
-                statement = body
-                if lanes > 1:
-                    inner = in_lanes(scope, expression_of(body), lanes, _body(body))
+                statement, inside = body, _body(body, top)
+                if fused:
+                    inner = in_fused(scope, expression_of(body), fused, lanes, inside)
+                elif lanes > 1:
+                    inner = in_lanes(scope, expression_of(body), lanes, inside)
             case Where(consumer=consumer, producer=producer):
                 scope = _with_temporary(scope, producer)
                 statement = consumer
     if inner is None:
         assert isinstance(statement, Assign)
-        inner = Computed.of(compute(scope, statement.value))
+        inner = Computed.of(compute(scope, statement.value, result))
     computed = Computed(
         variables=scope.variables[outside:] + inner.variables,
         regions=scope.regions[outside:] + inner.regions,
@@ -95,19 +128,21 @@ def _lower(scope: Scope, statement: Statement, *, top: bool) -> Computed:
         filled=scope.filled[outside:] + inner.filled,
         covered=scope.covered[outside:] + inner.covered,
         value=inner.value,
+        optional=inner.optional,
     )
     clean = top and not _written_dense(scope.program, result)
     around = Around(
         coordinate=scope.coordinates[outside - 1] if outside else None,
         filled=all(scope.filled[:outside]),
+        items=items,
     )
     kept = frozenset(result.variables)
     whole = _dense_variables(scope.program, result) if top else frozenset()
     return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole)
 
 
-def _body(statement: Statement) -> Callable[[Scope], Computed]:
-    return lambda scope: _lower(scope, statement, top=False)
+def _body(statement: Statement, top: bool) -> Callable[[Scope], Computed]:
+    return lambda scope: _lower(scope, statement, top=top, items=True)
 
 
 def _dense_variables(program: ConcreteProgram, result: Access) -> frozenset[str]:

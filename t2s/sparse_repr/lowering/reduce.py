@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from t2s.sparse_repr.lowering.diagram import Drop, Empty, Reduce, Stream
+from t2s.sparse_repr.lowering.diagram import Drop, DropMissing, Empty, Reduce, Stream
 from t2s.sparse_repr.lowering.scope import Blocks
 
 
@@ -13,7 +13,7 @@ class Computed:
     """What a nest computes: the coordinates of its loops, outermost first, and the values.
 
     ``filled``: no fiber of the level is empty; ``covered``: every coordinate is there;
-    ``regions``: the loops in the diagram.
+    ``regions``: the loops in the diagram.  ``optional``: where there is nothing the value is N.
     """
 
     variables: tuple[str, ...]
@@ -22,6 +22,7 @@ class Computed:
     filled: tuple[bool, ...]
     covered: tuple[bool, ...]
     value: Stream
+    optional: bool = False
 
     @classmethod
     def of(cls, value: Stream) -> Computed:
@@ -40,10 +41,14 @@ class _Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """The loops around a nest: the coordinates of the innermost one, and whether all are filled."""
+    """The loops around a nest: the coordinates of the innermost one, and whether all are filled.
+
+    ``items``: each of these coordinates has to get an item, be it N.
+    """
 
     coordinate: Stream | None
     filled: bool
+    items: bool = False
 
 
 def reduce_loops(
@@ -73,7 +78,9 @@ def reduce_loops(
             strict=True,
         )
     ]
-    value = computed.value
+    value, optional = computed.value, False
+    if computed.optional and clean and levels:
+        levels[-1], value = _drop_missing(blocks, levels[-1], value)
     inner: list[_Level] = []  # the levels that are kept, outermost first
     below: _Level | None = None  # the level whose fibers hang on the coordinates of the next one
     vectors = _outermost_vector(computed.variables, kept)
@@ -91,6 +98,8 @@ def reduce_loops(
         elif not inner:
             by = None if cleaning or level.filled else _by(levels[:at], around)
             empty = Empty.DROP if cleaning or level.filled else Empty.ZERO
+            if cleaning and not at and around.items and not level.filled:
+                by, empty, optional = _by([], around), Empty.MISSING, True
             value = _sum(blocks, level, value, empty, by)
             below = level
         else:
@@ -103,6 +112,7 @@ def reduce_loops(
         filled=tuple(level.filled for level in inner),
         covered=tuple(level.covered for level in inner),
         value=value,
+        optional=optional or (computed.optional and not levels),
     )
 
 
@@ -150,6 +160,21 @@ def _drop(blocks: Blocks, outer: _Level, inner: _Level) -> tuple[_Level, _Level]
             covered=inner.covered,
         ),
     )
+
+
+def _drop_missing(blocks: Blocks, level: _Level, value: Stream) -> tuple[_Level, Stream]:
+    """The innermost level and the values, without the coordinates whose value is N."""
+    coordinate, kept = blocks.like(level.coordinate), blocks.like(value)
+    blocks.add(
+        DropMissing(
+            coordinate=level.coordinate,
+            value=value,
+            coordinate_output=coordinate,
+            value_output=kept,
+            variable=level.region,
+        )
+    )
+    return replace(level, coordinate=coordinate, filled=False, covered=False), kept
 
 
 def _sum(blocks: Blocks, level: _Level, value: Stream, empty: Empty, by: Stream | None) -> Stream:

@@ -18,14 +18,15 @@ class Blocks:
         self.loops: list[LoopInfo] = []
         self._streams = 0
 
-    def stream(self, kind: TokenKind, depth: int, about: str = "") -> Stream:
+    def stream(self, kind: TokenKind, depth: int, about: str = "", lanes: int = 1) -> Stream:
         """A new stream."""
         self._streams += 1
-        return Stream(number=self._streams, kind=kind, depth=depth, about=about)
+        return Stream(number=self._streams, kind=kind, depth=depth, about=about, lanes=lanes)
 
     def like(self, stream: Stream, depth: int | None = None) -> Stream:
         """A new stream of the same tokens."""
-        return self.stream(stream.kind, stream.depth if depth is None else depth, stream.about)
+        deep = stream.depth if depth is None else depth
+        return self.stream(stream.kind, deep, stream.about, stream.lanes)
 
     def add(self, block: AnyBlock) -> None:
         """Add a block after the others."""
@@ -49,6 +50,7 @@ class Operand:
     level: the next level of the tensor.
     missing: the reference may be empty here.
     together: the operands of which at least one is not empty here, if ``missing``.
+    lanes: elements of a vector, once the loop over its lanes has been entered.
     pending: of a temporary with a fiber: the coordinates that go with ``stream``, one level down.
     """
 
@@ -56,6 +58,7 @@ class Operand:
     level: int = 0
     missing: bool = False
     together: frozenset[Access] = frozenset()
+    lanes: int = 1
     pending: Stream | None = None
 
 
@@ -73,6 +76,8 @@ class Scope:
     operands: by access; temporaries by an access too.
     root: the reference 0 at depth 0.
     void: variables of extent 0.
+    lane, width: the loop over the lanes of vectors, and their number, once it has been entered.
+    skip: whether scanners of the loop that is entered skip what others lack.
     """
 
     program: ConcreteProgram
@@ -85,6 +90,9 @@ class Scope:
     covered: tuple[bool, ...] = ()
     operands: dict[Access, Operand] = field(default_factory=dict)
     void: frozenset[str] = frozenset()
+    skip: bool = False
+    lane: str = ""
+    width: int = 1
 
     @property
     def depth(self) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from t2s.core.expr import Const, Expr, apply
+from t2s.core.expr import Const, Expr, ReduceLanes, apply
 from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole
+from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.levels import (
@@ -32,20 +33,27 @@ from t2s.sparse_repr.lowering.diagram import (
     Deal,
     Diagram,
     Drop,
+    DropMissing,
     Empty,
     Fill,
+    Flatten,
     Gather,
     Join,
     JoinKind,
     Load,
     Locate,
     LoopKind,
+    Manner,
     Reduce,
+    Regroup,
     Repeat,
     Root,
     Scan,
+    ScanJoin,
     Scatter,
+    Spread,
     Stream,
+    SumLanes,
     WriteLevel,
     WriteValues,
 )
@@ -57,6 +65,12 @@ _REGIONS = {
     LoopKind.SCAN: RegionKind.SCAN,
     LoopKind.INTERSECT: RegionKind.INTERSECT,
     LoopKind.UNION: RegionKind.UNION,
+}
+
+_EMPTY = {
+    Empty.ZERO: EmptyFiber.ZERO,
+    Empty.DROP: EmptyFiber.DROP,
+    Empty.MISSING: EmptyFiber.MISSING,
 }
 
 
@@ -141,6 +155,8 @@ class _Writer:
                 self.ports[block.coordinate] = made
             case Join():
                 self._join(block)
+            case ScanJoin():
+                self._scan_join(block)
             case Repeat(input=input, by=by, output=output):
                 what = input.about.split(" ")[0] or "value"
                 name = f"repeat_{what}_{block.variable}"
@@ -150,25 +166,42 @@ class _Writer:
             case Load(tensor=tensor, reference=reference, output=output):
                 array = self._tensor(tensor, None, "vals")
                 port = self.ports[reference]
-                self.ports[output] = self.streams.load(port, array, name=f"load_{tensor}")
+                made = self.streams.load(port, array, lanes=output.lanes, name=f"load_{tensor}")
+                self.ports[output] = made
             case Fill(value=value, by=by, output=output):
                 constant = self._constant(value)
                 port = self.ports[by]
                 self.ports[output] = self.streams.compute(lambda _: constant, port, name="constant")
             case Compute():
                 self._compute(block)
+            case SumLanes() | Spread():
+                self._lanes(block)
             case Reduce():
                 self._reduce(block)
             case Drop(outer=outer, inner=inner):
                 name = f"drop_{block.variable}"
                 dropped = self.streams.drop(self.ports[outer], self.ports[inner], name=name)
                 self.ports[block.outer_output], self.ports[block.inner_output] = dropped
+            case DropMissing(coordinate=coordinate, value=value):
+                name = f"drop_values_{block.variable}"
+                pair = self.ports[coordinate], self.ports[value]
+                kept = self.streams.drop_values(*pair, missing_only=True, name=name)
+                self.ports[block.coordinate_output], self.ports[block.value_output] = kept
             case Deal():
                 self._deal(block)
             case Gather(order=order, parts=parts, output=output):
                 gathered = [self.ports[part] for part in parts]
                 name = f"gather_{block.variable}"
                 self.ports[output] = self.streams.serialize(self.ports[order], gathered, name)
+            case Flatten(outer=outer, inner=inner, extent=extent, beside=beside):
+                high, low = self.ports[outer], self.ports[inner]
+                others = [self.ports[stream] for stream in beside]
+                name = f"flatten_{block.variable}"
+                flat = self.streams.flatten(high, low, self.extents[extent], *others, name=name)
+                self.ports.update(zip((block.coordinate, *block.outputs), flat, strict=True))
+            case Regroup(input=input, like=like, output=output):
+                items, lists = self.ports[input], self.ports[like]
+                self.ports[output] = self.streams.regroup(items, lists, f"regroup_{block.variable}")
             case WriteLevel(tensor=tensor, level=level, coordinate=coordinate):
                 pos = self._tensor(tensor, level, "pos", written=True)
                 crd = self._tensor(tensor, level, "crd", written=True)
@@ -272,6 +305,34 @@ class _Writer:
         flat = [stream for side in outs for stream in side]
         self.ports.update(zip(block.outputs, flat, strict=True))
 
+    def _scan_join(self, block: ScanJoin) -> None:
+        both = block.kind is JoinKind.INTERSECT
+        name = f"{block.kind.value}_{block.variable}"
+        levels: list[tuple[str, tuple[Port, Tensor, Tensor]]] = []
+        for side in block.sides:
+            words = block.manner is Manner.WORDS
+            first, second = ("bits", "pos") if words else ("pos", "crd")
+            arrays = (
+                self._tensor(side.tensor, side.level, first, words=words),
+                self._tensor(side.tensor, side.level, second),
+            )
+            levels.append((side.tensor, (self.ports[side.reference], *arrays)))
+        match block.manner:
+            case Manner.SKIPPING:
+                skipped = [level for _, level in levels]
+                coordinate, references = self.streams.intersect_skipping(*skipped, name=name)
+            case Manner.WORDS:
+                size = words_of(self.extents[self.variables[block.variable]])
+                scan = self.streams.scan_bitvector
+                sides = [
+                    scan(*level, size, name=f"scan_{tensor}_{block.variable}")
+                    for tensor, level in levels
+                ]
+                join = self.streams.intersect_bits if both else self.streams.union_bits
+                _, coordinate, references = join(*sides, name=name)
+        self.ports[block.coordinate] = coordinate
+        self.ports.update(zip(block.outputs, references, strict=True))
+
     def _locate(self, block: Locate) -> None:
         name = f"locate_{block.output.about.split(' ')[0]}_{block.variable}"
         coordinate = self.ports[block.coordinate]
@@ -303,10 +364,21 @@ class _Writer:
             full = [
                 next(rest) if isinstance(one, Stream) else self._constant(one) for one in operands
             ]
-            return apply(block.operator, *full)
+            return apply(block.operator, *(spread(one, block.output.lanes) for one in full))
 
         name = block.operator.name.lower()
         self.ports[block.output] = self.streams.compute(function, *ports, name=name)
+
+    def _lanes(self, block: SumLanes | Spread) -> None:
+        port, lanes = self.ports[block.input], block.output.lanes
+
+        def function(value: Expr) -> Expr:
+            if lanes > 1:
+                return spread(value, lanes)
+            return ReduceLanes(operator=Op.ADD, value=value, type=value.type.scalar)
+
+        name = "spread" if lanes > 1 else "sum_lanes"
+        self.ports[block.output] = self.streams.compute(function, port, name=name)
 
     def _reduce(self, block: Reduce) -> None:
         name = f"reduce_{block.variable}"
@@ -317,6 +389,6 @@ class _Writer:
             self.ports.update(zip(block.outputs, outs, strict=True))
             self.ports[block.output] = out
             return
-        empty = EmptyFiber.ZERO if block.empty is Empty.ZERO else EmptyFiber.DROP
+        empty = _EMPTY[block.empty]
         outer = None if block.by is None else self.ports[block.by]
         self.ports[block.output] = self.streams.reduce(value, empty=empty, outer=outer, name=name)

@@ -74,6 +74,11 @@ def parse_assignment(
     return make_assignment(result, value, tuple(declared), location)
 
 
+def parse_expression(text: str, *, location: SourceLocation | None = None) -> Expression:
+    """The expression that a text says.  Raises ``UserError`` with the column if it says none."""
+    return _Parser(text, location).expression()
+
+
 def parse_format(option: str, *, location: SourceLocation | None = None) -> tuple[str, Format]:
     """A tensor's name and format of ``A:ds``, ``A:ds:1,0`` or, with TACO's prefix, ``-f=A:ds``."""
     name, *rest = option.removeprefix("-f=").split(":")
@@ -105,13 +110,16 @@ class _Parser:
         ]
         self.at = 0
 
-    def assignment(self) -> tuple[Access, Expression]:
-        result = self._access(self._take("a result", "name"))
-        self._take("=", "=")
+    def expression(self) -> Expression:
         value = self._sum()
         if self.at < len(self.tokens):
             raise self._error("an operator or the end")
-        return result, value
+        return value
+
+    def assignment(self) -> tuple[Access, Expression]:
+        result = self._access(self._take("a result", "name"))
+        self._take("=", "=")
+        return result, self.expression()
 
     def _sum(self) -> Expression:
         value = self._product()

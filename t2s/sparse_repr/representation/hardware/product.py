@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
+from t2s.core.names import NameSupply
 from t2s.core.types import Type
 from t2s.reduction.circuits import Circuit
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
 from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
+from t2s.sparse_repr.representation.units import Units, units_of
 from t2s.sparse_repr.representation.vocabulary import Dimension
 
 VECTOR_LINES = 2
@@ -64,9 +66,12 @@ class Product:
     width: number of right-hand sides: columns of ``x`` and ``y`` if they have two dimensions.
     vector, result: the dense operand and the result; ``matrix`` the sparse one.
     block: values of a stream that are handled in one step, by as many multipliers.
+    rows_at_once: rows of a dense block that are handled in one step, each by its own part of the
+        multipliers.
     fused: lanes of one reduction circuit.
     combined: whether the sums of two machines are combined before they are reduced.
     distinct: whether no row is on two machines.
+    continuous: whether the values of a row follow one another on every machine.
     structure_loaders: units that load a part of the structure, by its name; else they are those
         of the matrix.
     words: elements of the result that are stored in a cycle: a line of memory.
@@ -81,9 +86,11 @@ class Product:
     width: int
     flat: bool
     block: int
+    rows_at_once: int
     fused: int
     combined: bool
     distinct: bool
+    continuous: bool
     circuit: Circuit
     nodes: Nodes
     structure_loaders: Mapping[str, Part]
@@ -96,32 +103,61 @@ class Product:
         return self.mapping.machines
 
     @property
+    def units(self) -> Units:
+        """How the coordinates of a value divide into those of its unit and of its place there."""
+        return units_of(self.storage.layout, self.storage.shape)
+
+    @property
+    def direct(self) -> bool:
+        """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
+        return self.storage.layout.rows_of_values
+
+    @property
+    def slots(self) -> int:
+        """Slots of every stream; there is at least one."""
+        return max(1, self.storage.slots)
+
+    @property
     def steps(self) -> int:
         """Steps of every stream; there is at least one."""
-        return max(1, -(-self.storage.slots // self.block))
+        return -(-self.slots * self.storage.unit // self.block)
+
+    @property
+    def decoded(self) -> int:
+        """What the decoder sends to each machine: the row of every step, or the fibre of a slot."""
+        return self.steps if self.direct else self.slots
+
+    @property
+    def slots_decoded_at_once(self) -> int:
+        """Slots that share what the decoder sends."""
+        return self.block if self.direct else 1
 
     @property
     def padded(self) -> bool:
         """Whether padding may stand between values, not only behind them."""
-        return bool(self.storage.layout.blocks)
+        return bool(self.storage.layout.blocks) or not self.direct
 
     @property
     def dealt(self) -> bool:
         """Whether one decoder deals the rows, or blocks of rows, to all machines in each step."""
-        order, job = self.mapping.order, self.mapping.job
-        if not self.plain_rows or order is Order.FREE or self.mapping.lengths is None:
+        order, job, lengths = self.mapping.order, self.mapping.job, self.mapping.lengths
+        if lengths is None or self.mapping.fibre is not None:
+            return False
+        if not (self.direct and self.plain_rows):
+            return False
+        if lengths.fibres not in (None, 1) or order not in (Order.STRIDED, Order.REPLAYED):
             return False
         return isinstance(job, BlockJob) or (order is Order.REPLAYED and job.fibres == 1)
 
     @property
     def rows(self) -> int:
-        """Elements of the result for each right-hand side."""
-        return self.storage.shape[0]
+        """Elements of the result for each right-hand side; hardware has one at least."""
+        return max(1, self.storage.shape[0])
 
     @property
     def columns(self) -> int:
-        """Elements of the dense operand for each right-hand side."""
-        return self.storage.shape[1]
+        """Elements of the dense operand for each right-hand side; hardware has one at least."""
+        return max(1, self.storage.shape[1])
 
     @property
     def vector_words(self) -> int:
@@ -131,7 +167,11 @@ class Product:
     @property
     def ascending(self) -> bool:
         """Whether every machine takes its rows in ascending order."""
-        return self.plain_rows and self.mapping.order in (Order.STRIDED, Order.REPLAYED)
+        return (
+            self.direct
+            and self.plain_rows
+            and self.mapping.order in (Order.STRIDED, Order.REPLAYED)
+        )
 
     @property
     def plain_rows(self) -> bool:
@@ -144,11 +184,18 @@ class Product:
         """The shape of the dense operand or of the result."""
         return (extent,) if self.flat else (extent, self.width)
 
+    def padded_shape(self, extent: int) -> tuple[int, ...] | None:
+        """The shape in memory of an operand or a result that has no elements."""
+        return None if extent else self.shape(1)
+
     def stream_name(self, structure: str) -> str:
         """The name of the tensor of a part of the structure."""
-        return f"{self.matrix.name}_{structure}"
+        names = NameSupply({self.vector.name, self.result.name, self.values_name})
+        taken = [names.fresh(f"{self.matrix.name}_{part}") for part in self.mapping.streams()]
+        return taken[self.mapping.streams().index(structure)]
 
     @property
     def values_name(self) -> str:
         """The name of the tensor of the values."""
-        return f"{self.matrix.name}_values"
+        names = NameSupply({self.vector.name, self.result.name})
+        return names.fresh(f"{self.matrix.name}_values")

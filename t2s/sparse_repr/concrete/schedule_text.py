@@ -1,0 +1,135 @@
+"""Schedules as text: ``split(i,i0,i1,32), reorder(i0,i1,j), parallelize(i0,4)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation
+from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.notation.parse import parse_expression
+from t2s.sparse_repr.notation.symbols import Notation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """How a directive is written, and what it appends; ``count`` is ``None`` for any number."""
+
+    shown: str
+    count: int | None
+    append: Callable[[Schedule, list[str], SourceLocation | None], Schedule]
+
+
+def parse_schedule(text: str, *, location: SourceLocation | None = None) -> Schedule:
+    """The schedule of directives separated by commas, semicolons or spaces.
+
+    Raises ``UserError`` for a directive that there is not, and for arguments that do not fit.
+    """
+    schedule = Schedule()
+    for name, arguments in _calls(text, location):
+        form = _FORMS.get(name)
+        if form is None:
+            raise UserError(
+                f"there is no directive {name}",
+                location=location,
+                expected=f"one of {', '.join(form.shown for form in _FORMS.values())}",
+                given=text,
+            )
+        wrong = form.count is not None and len(arguments) != form.count
+        if wrong or not all(arguments):
+            raise UserError(
+                f"{name}({', '.join(arguments)}) does not say a directive",
+                location=location,
+                expected=form.shown,
+            )
+        schedule = form.append(schedule, arguments, location)
+    return schedule
+
+
+def _calls(text: str, location: SourceLocation | None) -> list[tuple[str, list[str]]]:
+    """The names and the arguments of ``name(a, b), name(c)``; arguments may have parentheses."""
+    found: list[tuple[str, list[str]]] = []
+    rest = text.strip()
+    while rest:
+        name, opened, inside = rest.partition("(")
+        end = _closing(inside)
+        if not opened or not name.strip().isidentifier() or end is None:
+            raise UserError(
+                f"{rest} is not a schedule",
+                location=location,
+                expected="directives such as split(i,i0,i1,32) or parallelize(i0,4)",
+                given=text,
+            )
+        found.append((name.strip(), _split_arguments(inside[:end])))
+        rest = inside[end + 1 :].strip().lstrip(",;").strip()
+    return found
+
+
+def _closing(text: str) -> int | None:
+    """Where the parenthesis that was opened before the text is closed."""
+    depth = 1
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return at
+    return None
+
+
+def _split_arguments(text: str) -> list[str]:
+    """The parts between commas outside of parentheses; none of an empty text."""
+    found, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [] if not text.strip() else [part.strip() for part in found]
+
+
+def _number(word: str, location: SourceLocation | None) -> int:
+    if not word.isdecimal():
+        raise UserError(f"{word} is not a number", location=location, expected="a positive integer")
+    return int(word)
+
+
+def _precompute(
+    schedule: Schedule, arguments: list[str], location: SourceLocation | None
+) -> Schedule:
+    value = parse_expression(arguments[0], location=location)
+    return schedule.precompute(Notation(value, {}), arguments[1])
+
+
+_FORMS: Mapping[str, _Form] = MappingProxyType(
+    {
+        "reorder": _Form(
+            shown="reorder(i,k,j)", count=None, append=lambda s, words, _: s.reorder(*words)
+        ),
+        "split": _Form(
+            shown="split(i,i0,i1,32)",
+            count=4,
+            append=lambda s, words, where: s.split(
+                words[0], words[1], words[2], _number(words[3], where)
+            ),
+        ),
+        "fuse": _Form(shown="fuse(i,j,f)", count=3, append=lambda s, words, _: s.fuse(*words)),
+        "precompute": _Form(shown="precompute(B(i,k)*C(k,j),T)", count=2, append=_precompute),
+        "locate": _Form(shown="locate(x,j)", count=2, append=lambda s, words, _: s.locate(*words)),
+        "parallelize": _Form(
+            shown="parallelize(i,4)",
+            count=2,
+            append=lambda s, words, where: s.parallelize(words[0], _number(words[1], where)),
+        ),
+        "vectorize": _Form(
+            shown="vectorize(j,4)",
+            count=2,
+            append=lambda s, words, where: s.vectorize(words[0], _number(words[1], where)),
+        ),
+        "skip": _Form(shown="skip(j)", count=1, append=lambda s, words, _: s.skip(*words)),
+        "transpose": _Form(
+            shown="transpose(B)", count=None, append=lambda s, words, _: s.transpose(*words)
+        ),
+    }
+)
