@@ -102,17 +102,35 @@ def circles(
         for register in registers
     ]
 
+    reached = _reached(paths)
+
     def follow(circle: tuple[Register, ...], latency: int) -> None:
         start, here = circle[0].name, circle[-1].name
         for target, step in paths[here].items():
             if target == start and len(circle) > 1:
                 found.append(Recurrence(registers=circle, latency=latency + step))
+            elif start not in reached[target]:
+                continue
             elif order[target] > order[start] and target not in {r.name for r in circle}:
                 follow((*circle, registers[order[target]]), latency + step)
 
     for register in registers:
         follow((register,), 0)
     return tuple(found)
+
+
+def _reached(paths: Mapping[str, Mapping[str, int]]) -> dict[str, set[str]]:
+    """The registers that each one has an influence on, however many firings later."""
+    reached: dict[str, set[str]] = {}
+    for register in paths:
+        seen: set[str] = set()
+        waiting = [register]
+        while waiting:
+            fresh = [target for target in paths[waiting.pop()] if target not in seen]
+            seen.update(fresh)
+            waiting += fresh
+        reached[register] = seen
+    return reached
 
 
 def _paths_from(node: PEArray, register: str, latency_of: LatencyOf) -> dict[str, int]:

@@ -54,7 +54,9 @@ class HostKernel:
 class HostProgram:
     """The data of a host program; ``kernel_count`` counts the autorun kernels too.
 
-    ``token_bytes`` gives the size of a token of every channel between kernels.
+    ``token_bytes`` gives the size of a token of every channel between kernels.  Where kernels are
+    machines, which wait for tokens more than they compute, ``emulator_options`` say that building
+    them for the emulator should not take longer than running them.
     """
 
     name: str
@@ -65,6 +67,7 @@ class HostProgram:
     kernels: tuple[HostKernel, ...]
     kernel_count: int
     token_bytes: tuple[tuple[str, int], ...]
+    emulator_options: tuple[str, ...]
 
     @property
     def padded(self) -> tuple[HostTensor, ...]:
@@ -131,6 +134,7 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
             for name, link in design.links.by_channel.items()
             if isinstance(link, Bundle | Separate)
         ),
+        emulator_options=("-cl-opt-disable",) if graph.machines else (),
     )
 
 

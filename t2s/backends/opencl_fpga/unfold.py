@@ -2,9 +2,9 @@
 
 The PEs of a dense design keep step, so one kernel may hold them all.  A machine takes and puts
 tokens when values tell it to, and two of them, or PEs that they feed, must not wait for each other.
-So every point of every node becomes a process of its own, with a name, and every element of a
-channel array that two of them use a channel.  Capacities are those of the graph, which is why what
-runs there does not get stuck here.
+So every point of every node becomes a process of its own, with a name (but for the elements of a
+line of memory: ``together``), and every element of a channel array that two of them use a channel.
+Capacities are those of the graph, which is why what runs there does not get stuck here.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from t2s.backends.opencl_fpga.machine_points import (
 )
 from t2s.backends.opencl_fpga.selects import settled
 from t2s.backends.opencl_fpga.self_links import SelfLinks, plan_self_links
+from t2s.backends.opencl_fpga.together import keeps_together
 from t2s.core.expr import Expr
 from t2s.core.names import NameSupply
 from t2s.graph.body import Receive, Send, Statement
@@ -65,7 +66,7 @@ def unfold(graph: Graph) -> Unfolded | list[Unsupported]:
     """The graph with one node for each PE and machine, or what stands in the way."""
     work = _Unfolding(graph)
     for node in graph.nodes:
-        for point in _points(node):
+        for point in _points(graph, node):
             try:
                 work.add(node, point)
             except _Refused as refused:
@@ -74,7 +75,11 @@ def unfold(graph: Graph) -> Unfolded | list[Unsupported]:
     return work.finished()
 
 
-def _points(node: Node) -> Iterator[Point]:
+def _points(graph: Graph, node: Node) -> Iterator[Point | None]:
+    """The points of a node that become nodes of their own; ``None`` is all of them as one."""
+    if isinstance(node, PEArray) and node.space and keeps_together(graph, node):
+        yield None
+        return
     spans = [range(d.minimum, d.minimum + d.extent) for d in node.space]
     for point in product(*spans):
         if not isinstance(node, PEArray) or node.has_pe(point):
@@ -92,8 +97,12 @@ class _Unfolding:
         self._nodes: list[Node] = []
         self._lockstep: dict[str, LockstepNode] = {}
 
-    def add(self, node: Node, point: Point) -> None:
-        """One PE or machine."""
+    def add(self, node: Node, point: Point | None) -> None:
+        """One PE or machine, or all PEs of a node."""
+        if point is None:
+            assert isinstance(node, PEArray)
+            self._add_alone(replace(node, name=self._names.fresh(node.name)))
+            return
         name = self._names.fresh("_".join((node.name, *map(str, point))))
         space = tuple(
             replace(dimension, minimum=at, extent=1)
@@ -102,7 +111,9 @@ class _Unfolding:
         if isinstance(node, Machine):
             self._nodes.append(self._machine(replace(node, name=name, space=space)))
             return
-        single = replace(node, name=name, space=space, exists=None)
+        self._add_alone(replace(node, name=name, space=space, exists=None))
+
+    def _add_alone(self, single: PEArray) -> None:
         match lockstep(self._graph, single):
             case LockstepNode() as found:
                 self._add_pe(settled(found))

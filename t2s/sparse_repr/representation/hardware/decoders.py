@@ -9,6 +9,7 @@ Where the runs come from depends on the order of jobs:
 * ``STRIDED``, ``RECORDED`` fibres: each machine loads the lengths of its own fibres.
 * ``STRIDED`` blocks: all machines see the lengths of all fibres, and each finds out how many blocks
   of a fibre are its own.
+* Single rows whose schedule is repeated, and blocks of such rows: ``dealing``, without runs.
 * ``REPLAYED``: one machine repeats the schedule: it keeps the end of every machine's stream, gives
   the next fibre to the first machine to end, and passes it down the line of decoders.
 """
@@ -37,6 +38,7 @@ from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
 from t2s.graph.nodes import PEArray
 from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE, STEP
+from t2s.sparse_repr.representation.hardware.dealing import deal_rows
 from t2s.sparse_repr.representation.hardware.dealt_blocks import runs_of_blocks
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.own_runs import runs_of_machines
@@ -54,6 +56,9 @@ def decode_fibres(parts: Parts, product: Product, sink: Sink) -> None:
     mapping = product.mapping
     if mapping.order is Order.FREE:
         _load_fibres(parts, product, sink)
+        return
+    if product.dealt:
+        deal_rows(parts, product, sink.channels[0], sink.node)
         return
     if isinstance(mapping.job, BlockJob):
         runs_of_blocks(parts, product)

@@ -31,6 +31,7 @@ def product_graph(product: Product) -> Graph:
     parts, nodes = Parts(), product.nodes
     places = f"{nodes.vector_feeder.name}_place"
     loader, multiplier = nodes.matrix_loader.name, nodes.multiplier.name
+    load_vector(parts, product)  # first: of units that ask at once, memory serves the first one
     load_slots(
         parts, product, product.values_name, product.matrix.type, loader, multiplier,
         f"{multiplier}_matrix",
@@ -42,7 +43,6 @@ def product_graph(product: Product) -> Graph:
             parts, product, product.stream_name(unit), INT32, f"{loader}_{unit}",
             nodes.vector_feeder.name, places,
         )  # fmt: skip
-    load_vector(parts, product)
     feed_vector(parts, product, places)
     if product.direct:
         sink = Sink(node=rows_node(product), channels=(rows_channel(product),))

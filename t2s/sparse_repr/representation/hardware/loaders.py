@@ -98,12 +98,12 @@ def load_slots(
 
 
 def load_vector(parts: Parts, product: Product) -> str:
-    """Load the dense operand line by line, and pass the lines on from feeder to feeder.
+    """Load the dense operand, and pass it on from feeder to feeder, some lines in each cycle.
 
     Returns the name of the node that gives the feeders their lines, over channels
     ``<feeder>_word_w``.
     """
-    nodes, words, type = product.nodes, product.words, product.vector.type
+    nodes, words, type = product.nodes, product.vector_words, product.vector.type
     loader, relay = nodes.vector_loader.name, f"{nodes.vector_feeder.name}_relay"
     elements = product.columns * product.width
     lines = -(-elements // words)
@@ -161,7 +161,7 @@ def _relay(parts: Parts, product: Product, loader: str, relay: str, lines: int) 
     type, feeder = product.vector.type, product.nodes.vector_feeder.name
     hop = index("hop")
     body: list[Statement] = []
-    for word in range(product.words):
+    for word in range(product.vector_words):
         first, before = local(f"first_{word}", type), local(f"before_{word}", type)
         body.append(
             Receive(
@@ -241,7 +241,7 @@ def feed_vector(parts: Parts, product: Product, places_channel: str) -> None:
     that row of the operand.  A negative index is padding: it gets the first row, marked invalid.
     """
     feeder, type = product.nodes.vector_feeder, product.vector.type
-    words, width, sink = product.words, product.width, product.nodes.multiplier.name
+    words, width, sink = product.vector_words, product.width, product.nodes.multiplier.name
     lines = -(-product.columns * width // words)
     modes = (
         _filling(product, lines),
@@ -282,7 +282,7 @@ def feed_vector(parts: Parts, product: Product, places_channel: str) -> None:
 
 
 def _filling(product: Product, lines: int) -> Mode:
-    words, name = product.words, product.nodes.vector_feeder.name
+    words, name = product.vector_words, product.nodes.vector_feeder.name
     type = product.vector.type
     channels = tuple(f"{name}_word_{word}" for word in range(words))
     body = [

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, const
 from t2s.core.types import BOOL, INT32, Type
 from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Send, Statement
-from t2s.graph.construct import Parts, add, equal, index, local, register, select, space, zero
+from t2s.graph.construct import (
+    Parts,
+    add,
+    both,
+    equal,
+    index,
+    local,
+    register,
+    select,
+    space,
+    zero,
+)
 from t2s.graph.nodes import PEArray
 from t2s.graph.parts import Register, Role
 from t2s.reduction.circuits import LANE, SIDE, Lanes, receive_lanes, send_lanes, step_loops
+from t2s.sparse_repr.representation.hardware.dealing import row_channel
 from t2s.sparse_repr.representation.hardware.loaders import ELEMENT, places
 from t2s.sparse_repr.representation.hardware.product import MATRIX, VECTOR, Product
 
@@ -28,7 +40,7 @@ def multiply(parts: Parts, product: Product, sink: str, fused: int) -> None:
         body.append(Receive(target="valid", channel=f"{nodes.multiplier.name}_valid", type=BOOL))
         value = select(local("valid", BOOL), value, zero(type))
     if product.block == 1:
-        body += once_a_step(product, registers, "out_target_0", rows_channel(product), INT32)
+        body += _rows(product, registers)
         body.append(Let(target="out_value_0", value=value))
         body += send_lanes(parts, _lanes(product, nodes.multiplier.name), sink, fused)
     else:
@@ -96,6 +108,41 @@ def once_a_step(
     ]
 
 
+def _rows(product: Product, registers: list[Register]) -> list[Statement]:
+    """Receive the row of a step as the local ``out_target_0``.
+
+    It comes from the decoder of this machine, or from one that has a channel to each machine.
+    """
+    target, channel = "out_target_0", rows_channel(product)
+    if not product.dealt or product.machines == 1:
+        channel = row_channel(channel, 0) if product.dealt else channel
+        return once_a_step(product, registers, target, channel, INT32)
+    statements: list[Statement] = []
+    value: Expr = const(0)
+    first = equal(index(SIDE), 0) if product.width > 1 else None
+    for machine in range(product.machines):
+        here = equal(index(LANE), machine)
+        statements.append(
+            Receive(
+                target=f"row_{machine}",
+                channel=row_channel(channel, machine),
+                type=INT32,
+                condition=here if first is None else both(here, first),
+            )
+        )
+        value = select(here, local(f"row_{machine}"), value)
+    if first is None:
+        return [*statements, Let(target=target, value=value)]
+    name = "target_register"
+    registers.append(register(name, INT32))
+    return [
+        *statements,
+        RegisterRead(target="target_kept", register=name, indices=(), type=INT32),
+        Let(target=target, value=select(first, value, local("target_kept"))),
+        RegisterWrite(register=name, indices=(), value=local(target)),
+    ]
+
+
 def _to_adder(parts: Parts, product: Product) -> list[Statement]:
     """Each multiplier of a block sends to its own input of the adder tree."""
     nodes, type = product.nodes, product.result.type
@@ -123,7 +170,7 @@ def _add_block(parts: Parts, product: Product, sink: str, fused: int) -> None:
     """The adder tree of each machine: the sum of the products of a block."""
     adder, type = product.nodes.adder, product.result.type
     registers: list[Register] = []
-    body = once_a_step(product, registers, "out_target_0", rows_channel(product), INT32)
+    body = _rows(product, registers)
     terms: list[Expr] = []
     for element in range(product.block):
         name = f"product_{element}"

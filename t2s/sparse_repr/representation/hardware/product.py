@@ -10,9 +10,15 @@ from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.types import Type
 from t2s.reduction.circuits import Circuit
-from t2s.sparse_repr.representation.inverse_map import InverseMap
+from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
+from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.sparse_repr.representation.units import Units, units_of
+from t2s.sparse_repr.representation.vocabulary import Dimension
+
+VECTOR_LINES = 2
+"""Lines of the dense operand that are loaded in a cycle, by as many units: nothing can be computed
+until it is there, and two lines are most of the bandwidth of a board."""
 
 MATRIX, VECTOR = "a", "x"
 """Locals that stand for the value of the matrix and of the dense operand in ``Product.term``."""
@@ -68,7 +74,7 @@ class Product:
     continuous: whether the values of a row follow one another on every machine.
     structure_loaders: units that load a part of the structure, by its name; else they are those
         of the matrix.
-    words: elements of dense arrays that are loaded or stored in a cycle.
+    words: elements of the result that are stored in a cycle: a line of memory.
     """
 
     matrix: Operand
@@ -132,6 +138,18 @@ class Product:
         return bool(self.storage.layout.blocks) or not self.direct
 
     @property
+    def dealt(self) -> bool:
+        """Whether one decoder deals the rows, or blocks of rows, to all machines in each step."""
+        order, job, lengths = self.mapping.order, self.mapping.job, self.mapping.lengths
+        if lengths is None or self.mapping.fibre is not None:
+            return False
+        if not (self.direct and self.plain_rows):
+            return False
+        if lengths.fibres not in (None, 1) or order not in (Order.STRIDED, Order.REPLAYED):
+            return False
+        return isinstance(job, BlockJob) or (order is Order.REPLAYED and job.fibres == 1)
+
+    @property
     def rows(self) -> int:
         """Elements of the result for each right-hand side; hardware has one at least."""
         return max(1, self.storage.shape[0])
@@ -140,6 +158,27 @@ class Product:
     def columns(self) -> int:
         """Elements of the dense operand for each right-hand side; hardware has one at least."""
         return max(1, self.storage.shape[1])
+
+    @property
+    def vector_words(self) -> int:
+        """Elements of the dense operand that are loaded in a cycle."""
+        return min(VECTOR_LINES * self.words, max(1, self.columns * self.width))
+
+    @property
+    def ascending(self) -> bool:
+        """Whether every machine takes its rows in ascending order."""
+        return (
+            self.direct
+            and self.plain_rows
+            and self.mapping.order in (Order.STRIDED, Order.REPLAYED)
+        )
+
+    @property
+    def plain_rows(self) -> bool:
+        """Whether fibres are single rows, of single values."""
+        mapping = self.mapping
+        grouped = bool(mapping.tiles) or bool(self.storage.layout.groups)
+        return mapping.major is Dimension.ROWS and not grouped
 
     def shape(self, extent: int) -> tuple[int, ...]:
         """The shape of the dense operand or of the result."""

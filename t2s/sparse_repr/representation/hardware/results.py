@@ -1,12 +1,17 @@
-"""The result: kept on the chip until all lanes have ended, then stored line by line."""
+"""The result: kept on the chip until all lanes are behind a line of it, then stored line by line.
+
+Where lanes take rows in no order, or several lanes add to one row, that is when all have ended.
+"""
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, const
+from t2s.core.types import INT32
 from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Statement, Store
 from t2s.graph.construct import (
     Parts,
     add,
+    both,
     equal,
     index,
     less,
@@ -15,6 +20,7 @@ from t2s.graph.construct import (
     register,
     select,
     space,
+    subtract,
     times,
     unequal,
 )
@@ -44,6 +50,7 @@ def unload(parts: Parts, product: Product, lanes: Lanes) -> None:
         heads.append(Head(channel=f"{unloader.name}_value_{lane}", value=f"value_{lane}"))
     registers = [register("count"), register("line")]
     registers += [register("side")] if product.width > 1 else []
+    registers += [register("last", INT32, (lanes.count,))] if _early(product, banks) else []
     registers += [register(f"kept_{bank}", type, (size,)) for bank in range(banks)]
     parts.nodes.append(
         Machine(
@@ -51,18 +58,67 @@ def unload(parts: Parts, product: Product, lanes: Lanes) -> None:
             role=Role.RELAY,
             heads=tuple(heads),
             registers=tuple(registers),
-            modes=(_collecting(product, lanes, banks), _draining(product, lines, banks)),
+            modes=(_collecting(product, lanes, banks, lines), _draining(product, lines, banks)),
             location=unloader.location,
         )
     )
     store_lines(parts, product, lines)
 
 
-def _collecting(product: Product, lanes: Lanes, banks: int) -> Mode:
-    width, type, name = product.width, product.result.type, product.nodes.unloader.name
+def _collecting(product: Product, lanes: Lanes, banks: int, lines: int) -> Mode:
+    """Keep pairs; where rows come in order also send the lines that are complete, one at a time."""
+    name = product.nodes.unloader.name
     channels = tuple(
         f"{name}_{what}_{lane}" for lane in range(lanes.count) for what in ("target", "value")
     )
+    body = _kept(product, lanes, banks)
+    more = unequal(local("count"), lanes.steps * product.width - 1)
+    found: list[Statement] = []
+    ways: list[tuple[Expr | None, str, tuple[Statement, ...], tuple[Put, ...]]] = []
+    if _early(product, banks):
+        found, complete = _complete(product, lanes, lines)
+        read, puts = _line(product, banks)
+        ways.append((complete, " and send a line", (*read, _next_line()), puts))
+    ways.append((None, "", (), ()))
+    choices: list[Choice] = []
+    for when, suffix, sent, puts in ways:
+        inside = (
+            Choice(
+                when=more,
+                inside=Rule(
+                    name=f"keep{suffix}",
+                    body=(*sent, *body),
+                    takes=channels,
+                    puts=puts,
+                    next="collect",
+                ),
+            ),
+            Choice(
+                inside=Rule(
+                    name=f"keep the last{suffix}",
+                    body=(*sent, *body),
+                    takes=channels,
+                    puts=puts,
+                    next="drain",
+                )
+            ),
+        )
+        choices.append(Choice(when=when, inside=inside))
+    return Mode(
+        name="collect",
+        needs=channels,
+        choices=(Choice(body=tuple(found), inside=tuple(choices)),),
+    )
+
+
+def _early(product: Product, banks: int) -> bool:
+    """Whether lines are complete before the streams end."""
+    return product.ascending and banks == 1
+
+
+def _kept(product: Product, lanes: Lanes, banks: int) -> list[Statement]:
+    """A pair of each lane into the buffer."""
+    width, type = product.width, product.result.type
     body: list[Statement] = []
     for lane in range(lanes.count):
         at = add(times(local(f"target_{lane}"), width), local("side") if width > 1 else 0)
@@ -73,27 +129,46 @@ def _collecting(product: Product, lanes: Lanes, banks: int) -> Mode:
                 value=local(f"value_{lane}", type),
             )
         )
+    if _early(product, banks):
+        for lane in range(lanes.count):
+            target, last = local(f"target_{lane}"), local(f"last_{lane}")
+            row = select(equal(target, 0), last, target)
+            body.append(RegisterWrite(register="last", indices=(const(lane),), value=row))
     body.append(RegisterWrite(register="count", indices=(), value=add(local("count"), 1)))
     if width > 1:
         following = select(equal(local("side"), width - 1), 0, add(local("side"), 1))
         body.append(RegisterWrite(register="side", indices=(), value=following))
-    more = unequal(local("count"), lanes.steps * width - 1)
-    return Mode(
-        name="collect",
-        needs=channels,
-        choices=(
-            Choice(
-                when=more,
-                inside=Rule(name="keep", body=tuple(body), takes=channels, next="collect"),
-            ),
-            Choice(
-                inside=Rule(name="keep the last", body=tuple(body), takes=channels, next="drain")
-            ),
-        ),
-    )
+    return body
 
 
-def _draining(product: Product, lines: int, banks: int) -> Mode:
+def _complete(product: Product, lanes: Lanes, lines: int) -> tuple[list[Statement], Expr]:
+    """Whether the next line is: every lane has come to a row behind it.  The last one waits."""
+    body: list[Statement] = [
+        RegisterRead(target=f"last_{lane}", register="last", indices=(const(lane),), type=INT32)
+        for lane in range(lanes.count)
+    ]
+    least: list[Expr] = [local(f"last_{lane}") for lane in range(lanes.count)]
+    while len(least) > 1:
+        pairs = zip(least[::2], least[1::2], strict=False)
+        reached = [_smaller(body, a, b) for a, b in pairs]
+        least = reached + (least[-1:] if len(least) % 2 else [])
+    elements = times(subtract(least[0], 1), product.width)  # of the rows before
+    ready = less(times(add(local("line"), 1), product.words), add(elements, 1))
+    return body, both(ready, less(local("line"), lines - 1))
+
+
+def _smaller(body: list[Statement], left: Expr, right: Expr) -> Expr:
+    name = f"least_{len(body)}"
+    body.append(Let(target=name, value=select(less(left, right), left, right)))
+    return local(name)
+
+
+def _next_line() -> Statement:
+    return RegisterWrite(register="line", indices=(), value=add(local("line"), 1))
+
+
+def _line(product: Product, banks: int) -> tuple[list[Statement], tuple[Put, ...]]:
+    """Read the next line, and send it."""
     words, width, type = product.words, product.width, product.result.type
     body: list[Statement] = []
     puts: list[Put] = []
@@ -107,16 +182,20 @@ def _draining(product: Product, lines: int, banks: int) -> Mode:
             )
             terms.append(local(name, type))
         puts.append(Put(channel=f"{_store_name(product)}_word_{word}", value=_sum(terms)))
-    step = RegisterWrite(register="line", indices=(), value=add(local("line"), 1))
+    return body, tuple(puts)
+
+
+def _draining(product: Product, lines: int, banks: int) -> Mode:
+    body, puts = _line(product, banks)
     return Mode(
         name="drain",
         needs=(),
         choices=(
             Choice(
                 when=unequal(local("line"), lines - 1),
-                inside=Rule(name="send", body=(*body, step), puts=tuple(puts), next="drain"),
+                inside=Rule(name="send", body=(*body, _next_line()), puts=puts, next="drain"),
             ),
-            Choice(inside=Rule(name="send the last", body=tuple(body), puts=tuple(puts))),
+            Choice(inside=Rule(name="send the last", body=tuple(body), puts=puts)),
         ),
     )
 
@@ -163,7 +242,7 @@ def store_lines(parts: Parts, product: Product, lines: int) -> None:
         )
         this = local(f"word_{word}", type)
         value = this if value is None else select(here, this, value)
-        parts.link(f"{name}_word_{word}", type, product.nodes.unloader.name, name)
+        parts.link(f"{name}_word_{word}", type, product.nodes.unloader.name, name, capacity=16)
     assert value is not None
     body.append(Let(target="stored", value=value))
     body.append(
