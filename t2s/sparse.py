@@ -51,7 +51,7 @@ from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
-from t2s.sparse_repr.notation.symbols import Notation, Tensor
+from t2s.sparse_repr.notation.symbols import Notation, Tensor, maximum, minimum
 from t2s.sparse_repr.streams import UNBOUNDED
 from t2s.sparse_repr.tensors.files import read, write
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
@@ -88,6 +88,8 @@ __all__ = [
     "from_levels",
     "interpret",
     "make_format",
+    "maximum",
+    "minimum",
     "parse",
     "read",
     "scalar",

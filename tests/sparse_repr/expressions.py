@@ -55,6 +55,8 @@ def expressions(draw: st.DrawFn, leaves: tuple[str, ...], depth: int) -> str:
     operator = draw(st.sampled_from("**++-*+*-*" * 2 + "/"))
     left = draw(expressions(leaves, draw(st.integers(0, depth - 1))))
     right = draw(expressions(leaves, draw(st.integers(0, depth - 1))))
+    if operator == "-" and draw(st.integers(0, 2)) == 0:
+        return f"{draw(st.sampled_from(('min', 'max')))}({left},{right})"
     return f"({left}{operator}{right})"
 
 

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from t2s.core.ops import Op
+from t2s.core.ops import OPERATORS, Op
 from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
@@ -110,6 +110,8 @@ def _value(value: Expression, memory: Memory, at: Mapping[str, int]) -> Any:
                     return one - other
                 case Op.MULTIPLY:
                     return one * other
+                case Op.MINIMUM | Op.MAXIMUM:
+                    return OPERATORS[operator].evaluate(one, other)[()]
                 case _:
                     return one / other
         case _:

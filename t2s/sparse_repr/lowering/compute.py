@@ -101,6 +101,10 @@ def _constant(
             return left - right
         case Op.MULTIPLY:
             return left * right
+        case Op.MINIMUM:
+            return right if right < left else left
+        case Op.MAXIMUM:
+            return right if right > left else left
         case _ if right != 0:
             return left / right
         case _:

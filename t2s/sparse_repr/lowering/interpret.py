@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from t2s.core.errors import InternalError
-from t2s.core.ops import Op
+from t2s.core.ops import OPERATORS, Op
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.lowering.diagram import (
     AnyBlock,
@@ -278,6 +278,8 @@ class _Run:
             Op.MULTIPLY: lambda a, b: a * b,
             Op.DIVIDE: lambda a, b: np.divide(a, b),
             Op.NEGATE: lambda a: -a,
+            Op.MINIMUM: OPERATORS[Op.MINIMUM].evaluate,
+            Op.MAXIMUM: OPERATORS[Op.MAXIMUM].evaluate,
         }
         operands = [one for one in (block.left, block.right) if one is not None]
         given = [self.streams[one] for one in operands if isinstance(one, Stream)]

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from t2s.core.ops import Op
+from t2s.core.ops import OPERATORS, Op
 from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -91,6 +91,8 @@ def _combine(
             return one - other, axes
         case Op.MULTIPLY:
             return one * other, axes
+        case Op.MINIMUM | Op.MAXIMUM:
+            return OPERATORS[operator].evaluate(one, other), axes
         case _:
             return np.asarray(one / other), axes
 
