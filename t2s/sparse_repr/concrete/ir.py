@@ -14,6 +14,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.notation.ir import Access, Expression, accesses
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +112,7 @@ class ConcreteProgram(Term):
     result: str
     written: str
     workspaces: tuple[Access, ...] = ()
+    semiring: Semiring = PLUS_TIMES
     location: SourceLocation | None = field(default=None, compare=False)
 
     def workspace_of(self, stored: str) -> tuple[View, Access] | None:

@@ -7,6 +7,7 @@ that the machines of the blocks have to agree with.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -66,6 +67,7 @@ class _Run:
         extents: Mapping[str, int],
     ) -> None:
         self.tensors = tensors
+        self.semiring = diagram.semiring
         self.extents = extents
         self.variables = {loop.name: loop.variable for loop in diagram.loops}
         self.streams: dict[Stream, Nested] = {}
@@ -103,7 +105,7 @@ class _Run:
                 values = self.tensors[tensor].values
                 if output.lanes > 1:
                     values = values.reshape(-1, output.lanes)
-                nothing = np.zeros(output.lanes)[()] if output.lanes > 1 else 0.0
+                nothing = self._zero(output.lanes)
                 streams[output] = each(
                     lambda at: nothing if at is None else values[at],
                     reference.depth,
@@ -114,7 +116,8 @@ class _Run:
             case Compute():
                 self._compute(block)
             case SumLanes(input=input, output=output):
-                streams[output] = each(np.sum, input.depth, streams[input])
+                add = OPERATORS[self.semiring.add].evaluate
+                streams[output] = each(lambda one: reduce(add, one), input.depth, streams[input])
             case Spread(input=input, output=output):
                 lanes = output.lanes
                 streams[output] = each(lambda one: np.full(lanes, one), input.depth, streams[input])
@@ -189,6 +192,11 @@ class _Run:
                     return [[next(rest) for _ in row] for row in rows]
 
                 streams[output] = each(lists, like.depth - 2, streams[input], streams[like])
+
+    def _zero(self, lanes: int) -> Any:
+        """What an empty reference stands for."""
+        zero = float(self.semiring.zero)
+        return zero if lanes == 1 else np.full(lanes, zero)
 
     def _scan(self, block: Scan) -> None:
         reference = self.streams[block.reference]
@@ -288,7 +296,8 @@ class _Run:
             rest = list(tokens)
             full = [rest.pop(0) if isinstance(one, Stream) else one for one in operands]
             with np.errstate(all="ignore"):
-                return operators[block.operator](*(0.0 if a is None else a for a in full))
+                zero = self.semiring.zero
+                return operators[block.operator](*(zero if a is None else a for a in full))
 
         self.streams[block.output] = each(apply, block.output.depth, *given)
 
@@ -306,17 +315,20 @@ class _Run:
                 inner = tuple(part[number] if n > level else part for n, part in enumerate(parts))
                 yield from entries(level + 1, (*point, coordinate), inner)
 
-        nothing = np.zeros(block.value.lanes) if block.value.lanes > 1 else 0.0
+        nothing = self._zero(block.value.lanes)
+        add = OPERATORS[self.semiring.add].evaluate
 
-        def reduce(*parts: Any) -> Any:
+        def combined(*parts: Any) -> Any:
             total: dict[tuple[int, ...], Any] = {}
             for row in zip(*parts, strict=True):
                 for point, value in entries(0, (), row):
-                    total[point] = total.get(point, nothing) + (nothing if value is None else value)
+                    total[point] = add(
+                        total.get(point, nothing), nothing if value is None else value
+                    )
             return total
 
         streams = (*(self.streams[c] for c in block.coordinates), self.streams[block.value])
-        totals = each(reduce, depth, *streams)
+        totals = each(combined, depth, *streams)
         if not keys:
             self.streams[block.output] = self._scalars(totals, depth, block.empty, nothing)
             return
@@ -373,18 +385,18 @@ def interpret_diagram(
 
     ``tensors`` are those that it reads, by name, ``extents`` those of all variables.
     """
-    run = _Run(diagram, tensors, extents)
+    run, fill = _Run(diagram, tensors, extents), diagram.semiring.zero
     if run.scattered is not None:
         count = prod(shape[mode] for mode in format.modes)
-        values = np.zeros(count, np.result_type(np.float64))
+        values = np.full(count, float(diagram.semiring.zero))
         for at, value in run.scattered:
             lanes = np.size(value)
             values[at * lanes : (at + 1) * lanes] = value
-        return SparseTensor(shape, format, ({},) * len(format.levels), values)
+        return SparseTensor(shape, format, ({},) * len(format.levels), values, fill=fill)
     tokens = flatten(run.values)
     data = np.array(tokens, np.float64).reshape(-1)
     if not run.levels:
-        return SparseTensor(shape, format, ({},) * len(format.levels), data)
+        return SparseTensor(shape, format, ({},) * len(format.levels), data, fill=fill)
     first = min(run.levels)  # the levels above are dense, and all their coordinates are there
     levels = [counted(run.levels[first], depth) for depth in range(first)]
     levels += [pruned(run.levels[n], first) for n in sorted(run.levels)]
@@ -396,4 +408,4 @@ def interpret_diagram(
         raise InternalError("coordinates and values that are written do not agree")
     table = np.array(points, np.int64).reshape(len(points), len(shape))
     table = table[:, np.argsort(format.modes)]
-    return from_coordinates(table, data, shape, format)
+    return from_coordinates(table, data, shape, format, fill=fill)

@@ -42,7 +42,12 @@ def lower_stage(
     computed = _lower(scope, stage, top=True)
     result = result_of(stage)
     construct(scope, result, computed)
-    return Diagram(blocks=tuple(blocks.blocks), loops=tuple(blocks.loops), result=result.tensor)
+    return Diagram(
+        blocks=tuple(blocks.blocks),
+        loops=tuple(blocks.loops),
+        result=result.tensor,
+        semiring=program.semiring,
+    )
 
 
 def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:

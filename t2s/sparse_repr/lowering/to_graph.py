@@ -211,7 +211,9 @@ class _Writer:
                 )
             case WriteValues(tensor=tensor, value=value):
                 array = self._tensor(tensor, None, "vals", written=True)
-                self.streams.write_values(self.ports[value], array, name=f"write_{tensor}")
+                port = self.ports[value]
+                zero = self._zero(port)
+                self.streams.write_values(port, array, missing=zero, name=f"write_{tensor}")
             case Scatter(tensor=tensor, reference=reference, value=value):
                 array = self._tensor(tensor, None, "vals", written=True)
                 where = self.ports[reference]
@@ -367,7 +369,14 @@ class _Writer:
             return apply(block.operator, *(spread(one, block.output.lanes) for one in full))
 
         name = block.operator.name.lower()
-        self.ports[block.output] = self.streams.compute(function, *ports, name=name)
+        missing = [self._zero(port) for port in ports]
+        self.ports[block.output] = self.streams.compute(
+            function, *ports, missing=missing, name=name
+        )
+
+    def _zero(self, port: Port) -> Expr:
+        """The value of an empty token."""
+        return spread(self._constant(self.diagram.semiring.zero), port.type.element.lanes)
 
     def _lanes(self, block: SumLanes | Spread) -> None:
         port, lanes = self.ports[block.input], block.output.lanes
@@ -375,20 +384,31 @@ class _Writer:
         def function(value: Expr) -> Expr:
             if lanes > 1:
                 return spread(value, lanes)
-            return ReduceLanes(operator=Op.ADD, value=value, type=value.type.scalar)
+            operator = self.diagram.semiring.add
+            return ReduceLanes(operator=operator, value=value, type=value.type.scalar)
 
         name = "spread" if lanes > 1 else "sum_lanes"
-        self.ports[block.output] = self.streams.compute(function, port, name=name)
+        missing = [self._zero(port)]
+        self.ports[block.output] = self.streams.compute(function, port, missing=missing, name=name)
 
     def _reduce(self, block: Reduce) -> None:
         name = f"reduce_{block.variable}"
         value = self.ports[block.value]
         if block.coordinates:
             crds = [self.ports[coordinate] for coordinate in block.coordinates]
-            outs, out = self.streams.reduce_points(crds, value, name=name)
+            outs, out = self.streams.reduce_points(
+                crds, value, self.diagram.semiring.add, name=name
+            )
             self.ports.update(zip(block.outputs, outs, strict=True))
             self.ports[block.output] = out
             return
         empty = _EMPTY[block.empty]
         outer = None if block.by is None else self.ports[block.by]
-        self.ports[block.output] = self.streams.reduce(value, empty=empty, outer=outer, name=name)
+        self.ports[block.output] = self.streams.reduce(
+            value,
+            self.diagram.semiring.add,
+            empty=empty,
+            zero=self._zero(value),
+            outer=outer,
+            name=name,
+        )

@@ -16,6 +16,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ class Assignment(Term):
     result: Access
     value: Expression
     tensors: tuple[TensorDeclaration, ...]
+    semiring: Semiring = PLUS_TIMES
     location: SourceLocation | None = field(default=None, compare=False)
 
     def tensor(self, name: str) -> TensorDeclaration:
