@@ -33,7 +33,8 @@ class Forall(Term):
     ``located`` names tensors whose level here is not scanned: the other operands' coordinates
     locate into it.  The coordinates are dealt to ``lanes`` copies of the body in turn.  With
     ``skip`` the scanners of an intersection skip what another operand lacks.  ``fused`` names the
-    loop that this one and the one right around it make together; the lanes are its.  ``vector``
+    loop that this one and the one right around it make together; the lanes are its, which get
+    ``run`` of its coordinates in turn.  ``vector``
     iterations, the innermost ones, are computed at once.
     """
 
@@ -41,6 +42,7 @@ class Forall(Term):
     body: Statement
     located: tuple[str, ...] = ()
     lanes: int = 1
+    run: int = 1
     skip: bool = False
     fused: str = ""
     vector: int = 0

@@ -251,10 +251,11 @@ class DropMissing(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deal(Block):
-    """Parallelizer: the items of streams of one shape, dealt to lanes in turn."""
+    """Parallelizer: the items of streams of one shape, ``run`` of them to each lane in turn."""
 
     inputs: tuple[Stream, ...]
     lanes: tuple[tuple[Stream, ...], ...]
+    run: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +265,7 @@ class Gather(Block):
     order: Stream
     parts: tuple[Stream, ...]
     output: Stream
+    run: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
