@@ -3,31 +3,34 @@
 Every example, at a small size, is emitted as SystemVerilog and built by Verilator, once.  The
 hardware then runs on three devices, one of them short of bandwidth, with its own channel depths and
 with all channels 1, 2, 3, 8 and 64 tokens deep, with and without pseudo-random stalls of its load
-and store units.  Each run has to end as the simulator's does with both of its kernels, deadlocks
-included, with the same cycle count, and every node has to make the same number of firings, the
-first and the last of them in the same cycles.  Runs with the design's own depths compute values,
-which have to be the simulator's, bit for bit.
+and store units.  Each run has to end as the simulator's does, deadlocks included, with the same
+cycle count, and every node has to make the same number of firings, the first and the last of them
+in the same cycles.  Runs with the design's own depths, and all runs of designs whose control
+depends on data, compute values, which have to be the simulator's, bit for bit.
 
-``--random N`` does the same with N random graphs.  The exit code is 1 if anything differs.
+``--random N`` does the same with N random graphs, ``--machines N`` with N random graphs of
+machines, from seed ``--seed`` on.  A name selects the examples that begin with it, ``--list`` shows
+them.  With ``--results FILE`` the rows are kept in a file; what is in it already is not run again.
+The exit code is 1 if anything differs.
 """
 
 # ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import json
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,14 +38,17 @@ sys.path.insert(0, str(ROOT))
 
 import t2s
 from benchmarks.random_graphs import random_device, random_graph
+from benchmarks.random_machines import random_machines
+from benchmarks.referee_designs import Case, examples
 from t2s import Graph
 from t2s.backends.verilog.timing import Stalling, Timing, largest
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
 from t2s.graph.graph import TensorRole
 from t2s.hardware_driver import hardware_timing
+from t2s.simulator.build import build_program
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Limits, find_engine
-from t2s.simulator.program import SimProgram, build_program
+from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
 
 DEPTHS = (None, 1, 2, 3, 8, 64)
@@ -50,74 +56,8 @@ NARROW = replace(
     DEVICES["arria10"], name="arria10 of 3.5 bytes per cycle", memory_bytes_per_second=752_500_000
 )
 ENGINES = ("native", "array")
+MACHINE_ENGINES = ("native", "python")
 STALLS = (None, t2s.RandomStalls(seed=1, one_in=8), t2s.RandomStalls(seed=2, one_in=2))
-
-
-def module_of(path: str) -> ModuleType:
-    """A file of the examples."""
-    file = ROOT / "examples" / f"{path}.py"
-    spec = importlib.util.spec_from_file_location(f"referee_{file.stem}", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def tiny(path: str, size: str = "TINY") -> Callable[[], Any]:
-    """The design of an example of its smallest size."""
-
-    def make() -> Any:
-        module = module_of(path)
-        return module.design(getattr(module, size))
-
-    return make
-
-
-def smallest_gemm(path: str) -> Any:
-    """The GEMM of the T2S-Tensor paper, with every extent 2."""
-    module = module_of(path)
-    return module.gemm(module.TINY._replace(**dict.fromkeys(module.TINY._fields, 2)))
-
-
-def ladder(step: int) -> Any:
-    """A step of the ladder for matrices of 8 x 8."""
-    module = module_of("gemm/ladder")
-    module.SIZE = 8  # type: ignore[attr-defined]
-    return module.design(step)
-
-
-def examples() -> dict[str, Callable[[], Any]]:
-    """All designs by name."""
-    mappings = module_of("convolution_1d/mappings").MAPPINGS
-    steps = range(len(module_of("gemm/ladder").STEPS))
-    return {
-        "gemm": lambda: module_of("gemm/gemm").C,
-        "dot_product": lambda: module_of("gemm/dot_product").C,
-        "systolic": lambda: smallest_gemm("gemm/systolic"),
-        "chains": lambda: smallest_gemm("gemm/chains"),
-        **{f"ladder {n}": (lambda n=n: ladder(n)) for n in steps},
-        "mttkrp": tiny("mttkrp/mttkrp"),
-        "ttm": tiny("ttm/ttm"),
-        "ttmc": tiny("ttmc/ttmc"),
-        "convolution": tiny("convolution/convolution"),
-        "capsule": tiny("capsule/capsule"),
-        "gbmv": tiny("gbmv/gbmv"),
-        "gbmv, 2 banks": tiny("gbmv/gbmv", "TINY_BANKS"),
-        "ger": tiny("ger/ger"),
-        "syrk": tiny("syrk/syrk"),
-        **{
-            f"convolution_1d {name}": (
-                lambda name=name: module_of("convolution_1d/mappings").design(name)
-            )
-            for name in mappings
-        },
-        "block_matching": lambda: module_of("block_matching/block_matching").design(2, 2, 1),
-        "pairhmm": tiny("pairhmm/pairhmm"),
-        "qr": tiny("qr/qr"),
-        "lu": lambda: module_of("lu/lu").design(),
-        "trsm": lambda: module_of("trsm/trsm").design(),
-    }
 
 
 @dataclass(kw_only=True)
@@ -153,32 +93,37 @@ def referee(
     devices: Sequence[Device],
     depths: Sequence[int | None],
     runtime: Path | None = None,
+    inputs: Mapping[str, Any] | None = None,
 ) -> Row:
-    """Build one design and compare all of its runs; ``runtime`` keeps what builds share."""
+    """Build one design and compare all of its runs; ``runtime`` keeps what builds share.
+
+    Without ``inputs`` small random numbers are given.
+    """
     row = Row(name=name, pes=sum(n.pe_count for n in graph.nodes), channels=len(graph.channels))
     scalars = {p.name: p.type.numpy.type(3) for p in graph.parameters}
-    programs = [build_program(graph, device, random_inputs(graph), scalars) for device in devices]
-    machines = [
+    given = random_inputs(graph) if inputs is None else inputs
+    programs = [build_program(graph, device, given, scalars) for device in devices]
+    settings = [
         (program if depth is None else deep(program, depth), depth)
         for program in programs
         for depth in depths
     ]
-    timings = [hardware_timing(program) for program, _ in machines]
+    timings = [hardware_timing(program) for program, _ in settings]
     with tempfile.TemporaryDirectory(prefix="t2s-referee-") as temporary:
         start = time.perf_counter()
-        model = build_hardware(
-            graph, timings[0], largest(*timings), Path(temporary), runtime=runtime
-        )
+        bounds = largest(*timings, graph=graph, inputs=programs[0].inputs)
+        model = build_hardware(graph, timings[0], bounds, Path(temporary), runtime=runtime)
         row.build_seconds = time.perf_counter() - start
-        for (program, depth), timing in zip(machines, timings, strict=True):
-            for stalls in STALLS:
+        for (program, depth), timing in zip(settings, timings, strict=True):
+            for stalls in STALLS if program.accesses_memory.any() else (None,):
                 compare(row, model, replace(program, stalls=stalls), timing, depth)
     return row
 
 
 def deep(program: SimProgram, depth: int) -> SimProgram:
-    """The program, times only, with all channels of that depth."""
-    return program.with_capacities({channel.name: depth for channel in program.graph.channels})
+    """The program with all channels of that depth; times only, if they do not depend on values."""
+    changed = program.with_capacities({c.name: depth for c in program.graph.channels})
+    return replace(changed, inputs=program.inputs) if program.graph.machines else changed
 
 
 def compare(
@@ -186,7 +131,8 @@ def compare(
 ) -> None:
     """One run of both."""
     stalls = program.stalls
-    results = {name: find_engine(name).run(program, Limits()) for name in ENGINES}
+    engines = MACHINE_ENGINES if program.graph.machines else ENGINES
+    results = {name: find_engine(name).run(program, Limits()) for name in engines}
     expected = results["native"]
     start = time.perf_counter()
     stalling = stalls and Stalling(seed=stalls.seed, one_in=stalls.one_in)
@@ -207,7 +153,8 @@ def compare(
 def differences(program: SimProgram, expected: SimResult, found: HardwareResult) -> Iterator[str]:
     """What the hardware did otherwise."""
     if found.ending.name != expected.ending.name:
-        yield f"ends with {found.ending.name}, not {expected.ending.name}"
+        why = f": {found.fault}" if found.fault else ""
+        yield f"ends with {found.ending.name}, not {expected.ending.name}{why}"
     if found.cycles != expected.cycles:
         yield f"takes {found.cycles} cycles, not {expected.cycles}"
     for timing in program.nodes:
@@ -251,26 +198,89 @@ def show(rows: Sequence[Row]) -> None:
     console.print(f"{len(rows)} designs, {total} runs, {len(different)} differences")
 
 
+def finished(results: Path | None) -> dict[str, Row]:
+    """The rows that are in the file already."""
+    if results is None or not results.exists():
+        return {}
+    rows = [Row(**json.loads(line)) for line in results.read_text().splitlines()]
+    return {row.name: row for row in rows}
+
+
+def jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[Path], Row]]]:
+    """What is asked for, by name."""
+    seeds = range(arguments.seed, arguments.seed + max(arguments.random, arguments.machines))
+    if arguments.names or not seeds:
+        devices = (DEVICES["ideal"], DEVICES["arria10"], NARROW)
+        for name, make in examples().items():
+            if not arguments.names or name.startswith(tuple(arguments.names)):
+                yield name, lambda at, name=name, make=make: row_of(name, make(), devices, at)
+    for kind, count, make_graph in (
+        ("random", arguments.random, lambda seed: Case(graph=random_graph(seed))),
+        ("machines", arguments.machines, machines_of),
+    ):
+        for seed in seeds[:count]:
+            yield (
+                f"{kind} {seed}",
+                lambda at, kind=kind, seed=seed, make=make_graph: row_of(
+                    f"{kind} {seed}", make(seed), random_device(seed), at, (None, 1, 2)
+                ),
+            )
+
+
+def machines_of(seed: int) -> Case:
+    """Random machines with their inputs."""
+    graph, inputs = random_machines(seed)
+    return Case(graph=graph, inputs=inputs)
+
+
+def row_of(
+    name: str,
+    case: Case,
+    devices: Sequence[Device],
+    runtime: Path,
+    depths: Sequence[int | None] = DEPTHS,
+) -> Row:
+    """The comparison of one design."""
+    return referee(name, case.graph, devices, depths, runtime, case.inputs)
+
+
 def main(runtime: Path) -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="examples; all if there are none")
+    parser.add_argument("names", nargs="*", help="how examples begin; all if there are none")
+    parser.add_argument("--list", action="store_true", help="the names of the examples")
     parser.add_argument("--random", type=int, default=0, help="so many random graphs")
+    parser.add_argument("--machines", type=int, default=0, help="so many random machines")
     parser.add_argument("--seed", type=int, default=0, help="of the first random graph")
+    parser.add_argument("--results", type=Path, help="a file that keeps the rows")
     arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(examples()))
+        return 0
     warnings.simplefilter("ignore", t2s.T2SWarning)
+    known = finished(arguments.results)
     rows: list[Row] = []
-    devices = (DEVICES["ideal"], DEVICES["arria10"], NARROW)
-    for name, make in examples().items():
-        if name in arguments.names or not (arguments.names or arguments.random):
-            rows.append(referee(name, t2s.lower(make()), devices, DEPTHS, runtime))
-            print(f"{name}: {len(rows[-1].differences)} differences", flush=True)
-    for seed in range(arguments.seed, arguments.seed + arguments.random):
-        graph = random_graph(seed)
-        rows.append(referee(f"random {seed}", graph, random_device(seed), (None, 1, 2), runtime))
-        print(f"random {seed}: {len(rows[-1].differences)} differences", flush=True)
+    wanted = list(jobs(arguments))
+    columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("designs", total=len(wanted))
+        for name, run in wanted:
+            progress.update(task, description=name)
+            if name in known:
+                rows.append(known[name])
+            else:
+                rows.append(run(runtime))
+                keep(arguments.results, rows[-1])
+            progress.advance(task)
     show(rows)
     return 1 if any(row.differences for row in rows) else 0
+
+
+def keep(results: Path | None, row: Row) -> None:
+    """Add a row to the file."""
+    if results is not None:
+        with results.open("a") as file:
+            file.write(json.dumps(asdict(row)) + "\n")
 
 
 if __name__ == "__main__":

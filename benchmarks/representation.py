@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 from scipy import sparse
 
 import t2s
@@ -69,7 +71,10 @@ def _seconds(A: t2s.Parameter, matrix: sparse.csr_array) -> float:
 def schedules(folder: Path, machines: tuple[int, ...]) -> Iterator[list[str]]:
     """A row for each matrix: name, size, and padding with balance of every policy."""
     for path in sorted(folder.glob("*.mtx")):
-        matrix = t2s.read_matrix(path, Float(32))
+        try:
+            matrix = t2s.read_matrix(path, Float(32))
+        except t2s.UserError:
+            continue  # complex numbers
         row = [path.stem, f"{matrix.shape[0]} x {matrix.shape[1]}", str(matrix.nnz)]
         for count in machines:
             for policy in POLICIES.values():
@@ -92,16 +97,22 @@ def main() -> None:
     parser.add_argument("--matrices", type=Path, default=Path("../shared/matrices"))
     parser.add_argument("--machines", type=int, nargs="+", default=[4, 16])
     chosen = parser.parse_args()
+    table = Table(title="Time and memory of building" if chosen.what == "build" else "Policies")
     if chosen.what == "build":
-        print(f"{'representation':16} {'seconds':>8} {'memory':>8} {'padding':>8}")
+        for head in ("representation", "seconds", "memory", "padding"):
+            table.add_column(head, justify="left" if head == "representation" else "right")
         for name, seconds, memory, padding in build(chosen.rows, chosen.nnz):
-            print(f"{name:16} {seconds:8.2f} {memory:7.1f}x {padding:8.1%}")
-        return
-    heads = [f"{name}, {count}" for count in chosen.machines for name in POLICIES]
-    print(f"{'matrix':28} {'size':14} {'entries':>8} " + " ".join(f"{head:>17}" for head in heads))
-    print(f"{'':52} " + " ".join(f"{'padding balance':>17}" for _ in heads))
-    for name, size, entries, *cells in schedules(chosen.matrices, tuple(chosen.machines)):
-        print(f"{name:28} {size:14} {entries:>8} " + " ".join(f"{cell:>17}" for cell in cells))
+            table.add_row(name, f"{seconds:.2f}", f"{memory:.1f}x", f"{padding:.1%}")
+    else:
+        for head in ("matrix", "size", "entries"):
+            table.add_column(head, justify="right" if head == "entries" else "left", no_wrap=True)
+        for count in chosen.machines:
+            for name in POLICIES:
+                head = f"{name}\n{count} machines\npadding balance"
+                table.add_column(head, justify="right", no_wrap=True)
+        for row in schedules(chosen.matrices, tuple(chosen.machines)):
+            table.add_row(*row)
+    Console(width=180).print(table)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What re-timing costs: ``python benchmarks/retime.py`` from the repository root.
+"""What re-timing costs: ``python benchmarks/retime.py`` or ``python -m benchmarks.retime``.
 
 The GEMM of ``engine.py`` is timed again with other depths of all its channels; shown is processor
 time per PE firing, the smallest of a few runs, and what fitting its depths takes.
@@ -6,11 +6,14 @@ time per PE firing, the smallest of a few runs, and what fitting its depths take
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 
-from engine import gemm
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import t2s
+from benchmarks.engine import gemm
 from t2s.simulator.run import simulate_cycles
 
 RUNS = 3

@@ -48,6 +48,18 @@ class Design(Streams):
         return self.graph()
 
 
+def matrix_vector(rows: int, columns: int, capacity: int) -> Graph:
+    """X[i] = sum B[i, j] C[j]; rows of B and all of C and X are dense."""
+    s = Design("spmv", capacity)
+    i, b = s.scan_dense(s.root(), rows)
+    j, b = s.scan_compressed(b, s.given("B_i_pos"), s.given("B_j_crd"))
+    base = s.repeat(j, s.repeat(i, s.root()))
+    _, c, b = s.locate_dense(j, base, columns, b)
+    products = s.compute(Op.MULTIPLY, s.values("B", b), s.values("C", c))
+    s.write_values(s.reduce(products, empty=EmptyFiber.ZERO, outer=i), s.output("X_vals", FLOAT))
+    return s.graph()
+
+
 def elementwise(operator: Op, capacity: int) -> Graph:
     """X[i, j] = B[i, j] op C[i, j]: 14 blocks."""
     s = Design("elementwise", capacity)

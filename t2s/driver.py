@@ -257,7 +257,8 @@ def fit_depths(
     Parameters
     ----------
     design, device: as for ``simulate``.
-    inputs: the scalars that loop bounds, conditions and indices depend on; no arrays are needed.
+    inputs: the scalars that loop bounds, conditions and indices depend on.  Arrays are needed only
+        where control depends on data, and then the depths are the smallest for these arrays.
     slack: share of the cycles that may be given away, 0.01 for one per cent.
     budget_bytes, budget_blocks: RAM that all FIFOs together may take.  The result then has the
         ``front`` of cycles against RAM, and the depths of its fastest point within the budget.
@@ -269,9 +270,10 @@ def fit_depths(
     """
     from t2s.explore.depths import fit_depths as fit_graph
 
-    graph, _, scalars = resolve(design, inputs or {})
+    graph, arrays, scalars = resolve(design, inputs or {})
     return fit_graph(
         graph,
+        None if inputs is None else arrays,
         parameters=scalars,
         device=device,
         slack=slack,

@@ -94,7 +94,7 @@ def verilate(
     """
     from t2s.backends.verilog.timing import Stalling, largest
     from t2s.backends.verilog.verilator import verilate as verilate_graph
-    from t2s.simulator.program import build_program
+    from t2s.simulator.build import build_program
     from t2s.simulator.random_stalls import check_stalls
 
     graph, arrays, scalars = resolve(design, inputs or {})
@@ -104,7 +104,7 @@ def verilate(
     return verilate_graph(
         graph,
         timing,
-        largest(timing),
+        largest(timing, graph=graph, inputs=program.inputs),
         program.inputs,
         program.parameters,
         stalling=Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None,

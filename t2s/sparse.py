@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.graph.graph import Graph
 from t2s.sparse_repr.binding import (
@@ -62,7 +63,7 @@ from t2s.sparse_repr.semiring import (
     Semiring,
     make_semiring,
 )
-from t2s.sparse_repr.streams import UNBOUNDED
+from t2s.sparse_repr.streams import UNBOUNDED, EmptyFiber, Stream, Streams
 from t2s.sparse_repr.tensors.files import read, write
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
 from t2s.sparse_repr.tensors.tensor import (
@@ -73,6 +74,7 @@ from t2s.sparse_repr.tensors.tensor import (
 )
 
 if TYPE_CHECKING:
+    from t2s.backends.verilog.verilator import HardwareResult
     from t2s.simulator.devices import Device
     from t2s.simulator.result import SimResult
 
@@ -82,13 +84,17 @@ __all__ = [
     "MIN_MAX",
     "MIN_PLUS",
     "PLUS_TIMES",
+    "EmptyFiber",
     "Format",
     "Kernel",
     "Notation",
+    "Op",
     "Schedule",
     "Semiring",
     "SparseResult",
     "SparseTensor",
+    "Stream",
+    "Streams",
     "Tensor",
     "bcsr",
     "compile",
@@ -115,18 +121,20 @@ __all__ = [
     "tensor",
     "to_pydata",
     "to_scipy",
+    "verilate",
     "write",
 ]
 
 Array = np.ndarray[Any, Any]
+RunStage = Callable[[Graph, Mapping[str, Array]], "SimResult | HardwareResult"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SparseResult:
-    """What a run gives: the result as a tensor, and the simulation of every stage."""
+    """What a run gives: the result as a tensor, and what was simulated of every stage."""
 
     tensor: SparseTensor
-    stages: tuple[SimResult, ...]
+    stages: tuple[SimResult | HardwareResult, ...]
 
     def __repr__(self) -> str:
         return f"<SparseResult {self.tensor!r}, {self.cycles} cycles>"
@@ -255,14 +263,41 @@ class Kernel:
         """Run all stages on the inputs; see ``t2s.sparse.simulate``."""
         from t2s.simulator.run import simulate as simulate_graph
 
+        def run(graph: Graph, arrays: Mapping[str, Array]) -> SimResult:
+            return simulate_graph(graph, arrays, device=device, engine=engine)
+
+        return self._run(inputs, type, _channels(capacity, latency, balance), run)
+
+    def verilate(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        type: Type | None = None,
+        device: str | Device = "ideal",
+        capacity: int = UNBOUNDED,
+        latency: int = 1,
+        balance: bool = True,
+        time_limit: float = 60.0,
+    ) -> SparseResult:
+        """Run the SystemVerilog of all stages in Verilator; see ``t2s.sparse.verilate``."""
+        from t2s.hardware_driver import verilate as verilate_graph
+
+        def run(graph: Graph, arrays: Mapping[str, Array]) -> HardwareResult:
+            return verilate_graph(graph, arrays, device=device, time_limit=time_limit)
+
+        return self._run(inputs, type, _channels(capacity, latency, balance), run)
+
+    def _run(
+        self, inputs: Mapping[str, Any], type: Type | None, channels: Channels, run: RunStage
+    ) -> SparseResult:
+        """Run the stages one after the other; each reads what those before it have written."""
         binding = self.bind(inputs, type)
-        channels = _channels(capacity, latency, balance)
-        results: list[SimResult] = []
+        results: list[SimResult | HardwareResult] = []
         written: SparseTensor | None = None
         for number, stage in enumerate(self.program.stages):
             made = self._stage(number, binding, channels)
             arrays = {one.name: array_in(binding.tensors[one.tensor], one) for one in made.reads}
-            result = simulate_graph(made.graph, arrays, device=device, engine=engine)
+            result = run(made.graph, arrays)
             results.append(result)
             outputs = {(one.level, one.array): result.outputs[one.name] for one in made.writes}
             name = result_of(stage).tensor
@@ -406,6 +441,36 @@ def simulate(
         capacity=capacity,
         latency=latency,
         balance=balance,
+    )
+
+
+def verilate(
+    design: Design,
+    inputs: Mapping[str, Any],
+    *,
+    schedule: Schedule | None = None,
+    type: Type | None = None,
+    device: str | Device = "ideal",
+    capacity: int = UNBOUNDED,
+    latency: int = 1,
+    balance: bool = True,
+    time_limit: float = 60.0,
+) -> SparseResult:
+    """Compile an assignment and run its SystemVerilog in Verilator.
+
+    The arguments are those of ``simulate``; the result and the cycles are the same.  Each stage is
+    built once, which takes some ten seconds, and may run for ``time_limit`` seconds.  See
+    ``t2s.verilate`` for what it needs and what it refuses.
+    """
+    kernel = compile(design, schedule)
+    return kernel.verilate(
+        inputs,
+        type=type,
+        device=device,
+        capacity=capacity,
+        latency=latency,
+        balance=balance,
+        time_limit=time_limit,
     )
 
 

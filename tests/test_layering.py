@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "simulator": frozenset({"core", "graph"}),
     "report": frozenset({"core", "graph", "simulator"}),
     "explore": frozenset({"core", "graph", "simulator", "report"}),
+    "sparse_driver": frozenset({"core", "func", "reduction", "graph", "spatial", "sparse_repr"}),
     "backends": frozenset({"core", "graph"}),
     "backends.opencl_fpga": frozenset({"core", "graph", "backends.base"}),
     "backends.verilog": frozenset({"core", "graph", "backends.base"}),
@@ -33,12 +34,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "backends.capstan": frozenset({"core", "graph", "backends.base"}),
 }
 # may import every package, and consumers at their first use
-DRIVERS = ("driver.py", "hardware_driver.py", "lower_driver.py", "sparse.py", "sparse_driver.py")
+DRIVERS = ("driver.py", "hardware_driver.py", "lower_driver.py", "sparse.py")
 # parts of the driver, and who may import each
 PARTS = {
-    "sparse_driver": ("driver.py", "lower_driver.py"),
     "lower_driver": ("driver.py", "hardware_driver.py"),
-    "hardware_driver": ("driver.py",),
+    "hardware_driver": ("driver.py", "sparse.py"),
 }
 # may import everything, and locally
 PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_tensor.py")

@@ -6,66 +6,33 @@ compiled, run on three random inputs (a plain one, one with empty rows, one whos
 empty) and compared with numpy.  Algorithms that mean nothing are listed by class, with the reason.
 
 Sparse tensors that the loops cannot walk are transposed first, and the table says how many.
+Operands whose singleton levels hold one coordinate in each fiber get inputs of that kind.
 Schedules (``-s``) are not applied.
+
+The whole list takes a while: ``--log FILE`` keeps what became of each algorithm, and the same
+command goes on from there; ``--seconds`` ends a slice.  For inputs as small as these the Python
+engine is the quickest of those that count cycles.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
+import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from algorithms import ITERATIONS, Algorithm, Outcome, read_list, run
 from rich.console import Console
 from rich.table import Table
 
-from t2s.core.errors import UserError
-from t2s.sparse import Kernel, Schedule, parse
-from t2s.sparse_repr.notation.ir import Assignment, accesses, all_variables
-
-Array = np.ndarray[Any, Any]
-
-EXTENTS = (4, 3, 2, 3)
-"""Extents of variables, in turn, as long as the loops have not more than ``ITERATIONS``."""
-
-ITERATIONS = 256
-
-KINDS = ("plain", "empty rows", "empty operand")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Algorithm:
-    """A line of the list."""
-
-    count: int
-    expression: str
-    formats: tuple[str, ...]
-
-    @property
-    def command(self) -> str:
-        """What the user wrote."""
-        return " ".join([f'"{self.expression}"', *(f"-f={option}" for option in self.formats)])
-
-
-@dataclass(kw_only=True)
-class Outcome:
-    """What became of an algorithm: ``ok``, ``wrong``, or the class of its error."""
-
-    algorithm: Algorithm
-    kind: str
-    text: str = ""
-    cycles: int = 0
-    reasons: tuple[str, ...] = ()
-    stages: int = 1
-    seconds: float = 0.0
+EVERY = 100
+"""After so many algorithms the command says how far it is."""
 
 
 @dataclass(kw_only=True)
@@ -89,131 +56,56 @@ class Totals:
         self.examples.setdefault(outcome.kind, outcome)
 
 
-def read_list(lines: Iterable[str]) -> Iterator[Algorithm]:
-    """The algorithms of a list."""
-    for line in lines:
-        if line.startswith("#") or not line.strip():
-            continue
-        count, _, command = line.rstrip("\n").split("\t")
-        match = re.fullmatch(r'"([^"]*)"(.*)', command)
-        if match is None:
-            raise ValueError(f"not a command: {command}")
-        formats = re.findall(r"-f=(\S+)", match[2])
-        yield Algorithm(count=int(count), expression=match[1], formats=tuple(formats))
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """What became of algorithms, a line of JSON for each; other engines and sizes are others."""
+
+    path: Path | None
+    engine: str
+    iterations: int
+
+    def known(self) -> dict[Algorithm, Outcome]:
+        """What the file has of this engine and size."""
+        if self.path is None or not self.path.exists():
+            return {}
+        found = {}
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            if (entry.pop("engine"), entry.pop("iterations")) != (self.engine, self.iterations):
+                continue
+            given = entry.pop("algorithm")
+            algorithm = Algorithm(**given | {"formats": tuple(given["formats"])})
+            reasons = tuple(entry.pop("reasons"))
+            found[algorithm] = Outcome(algorithm=algorithm, reasons=reasons, **entry)
+        return found
+
+    def add(self, outcome: Outcome) -> None:
+        """Append an outcome."""
+        if self.path is None:
+            return
+        entry = {"engine": self.engine, "iterations": self.iterations, **asdict(outcome)}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
 
 
-def extents_for(assignment: Assignment) -> dict[str, int]:
-    """Different extents for variables that nothing ties together; 1 for the last of very many."""
-    variables = all_variables(assignment)
-    group = {name: name for name in variables}
-    places: dict[tuple[str, int], str] = {}
-    for access in (assignment.result, *accesses(assignment.value)):
-        for place, name in enumerate(access.variables):
-            other = places.setdefault((access.tensor, place), name)
-            old, new = group[name], group[other]
-            group = {key: new if value == old else value for key, value in group.items()}
-    sizes: dict[str, int] = {}
-    total = 1
-    for number, name in enumerate(dict.fromkeys(group[name] for name in variables)):
-        members = sum(value == name for value in group.values())
-        size = EXTENTS[number % len(EXTENTS)]
-        while size > 1 and total * size**members > ITERATIONS:
-            size -= 1
-        total *= size**members
-        sizes[name] = size
-    return {name: sizes[group[name]] for name in variables}
-
-
-def random_inputs(
-    assignment: Assignment, extents: dict[str, int], kind: str, seed: int
-) -> dict[str, Array]:
-    """Small integers as floats, so that sums are exact in any order."""
-    generator = np.random.default_rng(seed)
-    inputs: dict[str, Array] = {}
-    for access in accesses(assignment.value):
-        shape = tuple(extents[name] for name in access.variables)
-        density = 0.6 if len(shape) < 3 else 0.4
-        array = generator.integers(1, 5, shape) * (generator.random(shape) < density)
-        if kind == "empty rows" and shape:
-            array[generator.integers(shape[0])] = 0
-        if kind == "empty operand" and access.tensor == accesses(assignment.value)[0].tensor:
-            array = array * 0
-        inputs[access.tensor] = np.asarray(array, np.float64)
-    return inputs
-
-
-def run(algorithm: Algorithm, engine: str = "native") -> Outcome:
-    """Compile an algorithm, run it on all inputs and compare with numpy."""
-    try:
-        assignment = parse(algorithm.expression, algorithm.formats)
-        extents = extents_for(assignment)
-        shape = tuple(extents[name] for name in assignment.result.variables)
-        shapes = {assignment.result.tensor: shape}
-        assignment = parse(algorithm.expression, algorithm.formats, shapes)
-        kernel = Kernel(assignment, Schedule().transpose())
-        cycles = 0
-        for seed, kind in enumerate(KINDS):
-            inputs = random_inputs(assignment, extents, kind, seed)
-            expected = kernel.interpret(inputs)
-            if engine == "blocks":
-                output = kernel.interpret(inputs, level="blocks")
-            else:
-                result = kernel.simulate(inputs, engine=engine)
-                output, cycles = result.output, cycles + result.cycles
-            if not np.allclose(output, expected, equal_nan=True):
-                return Outcome(algorithm=algorithm, kind="wrong", text=f"{kind}: {kernel}")
-    except UserError as error:
-        return Outcome(algorithm=algorithm, kind=_class_of(error), text=str(error))
-    program = kernel.program
-    reasons = {_reason(reason) for view in program.views for reason in view.reasons}
-    return Outcome(
-        algorithm=algorithm,
-        kind="ok",
-        cycles=cycles,
-        reasons=tuple(sorted(reasons)),
-        stages=len(program.stages),
-    )
-
-
-def outcomes(algorithms: Iterable[Algorithm], engine: str, jobs: int) -> Iterator[Outcome]:
+def outcomes(
+    algorithms: Iterable[Algorithm], engine: str, iterations: int, jobs: int
+) -> Iterator[Outcome]:
     """What becomes of the algorithms, in their order."""
-    timed = partial(_timed, engine=engine)
+    one = partial(run, engine=engine, iterations=iterations)
     if jobs == 1:
-        yield from map(timed, algorithms)
+        yield from map(one, algorithms)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(timed, algorithms)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    try:
+        yield from pool.map(one, algorithms)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def _timed(algorithm: Algorithm, engine: str) -> Outcome:
-    start = time.process_time()
-    outcome = run(algorithm, engine)
-    outcome.seconds = time.process_time() - start
-    return outcome
-
-
-def _class_of(error: UserError) -> str:
-    if "has the variable" in error.message:
-        return "ill-formed: a variable twice in the result"
-    if "holds exactly one coordinate" in error.message:
-        return "ill-formed: a singleton level for fibers of several coordinates"
-    return f"refused: {error.message}"
-
-
-def _reason(reason: str) -> str:
-    for start in ("levels in the order", "written in the order", "compressed levels in place"):
-        if reason.startswith(start):
-            return {
-                "levels in the order": "an input is transposed",
-                "written in the order": "the result is transposed",
-                "compressed levels in place": "non-unique or singleton levels become compressed",
-            }[start]
-    return reason
-
-
-def show(totals: Totals, seconds: float) -> None:
+def show(totals: Totals, missing: int) -> None:
     """Print the table."""
-    console = Console()
+    console = Console(width=130)
     table = Table("outcome", "distinct", "all", "for example", title="TACO website")
     for kind, count in totals.distinct.most_common():
         example = totals.examples[kind].algorithm.command
@@ -225,7 +117,9 @@ def show(totals: Totals, seconds: float) -> None:
         how.add_row(reason, str(count))
     console.print(how)
     each = totals.seconds / max(1, totals.distinct.total())
-    console.print(f"{seconds:.0f} s; of processor time {totals.seconds:.0f} s, {each:.2f} s each")
+    console.print(f"{totals.seconds:.0f} s of processor time, {each:.2f} s each")
+    if missing:
+        console.print(f"{missing} algorithms are left: the same command goes on with them")
 
 
 def main() -> None:
@@ -233,24 +127,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("list", type=Path)
     parser.add_argument("--engine", default="native", help="native, python, or blocks: no cycles")
+    parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of all loops, at most")
     parser.add_argument("--every", type=int, default=1, help="only every n-th algorithm")
     parser.add_argument("--first", type=int, default=0, help="leave out the ones before")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--log", type=Path, help="append the outcome of each to this file")
+    parser.add_argument(
+        "--log", type=Path, help="keep the outcomes in this file, and go on from it"
+    )
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     options = parser.parse_args()
     algorithms = list(read_list(options.list.read_text(encoding="utf-8").splitlines()))
-    totals = Totals()
-    start = time.perf_counter()
     chosen = algorithms[options.first :: options.every]
-    for outcome in outcomes(chosen, options.engine, options.jobs):
+    log = Log(path=options.log, engine=options.engine, iterations=options.iterations)
+    known, totals, start = log.known(), Totals(), time.monotonic()
+    for algorithm in chosen:
+        if algorithm in known:
+            totals.add(known[algorithm])
+    left = [algorithm for algorithm in chosen if algorithm not in known]
+    missing = len(left)
+    for outcome in outcomes(left, options.engine, options.iterations, options.jobs):
         totals.add(outcome)
-        command = outcome.algorithm.command
-        if options.log is not None:
-            with options.log.open("a", encoding="utf-8") as log:
-                log.write(f"{outcome.kind}\t{outcome.cycles}\t{outcome.seconds:.2f}\t{command}\n")
+        log.add(outcome)
+        missing -= 1
         if outcome.kind == "wrong":
-            print(command, outcome.text, sep="\n", flush=True)
-    show(totals, time.perf_counter() - start)
+            print(outcome.algorithm.command, outcome.text, sep="\n", flush=True)
+        if missing % EVERY == 0:
+            counts = ", ".join(f"{count} {kind}" for kind, count in totals.distinct.most_common())
+            print(f"{len(chosen) - missing} of {len(chosen)}: {counts}", flush=True)
+        if time.monotonic() - start > options.seconds:
+            break
+    show(totals, missing)
 
 
 if __name__ == "__main__":

@@ -110,8 +110,8 @@ def _dtype_text(type: Type) -> str:
 
 def _checked_array(spec: ArraySpec, value: Any) -> Any:
     array = _as_array(spec, value)
-    dtype = _dtype_text(spec.type)
     if array.dtype != spec.type.numpy:
+        dtype = _dtype_text(spec.type)
         given, hint = f"{array.dtype} of shape {array.shape}", f"array.astype({dtype})"
         if not isinstance(value, np.ndarray):
             given, hint = f"{_class(value)}, in numpy {given}", f"np.asarray(x, {dtype})"

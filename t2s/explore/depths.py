@@ -16,9 +16,11 @@ from t2s.explore.progress import Steps
 from t2s.explore.timings import Depths, Timings
 from t2s.graph.graph import Channel, Graph
 from t2s.report.memory import fifo_blocks
+from t2s.simulator.build import build_program
 from t2s.simulator.devices import Device
+from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.fabric import Fabric
-from t2s.simulator.program import SimProgram, build_program
+from t2s.simulator.program import SimProgram
 
 MOST_SLACK = 1000
 """Largest ``slack``: the design may take so many times its cycles more."""
@@ -26,6 +28,7 @@ MOST_SLACK = 1000
 
 def fit_depths(
     graph: Graph,
+    inputs: Mapping[str, Array] | None = None,
     *,
     parameters: Mapping[str, Array] | None = None,
     device: str | Device = "ideal",
@@ -37,9 +40,11 @@ def fit_depths(
     progress: bool | None = None,
 ) -> DepthFit:
     """See ``t2s.fit_depths``; ``parameters`` are the scalars that the design takes at run time."""
-    program = build_program(graph, device, None, parameters)
+    data = inputs if graph.machines else None
+    program = build_program(graph, device, data, parameters)
     budget = _budget(program, budget_bytes, budget_blocks)
     with Workers(workers) as crew, Steps("fitting depths", progress) as steps:
+        program = _without_values(program, crew)
         search = _Search(program, engine, crew, steps, _checked_slack(slack))
         interrupted = False
         front = None
@@ -55,6 +60,16 @@ def fit_depths(
     if budget is not None:
         front = _front(search, *budget)
     return _result(search, front, interrupted)
+
+
+def _without_values(program: SimProgram, crew: Workers) -> SimProgram:
+    """The program for its times alone: what its machines do is found out once."""
+    if not program.graph.machines:
+        return program
+    result = find_engine("native").run(program, Limits(), crew.watch)
+    if result.trace is None:
+        raise KeyboardInterrupt
+    return replace(result.trace.applied(program), inputs=None)
 
 
 class _Search:

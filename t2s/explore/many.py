@@ -12,9 +12,9 @@ from t2s.core.errors import T2SError
 from t2s.explore.parallel import Workers
 from t2s.explore.progress import Steps
 from t2s.graph.graph import Graph
+from t2s.simulator.build import build_program
 from t2s.simulator.deadlock import DeadlockError
 from t2s.simulator.devices import Device
-from t2s.simulator.program import build_program
 from t2s.simulator.result import SimResult
 from t2s.simulator.retime import checked_limits, run_to_the_end
 from t2s.simulator.tables import Table

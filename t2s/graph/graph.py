@@ -112,7 +112,7 @@ class Tensor(Term):
 
     ``shape`` is what users give and get.  Where iterations are padded the array in memory is
     larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,
-    and dropped from an output.
+    and dropped from an output.  Of an array that is padded the user's part may be empty.
     ``layout`` says how the host orders the (padded) array, if it is not in memory as it is.
     """
 

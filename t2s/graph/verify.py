@@ -51,7 +51,7 @@ def verify_graph(graph: Graph) -> None:
     for tensor in graph.tensors:
         subject = Subject.of("tensor", tensor)
         _verify_scalar_type(subject, tensor.type)
-        _verify_extents(subject, () if tensor.open else tensor.shape)
+        _verify_extents(subject, () if tensor.open else tensor.padded or tensor.shape)
         _verify_place(graph, subject, tensor)
         _verify_padding(subject, tensor)
         verify_layout(subject, tensor)
@@ -168,7 +168,7 @@ def _verify_padding(subject: Subject, tensor: Tensor) -> None:
     if padded is None:
         return
     same_rank = len(padded) == len(tensor.shape)
-    if not same_rank or any(a < b for a, b in zip(padded, tensor.shape, strict=True)):
+    if not same_rank or any(not 0 <= b <= a for a, b in zip(padded, tensor.shape, strict=True)):
         raise subject.error(
             "the padded shape does not hold the shape",
             expected=f"the same rank, and no extent below that of {tensor.shape}",

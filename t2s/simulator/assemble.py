@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,10 +12,10 @@ from t2s.core.ops import Array
 from t2s.graph.nodes import Machine
 from t2s.simulator.deadlock import explain
 from t2s.simulator.memory.report import MemoryReport, UnitRow
-from t2s.simulator.program import NodeTiming, SimProgram
+from t2s.simulator.program import SimProgram
 from t2s.simulator.result import NodeStatistics, SimResult, TokensLeft
 from t2s.simulator.tally import Counts, Ending, Tally, idle_cycles
-from t2s.simulator.time_bound import exact_sum
+from t2s.simulator.time_bound import MOST_CYCLES, exact_sum
 
 
 def assemble(
@@ -31,13 +31,7 @@ def assemble(
 
     ``kernel`` is what found the times, ``skipped`` the cycles that it did not step through.
     """
-    idle = idle_cycles(program, tally)
-    starved = _by_channel(program, tally.starved)
-    blocked = _by_channel(program, tally.blocked)
-    nodes = {
-        timing.node.name: _statistics(program, tally, timing, idle, starved, blocked)
-        for timing in program.nodes
-    }
+    nodes = _statistics(program, tally)
     return SimResult(
         graph=program.graph.name,
         device=program.device,
@@ -85,45 +79,74 @@ def _memory(program: SimProgram, tally: Tally) -> MemoryReport | None:
     )
 
 
-def _by_channel(program: SimProgram, per_element: Counts) -> dict[str, int]:
-    return {
-        timing.channel.name: exact_sum(per_element[timing.elements]) for timing in program.channels
-    }
+def _sums(values: Counts, starts: Sequence[int]) -> list[int]:
+    """The sums of the slices that begin at the starts."""
+    if not starts or len(values) * int(np.abs(values).max(initial=0)) >= MOST_CYCLES:
+        ends = [*starts[1:], len(values)]
+        return [exact_sum(values[a:b]) for a, b in zip(starts, ends, strict=True)]
+    sums = np.concatenate([[0], np.cumsum(values)])[[*starts, len(values)]]
+    return [int(total) for total in np.diff(sums)]
 
 
-def _statistics(
-    program: SimProgram,
-    tally: Tally,
-    timing: NodeTiming,
-    idle: Counts,
-    starved: Mapping[str, int],
-    blocked: Mapping[str, int],
-) -> NodeStatistics:
-    node, where, graph = timing.node, timing.instances, program.graph
-    fired = tally.firings[where] > 0
-    absent = timing.pe_count - node.pe_count
-    return NodeStatistics(
-        name=node.name,
-        role=node.role,
-        location=node.location,
-        pe_count=node.pe_count,
-        interval=timing.interval,
-        firings=int(tally.firings[where].sum()),
-        total_firings=int(
-            (tally if isinstance(node, Machine) else program.control).firings[where].sum()
-        ),
-        first_firing=int(tally.first[where][fired].min()) if fired.any() else None,
-        last_firing=int(tally.last[where][fired].max()) if fired.any() else None,
-        waiting=exact_sum(tally.waiting[where]),
-        starved_by={channel.name: starved[channel.name] for channel in graph.inputs_of(node.name)},
-        blocked_by={channel.name: blocked[channel.name] for channel in graph.outputs_of(node.name)},
-        starved_by_memory=exact_sum(tally.memory_starved[where]),
-        blocked_by_memory=exact_sum(tally.memory_blocked[where]),
-        idle=exact_sum(idle[where]) - absent * tally.cycles,
+def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
+    """What every node did, from the counters of its PEs and of its channels."""
+    starts = [timing.first for timing in program.nodes]
+    firings = _sums(tally.firings, starts)
+    planned = _sums(program.control.firings, starts)
+    waiting, memory_starved, memory_blocked, idle = (
+        _sums(values, starts)
+        for values in (
+            tally.waiting,
+            tally.memory_starved,
+            tally.memory_blocked,
+            idle_cycles(program, tally),
+        )
     )
+    first, last = _ends(tally, starts)
+    starved_by: dict[str, dict[str, int]] = {timing.node.name: {} for timing in program.nodes}
+    blocked_by: dict[str, dict[str, int]] = {timing.node.name: {} for timing in program.nodes}
+    elements = [timing.first for timing in program.channels]
+    starved, blocked = _sums(tally.starved, elements), _sums(tally.blocked, elements)
+    for number, channel in enumerate(program.graph.channels):
+        starved_by[channel.sink][channel.name] = starved[number]
+        blocked_by[channel.source][channel.name] = blocked[number]
+    found: dict[str, NodeStatistics] = {}
+    for n, timing in enumerate(program.nodes):
+        node = timing.node
+        pes, places = node.pe_count, node.place_count
+        found[node.name] = NodeStatistics(
+            name=node.name,
+            role=node.role,
+            location=node.location,
+            pe_count=pes,
+            interval=timing.interval,
+            firings=firings[n],
+            total_firings=firings[n] if isinstance(node, Machine) else planned[n],
+            first_firing=first[n] if firings[n] else None,
+            last_firing=last[n] if firings[n] else None,
+            waiting=waiting[n],
+            starved_by=starved_by[node.name],
+            blocked_by=blocked_by[node.name],
+            starved_by_memory=memory_starved[n],
+            blocked_by_memory=memory_blocked[n],
+            idle=idle[n] - (places - pes) * tally.cycles,
+        )
+    return found
+
+
+def _ends(tally: Tally, starts: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The first and the last firing of each node."""
+    if not starts:
+        return [], []
+    fired = tally.firings > 0
+    first = np.minimum.reduceat(np.where(fired, tally.first, MOST_CYCLES), starts)
+    last = np.maximum.reduceat(np.where(fired, tally.last, 0), starts)
+    return [int(cycle) for cycle in first], [int(cycle) for cycle in last]
 
 
 def _tokens_left(program: SimProgram, tally: Tally) -> tuple[TokensLeft, ...]:
+    if not tally.left.any():
+        return ()
     firings = {
         timing.node.name: int(tally.firings[timing.instances].sum()) for timing in program.nodes
     }

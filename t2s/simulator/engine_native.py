@@ -19,6 +19,7 @@ from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.native import timing_tables as timing
 from t2s.simulator.native.stream_engine import run_streams
+from t2s.simulator.native.stream_trace import explicit
 from t2s.simulator.native.table_times import TableTimes
 from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
@@ -144,7 +145,8 @@ def run_measured(
 
     With capacities of that many slots (datapath included) every firing is at the same cycle.
     """
-    machine = TableTimes(program, measured=True)
+    given = program if program.trace is None else explicit(program, program.trace)
+    machine = TableTimes(given, measured=True)
     interrupted = False
     try:
         _advance(machine, limits, observer)

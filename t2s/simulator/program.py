@@ -1,8 +1,6 @@
 """``SimProgram``: a checked graph on a device, as flat integer arrays.
 
-``build_program`` does everything that can be done before cycle 0: it checks inputs, parameters,
-addresses and channel elements, takes latencies from the device, computes the initiation interval
-of every node, and encodes the control of every firing.  Engines only run.
+``simulator.build`` makes it, with all checks; engines only run it.
 """
 
 from __future__ import annotations
@@ -15,28 +13,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Parameter
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
-from t2s.core.walk import walk
-from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
-from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.inputs import check_graph_inputs, check_parameters
-from t2s.graph.machine_analysis import (
-    loads_from_memory,
-    machine_latencies,
-    machine_recurrences,
-    most_bytes,
-)
-from t2s.graph.nodes import Machine, Node, Register
-from t2s.graph.verify import verify_graph
-from t2s.simulator.devices import Device, find_device
-from t2s.simulator.flatten import MOVED_BYTES, Control, flatten
-from t2s.simulator.memory.port import addresses_of
+from t2s.graph.nodes import Node, Register
+from t2s.simulator.devices import Device
+from t2s.simulator.flatten import MOVED_BYTES, Control
 from t2s.simulator.random_stalls import RandomStalls
-from t2s.simulator.time_bound import check_times
 from t2s.simulator.trace import Trace
 
 
@@ -239,168 +222,3 @@ class SimProgram:
             for t in self.channels
         )
         return replace(self, channels=channels, inputs=None)
-
-
-def build_program(
-    graph: Graph,
-    device: str | Device,
-    inputs: Mapping[str, Array] | None,
-    parameters: Mapping[str, object] | None = None,
-    stalls: RandomStalls | None = None,
-) -> SimProgram:
-    """Check a graph with its inputs and flatten it; ``inputs=None`` makes a times-only program.
-
-    A times-only program needs only the parameters that control depends on.  Raises ``UserError``.
-    """
-    target = find_device(device)
-    verify_graph(graph)
-    _check_memory(graph, target)
-    arrays: dict[str, Array] | None = None
-    if inputs is None:
-        _check_static(graph)
-        required = control_parameters(graph)
-        scalars = check_parameters(graph, parameters or {}, required=required)
-    else:
-        arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
-    nodes: list[NodeTiming] = []
-    for node in graph.nodes:
-        first = nodes[-1].instances.stop if nodes else 0
-        interval, loads = _interval(graph, node, target), _loads(graph, node)
-        nodes.append(NodeTiming(node=node, first=first, interval=interval, loads=loads))
-    channels = _channels(graph, target)
-    first_elements = {timing.channel.name: timing.first for timing in channels}
-    control = flatten(graph, scalars, first_elements)
-    program = SimProgram(
-        graph=graph,
-        device=target,
-        inputs=arrays,
-        parameters=scalars,
-        nodes=tuple(nodes),
-        channels=channels,
-        control=control,
-        stalls=stalls,
-    )
-    _check_ends(program)
-    check_times(program)
-    return program
-
-
-def _check_static(graph: Graph) -> None:
-    """Times without values: only where no control depends on data."""
-    for node in graph.machines:
-        raise UserError(
-            f"the times of {graph.name!r} depend on its data: {node.name!r} chooses by the tokens"
-            " that it sees",
-            location=node.location,
-            expected="a design whose control is static, or its inputs",
-            given="no inputs",
-            hint="simulate the design on its inputs",
-        )
-
-
-def control_parameters(graph: Graph) -> frozenset[str]:
-    """Parameters that conditions, indices or loop bounds depend on."""
-    static: list[Expr | None] = []
-    for node in graph.pe_arrays:
-        static += [bound for loop in node.loops for bound in (loop.minimum, loop.extent)]
-        for statement in node.body:
-            match statement:
-                case Receive(condition=condition) | Send(condition=condition):
-                    static.append(condition)
-                case Load() | Store() | RegisterWrite():
-                    static += [statement.condition, *statement.indices]
-                case RegisterRead(indices=indices):
-                    static += indices
-    for channel in graph.channels:
-        static += [*channel.source_index, *channel.sink_index]
-    terms = (term for expr in static if expr is not None for term in walk(expr))
-    return frozenset(term.name for term in terms if isinstance(term, Parameter))
-
-
-def _loads(graph: Graph, node: Node) -> bool:
-    if isinstance(node, Machine):
-        return loads_from_memory(graph, node)
-    return any(isinstance(statement, Load) for statement in node.body)
-
-
-def _interval(graph: Graph, node: Node, device: Device) -> Interval:
-    """The smallest interval that respects the node's recurrences and its memory port."""
-    longest = Interval(cycles=1)
-    match node:
-        case Machine():
-            found = machine_recurrences(graph, node, device.latency_of, device.load_latency)
-            moved = most_bytes(graph, node)
-        case _:
-            found, moved = recurrences(node, device.latency_of), memory_bytes(node)
-    for recurrence in found:
-        if recurrence.initiation_interval > longest.cycles:
-            longest = Interval(
-                cycles=recurrence.initiation_interval,
-                register=recurrence.register,
-                latency=recurrence.latency,
-                distance=recurrence.distance,
-            )
-    port = device.bytes_per_cycle_per_unit
-    if port is not None and -(-moved // port) > longest.cycles:
-        longest = Interval(cycles=-(-moved // port), moved_bytes=moved, port_bytes=port)
-    return longest
-
-
-def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
-    latencies: dict[str, int] = {}
-    constant = device.memory is None
-    memory = (device.load_latency, device.store_latency) if constant else (0, 0)
-    for node in graph.nodes:
-        if isinstance(node, Machine):
-            latencies |= machine_latencies(graph, node, device.latency_of, *memory)
-        else:
-            latencies |= datapath_latencies(node, device.latency_of, *memory)
-    timings: list[ChannelTiming] = []
-    for channel in graph.channels:
-        first = timings[-1].elements.stop if timings else 0
-        datapath = latencies[channel.name]
-        buffered = _buffered(graph.node(channel.source), device)
-        timings.append(
-            ChannelTiming(channel=channel, first=first, datapath=datapath, buffered=buffered)
-        )
-    return tuple(timings)
-
-
-def _buffered(node: Node, device: Device) -> int:
-    """Firings of a unit for which the lines that may be under way have room."""
-    if isinstance(node, Machine):
-        return 0
-    loaded = sum(item.type.bytes for item in node.body if isinstance(item, Load))
-    if device.memory is None or not loaded:
-        return 0
-    return max(1, device.memory.units.outstanding * device.memory.line_bytes // loaded)
-
-
-def _check_memory(graph: Graph, device: Device) -> None:
-    """All tensors fit into the memory."""
-    _, end = addresses_of(graph)
-    if device.memory is not None and end > device.memory.capacity:
-        raise UserError(
-            f"the tensors of {graph.name!r} do not fit into memory {device.memory.name!r}",
-            location=graph.tensors[-1].location,
-            expected=f"at most {device.memory.capacity:,} bytes",
-            given=f"{end:,} bytes",
-            hint="simulate a smaller problem, or describe a larger memory",
-        )
-
-
-def _check_ends(program: SimProgram) -> None:
-    """Every channel element has one sending and one receiving PE at most."""
-    shared = program.control.shared_element
-    if shared is None:
-        return
-    element, verb, first, second = shared
-    channel = program.channels[int(program.channel_of_element[element])].channel
-    raise UserError(
-        f"two PEs {verb} one element of channel {channel.name!r}",
-        location=channel.location,
-        expected="one sender and one receiver for every element of a channel array",
-        given=f"{program.pe_label(first)} and {program.pe_label(second)}, both on "
-        f"{program.element_label(element)}",
-        hint="give the channel a dimension for the PEs, and index it with their space indices",
-    )

@@ -126,7 +126,8 @@ class SimResult:
     outputs: output tensors by name; empty unless the run finished and had inputs.
     cycles: cycles until the last store is complete; counted from 1.
     device, engine, graph: what ran, on what.
-    kernel: what found the times: plain, table, array, or for machines run-ahead or event-driven.
+    kernel: what found the times: plain, table, array, or for machines stepped, run-ahead
+        or event-driven.
     skipped: cycles that were not stepped through, because they repeat others exactly.
     trace: what the machines did, where there are any and the engine keeps it.
     nodes: statistics by node name, in graph order.

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
+from t2s.simulator.build import build_program
 from t2s.simulator.devices import Device
-from t2s.simulator.program import build_program
 from t2s.simulator.progress import Progress
 from t2s.simulator.random_stalls import RandomStalls, check_stalls
 from t2s.simulator.result import SimResult

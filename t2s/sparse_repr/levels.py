@@ -157,11 +157,12 @@ class Singleton(Level):
     branchless = True
 
     def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
-        if len(parents) != count or not np.array_equal(parents, np.arange(count)):
+        first = _firsts(parents, coordinates)
+        if not np.array_equal(parents[first], np.arange(count)):
             raise PackingError(
                 f"a {self.title} level holds exactly one coordinate for each position above it"
             )
-        return Packed(arrays={"crd": coordinates.copy()}, positions=parents, count=count)
+        return Packed(arrays={"crd": coordinates[first]}, positions=parents, count=count)
 
     def unpack(self, arrays: Arrays, parents: Array, extent: int) -> Unpacked:
         numbers = np.arange(len(parents))

@@ -30,9 +30,9 @@ from t2s.graph.graph import Graph, ScalarParameter, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import PEArray, Role
 from t2s.hardware_driver import hardware_timing
+from t2s.simulator.build import build_program
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.engine import Limits, find_engine
-from t2s.simulator.program import build_program
 from tests.backends import designs
 from tests.backends.builders import local, node
 from tests.backends.triangles import triangular_array
@@ -46,12 +46,6 @@ pytestmark = pytest.mark.verilator
 
 TYPES = (*(kind(bits) for kind in (Int, UInt) for bits in (8, 16, 32, 64)), Float(32), Float(64))
 N = index("n")
-
-
-@pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the builds of these tests keep what they share."""
-    return tmp_path_factory.mktemp("verilator-runtime")
 
 
 def side_by_side(**graphs: Graph) -> Graph:

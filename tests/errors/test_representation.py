@@ -179,6 +179,51 @@ def test_something_else_as_structure() -> None:
         t2s.dense().pack(Columns, idx)
 
 
+def test_index_of_blocks() -> None:
+    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    with refused("""
+            block(Columns, 2, Zero, Index(b)) names structure in an unknown way
+              --> chain.block(Columns, 2, Zero, Index(b))
+              expected: Length(variable)
+              given:    Index(b)
+            """):
+        chain.block(Columns, 2, Zero, Index(b))
+
+
+def test_length_of_a_schedule() -> None:
+    chain = t2s.dense().pack(Columns, Index(idx), Length(n))
+    with refused("""
+            schedule(Rows, 2, ASAP, Zero, Length(job)) names structure in an unknown way
+              --> chain.schedule(Rows, 2, ASAP, Zero, Length(job))
+              expected: Index(variable)
+              given:    Length(job)
+            """):
+        chain.schedule(Rows, 2, ASAP, Zero, Length(job))
+
+
+def test_schedule_twice() -> None:
+    chain = t2s.dense().pack(Columns, Index(idx), Length(n)).schedule(Rows, 4, ASAP, Zero)
+    with refused("""
+            schedule(Rows, 2, ASAP, Zero) comes after the schedule
+              --> chain.schedule(Rows, 2, ASAP, Zero)
+              expected: the schedule as the last step
+              given:    after dense().pack(Columns, Index(idx), Length(n)).schedule(Rows, 4,
+                        ASAP, Zero)
+            """):
+        chain.schedule(Rows, 2, ASAP, Zero)
+
+
+def test_rows_packed_twice() -> None:
+    chain = t2s.dense().pack(Columns, Index(idx), Length(n)).pack(Rows, Index(row))
+    with refused("""
+            pack(Rows, Index(s)) packs Rows a second time
+              --> chain.pack(Rows, Index(s))
+              expected: every dimension packed at most once
+              given:    after dense().pack(Columns, Index(idx), Length(n)).pack(Rows, Index(row))
+            """):
+        chain.pack(Rows, Index(s))
+
+
 def test_block_of_zero() -> None:
     chain = t2s.dense().pack(Columns, Index(idx), Length(n))
     with refused("""

@@ -7,15 +7,12 @@ from scipy import sparse
 
 import t2s
 from t2s import (
-    ASAP,
     Float,
     Func,
     ImageParam,
     RDom,
-    Rows,
     UnsupportedError,
     Var,
-    Zero,
 )
 from tests.errors.refusal import refused
 
@@ -29,7 +26,7 @@ def parameter(chain: t2s.Chain, name: str = "A") -> t2s.Parameter:
 def product(chain: t2s.Chain):
     """The pieces of y[i] += A.values[p, q] * x[j]."""
     A = parameter(chain)
-    x = ImageParam(Float(32), 1, name="x")
+    x = ImageParam(Float(32), 1, name="x")  # of a product
     p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
     i, j = A.inverse_map(p, q)
     y = Func("y")
@@ -373,6 +370,57 @@ def test_left_side_that_is_no_row() -> None:
         y.simulate(ONES)
 
 
+def test_some_positions() -> None:
+    A = parameter(t2s.gallery.cisr())
+    x = ImageParam(Float(32), 1, name="x")
+    p, q, r = Var("p"), RDom(0, 2, name="q"), Var("r")
+    i, j = A.inverse_map(p, q)
+    y = Func("y")
+    y[r] = 0.0
+    y[i] += 2 * A.values[p, q] * x[j]
+    with refused(
+        """
+            q does not run over the positions of A
+              --> y[i] += 2 * A.values[p, q] * x[j]
+              expected: RDom(0, A.values.extent(1)), the positions of all machines
+              given:    RDom(0, 2)
+              note:     q is made here
+              --> p, q, r = Var("p"), RDom(0, 2, name="q"), Var("r")
+            """,
+        UnsupportedError,
+    ):
+        y.simulate(ONES)
+
+
+def test_bound_of_machines() -> None:
+    y, _A, _x, p, _q = product(t2s.gallery.cisr())
+    y.bound(p, 0, 2)
+    with refused(
+        """
+            p of y has a bound
+              --> y.bound(p, 0, 2)
+              expected: bounds of right-hand sides only: A decides the other extents
+              given:    bound(p, ...)
+            """,
+        UnsupportedError,
+    ):
+        y.simulate(ONES)
+
+
+def test_vector_missing() -> None:
+    y, *_ = product(t2s.gallery.csc())
+    with refused("""
+            the input x is missing
+              --> y.interpret({"A": ONES["A"]})
+              expected: x: a float32 array of shape (3,)
+              given:    no inputs
+              note:     x is declared here
+              --> x = ImageParam(Float(32), 1, name="x")  # of a product
+              hint:     pass it by name: {"x": ...}
+            """):
+        y.interpret({"A": ONES["A"]})
+
+
 def test_term_with_an_index() -> None:
     A = parameter(t2s.gallery.cisr())
     x = ImageParam(Float(32), 1, name="x")
@@ -413,80 +461,78 @@ def test_term_without_a_vector() -> None:
         y.simulate(ONES)
 
 
-def test_no_hardware_for_dense() -> None:
-    y, *_ = product(t2s.dense().schedule(Rows, 2, ASAP, Zero))
+def test_lanes_fused_of_rows_in_no_order() -> None:
+    y, _A, _x, p, _q = product(t2s.gallery.csc(2))
+    y.tile(p, Var("pp"), 2).unroll(p)
     with refused(
         """
-            y needs hardware for a matrix that is not packed, which is not there yet
-              --> y[i] += A.values[p, q] * x[j]
-              expected: pack(Columns, ...), block(Columns, ...) and a schedule of rows or blocks
-              given:    dense().schedule(Rows, 2, ASAP, Zero)
-              note:     A is declared here
-              --> return t2s.Parameter(Float(32), 2, chain, name=name)
-              hint:     the arrays of this representation can be built, and decoded again,
-                        without hardware
-            """,
-        UnsupportedError,
-    ):
-        y.simulate(ONES)
-
-
-def test_no_hardware_for_csc() -> None:
-    y, *_ = product(t2s.gallery.csc())
-    with refused(
-        """
-            y needs hardware for packed columns, whose values reach the rows in no order, which
-                        is not there yet
-              --> y[i] += A.values[p, q] * x[j]
-              expected: pack(Columns, ...), block(Columns, ...) and a schedule of rows or blocks
-              given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 1,
+            tile(p, pp, 2) on y needs the values of a row one after the other
+              --> y.tile(p, Var("pp"), 2).unroll(p)
+              expected: a chain of rows, or is_continuous_reduction where the matrix allows it
+              given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 2,
                         RoundRobin, Zero)
-              note:     A is declared here
-              --> return t2s.Parameter(Float(32), 2, chain, name=name)
-              hint:     the arrays of this representation can be built, and decoded again,
-                        without hardware
             """,
         UnsupportedError,
     ):
         y.simulate(ONES)
 
 
-def test_no_hardware_for_sliced() -> None:
-    y, *_ = product(t2s.gallery.sliced_ell())
+def test_machines_combined_of_rows_in_no_order() -> None:
+    y, _A, _x, p, _q = product(t2s.gallery.csc(2))
+    y.combine_reduction(p, t2s.MaybeDifferentTarget)
     with refused(
         """
-            y needs hardware for blocks of rows, which is not there yet
-              --> y[i] += A.values[p, q] * x[j]
-              expected: pack(Columns, ...), block(Columns, ...) and a schedule of rows or blocks
-              given:    dense().pack(Columns, Index(col_idx)).block(Rows, 4, Zero,
-                        Length(slices)).block(Columns, 1, Longest,
-                        Length(width)).schedule(slices, 1, ASAP, Zero)
-              note:     A is declared here
-              --> return t2s.Parameter(Float(32), 2, chain, name=name)
-              hint:     the arrays of this representation can be built, and decoded again,
-                        without hardware
+            combine_reduction(p, MaybeDifferentTarget) on y needs the values of a row one after the
+                        other
+              --> y.combine_reduction(p, t2s.MaybeDifferentTarget)
+              expected: a chain of rows, or is_continuous_reduction where the matrix allows it
+              given:    dense().pack(Rows, Length(col_len), Index(row_idx)).schedule(Columns, 2,
+                        RoundRobin, Zero)
             """,
         UnsupportedError,
     ):
         y.simulate(ONES)
 
 
-def test_no_hardware_for_tiles() -> None:
-    y, *_ = product(t2s.gallery.blocked_csr())
+def test_block_of_several_rows() -> None:
+    y, _A, _x, _p, q = product(t2s.gallery.blocked_csr(1, 2, 2))
+    qq = Var("qq")
+    y.tile(q, qq, 6).unroll(qq)
+    with refused("""
+            tile(q, qq, 6) on y: a row may end inside of a block of 6 values
+              --> y.tile(q, qq, 6).unroll(qq)
+              expected: a divisor of 2, the values of a block of A, or 2 for each of a divisor of 2
+                        rows
+              given:    6
+              hint:     block(Columns, 6, Zero) before pack makes such blocks
+            """):
+        y.simulate(ONES)
+
+
+def test_promise_about_positions() -> None:
+    y, _A, _x, _p, q = product(t2s.gallery.cisr())
+    y.is_distinct_reduction(q)
     with refused(
         """
-            y needs hardware for units of more than one value, which is not there yet
-              --> y[i] += A.values[p, q] * x[j]
-              expected: pack(Columns, ...), block(Columns, ...) and a schedule of rows or blocks
-              given:    dense().block(Rows, 2, Zero).block(Columns, 2, Zero).pack(Columns,
-                        Length(row_len), Index(col_idx)).schedule(Rows, 1, ASAP, Zero)
-              note:     A is declared here
-              --> return t2s.Parameter(Float(32), 2, chain, name=name)
-              hint:     the arrays of this representation can be built, and decoded again,
-                        without hardware
+            is_distinct_reduction(q) promises something about q
+              --> y.is_distinct_reduction(q)
+              expected: a promise about the machines, p
+              given:    q
             """,
         UnsupportedError,
     ):
+        y.simulate(ONES)
+
+
+def test_rows_that_are_interrupted() -> None:
+    y, _A, _x, p, _q = product(t2s.gallery.csc(2))
+    y.is_continuous_reduction(p)
+    with refused("""
+            is_continuous_reduction(p) is not true for this matrix
+              --> y.is_continuous_reduction(p)
+              expected: the values of every row one after the other on a machine
+              given:    row 0 goes on after another row on machine 0
+            """):
         y.simulate(ONES)
 
 

@@ -14,8 +14,8 @@ from t2s.explore.depths import fit_depths
 from t2s.explore.timings import Timings
 from t2s.graph.depths import depths_of, with_depths
 from t2s.graph.graph import Graph
+from t2s.simulator.build import build_program
 from t2s.simulator.deadlock import DeadlockError, TokensLeftError
-from t2s.simulator.program import build_program
 from t2s.simulator.retime import retime
 from tests.simulator.designs import chain, feedback, fork_join, holding_fork_join
 from tests.simulator.test_random import device_of, random_graph

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.random_graphs import random_device
+from benchmarks.random_machines import random_machines
 from t2s.core.errors import UserError
 from t2s.core.expr import Index, apply, const
 from t2s.core.ops import Op
@@ -16,8 +19,10 @@ from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.machine import Choice, Machine, Mode, Put, Rule
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
+from t2s.simulator.build import build_program
+from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.flatten import RECEIVES_END, USES_BEGIN, USES_END
-from t2s.simulator.program import build_program
+from t2s.simulator.result import SimResult
 from t2s.simulator.run import simulate
 from t2s.simulator.traces import with_traces
 from tests.graph.machines import copying, local
@@ -137,3 +142,22 @@ def test_a_cycle_limit_cuts_a_run_short() -> None:
     assert result.limit_reached
     assert result.nodes["source"].firings == 3
     assert result.outputs == {}
+
+
+@pytest.mark.parametrize("seed", [1, 4, 54])  # 4: register files of vectors, and a deadlock
+def test_random_machines(seed: int) -> None:
+    graph, inputs = random_machines(seed)
+    plain, native = (simulate_raw(graph, inputs, engine, seed) for engine in ("python", "native"))
+    assert native.cycles == plain.cycles
+    assert (native.deadlock is None) == (plain.deadlock is None) == (seed != 4)
+    expected = interpret_graph(graph, inputs) if plain.deadlock is None else {}
+    assert plain.outputs.keys() == native.outputs.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(plain.outputs[name], array)
+        np.testing.assert_array_equal(native.outputs[name], array)
+
+
+def simulate_raw(graph: Graph, inputs: dict[str, Any], engine: str, seed: int) -> SimResult:
+    """A run on a random device; a deadlock is a result."""
+    program = build_program(graph, random_device(seed)[0], inputs)
+    return find_engine(engine).run(program, Limits())

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from t2s.core import late_bar
 from t2s.core.types import Float
-from t2s.simulator import progress as progress_module
 from t2s.simulator.result import UTILIZATION_DEFINITION, SimResult
 from t2s.simulator.run import simulate, simulate_cycles
 from t2s.simulator.tables import Table
@@ -135,7 +135,7 @@ def test_progress(
 def test_progress_of_a_long_run(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = Terminal()
     monkeypatch.setattr(sys, "stderr", stderr)
-    monkeypatch.setattr(progress_module, "_PATIENCE", 0.0)
+    monkeypatch.setattr(late_bar, "_PATIENCE", 0.0)
     assert simulate_cycles(chain(2000)).finished
     assert "simulating" in stderr.getvalue()
 

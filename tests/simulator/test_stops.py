@@ -11,9 +11,9 @@ import pytest
 from t2s.core.errors import UserError
 from t2s.graph.graph import Graph
 from t2s.simulator import retime as retime_module
+from t2s.simulator.build import build_program
 from t2s.simulator.deadlock import DeadlockError, TokensLeftError
 from t2s.simulator.engine import Limits, find_engine
-from t2s.simulator.program import build_program
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.run import simulate, simulate_cycles
 from t2s.simulator.tally import Ending

@@ -46,22 +46,27 @@ def matrix(dtype: object, rows: int = 17, columns: int = 13) -> sparse.csr_array
     return sparse.csr_array(dense.astype(dtype))
 
 
-CHAINS = {
+GALLERY = {
     "csr": t2s.gallery.csr(3),
+    "csc": t2s.gallery.csc(3),
     "cisr": t2s.gallery.cisr(3),
     "ell": t2s.gallery.ell(2),
+    "sliced_ell": t2s.gallery.sliced_ell(2),
+    "blocked_csr": t2s.gallery.blocked_csr(2, 2, 3),
+    "blocked_csc": t2s.gallery.blocked_csc(2, 3, 2),
     "row_blocks": t2s.gallery.row_blocks(3, 2),
     "dcsr": t2s.gallery.dcsr(2),
     "coo": t2s.gallery.coo(2),
+    "dia": t2s.gallery.dia(3),
 }
 
 
 @pytest.mark.parametrize("type", [Float(32), Int(32)], ids=str)
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", GALLERY)
 def test_products_of_the_gallery(name: str, type: Type) -> None:
     A = matrix(type.numpy)
     x = RNG.integers(-5, 5, 13).astype(type.numpy)
-    y = product(CHAINS[name], type)
+    y = product(GALLERY[name], type)
     result = y.simulate({"A": A, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], A @ x)  # small integers are exact
     np.testing.assert_array_equal(y.interpret({"A": A, "x": x}), A @ x)
@@ -90,18 +95,29 @@ def test_several_right_hand_sides_in_time() -> None:
     assert result.nodes["A_loader"].firings * 3 == result.nodes["y_multiplier"].firings
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(chain=chains(), dense=arrays(), width=st.sampled_from([0, 0, 2]))
-def test_random_products(chain: t2s.Chain, dense: np.ndarray, width: int) -> None:
-    """Right, or refused because there is no hardware yet."""
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    chain=chains(),
+    dense=arrays(),
+    width=st.sampled_from([0, 0, 2]),
+    multipliers=st.sampled_from([1, 1, 2, 4]),
+)
+def test_every_chain_has_hardware(
+    chain: t2s.Chain, dense: np.ndarray, width: int, multipliers: int
+) -> None:
+    """On any number of machines, with empty rows, without entries, without rows or columns."""
     x = np.arange(1, dense.shape[1] + 1, dtype=np.float32)
     if width:
         x = np.stack([x, -x], axis=1)
-    y = product(chain, width=width)
+    y, q, qq = product(chain, width=width), RDom(0, 1, name="q"), Var("qq")
+    if multipliers > 1:
+        y.tile(q, qq, multipliers).unroll(qq)
     try:
         result = y.simulate({"A": dense, "x": x}, engine="python")
-    except t2s.UnsupportedError:
-        return
+    except t2s.UserError as error:
+        if f"a row may end inside of a block of {multipliers} values" not in str(error):
+            raise
+        result = product(chain, width=width).simulate({"A": dense, "x": x}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], dense @ x)
 
 
@@ -148,3 +164,44 @@ def test_the_graph_and_the_structure_are_made_once_for_many_runs() -> None:
         result = t2s.simulate(graph, {**arrays_of_a, "x": x}, engine="python")
         np.testing.assert_array_equal(result.outputs["y"], A @ x)
         x = x + 1
+
+
+def test_a_graph_is_for_every_matrix_of_its_sizes() -> None:
+    """The first one has no row on two machines, the second one has."""
+    first = sparse.csr_array(np.diag(np.arange(1, 5, dtype=np.int32)))
+    second = sparse.csr_array(np.array([[1, 2, 3, 4], *[[0] * 4] * 3], np.int32))
+    x = np.arange(4, dtype=np.int32)
+    y = product(t2s.gallery.coo(2), Int(32))
+    graph = t2s.lower(y, A=first)
+    result = t2s.simulate(graph, {**t2s.structure(y, A=second), "x": x}, engine="python")
+    np.testing.assert_array_equal(result.outputs["y"], second @ x)
+    y.is_distinct_reduction(Var("p"))
+    with pytest.raises(t2s.UserError, match="not true for this matrix"):
+        t2s.structure(y, A=second)
+
+
+@pytest.mark.parametrize("policy", [t2s.ASAP, t2s.RoundRobin, t2s.LongestFirst], ids=str)
+@pytest.mark.parametrize("padding", [t2s.Zero, t2s.Longest], ids=str)
+def test_a_chain_as_it_is_written(padding: t2s.Padding, policy: t2s.Policy) -> None:
+    """Rows cut into blocks, and rows dealt out."""
+    row_len, col_idx, b, job = t2s.variables("row_len col_idx b job")
+    representation = t2s.Representation("representation")
+    A = t2s.Parameter(Int(32), 2, representation, name="A")
+    representation.define(
+        A.dense()
+        .pack(t2s.Columns, t2s.Length(row_len), t2s.Index(col_idx))
+        .block(t2s.Columns, 3, padding, t2s.Length(b))
+        .schedule(t2s.Rows, 4, policy, t2s.Zero, t2s.Index(job))
+    )
+    x = ImageParam(Int(32), 1, name="x")
+    ip, jp, r = Var("ip"), RDom(0, A.values.extent(1), name="jp"), Var("r")
+    i, j = A.inverse_map(ip, jp)
+    y = Func("y")
+    y[r] = 0
+    y[i] += A.values[ip, jp] * x[j]
+    dense, vector = matrix(np.int32), RNG.integers(-5, 5, 13).astype(np.int32)
+    storage = A.store(dense)
+    assert {"col_idx", "b"} <= set(storage.streams)
+    assert storage.values.shape[1] % 3 == 0
+    result = y.simulate({"A": dense, "x": vector}, engine="python")
+    np.testing.assert_array_equal(result.outputs["y"], dense @ vector)

@@ -23,7 +23,6 @@ from t2s.backends.verilog.verilog_ast import (
     Literal,
     Module,
     Name,
-    Port,
     Remark,
     Repeat,
     Resize,
@@ -35,7 +34,7 @@ from t2s.backends.verilog.verilog_ast import (
     taken,
     variable,
 )
-from t2s.graph.nodes import PEArray, SpaceDimension
+from t2s.graph.nodes import Machine, Node, SpaceDimension
 
 PE = "pe"
 ELEMENT = "at"
@@ -88,7 +87,7 @@ def array_module(interface: Interface, name: str, pe_module: str, space: Sequenc
         connections.append((sending.space, element(sending.space, at)))
         names = (push.name, where.name, value.name)
         routes.append(_pushes(sending.push, sending.value, count, places, names))
-    for straight in _straight(interface):
+    for straight in interface.straight:
         text = straight.variable.name
         ports.append(replace(straight, variable=replace(straight.variable, count=places)))
         connections.append((text, element(text, Name(name=pe))))
@@ -100,25 +99,14 @@ def array_module(interface: Interface, name: str, pe_module: str, space: Sequenc
     return Module(name=name, about=_about(node), ports=tuple(ports), items=items)
 
 
-def _straight(interface: Interface) -> tuple[Port, ...]:
-    """Ports of a PE that leave the array as they are."""
-    ports: list[Port] = []
-    for load in interface.loads:
-        ports += [given(load.enable), given(load.address, WORD), taken(load.data, load.type)]
-    for store in interface.stores:
-        ports += [given(store.enable), given(store.address, WORD), given(store.data, store.type)]
-    if interface.memory:
-        ports += [given(port.READY), given(port.MOVED, WORD), taken(port.GRANTED)]
-    return (*ports, given(port.FIRES), given(port.FINISHED))
-
-
-def _about(node: PEArray) -> tuple[str, ...]:
+def _about(node: Node) -> tuple[str, ...]:
     shape = " x ".join(str(dimension.extent) for dimension in node.space)
-    what = f"{shape} PEs" if node.space else "one PE"
+    kind = "machine" if isinstance(node, Machine) else "PE"
+    what = f"{shape} {kind}s" if node.space else f"one {kind}"
     return (f"The {node.role.value} node {node.name}: {what}.",)
 
 
-def _place(node: PEArray, pe: str) -> list[Expression]:
+def _place(node: Node, pe: str) -> list[Expression]:
     """The point of the space domain of PE number ``pe``, in row-major order."""
     found: list[Expression] = []
     for at, dimension in enumerate(node.space):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from t2s.backends.base import Unsupported, refusal
 from t2s.backends.verilog.arrays import array_module
+from t2s.backends.verilog.machine_module import MachineModule
 from t2s.backends.verilog.names import Identifiers
 from t2s.backends.verilog.pe import PEModule
 from t2s.backends.verilog.printer import print_modules
@@ -16,6 +17,7 @@ from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.timing import Bounds, Timing, largest, timing_of
 from t2s.backends.verilog.top import LIBRARY, top_module, top_of
 from t2s.graph.graph import Graph
+from t2s.graph.machine import Machine
 
 _LIBRARY = Path(__file__).parent / "library"
 _FIRST = ("operators.sv", "floats.sv", "stalls.sv", "fifo.sv")
@@ -56,14 +58,19 @@ class VerilogBackend:
         modules = Identifiers((*LIBRARY, top.module, *taken))
         files = {name: _text(name) for name in _FIRST}
         for interface, names in top.nodes:
-            pe_name = modules.fresh(f"{names.module}_pe")
-            pe = PEModule(interface, nests[interface.node.name], pe_name)
-            built = pe.build()
-            array = array_module(interface, names.module, pe_name, tuple(pe.space.values()))
-            files[f"{names.module}.sv"] = print_modules((built, array))
+            name = modules.fresh(f"{names.module}_pe")
+            node = interface.node
+            if isinstance(node, Machine):
+                machine = MachineModule(graph, interface, node, name, modules)
+                built, space = machine.build(), machine.space
+            else:
+                pe = PEModule(interface, node, nests[node.name], name)
+                built, space = (pe.build(),), pe.space
+            array = array_module(interface, names.module, name, tuple(space.values()))
+            files[f"{names.module}.sv"] = print_modules((*built, array))
         sources = [*files, "top.sv", "testbench.sv"]
         files["top.sv"] = print_modules((top_module(top, bounds),))
-        files["testbench.sv"] = print_modules((Testbench(top, timing).build(),))
+        files["testbench.sv"] = print_modules((Testbench(top, timing, bounds).build(),))
         command = ("-Wno-fatal --cc --exe --build --top-module testbench", *sources, *_LAST)
         files["verilator.f"] = "\n".join((*command, ""))
         return {**files, **{name: _text(name) for name in _LAST}}

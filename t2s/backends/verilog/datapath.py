@@ -29,6 +29,7 @@ from t2s.backends.verilog.verilog_ast import (
 from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
+from t2s.graph.nodes import PEArray
 
 TRUE = Literal(text="1'b1")
 ZEROS = Literal(text="'0")
@@ -51,12 +52,14 @@ class Datapath:
     whether the present firing takes a token.
     """
 
-    def __init__(self, interface: Interface, static: dict[str, str], needs: dict[str, str]) -> None:
-        self.interface, self.needs = interface, needs
+    def __init__(
+        self, interface: Interface, node: PEArray, static: dict[str, str], needs: dict[str, str]
+    ) -> None:
+        self.interface, self.node, self.needs = interface, node, needs
         self.identifiers = interface.identifiers
         self.names = dict(static)
         self.writer = ExpressionWriter(names=self.names, identifiers=self.identifiers)
-        self.registers = {register.name: register for register in interface.node.registers}
+        self.registers = {register.name: register for register in node.registers}
         self.files = {name: self.identifiers.fresh(name) for name in self.registers}
         self.declarations: list[Declaration] = []
         self.body: list[Statement] = []
@@ -69,7 +72,7 @@ class Datapath:
         taking = {port.channel.name: port for port in self.interface.taking}
         sending = {port.channel.name: port for port in self.interface.sending}
         loads, stores = iter(self.interface.loads), iter(self.interface.stores)
-        for statement in self.interface.node.body:
+        for statement in self.node.body:
             match statement:
                 case Receive(target=target, channel=channel, type=type):
                     needed = Name(name=self.needs[channel])

@@ -2,6 +2,9 @@
 
 The module of one PE and that of the whole array name the same things alike; in the latter each is
 an unpacked array over the elements of a channel, or over the PEs.
+
+A token is the bits of its value.  On a channel whose stream has nesting the tag is above them, as a
+signed number of ``TAG_BITS`` bits: 0 is a value, -1 is N, -2 is D, and 1, 2, ... are the stops.
 """
 
 from __future__ import annotations
@@ -11,24 +14,35 @@ from dataclasses import dataclass
 
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.names import Identifiers
-from t2s.backends.verilog.verilog_ast import Bits
+from t2s.backends.verilog.verilog_ast import WORD, Bits, Port, given, taken
 from t2s.core.expr import Parameter
 from t2s.core.walk import walk
-from t2s.graph.body import Load, Receive, Send, Store
-from t2s.graph.graph import Channel, Graph, ScalarParameter, Tensor
-from t2s.graph.nodes import PEArray
+from t2s.graph.analysis import memory_bytes
+from t2s.graph.body import Load, Receive, Send, Statement, Store
+from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor
+from t2s.graph.machine import Machine, Search
+from t2s.graph.machine_analysis import most_bytes
+from t2s.graph.nodes import Node, PEArray
 
 CLOCK, RESET, INTERVAL = "clock", "reset", "interval"
-FIRES, FINISHED = "fires", "finished"
+FIRES, FINISHED, FAULT = "fires", "finished", "fault"
 READY, MOVED, GRANTED = "ready", "moved", "granted"
-_PORTS = (CLOCK, RESET, INTERVAL, FIRES, FINISHED, READY, MOVED, GRANTED)
+_PORTS = (CLOCK, RESET, INTERVAL, FIRES, FINISHED, FAULT, READY, MOVED, GRANTED)
+
+TAG_BITS = 8
+FAULT_TYPE = Bits(width=3)
+
+
+def token_bits(channel: Channel) -> Bits:
+    """What a channel carries."""
+    element = bits_of(channel.stream.element)
+    return element if channel.stream.nesting == 0 else Bits(width=element.total + TAG_BITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakingPort:
     """The end of a channel at the node that receives from it."""
 
-    statement: Receive
     channel: Channel
     type: Bits
     valid: str
@@ -41,7 +55,6 @@ class TakingPort:
 class SendingPort:
     """The end of a channel at the node that sends to it."""
 
-    statement: Send
     channel: Channel
     type: Bits
     space: str
@@ -64,87 +77,116 @@ class LoadPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePort:
-    """The place of a store statement in memory, and what is to be there."""
+    """The place of a store statement in memory, and what is to be there.
+
+    ``timed`` says that it takes the store latency of the device's memory.
+    """
 
     statement: Store
     tensor: Tensor
     type: Bits
+    timed: bool
     enable: str
     address: str
     data: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interface:
-    """All ports of a node, beside clock and reset, and the identifiers they take."""
+class SearchPort:
+    """A search in memory: what for, between which positions, and the position found."""
 
-    node: PEArray
+    statement: Search
+    tensor: Tensor
+    type: Bits
+    enable: str
+    begin: str
+    end: str
+    value: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """All ports of a node, beside clock and reset, and the identifiers they take.
+
+    ``most_bytes`` are those that one firing moves at most between the node and the device's memory.
+    """
+
+    node: Node
     taking: tuple[TakingPort, ...]
     sending: tuple[SendingPort, ...]
     loads: tuple[LoadPort, ...]
     stores: tuple[StorePort, ...]
+    searches: tuple[SearchPort, ...]
+    most_bytes: int
     parameters: tuple[tuple[ScalarParameter, str], ...]
     identifiers: Identifiers
 
     @property
     def memory(self) -> bool:
         """Whether the node asks memory before it fires."""
-        return bool(self.loads or self.stores)
+        return self.most_bytes > 0
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether the node says that it has met what it cannot take."""
+        return isinstance(self.node, Machine)
+
+    @property
+    def straight(self) -> tuple[Port, ...]:
+        """The ports of one PE that leave the array as they are."""
+        ports: list[Port] = []
+        for load in self.loads:
+            ports += [given(load.enable), given(load.address, WORD), taken(load.data, load.type)]
+        for store in self.stores:
+            ports += [given(store.enable), given(store.address, WORD)]
+            ports.append(given(store.data, store.type))
+        for search in self.searches:
+            ports += [given(search.enable), given(search.begin, WORD), given(search.end, WORD)]
+            ports += [given(search.value, search.type), taken(search.found, WORD)]
+        if self.memory:
+            ports += [given(READY), given(MOVED, WORD), taken(GRANTED)]
+        if self.may_fail:
+            ports.append(given(FAULT, FAULT_TYPE))
+        return (*ports, given(FIRES), given(FINISHED))
 
 
-def interface_of(graph: Graph, node: PEArray) -> Interface:
+def interface_of(graph: Graph, node: Node) -> Interface:
     """The ports of a node."""
     identifiers = Identifiers(_PORTS)
     fresh = identifiers.fresh
-    taking: list[TakingPort] = []
-    sending: list[SendingPort] = []
-    loads: list[LoadPort] = []
-    stores: list[StorePort] = []
-    for statement in node.body:
-        match statement:
-            case Receive():
-                taking.append(_taking(statement, graph, fresh))
-            case Send():
-                sending.append(_sending(statement, graph, fresh))
-            case Load(tensor=name):
-                loads.append(
-                    LoadPort(
-                        statement=statement,
-                        tensor=graph.tensor(name),
-                        type=bits_of(statement.type),
-                        enable=fresh(f"{name}_read"),
-                        address=fresh(f"{name}_read_address"),
-                        data=fresh(f"{name}_read_data"),
-                    )
-                )
-            case Store(tensor=name):
-                stores.append(
-                    StorePort(
-                        statement=statement,
-                        tensor=graph.tensor(name),
-                        type=bits_of(statement.value.type),
-                        enable=fresh(f"{name}_write"),
-                        address=fresh(f"{name}_write_address"),
-                        data=fresh(f"{name}_write_data"),
-                    )
-                )
+    match node:
+        case PEArray(body=body):
+            receiving = [graph.channel(s.channel) for s in body if isinstance(s, Receive)]
+            sending = [graph.channel(s.channel) for s in body if isinstance(s, Send)]
+            statements: tuple[Statement, ...] = body
+            moved = memory_bytes(node)
+        case Machine(heads=heads):
+            receiving = [graph.channel(head.channel) for head in heads]
+            sending = list(graph.outputs_of(node.name))
+            statements, moved = tuple(node.statements()), most_bytes(graph, node)
+    timed = isinstance(node, PEArray)
     return Interface(
         node=node,
-        taking=tuple(taking),
-        sending=tuple(sending),
-        loads=tuple(loads),
-        stores=tuple(stores),
+        taking=tuple(_taking(channel, fresh) for channel in receiving),
+        sending=tuple(_sending(channel, fresh) for channel in sending),
+        loads=tuple(_load(s, graph, fresh) for s in statements if isinstance(s, Load)),
+        stores=tuple(_store(s, graph, fresh, timed) for s in statements if isinstance(s, Store)),
+        searches=tuple(_search(s, graph, fresh) for s in statements if isinstance(s, Search)),
+        most_bytes=moved,
         parameters=tuple((p, fresh(p.name)) for p in _parameters_of(graph, node)),
         identifiers=identifiers,
     )
 
 
-def _taking(statement: Receive, graph: Graph, fresh: Callable[[str], str]) -> TakingPort:
-    name = statement.channel
+Fresh = Callable[[str], str]
+
+
+def _taking(channel: Channel, fresh: Fresh) -> TakingPort:
+    name = channel.name
     return TakingPort(
-        statement=statement,
-        channel=graph.channel(name),
-        type=bits_of(statement.type),
+        channel=channel,
+        type=token_bits(channel),
         valid=fresh(f"{name}_valid"),
         token=fresh(f"{name}_token"),
         pop=fresh(f"{name}_pop"),
@@ -152,12 +194,11 @@ def _taking(statement: Receive, graph: Graph, fresh: Callable[[str], str]) -> Ta
     )
 
 
-def _sending(statement: Send, graph: Graph, fresh: Callable[[str], str]) -> SendingPort:
-    name = statement.channel
+def _sending(channel: Channel, fresh: Fresh) -> SendingPort:
+    name = channel.name
     return SendingPort(
-        statement=statement,
-        channel=graph.channel(name),
-        type=bits_of(statement.value.type),
+        channel=channel,
+        type=token_bits(channel),
         space=fresh(f"{name}_space"),
         push=fresh(f"{name}_push"),
         value=fresh(f"{name}_value"),
@@ -165,7 +206,47 @@ def _sending(statement: Send, graph: Graph, fresh: Callable[[str], str]) -> Send
     )
 
 
-def _parameters_of(graph: Graph, node: PEArray) -> list[ScalarParameter]:
+def _load(statement: Load, graph: Graph, fresh: Fresh) -> LoadPort:
+    name = statement.tensor
+    return LoadPort(
+        statement=statement,
+        tensor=graph.tensor(name),
+        type=bits_of(statement.type),
+        enable=fresh(f"{name}_read"),
+        address=fresh(f"{name}_read_address"),
+        data=fresh(f"{name}_read_data"),
+    )
+
+
+def _store(statement: Store, graph: Graph, fresh: Fresh, timed: bool) -> StorePort:
+    name = statement.tensor
+    tensor = graph.tensor(name)
+    return StorePort(
+        statement=statement,
+        tensor=tensor,
+        type=bits_of(statement.value.type),
+        timed=timed or tensor.place is Place.MEMORY,
+        enable=fresh(f"{name}_write"),
+        address=fresh(f"{name}_write_address"),
+        data=fresh(f"{name}_write_data"),
+    )
+
+
+def _search(statement: Search, graph: Graph, fresh: Fresh) -> SearchPort:
+    name = statement.tensor
+    return SearchPort(
+        statement=statement,
+        tensor=graph.tensor(name),
+        type=bits_of(statement.value.type),
+        enable=fresh(f"{name}_search"),
+        begin=fresh(f"{name}_search_begin"),
+        end=fresh(f"{name}_search_end"),
+        value=fresh(f"{name}_search_value"),
+        found=fresh(f"{name}_search_found"),
+    )
+
+
+def _parameters_of(graph: Graph, node: Node) -> list[ScalarParameter]:
     """The parameters that a node reads, those in the index maps of its channels included."""
     ends = (
         *(index for channel in graph.inputs_of(node.name) for index in channel.sink_index),

@@ -43,6 +43,8 @@ from t2s.backends.verilog.verilog_ast import (
 )
 from t2s.core.expr import Expr
 from t2s.core.types import Type
+from t2s.graph.body import Receive, Send
+from t2s.graph.nodes import PEArray
 
 TRUE = Literal(text="1'b1")
 
@@ -50,9 +52,8 @@ TRUE = Literal(text="1'b1")
 class PEModule:
     """Builds the module."""
 
-    def __init__(self, interface: Interface, nest: Nest, name: str) -> None:
-        self.interface, self.nest, self.name = interface, nest, name
-        self.node = interface.node
+    def __init__(self, interface: Interface, node: PEArray, nest: Nest, name: str) -> None:
+        self.interface, self.node, self.nest, self.name = interface, node, nest, name
         fresh = interface.identifiers.fresh
         self.space = {d.name: fresh(d.name) for d in self.node.space}
         loops = {loop.name: fresh(loop.name) for loop in self.node.loops}
@@ -73,7 +74,7 @@ class PEModule:
         self.coming = self._writer({**static, **after})
         self.needs = {t.channel.name: fresh(f"takes_{t.channel.name}") for t in interface.taking}
         self.offers = {s.channel.name: fresh(f"sends_{s.channel.name}") for s in interface.sending}
-        self.datapath = Datapath(interface, {**static, **loops}, self.needs)
+        self.datapath = Datapath(interface, node, {**static, **loops}, self.needs)
 
     def _writer(self, names: dict[str, str]) -> ExpressionWriter:
         return ExpressionWriter(names=names, identifiers=self.interface.identifiers)
@@ -103,14 +104,7 @@ class PEModule:
         for sending in interface.sending:
             ports += [taken(sending.space), given(sending.push)]
             ports += [given(sending.value, sending.type), given(sending.at, WORD)]
-        for load in interface.loads:
-            ports += [given(load.enable), given(load.address, WORD), taken(load.data, load.type)]
-        for store in interface.stores:
-            ports += [given(store.enable), given(store.address, WORD)]
-            ports += [given(store.data, store.type)]
-        if interface.memory:
-            ports += [given(port.READY), given(port.MOVED, WORD), taken(port.GRANTED)]
-        return (*ports, given(port.FIRES), given(port.FINISHED))
+        return (*ports, *interface.straight)
 
     # -------------------------------------------------------------------------------- control
 
@@ -146,9 +140,13 @@ class PEModule:
         body: list[Statement] = []
         moved: list[Expression] = []
 
-        def set_where(target: str, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> None:
+        def set_where(
+            target: str, indices: tuple[Expr, ...], shape: tuple[int, ...], used: Expression = TRUE
+        ) -> None:
             where = flat(tuple(self.control.index(index) for index in indices), shape)
             body.extend(self.control.take_before())
+            if used != TRUE and where != number(0):  # what is not used may be outside
+                where = Ternary(condition=used, if_true=where, if_false=number(0))
             body.append(put(target, where))
 
         def set_whether(target: str, condition: Expr | None) -> None:
@@ -156,14 +154,21 @@ class PEModule:
             body.extend(self.control.take_before())
             body.append(put(target, whether))
 
+        body_of_pe = self.node.body
+        received = {s.channel: s.condition for s in body_of_pe if isinstance(s, Receive)}
+        sent = {s.channel: s.condition for s in body_of_pe if isinstance(s, Send)}
         for taking in self.interface.taking:
-            items.append(variable(self.needs[taking.channel.name]))
-            set_whether(self.needs[taking.channel.name], taking.statement.condition)
-            set_where(taking.at, taking.channel.sink_index, taking.channel.shape)
+            condition, needed = received[taking.channel.name], self.needs[taking.channel.name]
+            used: Expression = TRUE if condition is None else Name(name=needed)
+            items.append(variable(needed))
+            set_whether(needed, condition)
+            set_where(taking.at, taking.channel.sink_index, taking.channel.shape, used)
         for sending in self.interface.sending:
-            items.append(variable(self.offers[sending.channel.name]))
-            set_whether(self.offers[sending.channel.name], sending.statement.condition)
-            set_where(sending.at, sending.channel.source_index, sending.channel.shape)
+            condition, offered = sent[sending.channel.name], self.offers[sending.channel.name]
+            used = TRUE if condition is None else Name(name=offered)
+            items.append(variable(offered))
+            set_whether(offered, condition)
+            set_where(sending.at, sending.channel.source_index, sending.channel.shape, used)
         for load in self.interface.loads:
             set_whether(load.enable, load.statement.condition)
             set_where(load.address, load.statement.indices, load.tensor.allocated)

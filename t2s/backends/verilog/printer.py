@@ -10,6 +10,8 @@ from t2s.backends.verilog.verilog_ast import (
     Call,
     Clocked,
     Combinational,
+    Concatenation,
+    Constant,
     Declaration,
     Do,
     Element,
@@ -28,6 +30,7 @@ from t2s.backends.verilog.verilog_ast import (
     Repeat,
     Resize,
     Set,
+    Slice,
     Statement,
     Ternary,
     Unary,
@@ -101,6 +104,8 @@ def _item(item: Item, indent: str) -> Iterator[str]:
             yield f"{indent}// {text}"
         case Declaration(variable=variable):
             yield f"{indent}{_variable(variable)};"
+        case Constant(name=constant, type=type, value=number):
+            yield f"{indent}localparam {_bits(type)} {constant} = {number};"
         case Wire(target=target, value=value):
             yield from _wire(target, value, indent)
         case Combinational(body=body):
@@ -207,14 +212,18 @@ def _show(expression: Expression, context: int) -> str:
             level = _LEVELS[operator]
             text = f"{_show(left, level)} {operator} {_show(right, level + 1)}"
         case Ternary(condition=condition, if_true=if_true, if_false=if_false):
-            parts = (_show(part, _TERNARY + 1) for part in (condition, if_true, if_false))
-            text, level = "{} ? {} : {}".format(*parts), _TERNARY
+            inner = (_show(part, _TERNARY + 1) for part in (condition, if_true, if_false))
+            text, level = "{} ? {} : {}".format(*inner), _TERNARY
         case Resize(bits=bits, value=value):
             return f"{bits}'({show(value)})"
         case Call(function=function, arguments=arguments):
             return f"{function}({', '.join(show(argument) for argument in arguments)})"
         case Element(base=base, index=index):
             return f"{_show(base, _PRIMARY)}[{show(index)}]"
+        case Slice(base=base, high=high, low=low):
+            return f"{_show(base, _PRIMARY)}[{high}:{low}]"
+        case Concatenation(parts=parts):
+            return f"{{{', '.join(show(part) for part in parts)}}}"
         case _:
             raise TypeError(f"{expression.__class__.__name__} has no spelling")
     return f"({text})" if level < context else text

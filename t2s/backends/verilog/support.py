@@ -22,29 +22,45 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Graph
-from t2s.graph.nodes import PEArray
+from t2s.graph.machine import (
+    Machine,
+    MemoryAdd,
+    MemoryDrop,
+    MemoryFirst,
+    MemorySize,
+    Path,
+    Search,
+    SortedMemory,
+)
+from t2s.graph.nodes import Node, PEArray
 
 MOST_ELEMENTS = 1 << 24
 """Most elements of a tensor: the testbench holds it in memory."""
 
 
 def nests_of(graph: Graph) -> dict[str, Nest] | list[Unsupported]:
-    """How the loops of each node are counted, or everything that stands in the way."""
+    """How the loops of each PE array are counted, or everything that stands in the way."""
     problems: list[Unsupported] = []
     nests: dict[str, Nest] = {}
     for node in graph.nodes:
-        nest = nest_of(node) if isinstance(node, PEArray) else _ANOTHER_KIND
-        if isinstance(nest, str) or not isinstance(node, PEArray):
-            problems.append(
-                Unsupported(subject=f"node {node.name!r}", why=str(nest), location=node.location)
-            )
-        else:
+        if isinstance(node, PEArray):
+            nest = nest_of(node)
+            if isinstance(nest, str):
+                problems.append(_problem(node, nest))
+                continue
             nests[node.name] = nest
-            problems += _body(graph, node)
+        problems += (_problem(node, why) for why in _first(_reasons(graph, node)))
     return [*problems, *_memory(graph)] or nests
 
 
-_ANOTHER_KIND = "only arrays of PEs with loops are written as SystemVerilog yet"
+def _problem(node: Node, why: str) -> Unsupported:
+    return Unsupported(subject=f"node {node.name!r}", why=why, location=node.location)
+
+
+def _first(reasons: Iterator[str]) -> Iterator[str]:
+    for reason in reasons:
+        yield reason
+        return
 
 
 def _memory(graph: Graph) -> Iterator[Unsupported]:
@@ -63,23 +79,23 @@ def _memory(graph: Graph) -> Iterator[Unsupported]:
             yield Unsupported(subject=subject, why=why, location=parameter.location)
 
 
-def _body(graph: Graph, node: PEArray) -> Iterator[Unsupported]:
-    """The first statement, expression or type of a node that has no spelling."""
-    for why in _reasons(graph, node):
-        yield Unsupported(subject=f"node {node.name!r}", why=why, location=node.location)
-        return
-
-
-def _reasons(graph: Graph, node: PEArray) -> Iterator[str]:
-    ends = (
-        *(index for channel in graph.inputs_of(node.name) for index in channel.sink_index),
-        *(index for channel in graph.outputs_of(node.name) for index in channel.source_index),
-    )
-    for root in (*node.body, *node.loops, *node.registers, *ends):
+def _reasons(graph: Graph, node: Node) -> Iterator[str]:
+    """Statements, expressions and types of a node that have no spelling."""
+    inputs, outputs = graph.inputs_of(node.name), graph.outputs_of(node.name)
+    ends: list[Term] = [index for channel in inputs for index in channel.sink_index]
+    ends += [index for channel in outputs for index in channel.source_index]
+    for root in (node, *ends):
         for term in walk(root):
             why = _reason(term)
             if why is not None:
                 yield why
+    for channel in (*inputs, *outputs):
+        why = unsupported_type(channel.stream.element)
+        if why is not None:
+            yield why
+    if isinstance(node, Machine):
+        for path in node.paths():
+            yield from _port_conflicts(path)
 
 
 def _reason(term: Term) -> str | None:
@@ -88,8 +104,35 @@ def _reason(term: Term) -> str | None:
             return unsupported_type(type) or unsupported_term(term)
         case Receive(type=type) | Load(type=type) | RegisterRead(type=type):
             return unsupported_type(type)
-        case Send() | Let() | Store() | RegisterWrite():
+        case Search(value=value) if not value.type.is_integer:
+            return f"it searches among values of type {value.type}; only integers are searched"
+        case SortedMemory(name=name, type=type):
+            if type.lanes > 1:
+                return f"the values of its sorted memory {name!r} are vectors"
+            return unsupported_type(type)
+        case Send() | Let() | Store() | RegisterWrite() | Search():
+            return None
+        case MemoryAdd() | MemoryDrop() | MemorySize() | MemoryFirst():
             return None
         case Statement():
             return f"{term.__class__.__name__} is not written as SystemVerilog yet"
     return None
+
+
+def _port_conflicts(path: Path) -> Iterator[str]:
+    """What one firing does in an order that memories with a port for each statement do not have."""
+    stored: set[str] = set()
+    changed: set[str] = set()
+    rule = path.rule.name
+    for statement in path.statements:
+        match statement:
+            case Store(tensor=tensor):
+                stored.add(tensor)
+            case Load(tensor=tensor) | Search(tensor=tensor) if tensor in stored:
+                yield f"its rule {rule!r} reads {tensor!r} after it has stored into it"
+            case MemoryAdd(memory=memory) | MemoryDrop(memory=memory):
+                if memory in changed:
+                    yield f"its rule {rule!r} changes the sorted memory {memory!r} twice"
+                changed.add(memory)
+            case MemorySize(memory=memory) | MemoryFirst(memory=memory) if memory in changed:
+                yield f"its rule {rule!r} looks into {memory!r} after it has changed it"

@@ -10,13 +10,13 @@ happen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.arbiter import Arbiter
 from t2s.backends.verilog.data_types import bits_of, width_of
+from t2s.backends.verilog.faults import FaultFinder, FaultNames
 from t2s.backends.verilog.memory import MemoryModel
-from t2s.backends.verilog.timing import Timing
+from t2s.backends.verilog.timing import Bounds, Timing
 from t2s.backends.verilog.top import Top
 from t2s.backends.verilog.verilog_ast import (
     BIT,
@@ -39,6 +39,7 @@ from t2s.backends.verilog.verilog_ast import (
     Module,
     Name,
     Remark,
+    Resize,
     Set,
     Statement,
     Ternary,
@@ -75,8 +76,8 @@ class Own:
 class Testbench:
     """Builds the module."""
 
-    def __init__(self, top: Top, timing: Timing) -> None:
-        self.top, self.timing = top, timing
+    def __init__(self, top: Top, timing: Timing, bounds: Bounds) -> None:
+        self.top, self.timing, self.bounds = top, timing, bounds
         fresh = top.identifiers.fresh
         self.settings: list[tuple[str, Bits, int]] = []
         self.option = {
@@ -101,6 +102,14 @@ class Testbench:
         self.memories = {
             tensor.name: fresh(f"memory_{tensor.name}") for tensor in top.graph.tensors
         }
+        self.lengths = {
+            tensor.name: fresh(f"{self.memories[tensor.name]}_length")
+            for tensor in top.graph.tensors
+            if tensor.open
+        }
+        for tensor in top.graph.tensors:
+            if tensor.open and tensor.role is TensorRole.INPUT:
+                self._setting(self.lengths[tensor.name], LONG, 0)
         self.counts = [
             tuple(fresh(f"{interface.node.name}_{what}") for what in ("firings", "first", "last"))
             for interface, _ in top.nodes
@@ -114,6 +123,22 @@ class Testbench:
             ended=fresh("ended"),
         )
         self.arbiter = Arbiter(top, self.option, self.own.cycle)
+        self.faults = FaultFinder(
+            top=top,
+            names=FaultNames(
+                kind=fresh("fault"),
+                node=fresh("fault_node"),
+                place=fresh("fault_place"),
+                tensor=fresh("fault_tensor"),
+            ),
+            lengths={tensor.name: self._length(tensor) for tensor in top.graph.tensors},
+        )
+
+    def _length(self, tensor: Tensor) -> Expression:
+        """The number of elements that may be touched."""
+        if tensor.open and tensor.role is TensorRole.INPUT:
+            return Name(name=self.lengths[tensor.name])
+        return number(self.bounds.length(tensor))
 
     def _setting(self, name: str, type: Bits, value: int) -> str:
         self.settings.append((name, type, value))
@@ -128,8 +153,9 @@ class Testbench:
             items=(
                 *self._declarations(),
                 self._design(),
-                *MemoryModel(top=self.top, arrays=self.memories).build(),
+                *MemoryModel(top=self.top, arrays=self.memories, growing=self._growing()).build(),
                 *self.arbiter.build(),
+                *self.faults.build(),
                 *self._counting(),
                 Finally(body=self._report()),
             ),
@@ -154,9 +180,10 @@ class Testbench:
         for (interface, _), counts in zip(top.nodes, self.counts, strict=True):
             items += [variable(name, LONG, interface.node.place_count) for name in counts]
         items += [
-            variable(self.memories[tensor.name], _element(tensor), _size(tensor))
+            variable(self.memories[tensor.name], _element(tensor), self.bounds.length(tensor))
             for tensor in top.graph.tensors
         ]
+        items += [variable(name, LONG) for name in self._growing().values()]
         return [*items, Initially(body=self._start())]
 
     def _start(self) -> tuple[Statement, ...]:
@@ -173,8 +200,18 @@ class Testbench:
                 file = Literal(text=f'"{memory}.hex"')
                 body.append(Do(call=call("$readmemh", file, Name(name=memory))))
             else:
-                body.append(For(variable=AT, count=_size(tensor), body=(put(_at(memory), ZERO),)))
+                count = self.bounds.length(tensor)
+                body.append(For(variable=AT, count=count, body=(put(_at(memory), ZERO),)))
+        body += [put(name, ZERO) for name in self._growing().values()]
         return tuple(body)
+
+    def _growing(self) -> dict[str, str]:
+        """The lengths that follow from what is stored, by tensor."""
+        return {
+            tensor.name: self.lengths[tensor.name]
+            for tensor in self.top.graph.tensors
+            if tensor.open and tensor.role is not TensorRole.INPUT
+        }
 
     def _design(self) -> Instance:
         names = [p.variable.name for p in self.top.ports]
@@ -238,8 +275,13 @@ class Testbench:
                 _later(own.last_firing, cycle),
                 _later(own.quiet, ZERO),
             ]
-            if names.stores:
-                stored = either(*(_of(access.enable) for access in names.stores))
+            timed = [
+                _of(access.enable)
+                for store, access in zip(interface.stores, names.stores, strict=True)
+                if store.timed
+            ]
+            if timed:
+                stored = either(*timed)
                 then.append(If(condition=stored, then=(_later(own.last_store, cycle),)))
             fired = If(condition=_of(names.fires), then=tuple(then))
             body.append(For(variable=P, count=interface.node.place_count, body=(fired,)))
@@ -249,20 +291,26 @@ class Testbench:
             Binary(operator=">", left=cycle, right=limit),
         )
         still = Binary(operator=">=", left=Name(name=own.quiet), right=quiet)
-        body.append(
-            If(
-                condition=negation(Name(name=own.running)),
-                then=self._end(1),
-                otherwise=(
-                    If(
-                        condition=still,
-                        then=self._end(2),
-                        otherwise=(If(condition=over, then=self._end(3)),),
-                    ),
+        ends = If(
+            condition=negation(Name(name=own.running)),
+            then=self._end(1),
+            otherwise=(
+                If(
+                    condition=still,
+                    then=self._end(2),
+                    otherwise=(If(condition=over, then=self._end(3)),),
                 ),
-            )
+            ),
         )
-        return tuple(body)
+        if self.faults.needed:
+            failed = Binary(operator="!=", left=Name(name=self.faults.names.kind), right=ZERO)
+            ends = If(condition=failed, then=self._fail(), otherwise=(ends,))
+        return (*body, ends)
+
+    def _fail(self) -> tuple[Statement, ...]:
+        names = (self.own.cycle, *self.faults.names.all)
+        shown = _show("t2s fault %0d %0d %0d %0d %0d", *(Name(name=name) for name in names))
+        return (shown, *self._end(4))
 
     def _end(self, how: int) -> tuple[Statement, ...]:
         return (_later(self.own.ended, number(how)), Do(call=call("$finish")))
@@ -285,18 +333,24 @@ class Testbench:
             body.append(For(variable=AT, count=channel.element_count, body=(line,)))
         for tensor in self.top.graph.tensors:
             if tensor.role is TensorRole.OUTPUT:
-                memory = self.memories[tensor.name]
-                file = Literal(text=f'"{memory}.out"')
-                body.append(Do(call=call("$writememh", file, Name(name=memory))))
+                body += self._written(tensor)
         return tuple(body)
+
+    def _written(self, tensor: Tensor) -> tuple[Statement, ...]:
+        """The output in a file; if its length is known only now, so many elements."""
+        memory = Name(name=self.memories[tensor.name])
+        file = Literal(text=f'"{memory.name}.out"')
+        if not tensor.open:
+            return (Do(call=call("$writememh", file, memory)),)
+        length = Name(name=self.lengths[tensor.name])
+        last = Resize(bits=32, value=Binary(operator="-", left=length, right=ONE))
+        some = Binary(operator=">", left=length, right=LONG_ZERO)
+        write = Do(call=call("$writememh", file, memory, ZERO, last))
+        return (_show("t2s length %0d", length), If(condition=some, then=(write,)))
 
 
 def _element(tensor: Tensor) -> Bits:
     return Bits(width=width_of(tensor.type))
-
-
-def _size(tensor: Tensor) -> int:
-    return prod(tensor.allocated)
 
 
 def _of(name: str) -> Expression:

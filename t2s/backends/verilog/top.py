@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of
-from t2s.backends.verilog.interfaces import Interface, interface_of
+from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
 from t2s.backends.verilog.names import Identifiers
 from t2s.backends.verilog.timing import Bounds, ChannelTiming
 from t2s.backends.verilog.verilog_ast import (
@@ -27,9 +27,11 @@ from t2s.backends.verilog.verilog_ast import (
     variable,
 )
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.nodes import PEArray
 
 Fresh = Callable[[str], str]
+
+MOST_TOKENS = 1 << 16
+"""Room of an emitted FIFO at most, in tokens; one that takes more than that fails."""
 
 LIBRARY = ("fifo", "operators", "floats", "stalls", "testbench", "top")
 """Modules and packages that are the same in every design."""
@@ -45,6 +47,17 @@ class AccessNames:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SearchNames:
+    """A search at the top: names of its signals."""
+
+    enable: str
+    begin: str
+    end: str
+    value: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeNames:
     """A node at the top: names of its signals."""
 
@@ -56,8 +69,10 @@ class NodeNames:
     ready: str
     moved: str
     granted: str
+    fault: str
     loads: tuple[AccessNames, ...]
     stores: tuple[AccessNames, ...]
+    searches: tuple[SearchNames, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +129,12 @@ def _node_ports(interface: Interface, names: NodeNames) -> list[Port]:
     for store, access in zip(interface.stores, names.stores, strict=True):
         ports += _access(access, places)
         ports.append(given(access.data, store.type, places))
+    for search, signals in zip(interface.searches, names.searches, strict=True):
+        ports += [given(signals.enable, BIT, places), given(signals.begin, WORD, places)]
+        ports += [given(signals.end, WORD, places), given(signals.value, search.type, places)]
+        ports.append(taken(signals.found, WORD, places))
+    if interface.may_fail:
+        ports.append(given(names.fault, FAULT_TYPE, places))
     return ports
 
 
@@ -124,9 +145,8 @@ def _access(access: AccessNames, places: int) -> list[Port]:
 def top_of(graph: Graph) -> Top:
     """The names of a design."""
     modules = Identifiers(LIBRARY)
-    arrays = tuple(node for node in graph.nodes if isinstance(node, PEArray))
-    interfaces = tuple(interface_of(graph, node) for node in arrays)
-    nodes = {node.name: modules.fresh(node.name) for node in arrays}
+    interfaces = tuple(interface_of(graph, node) for node in graph.nodes)
+    nodes = {node.name: modules.fresh(node.name) for node in graph.nodes}
     module = modules.fresh(f"{graph.name}_top")
     identifiers = Identifiers((*LIBRARY, module, *nodes.values(), port.CLOCK, port.RESET))
     fresh = identifiers.fresh
@@ -178,8 +198,19 @@ def _node_names(interface: Interface, module: str, fresh: Fresh) -> NodeNames:
         ready=fresh(f"{name}_ready"),
         moved=fresh(f"{name}_moved"),
         granted=fresh(f"{name}_granted"),
+        fault=fresh(f"{name}_fault"),
         loads=tuple(access(load) for load in interface.loads),
         stores=tuple(access(store) for store in interface.stores),
+        searches=tuple(
+            SearchNames(
+                enable=fresh(f"{name}_{search.enable}"),
+                begin=fresh(f"{name}_{search.begin}"),
+                end=fresh(f"{name}_{search.end}"),
+                value=fresh(f"{name}_{search.value}"),
+                found=fresh(f"{name}_{search.found}"),
+            )
+            for search in interface.searches
+        ),
     )
 
 
@@ -207,7 +238,7 @@ def top_module(top: Top, bounds: Bounds) -> Module:
 
 
 def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTiming) -> list[Item]:
-    type, count = bits_of(channel.stream.element), channel.element_count
+    type, count = token_bits(channel), channel.element_count
     wires: list[tuple[str, Bits]] = [(names.push, BIT), (names.value, type), (names.space, BIT)]
     wires += [(names.pop, BIT), (names.valid, BIT), (names.token, type)]
     at = Name(name="at")
@@ -216,7 +247,7 @@ def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTiming) -> list[
         name="one",
         parameters=(
             ("WIDTH", number(type.total)),
-            ("STORAGE", number(bound.capacity)),
+            ("STORAGE", number(min(bound.capacity, MOST_TOKENS))),
             ("PIPELINE", number(max(1, bound.latency - 1))),
         ),
         connections=(
@@ -259,9 +290,15 @@ def _node(
     for item, access in zip(items, (*names.loads, *names.stores), strict=True):
         pairs += [(item.enable, access.enable), (item.address, access.address)]
         pairs.append((item.data, access.data))
+    for search, signals in zip(interface.searches, names.searches, strict=True):
+        pairs += [(search.enable, signals.enable), (search.begin, signals.begin)]
+        pairs += [(search.end, signals.end), (search.value, signals.value)]
+        pairs.append((search.found, signals.found))
     if interface.memory:
         pairs += [(port.READY, names.ready), (port.MOVED, names.moved)]
         pairs.append((port.GRANTED, names.granted))
+    if interface.may_fail:
+        pairs.append((port.FAULT, names.fault))
     pairs += [(port.FIRES, names.fires), (port.FINISHED, names.finished)]
     return Instance(
         module=names.module,

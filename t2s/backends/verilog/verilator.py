@@ -15,21 +15,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib import metadata
-from itertools import chain
-from math import prod
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from t2s.backends.verilog.backend import BACKEND
+from t2s.backends.verilog.contents import hexadecimal, memory_of, read_back
+from t2s.backends.verilog.faults import fault_text
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.timing import Bounds, Stalling, Timing
-from t2s.backends.verilog.top import Top, top_of
+from t2s.backends.verilog.top import top_of
 from t2s.core.errors import InternalError, UserError
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, Tensor, TensorRole
-from t2s.graph.layout import outputs_of, pack
+from t2s.graph.layout import outputs_of
 
 _RUNTIME = ("verilated", "verilated_threads")
 _DEFINES = (
@@ -54,9 +54,10 @@ class HardwareEnding(Enum):
     FINISHED = 1
     DEADLOCK = 2
     LIMIT = 3
+    FAULT = 4
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class HardwareResult:
     """What the testbench counted.
 
@@ -67,6 +68,7 @@ class HardwareResult:
     outputs: output tensors by name.
     firings, first, last: per PE in program order: how often it fired, and in which cycles.
     held: tokens left in every channel element.
+    fault: what a machine has met that it cannot take, if that ended the run.
     """
 
     ending: HardwareEnding
@@ -76,6 +78,10 @@ class HardwareResult:
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     held: NDArray[np.int64]
+    fault: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<HardwareResult {self.ending.name.lower()}, {self.cycles} cycles>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,17 +162,21 @@ class HardwareModel:
 
         Raises ``VerilationError`` if the run is not done after ``time_limit`` seconds.
         """
-        bench = Testbench(top_of(self.graph), timing)
+        bench = Testbench(top_of(self.graph), timing, self.bounds)
         self._check(timing)
+        settings = _timing_options(bench, timing, stalling, max_cycles)
+        options = {name: str(value) for name, value in settings}
         for tensor in self.graph.tensors:
             path = self.folder / f"{bench.memories[tensor.name]}.hex"
             if tensor.role is TensorRole.INPUT:
-                path.write_text(_hexadecimal(_memory_of(tensor, inputs)))
-        settings = _timing_options(bench, timing, stalling, max_cycles)
-        options = {name: str(value) for name, value in settings}
+                array = memory_of(tensor, inputs)
+                path.write_text(hexadecimal(array))
+                if tensor.open:
+                    self._check_length(tensor, len(array))
+                    options[bench.lengths[tensor.name]] = str(len(array))
         for parameter, name in zip(self.graph.parameters, bench.top.parameters, strict=True):
             value = np.asarray(parameters[parameter.name], parameter.type.numpy)
-            options[name] = _hexadecimal(value.reshape(1)).strip()
+            options[name] = hexadecimal(value.reshape(1)).strip()
         command = [str(self.folder / "simulation"), *(f"+{k}={v}" for k, v in options.items())]
         lines = _run(self.graph, command, self.folder, time_limit).splitlines()
         return self._result(bench, [line.split()[1:] for line in lines if line[:4] == "t2s "])
@@ -177,6 +187,11 @@ class HardwareModel:
             if channel.latency > most.latency or channel.capacity > most.capacity:
                 raise InternalError(f"the hardware was built with less room in {name!r}: {most}")
 
+    def _check_length(self, tensor: Tensor, length: int) -> None:
+        most = self.bounds.length(tensor)
+        if length > most:
+            raise InternalError(f"the testbench was built for {most} elements of {tensor.name!r}")
+
     def _result(self, bench: Testbench, lines: list[list[str]]) -> HardwareResult:
         runs = [line for line in lines if line[0] == "run"]
         ending = HardwareEnding(int(runs[0][1]))
@@ -184,12 +199,18 @@ class HardwareModel:
         held = np.array([line[1] for line in lines if line[0] == "held"], np.int64)
         outputs: dict[str, Array] = {}
         if ending is HardwareEnding.FINISHED:
+            lengths = (int(line[1]) for line in lines if line[0] == "length")
             memory = {
-                tensor.name: _read(self.folder / f"{bench.memories[tensor.name]}.out", tensor)
+                tensor.name: read_back(
+                    self.folder / f"{bench.memories[tensor.name]}.out",
+                    tensor,
+                    next(lengths) if tensor.open else None,
+                )
                 for tensor in self.graph.tensors
                 if tensor.role is TensorRole.OUTPUT
             }
             outputs = outputs_of(self.graph, memory)
+        faults = [line[1:] for line in lines if line[0] == "fault"]
         return HardwareResult(
             ending=ending,
             cycles=int(runs[0][2]),
@@ -198,6 +219,7 @@ class HardwareModel:
             first=counts[:, 1],
             last=counts[:, 2],
             held=held,
+            fault=fault_text(self.graph, *map(int, faults[0])) if faults else None,
         )
 
 
@@ -249,6 +271,12 @@ def verilate(
         directory.mkdir(parents=True, exist_ok=True)
         model = build_hardware(graph, timing, bounds, directory)
         result = model.run(timing, inputs, parameters, stalling=stalling, time_limit=time_limit)
+    if result.fault is not None:
+        raise VerilationError(
+            f"the hardware of {graph.name!r} fails in {result.fault}",
+            location=graph.location,
+            hint="t2s.simulate says more if it is the inputs that do not fit",
+        )
     if result.ending is HardwareEnding.DEADLOCK:
         raise VerilationError(
             f"the hardware of {graph.name!r} stands still after cycle {result.cycles}",
@@ -349,40 +377,10 @@ def _timing_options(
     quiet = 64 + max(timing.intervals.values(), default=1) + timing.store_latency
     quiet += max((channel.latency for channel in timing.channels.values()), default=1)
     if timing.memory_rate is not None:
-        quiet += int(_most_moved(bench.top) / timing.memory_rate)
+        moved = max((interface.most_bytes for interface, _ in bench.top.nodes), default=0)
+        quiet += int(moved / timing.memory_rate)
     if stalling is not None:
         quiet += 64 * stalling.one_in
         found += [(option["seed"], stalling.seed), (option["one_in"], stalling.one_in)]
     found.append((option["quiet"], quiet))
     return [*found, (option["max_cycles"], max_cycles or 0)]
-
-
-def _most_moved(top: Top) -> int:
-    """Bytes that one firing of any node moves at most."""
-    moved = [
-        sum(port.statement.type.bytes for port in interface.loads)
-        + sum(port.statement.value.type.bytes for port in interface.stores)
-        for interface, _ in top.nodes
-    ]
-    return max(moved, default=0)
-
-
-def _memory_of(tensor: Tensor, inputs: Mapping[str, Array] | None) -> Array:
-    if inputs is None:
-        return np.zeros(tensor.allocated, tensor.type.numpy)
-    return pack(tensor, np.asarray(inputs[tensor.array]))
-
-
-def _hexadecimal(array: Array) -> str:
-    """One line for each element, in row-major order: the pattern of its bits."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    patterns = flat.view(f"u{flat.dtype.itemsize}")
-    return "".join(f"{int(pattern):x}\n" for pattern in patterns)
-
-
-def _read(path: Path, tensor: Tensor) -> Array:
-    lines = (line.split("//")[0].split() for line in path.read_text().splitlines())
-    words = (word for word in chain.from_iterable(lines) if not word.startswith("@"))
-    unsigned = np.dtype(f"u{tensor.type.numpy.itemsize}")
-    patterns = np.fromiter((int(word, 16) for word in words), unsigned, prod(tensor.allocated))
-    return patterns.view(tensor.type.numpy).reshape(tensor.allocated)

@@ -80,6 +80,22 @@ class Element(Expression):
     index: Expression
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice(Expression):
+    """``base[high:low]``: some of the bits of a vector."""
+
+    base: Expression
+    high: int
+    low: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concatenation(Expression):
+    """``{parts}``: the first part in the highest bits."""
+
+    parts: tuple[Expression, ...]
+
+
 # ------------------------------------------------------------------------- types and variables
 
 
@@ -184,6 +200,15 @@ class Declaration(Item):
     """A variable of the module."""
 
     variable: Variable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant(Item):
+    """``localparam``."""
+
+    name: str
+    type: Bits
+    value: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from t2s.core.ops import Array
@@ -54,8 +56,8 @@ class ArrayMachine:
         starts = np.cumsum([0, *(len(walk.runs) for walk in self.plan.walks)])
         self._runs = np.concatenate([*(walk.runs for walk in self.plan.walks), np.zeros(1, int)])
         self._runs_of = starts[program.control.order_of]
-        self._repeat = np.array([walk.repeat for walk in walks], np.int64)
-        self._innermost = np.array([len(walk.axes) - 1 for walk in walks], np.int64)
+        self.repeat = np.array([walk.repeat for walk in walks], np.int64)
+        self.innermost = np.array([len(walk.axes) - 1 for walk in walks], np.int64)
         self._collect_state()
         self._fill()
 
@@ -167,8 +169,8 @@ class ArrayMachine:
 
     def run_lengths(self, position: Array) -> Counts:
         """Firings of the runs that start at positions, by PE; past the end of a walk, too."""
-        innermost = position[np.arange(len(position)), self._innermost]
-        return np.asarray(self._runs[self._runs_of + innermost] * self._repeat, np.int64)
+        innermost = position[np.arange(len(position)), self.innermost]
+        return np.asarray(self._runs[self._runs_of + innermost] * self.repeat, np.int64)
 
     def set_positions(self, position: Array, inside: Counts, ahead: Counts) -> None:
         """Put every PE to other iterations that are of the same classes."""
@@ -184,8 +186,8 @@ class ArrayMachine:
         head, queued = (int(self.counters[COUNTER_WORD[name]]) for name in ("head", "queued"))
         parts = [
             self.clock[CLOCK_WORD["credit"]].tobytes(),
-            np.roll(self._ring, -head)[:queued].tobytes(),
-            *(part.tobytes() for part in self._settled),
+            self._ring[np.arange(head, head + queued) % len(self._ring)].tobytes(),
+            self.arena[self._settled].tobytes(),
         ]
         for moved, slot, row_bytes in self._rolling:
             row = int(slot[0]) // row_bytes
@@ -204,18 +206,20 @@ class ArrayMachine:
         self._left = [
             (node.timing.instances, memory.left.view(arena)[: node.lanes]) for node, memory in nodes
         ]
-        self._settled = [layout.waiting.view(arena), layout.granted.view(arena)]
+        settled = [layout.waiting, layout.granted]
         self._rolling: list[tuple[Array, Array, int]] = []
         for node, memory in zip(self.plan.nodes, layout.nodes, strict=True):
-            self._settled += [memory.started.view(arena), memory.wait.view(arena)]
+            settled += [memory.started, memory.wait]
             for port, here in zip(node.ports, memory.ports, strict=True):
-                self._settled.append(here.count.view(arena))
-                moved = here.moved.view(arena)
-                if port.sends:
-                    sent = moved[:, : port.size]
+                settled.append(here.count)
+                if port.sends and here.moved.shape[0] > 1:
+                    sent = here.moved.view(arena)[:, : port.size]
                     self._rolling.append((sent, here.slot.view(arena), here.row_bytes))
+                elif port.sends:
+                    settled.append(replace(here.moved, shape=(port.size,)))
                 else:
-                    self._settled.append(moved)
+                    settled.append(here.moved)
+        self._settled = np.concatenate([part.positions for part in settled])
 
     def stalls(self) -> Counts:
         """Stalled cycles so far, in the order of the ``stalls`` section."""

@@ -61,8 +61,16 @@ class Section:
 
     def view(self, arena: Array) -> Array:
         """The array, sharing the memory of the arena."""
-        size = prod(self.shape) * self.dtype.itemsize
-        return arena[self.offset : self.offset + size].view(self.dtype).reshape(self.shape)
+        return arena[self.offset : self._end].view(self.dtype).reshape(self.shape)
+
+    @property
+    def positions(self) -> Array:
+        """The positions of its bytes in the arena."""
+        return np.arange(self.offset, self._end)
+
+    @property
+    def _end(self) -> int:
+        return self.offset + prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
 from math import prod
+from time import monotonic
 
 import numpy as np
 
@@ -39,6 +40,9 @@ _EAGER = 16
 _PAUSE = 2000
 """Cycles between two stretches for each snapshot in the first: looking takes a fraction of the time
 of simulating, however long the period is."""
+
+_BETWEEN_CALLS = 0.1
+"""Seconds between two calls of the observer."""
 
 _FOREVER = 1 << 62
 
@@ -146,9 +150,10 @@ class FastForward:
     ) -> Stop:
         """Simulate or skip to the end of cycle ``until`` at most.
 
-        ``on_call`` is called after at most ``calls_of`` simulated cycles.
+        ``on_call`` is called now and then, at the latest after ``calls_of`` simulated cycles if
+        these take a tenth of a second.
         """
-        machine = self.machine
+        machine, tell_at = self.machine, monotonic()
         while True:
             now = machine.cycle
             asleep = [at for at, level in enumerate(self._levels) if level.asleep_until > now]
@@ -157,8 +162,9 @@ class FastForward:
             machine.clock[CLOCK_WORD["deepest"]] = awake
             self._keep()
             stop = machine.advance(min(until, wake, now + calls_of))
-            if on_call is not None:
+            if on_call is not None and monotonic() >= tell_at:
                 on_call(machine)
+                tell_at = monotonic() + _BETWEEN_CALLS
             if stop is Stop.EVENT:
                 self._look(machine.event, until)
             elif stop is not Stop.UNTIL or machine.cycle >= until:
@@ -251,22 +257,30 @@ def repetitions(machine: ArrayMachine, earlier: Snapshot, now: Snapshot) -> int:
         most = min(most, int(((now.inside[in_run] - 1) // fired[in_run]).min()))
     if along.any():
         most = min(most, int(((now.ahead[along] - 1) // fired[along]).min()))
-    orders = machine.program.control.order_of
-    known: dict[tuple[int, int, int, int, int], int] = {}
-    for pe in np.flatnonzero(along):
-        axis = int(np.flatnonzero(steps[pe])[0])
-        walk = machine.plan.walks[int(orders[pe])]
-        reached = int(now.position[pe, axis])
-        if axis == len(walk.axes) - 1:
-            reached += int(now.used[pe]) // walk.repeat
-        start, step = int(earlier.position[pe, axis]), int(steps[pe, axis])
-        key = (int(orders[pe]), axis, start, step, reached)
-        if key not in known:
-            known[key] = _alike(walk.axes[axis], start, step, reached)
-        most = min(most, known[key])
+    for order, axis, start, step, reached in _shifts(machine, earlier, now, along):
+        classes = machine.plan.walks[order].axes[axis]
+        most = min(most, _alike(classes, start, step, reached))
         if most < 1:
             return 0
     return most
+
+
+def _shifts(
+    machine: ArrayMachine, earlier: Snapshot, now: Snapshot, along: Array
+) -> set[tuple[int, ...]]:
+    """Of the PEs that moved along an axis: walk, axis, start, step, and the iteration reached."""
+    pes = np.flatnonzero(along)
+    steps = (now.position - earlier.position)[pes]
+    axes = (steps != 0).argmax(1)
+    in_innermost = np.where(axes == machine.innermost[pes], now.used[pes] // machine.repeat[pes], 0)
+    columns = (
+        machine.program.control.order_of[pes],
+        axes,
+        earlier.position[pes, axes],
+        steps[np.arange(len(pes)), axes],
+        now.position[pes, axes] + in_innermost,
+    )
+    return set(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def _alike(classes: Array, start: int, step: int, reached: int) -> int:

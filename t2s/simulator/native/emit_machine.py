@@ -37,6 +37,7 @@ from t2s.graph.machine import (
     Rule,
     Search,
 )
+from t2s.simulator.native.emit_blend import BlendEmitter, blended_rules
 from t2s.simulator.native.emit_body import BodyEmitter
 from t2s.simulator.native.emit_cast import convert
 from t2s.simulator.native.emit_context import NodeContext, smaller
@@ -145,6 +146,15 @@ class _MachineEmitter:
         self._visit, self._leave, self._next = (context.block(name) for name in names)
         self._modes = {mode.name: context.block(f"mode.{mode.name}") for mode in node.modes}
         self._codes = {path.rule.name: code for code, path in enumerate(node.paths())}
+        self._blend = BlendEmitter(
+            context=context,
+            inputs=self._inputs,
+            outputs=self._outputs,
+            registers=self._scalars,
+            codes=self._codes,
+            token=self._token,
+            tensors=tensors,
+        )
 
     def emit(self) -> None:
         """The whole function."""
@@ -286,6 +296,8 @@ class _MachineEmitter:
     def _emit_choices(self, choices: tuple[Choice, ...], refuse: Block) -> None:
         """The first alternative that holds; ends every way through the code."""
         context, builder = self._context, self._builder
+        if blended_rules(context.graph, choices, self._scalars):
+            choices = self._emit_blended(choices)
         for choice in choices:
             otherwise: Block = None
             if choice.when is not None:
@@ -307,6 +319,28 @@ class _MachineEmitter:
             builder.position_at_end(otherwise)
         builder.branch(refuse)
 
+    def _emit_blended(self, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+        """The alternatives that are computed together; the others."""
+        builder = self._builder
+        holds, left = self._blend.choose(choices)
+        chosen, otherwise = self._context.block("blended"), self._context.block("otherwise")
+        branch = builder.cbranch(holds, chosen, otherwise)
+        branch.set_metadata("unpredictable", self._context.function.module.add_metadata([]))
+        builder.position_at_end(chosen)  # one branch, not one for each rule
+        self._note(self._blend.fire())
+        builder.branch(self._modes[self._blend.mode])
+        builder.position_at_end(otherwise)
+        return tuple(left)
+
+    def _note(self, code: Value) -> None:
+        """Add a firing to the trace."""
+        builder, bytes = self._builder, code_type(self._node).itemsize
+        fired = self._load(self._fired)
+        where = offset_by(builder, self._trace, self._context.scaled(fired, bytes))
+        kept = ir.IntType(8 * bytes)
+        builder.store(builder.trunc(code, kept), where, align=bytes)
+        builder.store(builder.add(fired, integer(1), flags=("nsw", "nuw")), self._fired)
+
     def _emit_rule(self, rule: Rule) -> None:
         """A firing."""
         context, builder = self._context, self._builder
@@ -317,11 +351,7 @@ class _MachineEmitter:
             self._outputs[channel].put(value, tag)
         for channel in rule.takes:
             self._inputs[channel].take()
-        fired = self._load(self._fired)
-        bytes = code_type(self._node).itemsize
-        where = offset_by(builder, self._trace, context.scaled(fired, bytes))
-        builder.store(integer(self._codes[rule.name], ir.IntType(8 * bytes)), where, align=bytes)
-        builder.store(builder.add(fired, integer(1), flags=("nsw", "nuw")), self._fired)
+        self._note(integer(self._codes[rule.name], I32))
         if rule.next is not None:
             builder.branch(self._modes[rule.next])
             return

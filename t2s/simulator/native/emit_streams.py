@@ -86,13 +86,14 @@ class StreamPort:
             return value, integer(0, I32)
         return value, load_value(builder, slot, INT32, INT32.bytes)
 
-    def take(self) -> None:
-        """Go on to the token after it."""
-        counter = self._own_counter()
-        self._context.builder.store(self._context.builder.add(counter, integer(1)), self._counter)
+    def take(self, moves: Value | None = None) -> None:
+        """Go on to the token after it, if ``moves`` holds."""
+        builder = self._context.builder
+        step = integer(1) if moves is None else builder.zext(moves, I64)
+        builder.store(builder.add(self._own_counter(), step), self._counter)
 
-    def put(self, value: Value | None, tag: Value | None) -> None:
-        """Append a token."""
+    def put(self, value: Value | None, tag: Value | None, moves: Value | None = None) -> None:
+        """Append a token, if ``moves`` holds; there has to be space for one in any case."""
         builder, element = self._context.builder, self.channel.stream.element
         slot = self._slot()
         if self.channel.stream.nesting:
@@ -104,7 +105,7 @@ class StreamPort:
             element,
             self._alignment,
         )
-        self.take()
+        self.take(moves)
 
     @property
     def _alignment(self) -> int:

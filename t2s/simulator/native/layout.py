@@ -53,6 +53,11 @@ class Section:
     def bytes(self) -> int:
         return prod(self.shape) * self.dtype.itemsize
 
+    @property
+    def word(self) -> int:
+        """The position of its first word in the arena, if it consists of words of 64 bits."""
+        return self.offset // 8
+
     def view(self, arena: Array) -> Array:
         """This section of an arena (an array of bytes), as an array that shares its memory."""
         return arena[self.offset : self.offset + self.bytes].view(self.dtype).reshape(self.shape)
@@ -220,10 +225,15 @@ def token_layout(channel: Channel) -> TokenLayout:
     return TokenLayout(-(-(value + element.bytes) // value) * value, value)
 
 
+def address_of(array: Array) -> int:
+    """Where the elements of an array are."""
+    return int(array.__array_interface__["data"][0])
+
+
 def aligned_zeros(size: int) -> Array:
     """``size`` zero bytes that start on a cache line."""
     block = np.zeros(size + ALIGNMENT, np.uint8)
-    start = -block.ctypes.data % ALIGNMENT
+    start = -address_of(block) % ALIGNMENT
     return block[start : start + size]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.machine import Machine
 from t2s.simulator.native.emit_memory import block_words
-from t2s.simulator.native.layout import TRACE_LENGTH, Layout
+from t2s.simulator.native.layout import TRACE_LENGTH, Layout, address_of
 from t2s.simulator.native.sorted_memory import CAPACITY, SIZE, enlarged, new_block
 
 _GROWTH = 4
@@ -33,14 +33,14 @@ class MachineMemory:
         self._traces = [np.empty(first, self._type) for _ in range(places)]
         self._blocks: list[tuple[Array, list[Array]]] = []
         for place in range(places):
-            self._place_trace(place)
+            self._place_trace(place, 0)
         for memory in node.memories:
             addresses = layout.memory(node.name, memory.name).view(arena)
             points = _FIRST_POINTS
             while points * places > _FIRST_POINTS_IN_ALL and points > _LEAST_POINTS:
                 points //= 2
             blocks = [new_block(points, *block_words(memory)) for _ in range(places)]
-            addresses[:] = [block.ctypes.data for block in blocks]
+            addresses[:] = [address_of(block) for block in blocks]
             self._blocks.append((addresses, blocks))
 
     def limit(self, firings: int) -> None:
@@ -68,10 +68,11 @@ class MachineMemory:
             for place, block in enumerate(blocks):
                 if 2 * block[SIZE] >= block[CAPACITY]:
                     blocks[place] = enlarged(block)
-                    addresses[place] = blocks[place].ctypes.data
+                    addresses[place] = address_of(blocks[place])
                     grown = True
         return grown
 
-    def _place_trace(self, place: int) -> None:
-        trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
-        self._state[place] = trace.ctypes.data, length, min(len(trace), self._most)
+    def _place_trace(self, place: int, length: int | None = None) -> None:
+        trace = self._traces[place]
+        length = int(self._state[place, TRACE_LENGTH]) if length is None else length
+        self._state[place] = address_of(trace), length, min(len(trace), self._most)

@@ -5,6 +5,10 @@ value; a heap of entries, each after the first word of its key; a table of twice
 hashed by key, of entries.  Adding a point and removing the first one take logarithmic time,
 whatever the order of the two; combining into a point that is there takes constant time.
 
+Mostly many points are added and then all removed.  So where many were added since, the first
+removal sorts the heap, which it still is then, and is so without its first entry: the heap starts
+one further on.  The table is of no use meanwhile, and made again if another point comes.
+
 The functions are in ``sorted_memory_code``, which brings numba, and called by address from
 generated code.
 """
@@ -18,9 +22,12 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.simulator.native.layout import aligned_zeros
 
-SIZE, CAPACITY, KEY_WORDS, ENTRY_WORDS, FREE, HEAP, TABLE = range(7)
+SIZE, CAPACITY, KEY_WORDS, ENTRY_WORDS, FREE, HEAP, TABLE, ADDED = range(8)
 """Words of the header: points held and most points, words of a key and of an entry, the first free
-entry (entries that were never used follow in order), and where the heap and the table start."""
+entry (entries that were never used follow in order), where the heap and the table start, and the
+points added since the heap was sorted, ``SORTED`` if there are none."""
+
+SORTED = -1
 
 PROBE = 8
 """The word where the key looked for is put, at most 8 words."""
@@ -56,6 +63,7 @@ def enlarged(block: Array) -> Array:
     size, heap, moved = int(block[SIZE]), int(block[HEAP]), int(copy[HEAP])
     entries = HEADER + (capacity + 1) * words
     copy[SIZE], copy[FREE] = size, block[FREE]
+    copy[ADDED] = size if block[ADDED] == SORTED else block[ADDED]
     copy[HEADER:entries] = block[HEADER:entries]
     copy[moved : moved + 2 * size] = block[heap : heap + 2 * size]
     sorted_memory_code.rehash(copy, size)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from t2s.simulator.native.sorted_memory import (
+    ADDED,
     CAPACITY,
     ENTRY_WORDS,
     FREE,
@@ -16,8 +17,13 @@ from t2s.simulator.native.sorted_memory import (
     KEY_WORDS,
     PROBE,
     SIZE,
+    SORTED,
     TABLE,
 )
+
+_BUCKETS = 256
+_MANY = 32
+"""Fewer points are not worth sorting."""
 
 Word = Any  # a 64-bit integer inside compiled code
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,9 +65,75 @@ def _place(block: Any, key: Word) -> Word:
         at = (at + 1) & mask
 
 
+@_njit
+def _tabulate(block: Any) -> None:
+    """Move the heap back to where it began, and make the table for what is in it."""
+    size, table, capacity = block[SIZE], block[TABLE], block[CAPACITY]
+    start, heap = table - 2 * capacity, block[HEAP]
+    for word in range(2 * size):
+        block[start + word] = block[heap + word]
+    block[HEAP] = start
+    for word in range(2 * capacity):
+        block[table + word] = 0
+    for position in range(size):
+        entry = block[start + 2 * position + 1]
+        block[table + _place(block, entry)] = entry
+    block[ADDED] = 0
+
+
+@_njit
+def _digit(block: Any, at: Word, word: Word, byte: Word) -> Word:
+    """A byte of the key of the entry of a place in the heap; words are signed."""
+    key = block[at] if word == 0 else block[block[at + 1] + word]
+    return ((key >> (8 * byte)) & (_BUCKETS - 1)) ^ (0x80 if byte == 7 else 0)
+
+
+@_njit
+def _sort(block: Any, size: Word) -> None:
+    """Sort the heap byte by byte, the last byte that differs first, by way of the table."""
+    heap, table = block[HEAP], block[TABLE]
+    counts = table + 2 * size
+    source, target = heap, table
+    for word in range(block[KEY_WORDS] - 1, -1, -1):
+        differ, first = 0, block[block[heap + 1] + word]
+        for place in range(size):
+            differ |= block[block[source + 2 * place + 1] + word] ^ first
+        for byte in range(8):
+            if (differ >> (8 * byte)) & (_BUCKETS - 1) == 0:
+                continue
+            for bucket in range(_BUCKETS):
+                block[counts + bucket] = 0
+            for place in range(size):
+                block[counts + _digit(block, source + 2 * place, word, byte)] += 1
+            total = 0
+            for bucket in range(_BUCKETS):
+                count = block[counts + bucket]
+                block[counts + bucket] = total
+                total += count
+            for place in range(size):
+                at = source + 2 * place
+                bucket = counts + _digit(block, at, word, byte)
+                to = target + 2 * block[bucket]
+                block[bucket] += 1
+                block[to], block[to + 1] = block[at], block[at + 1]
+            source, target = target, source
+    if source != heap:
+        for place in range(2 * size):
+            block[heap + place] = block[source + place]
+
+
+@_njit
+def _is_worth_sorting(block: Any, size: Word) -> bool:
+    """Whether enough points were added, and the table has room for the work."""
+    room = 2 * size + _BUCKETS <= 2 * block[CAPACITY]
+    return bool(room and size >= _MANY and 4 * block[ADDED] >= size and 8 * size >= block[CAPACITY])
+
+
 @_callable
 def _find(block: Any) -> Word:
     """The position of the entry with the probed key; the negative of it if it is a new one."""
+    if block[ADDED] == SORTED:
+        _tabulate(block)
     at = _place(block, PROBE)
     entry = block[block[TABLE] + at]
     if entry:
@@ -85,6 +157,7 @@ def _find(block: Any) -> Word:
     block[heap + 2 * hole] = key
     block[heap + 2 * hole + 1] = entry
     block[SIZE] = size + 1
+    block[ADDED] += 1
     return -entry
 
 
@@ -103,13 +176,29 @@ def _erase(block: Any, key: Word) -> None:
         at = (at + 1) & mask
 
 
+@_njit
+def _release(block: Any, entry: Word) -> None:
+    """An entry is free."""
+    for word in range(block[ENTRY_WORDS]):
+        block[entry + word] = 0
+    block[entry] = block[FREE]
+    block[FREE] = entry
+
+
 @_callable
 def _drop(block: Any) -> Word:
     """Remove the first point, if there is one."""
     size = block[SIZE] - 1
     if size < 0:
         return 0
+    if block[ADDED] != SORTED and _is_worth_sorting(block, size + 1):
+        _sort(block, size + 1)
+        block[ADDED] = SORTED
     heap = block[HEAP]
+    if block[ADDED] == SORTED:
+        _release(block, block[heap + 1])
+        block[HEAP], block[SIZE] = heap + 2, size
+        return 0
     first, key, last = block[heap + 1], block[heap + 2 * size], block[heap + 2 * size + 1]
     _erase(block, first)
     block[SIZE] = size
@@ -130,10 +219,7 @@ def _drop(block: Any) -> Word:
         hole = child
     block[heap + 2 * hole] = key
     block[heap + 2 * hole + 1] = last
-    for word in range(block[ENTRY_WORDS]):
-        block[first + word] = 0
-    block[first] = block[FREE]
-    block[FREE] = first
+    _release(block, first)
     return 0
 
 

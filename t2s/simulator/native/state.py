@@ -16,9 +16,11 @@ from t2s.graph.layout import pack
 from t2s.graph.nodes import Machine
 from t2s.graph.semantics import space_points
 from t2s.simulator.native.layout import (
+    ALIGNMENT,
     FINISHED,
     Layout,
     Section,
+    address_of,
     aligned_zeros,
 )
 from t2s.simulator.native.machine_memory import MachineMemory
@@ -63,17 +65,19 @@ class RunState:
         self.total = 0
         self.machines: dict[str, MachineMemory] = {}
         self.arena = aligned_zeros(layout.bytes)
+        self.words = self.arena.view(np.int64)
         self.memory = allocate(graph, arrays)
-        self.set(layout.exponential, address_of_exp())
+        self.words[layout.exponential.word] = address_of_exp()
         self._grow = _GROW(self._enlarge_tensor)
-        self.set(layout.grow, ctypes.cast(self._grow, ctypes.c_void_p).value)
+        self.words[layout.grow.word] = ctypes.cast(self._grow, ctypes.c_void_p).value
         for tensor in graph.tensors:
             self._place_tensor(tensor)
         for parameter in graph.parameters:
             value = scalars[parameter.name].tobytes()
             self.set(layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
+        self._unfinished = [layout.unfinished(node.name).word for node in graph.nodes]
+        self.words[self._unfinished] = [node.pe_count for node in graph.nodes]
         for node in graph.nodes:
-            self.set(layout.unfinished(node.name), node.pe_count)
             if isinstance(node, Machine):
                 self.machines[node.name] = MachineMemory(node, layout, self.arena)
             elif node.exists is not None:
@@ -83,11 +87,22 @@ class RunState:
                         states[place, 0] = FINISHED
         if any(machine.memories for machine in graph.machines):
             self.set(layout.memory_functions, sorted_memory_functions())
-        for channel in graph.channels:
-            depth = (depths or {}).get(channel.name, layout.depth)
-            row = depth * layout.tokens[channel.name].stride
-            rows = channel.element_count
-            self._install(channel.name, aligned_zeros(rows * row).reshape(rows, row), depth)
+        self._first_rings(depths or {})
+
+    def _first_rings(self, depths: Mapping[str, int]) -> None:
+        """All rings, in one block."""
+        layout, found, end = self._layout, [], 0
+        for channel in self._graph.channels:
+            depth = depths.get(channel.name, layout.depth)
+            rows, row = channel.element_count, depth * layout.tokens[channel.name].stride
+            found.append((channel.name, end, rows, row, depth))
+            end += -(-rows * row // ALIGNMENT) * ALIGNMENT
+        block = aligned_zeros(end)
+        address = address_of(block)
+        for name, start, rows, row, depth in found:
+            self._rings[name] = block[start : start + rows * row].reshape(rows, row)
+            word = layout.ring(name).word
+            self.words[word : word + 2] = address + start, depth
 
     def get(self, section: Section) -> Array:
         """A section of the arena, as an array that shares its memory."""
@@ -103,12 +118,16 @@ class RunState:
     @property
     def address(self) -> int:
         """Where the arena is."""
-        return int(self.arena.ctypes.data)
+        return address_of(self.arena)
 
     def unfinished(self) -> list[str]:
         """Names of the nodes that have firings left."""
-        layout = self._layout
-        return [node.name for node in self._graph.nodes if self.get(layout.unfinished(node.name))]
+        left = self.words[self._unfinished].tolist()
+        return [node.name for node, count in zip(self._graph.nodes, left, strict=True) if count]
+
+    def counts(self, section: Section) -> Array:
+        """Words of 64 bits as they are now."""
+        return self.words[section.word : section.word + section.bytes // 8].copy()
 
     def grow(self) -> bool:
         """Enlarge the channels that have a full ring; whether there were any.
@@ -158,10 +177,11 @@ class RunState:
     def _place_tensor(self, tensor: Tensor) -> None:
         """Say where a tensor is."""
         memory = self.memory[tensor.name]
-        self.set(self._layout.tensor(tensor.name), memory.ctypes.data)
+        self.words[self._layout.tensor(tensor.name).word] = address_of(memory)
         if tensor.open:
+            word = self._layout.extent(tensor.name).word
             length = len(memory) if tensor.role is TensorRole.INPUT else 0
-            self.set(self._layout.extent(tensor.name), (length, len(memory)))
+            self.words[word : word + 2] = length, len(memory)
 
     def _enlarge_tensor(self, _: int, number: int, elements: int) -> None:
         """Make room for so many elements; called by the code, with the address of the arena.

@@ -90,18 +90,27 @@ def stream_code(program: SimProgram, code_bytes: Mapping[int, int]) -> StreamCod
 
     ``code_bytes`` gives the size of the codes of each machine.
     """
-    untimed = program.memory_rate is None and program.stalls is None
-    if not untimed or program.device.memory is not None or program.pe_count > _MOST_INSTANCES:
+    if not shares_channels_alone(program):
         return None
-    rows = Rows(program.control)
-    twin = np.arange(len(program.channel_of_element))
-    for group in _twins(rows, program.pe_count):
+    sizes = tuple(code_bytes.get(instance, 4) for instance in range(program.pe_count))
+    return _stream_code(Rows(program.control), sizes, twin_elements(program))
+
+
+def shares_channels_alone(program: SimProgram) -> bool:
+    """Whether nodes share nothing else, so that times follow from the traces by channels alone."""
+    untimed = program.memory_rate is None and program.stalls is None
+    return untimed and program.device.memory is None and program.pe_count <= _MOST_INSTANCES
+
+
+def twin_elements(program: SimProgram) -> tuple[int, ...]:
+    """The channel element that stands for each element: for most, itself."""
+    twin = list(range(len(program.channel_of_element)))
+    for group in _twins(Rows(program.control), program.pe_count):
         first: dict[tuple[int, int], int] = {}
         for element in group:
             channel = program.channels[int(program.channel_of_element[element])]
             twin[element] = first.setdefault((channel.capacity, channel.latency), element)
-    sizes = tuple(code_bytes.get(instance, 4) for instance in range(program.pe_count))
-    return _stream_code(rows, sizes, tuple(twin.tolist()))
+    return tuple(twin)
 
 
 @lru_cache(maxsize=_COMPILED)

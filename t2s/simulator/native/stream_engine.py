@@ -1,7 +1,8 @@
 """Runs of programs with machines: values and the trace first, then the times that follow from it.
 
-Where nodes share nothing but channels the run-ahead code finds the times (``stream_times``);
-where they share the bandwidth of memory, the event-driven kernel (``timing``) does.
+Where nodes share nothing but channels, times are found by stepping through the cycles
+(``step_times``) if much happens in each of them, else by running ahead (``stream_times``); where
+they share the bandwidth of memory, the event-driven kernel (``timing``) finds them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
+from t2s.simulator.native.step_times import StepTimes, steps_of
 from t2s.simulator.native.stream_code import StreamCode, stream_code
 from t2s.simulator.native.stream_tally import stream_tally
 from t2s.simulator.native.stream_times import FOREVER, StreamTimes
@@ -28,6 +30,7 @@ from t2s.simulator.tally import Ending, Tally
 from t2s.simulator.trace import Trace
 
 RUN_AHEAD = "run-ahead"
+STEPPED = "stepped"
 EVENT_DRIVEN = "event-driven"
 
 _FIRINGS_PER_CALL = 1 << 22
@@ -150,21 +153,55 @@ def _times(
     progress: _Progress,
     table_times: TableTimes,
 ) -> _Times:
+    stepped = None if limits.max_cycles is not None else _stepped(program, trace, progress)
+    if stepped is not None:
+        return stepped
     code = stream_code(program, {i: codes.itemsize for i, codes in trace.codes.items()})
     if code is None:
         return _event_driven(program, trace, limits, progress, table_times)
     return _run_ahead(program, trace, code, limits, progress)
 
 
+def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
+    """Times by stepping through the cycles; ``None`` if they have to be found in another way."""
+    tables = steps_of(program, trace)
+    if tables is None:
+        return None
+    applied = trace.applied(program)
+    times = StepTimes(applied, tables, _codes(program, trace), trace)
+    interrupted = False
+    total = applied.total_firings
+    try:
+        while times.advance():
+            if times.is_slow:
+                return None
+            progress.tell(cycle=times.cycle, done=total + times.fired, total=2 * total)
+    except KeyboardInterrupt:
+        interrupted = True
+    tally = times.tally(interrupted=interrupted)
+    if tally is None:
+        return None
+    return _Times(program=applied, trace=trace, tally=tally, method=STEPPED, known=_never)
+
+
+def _never(element: int) -> int:
+    """All tokens have come where all firings are made."""
+    return FOREVER
+
+
+def _codes(program: SimProgram, trace: Trace) -> list[Array]:
+    """The codes of every node."""
+    return [
+        trace.codes[instance] if instance in trace.codes else _static_codes(program, instance)
+        for instance in range(program.pe_count)
+    ]
+
+
 def _run_ahead(
     program: SimProgram, trace: Trace, code: StreamCode, limits: Limits, progress: _Progress
 ) -> _Times:
     applied = trace.applied(program)
-    codes = [
-        trace.codes[instance] if instance in trace.codes else _static_codes(program, instance)
-        for instance in range(program.pe_count)
-    ]
-    times = StreamTimes(applied, code, codes, trace.sent, limit=limits.max_cycles)
+    times = StreamTimes(applied, code, _codes(program, trace), trace.sent, limit=limits.max_cycles)
     interrupted = False
     total = applied.total_firings
     try:

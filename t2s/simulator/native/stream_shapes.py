@@ -117,7 +117,7 @@ def layout_of(rows: Rows, instance: int, code_bytes: int, dropped: Collection[in
 
     receives, sends = [kept(row.needs) for row in table], [kept(row.puts) for row in table]
     takes = [kept(row.takes) for row in table]
-    inputs, outputs = _common_order(receives), _common_order(sends)
+    inputs, outputs = common_order(receives), common_order(sends)
     in_ports, out_ports = list(dict.fromkeys(inputs)), list(dict.fromkeys(outputs))
     columns = _Columns(len(table))
     steps: list[tuple[int, int]] = []
@@ -125,7 +125,7 @@ def layout_of(rows: Rows, instance: int, code_bytes: int, dropped: Collection[in
         (inputs, receives, in_ports, 0),
         (outputs, sends, out_ports, len(in_ports)),
     ):
-        along = [_used(order, row) for row in uses]
+        along = [used_positions(order, row) for row in uses]
         for position, element in enumerate(order):
             port = first_port + ports.index(element)
             steps.append((port, columns.of(position in used for used in along)))
@@ -166,7 +166,7 @@ class _Columns:
         return self.masks.index(mask)
 
 
-def _common_order(rows: Sequence[Sequence[int]]) -> list[int]:
+def common_order(rows: Sequence[Sequence[int]]) -> list[int]:
     """A sequence that has every row as a subsequence: elements repeat where rows disagree."""
     order: list[int] = []
     for row in dict.fromkeys(map(tuple, rows)):
@@ -197,7 +197,7 @@ def _merged(left: list[int], right: list[int]) -> list[int]:
     return merged + left[i:] + right[j:]
 
 
-def _used(order: Sequence[int], row: Sequence[int]) -> set[int]:
+def used_positions(order: Sequence[int], row: Sequence[int]) -> set[int]:
     """The positions in ``order`` at which a row goes along it."""
     found: set[int] = set()
     at = -1

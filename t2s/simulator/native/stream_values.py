@@ -125,8 +125,8 @@ def stream_values(
     return StreamValues(
         outputs=None if state.unfinished() else outputs_of(graph, state.tensors()),
         traces=traces,
-        sent={c.name: state.get(layout.tails(c.name)).copy() for c in graph.channels},
-        received={c.name: state.get(layout.heads(c.name)).copy() for c in graph.channels},
+        sent={c.name: state.counts(layout.tails(c.name)) for c in graph.channels},
+        received={c.name: state.counts(layout.heads(c.name)) for c in graph.channels},
         refusal=reader.refusal,
     )
 
@@ -144,9 +144,8 @@ class _Reader:
         found: dict[tuple[str, int], MachineTrace] = {}
         for node in self.graph.machines:
             points = self.layout.waits[node.name]
-            words = self.state.get(self.layout.state(node.name))
-            for place in range(node.place_count):
-                status, _, wait = (int(word) for word in words[place])
+            words = self.state.get(self.layout.state(node.name)).tolist()
+            for place, (status, _, wait) in enumerate(words):
                 codes = self.state.machines[node.name].trace(place)
                 needs = points[wait] if wait >= 0 and status != FINISHED else ()
                 if len(codes) == MOST_FIRINGS and status != FINISHED and most_firings is None:

@@ -78,7 +78,7 @@ class Chain:
         parts = () if length is None else (length,)
         text = _call("block", dimension, factor, padding, *parts)
         at = self._place(text)
-        at.structure(parts, Length)
+        at.structure(parts, Length, (Length,))
         layout = steps.block(self.layout, at, dimension, factor, padding, length)
         return self._then(text, layout, *parts)
 
@@ -98,7 +98,7 @@ class Chain:
         parts = () if index is None else (index,)
         text = _call("schedule", dimension, machines, policy, padding, *parts)
         at = self._place(text)
-        at.structure(parts, Index)
+        at.structure(parts, Index, (Index,))
         layout = steps.schedule(self.layout, at, dimension, machines, policy, padding, index)
         return self._then(text, layout, *parts)
 

@@ -13,7 +13,7 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite, walk
 from t2s.func.func import TemporalFunc, index_name, typed_value
-from t2s.func.symbols import ImageParam
+from t2s.func.symbols import ImageParam, RVar
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.hardware.product import MATRIX, VECTOR
 
@@ -67,9 +67,11 @@ def definition_of(func: AnyFunc) -> Definition:
             f"{func.name}[{', '.join(map(repr, update.target))}]",
         )
     machine, position = (part.name for part in row.indices if isinstance(part, Index))
+    _all_positions(matrix, update.symbols[position], location)
     itself = Read(source=func.name, indices=tuple(p.node for p in update.target), type=value.type)
     term = _term(func, value, itself, location)
     side = index_name(update.target[1]) if len(update.target) == 2 else None
+    _sides_only(func, matrix, side)
     vector = _vector(func, matrix, term, row, side, update.symbols, location)
     return Definition(
         func=func,
@@ -82,6 +84,40 @@ def definition_of(func: AnyFunc) -> Definition:
         width=_width(func, side, location),
         location=location,
     )
+
+
+def _all_positions(matrix: sparse.Parameter, position: object, location: SourceLocation) -> None:
+    """A product is over all positions: the extent of its ``RDom`` is that of the streams."""
+    assert isinstance(position, RVar)
+    extent = position.extent
+    symbol = extent.symbols.get(extent.node.name) if isinstance(extent.node, Parameter) else None
+    whole = (
+        getattr(position.minimum.node, "value", None) == 0
+        and isinstance(symbol, sparse.Extent)
+        and symbol.owner is matrix.values
+        and symbol.dimension == 1
+    )
+    if not whole:
+        low, count = show(position.minimum.node), show(extent.node)
+        raise UnsupportedError(
+            f"{position.name} does not run over the positions of {matrix.name}",
+            location=location,
+            expected=f"RDom(0, {matrix.name}.values.extent(1)), the positions of all machines",
+            given=f"RDom({low}, {count})",
+            notes=((position.location, f"{position.name} is made here"),),
+        )
+
+
+def _sides_only(func: AnyFunc, matrix: sparse.Parameter, side: str | None) -> None:
+    """Only right-hand sides have bounds: the matrix decides all others."""
+    for bound in func.bounds:
+        if bound.variable != side:
+            unsupported(
+                bound.location,
+                f"{bound.variable} of {func.name} has a bound",
+                f"bounds of right-hand sides only: {matrix.name} decides the other extents",
+                f"bound({bound.variable}, ...)",
+            )
 
 
 def _term(func: AnyFunc, value: Expr, itself: Expr, location: SourceLocation) -> Expr:

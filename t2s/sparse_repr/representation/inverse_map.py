@@ -150,12 +150,13 @@ def inverse_map(layout: Layout) -> InverseMap:
     assert schedule is not None
     assert order is not None
     assert layout.major is not None
+    numbered = layout.fibre is not None and (order is not Order.FREE or layout.indexed_slots)
     return InverseMap(
         order=order,
         job=schedule.job,
         machines=schedule.machines,
         lengths=None if order is Order.FREE else layout.lengths,
-        fibre=layout.fibre.index if layout.fibre is not None else None,
+        fibre=layout.fibre.index if layout.fibre is not None and numbered else None,
         fibre_by_slot=layout.indexed_slots,
         unit=layout.minor.index if layout.minor is not None else None,
         job_index=schedule.index if order is Order.RECORDED else None,

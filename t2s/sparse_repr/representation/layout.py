@@ -144,6 +144,12 @@ class Layout:
         )
 
     @property
+    def rows_of_values(self) -> bool:
+        """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
+        plain = not (self.tiles or self.skewed or self.minor is None)
+        return plain and self.major is Dimension.ROWS
+
+    @property
     def indexed_slots(self) -> bool:
         """Whether every unit carries its fibre: packed twice, and no lengths to tell them."""
         return self.fibre is not None and self.lengths is None

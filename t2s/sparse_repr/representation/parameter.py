@@ -79,7 +79,7 @@ class Parameter(Symbol):
 
     def extent(self, dimension: int) -> Expression:
         """The number of rows (0) or columns (1) of the matrix, known when there is one."""
-        return _extent(self.name, dimension, ("rows", "columns"))
+        return _extent(self, self.name, dimension, ("rows", "columns"))
 
     def store(self, matrix: object) -> Storage:
         """The arrays of a matrix in this representation.
@@ -105,7 +105,7 @@ class Values(ImageParam):
 
     def extent(self, dimension: int) -> Expression:
         """The number of machines (0), or of positions (1), known when there is a matrix."""
-        return _extent(self.matrix.name, dimension, ("machines", "positions"))
+        return _extent(self, self.matrix.name, dimension, ("machines", "positions"))
 
 
 class Coordinate(ImageParam):
@@ -119,12 +119,17 @@ class Coordinate(ImageParam):
 
 
 class Extent(Symbol):
-    """A size that the matrix decides."""
+    """A size that the matrix decides: extent ``dimension`` of ``owner``."""
 
     kind = "extent"
 
+    def __init__(self, name: str, owner: Symbol, dimension: int) -> None:
+        super().__init__(name)
+        self.owner = owner
+        self.dimension = dimension
 
-def _extent(matrix: str, dimension: int, names: tuple[str, str]) -> Expression:
+
+def _extent(owner: Symbol, matrix: str, dimension: int, names: tuple[str, str]) -> Expression:
     if dimension not in (0, 1):
         raise UserError(
             f"{matrix} has no dimension {dimension!r}",
@@ -132,6 +137,6 @@ def _extent(matrix: str, dimension: int, names: tuple[str, str]) -> Expression:
             expected="0 or 1",
             given=repr(dimension),
         )
-    symbol = Extent(f"{matrix}_{names[dimension]}")
+    symbol = Extent(f"{matrix}_{names[dimension]}", owner, dimension)
     node = ScalarParameter(name=symbol.name, type=INT32)
     return Expression(node, {symbol.name: symbol}, symbol.location)

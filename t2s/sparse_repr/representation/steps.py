@@ -56,13 +56,18 @@ class Place:
             hint=hint,
         )
 
-    def structure(self, parts: Sequence[object], kind: type[Structure]) -> Structure | None:
-        """The part of that kind; checks that all are parts and that names are new."""
-        wrong = next((part for part in parts if not isinstance(part, Index | Length)), None)
+    def structure(
+        self,
+        parts: Sequence[object],
+        kind: type[Structure],
+        allowed: tuple[type[Structure], ...] = (Index, Length),
+    ) -> Structure | None:
+        """The part of that kind; checks that all are allowed and that names are new."""
+        wrong = next((part for part in parts if not isinstance(part, allowed)), None)
         if wrong is not None:
             self.refuse(
                 "names structure in an unknown way",
-                expected="Index(variable) or Length(variable)",
+                expected=" or ".join(f"{each.__name__}(variable)" for each in allowed),
                 given=repr(wrong),
             )
         found = [part for part in parts if isinstance(part, kind)]

@@ -80,19 +80,19 @@ module C_pe (
   logic sends_C_out;
   always_comb begin
     takes_A_in = jj == 0;
-    A_in_from = ii;
+    A_in_from = takes_A_in ? ii : 0;
     takes_A_pass = jj > 0;
-    A_pass_from = 32'(ii * 2 + jj);
+    A_pass_from = takes_A_pass ? 32'(ii * 2 + jj) : 0;
     takes_B_in = ii == 0;
-    B_in_from = jj;
+    B_in_from = takes_B_in ? jj : 0;
     takes_B_pass = ii > 0;
-    B_pass_from = 32'(ii * 2 + jj);
+    B_pass_from = takes_B_pass ? 32'(ii * 2 + jj) : 0;
     sends_A_pass = jj < 1;
-    A_pass_to = 32'(ii * 2 + 32'(jj + 1));
+    A_pass_to = sends_A_pass ? 32'(ii * 2 + 32'(jj + 1)) : 0;
     sends_B_pass = ii < 1;
-    B_pass_to = 32'(32'(ii + 1) * 2 + jj);
+    B_pass_to = sends_B_pass ? 32'(32'(ii + 1) * 2 + jj) : 0;
     sends_C_out = k == 2;
-    C_out_to = 32'(ii * 2 + jj);
+    C_out_to = sends_C_out ? 32'(ii * 2 + jj) : 0;
   end
 
   // firing

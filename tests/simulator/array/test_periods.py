@@ -13,9 +13,9 @@ from t2s.core.expr import Expr, Index, apply, conjunction, const, equals
 from t2s.core.ops import Op
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Loop
+from t2s.simulator.build import build_program
 from t2s.simulator.devices import Device
 from t2s.simulator.engine import Limits, find_engine
-from t2s.simulator.program import build_program
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.result import SimResult
 from tests.hand_graphs import systolic_gemm

@@ -299,7 +299,7 @@ def test_stretches_do_not_matter(data: st.DataObject, memory: Dram, stretch: int
     graph = mixed(data, data.draw(st.integers(1, 40), "firings"))
     with pytest.MonkeyPatch.context() as patch:
         # Graphs have units of one access only; units need not know that.
-        patch.setattr("t2s.simulator.program.verify_graph", lambda graph: None)
+        patch.setattr("t2s.simulator.build.verify_graph", lambda graph: None)
         patch.setattr(native_units, "_LEAST", stretch)
         patch.setattr(native_units, "_MOST_FIRINGS", stretch)
         both(graph, IDEAL.with_memory(memory))

@@ -2,7 +2,8 @@
 //
 // A value that is pushed in one cycle is a valid token `latency` cycles later; a slot that is
 // popped has space in the next cycle; `capacity` counts the tokens in the pipeline too.  Both are
-// constants in hardware, latency from 1 to PIPELINE + 1, capacity from 1 to STORAGE.
+// constants in hardware, latency from 1 to PIPELINE + 1, capacity from 1 to STORAGE.  Where the
+// capacity is larger than STORAGE the design has to get by with less, and the FIFO says so if not.
 module fifo #(
   parameter int WIDTH = 32,
   parameter int STORAGE = 2,
@@ -42,6 +43,9 @@ module fifo #(
     if (pop) begin
       read_at <= read_at == STORAGE - 1 ? 0 : read_at + 1;
     end
+`ifndef SYNTHESIS
+    if (push && !reset && held == STORAGE) $fatal(1, "%m has no room: it holds %0d tokens", STORAGE);
+`endif
     if (reset) begin
       travelling <= '0;
       held <= 0;

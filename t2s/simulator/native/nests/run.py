@@ -11,6 +11,7 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
+from t2s.simulator.build import control_parameters
 from t2s.simulator.native.layout import Layout, aligned_zeros, placed
 from t2s.simulator.native.module import MachineCode, compile_nest
 from t2s.simulator.native.nests.emit_access import keyed_accesses
@@ -18,7 +19,6 @@ from t2s.simulator.native.nests.emit_nest import emit_nest
 from t2s.simulator.native.nests.groups import group_of, rounds_of
 from t2s.simulator.native.nests.plan import Plan, plan_of
 from t2s.simulator.native.state import address_of_exp
-from t2s.simulator.program import control_parameters
 
 _FIRINGS_PER_CALL = 1 << 22
 """Python takes over this often, for interrupts and progress."""

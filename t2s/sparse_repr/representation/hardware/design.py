@@ -10,11 +10,18 @@ from t2s.core.types import INT32
 from t2s.graph.construct import Parts
 from t2s.graph.graph import Graph
 from t2s.reduction.circuits import Lanes, reduce_lanes
-from t2s.sparse_repr.representation.hardware.decoders import decode_rows
+from t2s.sparse_repr.representation.hardware.coordinates import decode_coordinates
+from t2s.sparse_repr.representation.hardware.decoders import Sink, decode_fibres
 from t2s.sparse_repr.representation.hardware.loaders import feed_vector, load_slots, load_vector
-from t2s.sparse_repr.representation.hardware.multiply import combine, multiply
+from t2s.sparse_repr.representation.hardware.multiply import (
+    combine,
+    multiply,
+    rows_channel,
+    rows_node,
+)
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.results import unload
+from t2s.sparse_repr.representation.hardware.scatter import scatter
 
 Array = np.ndarray[Any, Any]
 
@@ -22,34 +29,58 @@ Array = np.ndarray[Any, Any]
 def product_graph(product: Product) -> Graph:
     """The graph of a product; nodes in the order in which values pass them."""
     parts, nodes = Parts(), product.nodes
-    unit = product.mapping.unit
-    assert unit is not None
     places = f"{nodes.vector_feeder.name}_place"
     loader, multiplier = nodes.matrix_loader.name, nodes.multiplier.name
     load_slots(
         parts, product, product.values_name, product.matrix.type, loader, multiplier,
         f"{multiplier}_matrix",
     )  # fmt: skip
-    load_slots(
-        parts, product, product.stream_name(unit), INT32, f"{loader}_{unit}",
-        nodes.vector_feeder.name, places,
-    )  # fmt: skip
+    if product.direct:
+        unit = product.mapping.unit
+        assert unit is not None
+        load_slots(
+            parts, product, product.stream_name(unit), INT32, f"{loader}_{unit}",
+            nodes.vector_feeder.name, places,
+        )  # fmt: skip
     load_vector(parts, product)
     feed_vector(parts, product, places)
-    decode_rows(parts, product)
-    circuit = product.circuit
-    names = tuple(
-        nodes.reduction.name if not level else f"{nodes.reduction.name}_level_{level}"
-        for level in range(circuit.node_count)
-    )
-    lanes = Lanes(
-        node=names[0],
+    if product.direct:
+        sink = Sink(node=rows_node(product), channels=(rows_channel(product),))
+        decode_fibres(parts, product, sink)
+    else:
+        decode_coordinates(parts, product, places)
+    if product.continuous:
+        _reduce(parts, product)
+    else:
+        _scatter(parts, product)
+    return parts.graph(product.result.name, product.location)
+
+
+def _scatter(parts: Parts, product: Product) -> None:
+    """Rows in no order: a memory of sums on each machine."""
+    multiply(parts, product, product.nodes.reduction.name, 1)
+    scatter(parts, product)
+
+
+def _lanes(product: Product, node: str) -> Lanes:
+    return Lanes(
+        node=node,
         count=product.machines,
         fused=product.fused,
         steps=product.steps,
         width=product.width,
         type=product.result.type,
     )
+
+
+def _reduce(parts: Parts, product: Product) -> None:
+    """Rows one after the other: a reduction circuit for each lane."""
+    nodes, circuit = product.nodes, product.circuit
+    names = tuple(
+        nodes.reduction.name if not level else f"{nodes.reduction.name}_level_{level}"
+        for level in range(circuit.node_count)
+    )
+    lanes = _lanes(product, names[0])
     if product.combined:
         multiply(parts, product, nodes.combiner.name, 2)
         combine(parts, product, names[0])
@@ -61,20 +92,20 @@ def product_graph(product: Product) -> Graph:
         multiply(parts, product, names[0], product.fused)
     leaving = reduce_lanes(parts, circuit, lanes, names, nodes.unloader.name, lanes.count)
     unload(parts, product, leaving)
-    return parts.graph(product.result.name, product.location)
 
 
 def product_arrays(product: Product) -> dict[str, Array]:
     """The arrays of the matrix, by the names of the graph's tensors."""
     storage, mapping = product.storage, product.mapping
     positions = product.steps * product.block
+    slots = positions if product.direct else product.slots
     arrays = {product.values_name: _widened(storage.values, positions, 0)}
     for name in mapping.streams():
         if name == mapping.job_index and mapping.fibre is not None:
             continue  # rows are numbered already
         data = storage.streams[name].data
         if name == mapping.unit or (name == mapping.fibre and mapping.fibre_by_slot):
-            data = _widened(data, positions, -1)
+            data = _widened(data, slots, -1)
         arrays[product.stream_name(name)] = _not_empty(data)
     return arrays
 

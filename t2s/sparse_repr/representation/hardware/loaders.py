@@ -113,7 +113,8 @@ def load_vector(parts: Parts, product: Product) -> str:
         Tensor(
             name=product.vector.name,
             type=type,
-            shape=product.shape(product.columns),
+            shape=product.shape(product.storage.shape[1]),
+            padded=product.padded_shape(product.storage.shape[1]),
             role=TensorRole.INPUT,
             location=product.vector.location,
         )

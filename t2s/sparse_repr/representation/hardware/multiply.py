@@ -17,7 +17,7 @@ def multiply(parts: Parts, product: Product, sink: str, fused: int) -> None:
     """The multipliers, and what sums the products of a block; the lanes go to ``sink``."""
     nodes, type = product.nodes, product.result.type
     registers: list[Register] = []
-    body = _once_a_step(
+    body = once_a_step(
         product, registers, MATRIX, f"{nodes.multiplier.name}_matrix", product.matrix.type
     )
     body.append(
@@ -28,7 +28,7 @@ def multiply(parts: Parts, product: Product, sink: str, fused: int) -> None:
         body.append(Receive(target="valid", channel=f"{nodes.multiplier.name}_valid", type=BOOL))
         value = select(local("valid", BOOL), value, zero(type))
     if product.block == 1:
-        body += _once_a_step(product, registers, "out_target_0", rows_channel(product), INT32)
+        body += once_a_step(product, registers, "out_target_0", rows_channel(product), INT32)
         body.append(Let(target="out_value_0", value=value))
         body += send_lanes(parts, _lanes(product, nodes.multiplier.name), sink, fused)
     else:
@@ -45,13 +45,21 @@ def multiply(parts: Parts, product: Product, sink: str, fused: int) -> None:
             location=nodes.multiplier.location,
         )
     )
-    if product.block > 1:
+    if product.rows_at_once > 1:
+        add_rows(parts, product, sink)
+    elif product.block > 1:
         _add_block(parts, product, sink, fused)
 
 
 def rows_channel(product: Product) -> str:
     """The channel that brings the rows of the steps, one for each machine."""
     return f"{rows_node(product)}_row"
+
+
+def rows_channels(product: Product) -> tuple[str, ...]:
+    """The channels that bring the rows of a step: one for each that is handled at once."""
+    first = rows_channel(product)
+    return (first, *(f"{first}_{row}" for row in range(1, product.rows_at_once)))
 
 
 def rows_node(product: Product) -> str:
@@ -71,7 +79,7 @@ def _lanes(product: Product, node: str) -> Lanes:
     )
 
 
-def _once_a_step(
+def once_a_step(
     product: Product, registers: list[Register], target: str, channel: str, type: Type
 ) -> list[Statement]:
     """Receive a token for all right-hand sides of a step, as the local ``target``."""
@@ -115,17 +123,54 @@ def _add_block(parts: Parts, product: Product, sink: str, fused: int) -> None:
     """The adder tree of each machine: the sum of the products of a block."""
     adder, type = product.nodes.adder, product.result.type
     registers: list[Register] = []
-    body = _once_a_step(product, registers, "out_target_0", rows_channel(product), INT32)
+    body = once_a_step(product, registers, "out_target_0", rows_channel(product), INT32)
     terms: list[Expr] = []
     for element in range(product.block):
         name = f"product_{element}"
         body.append(Receive(target=name, channel=f"{adder.name}_{name}", type=type))
         terms.append(local(name, type))
+    body.append(Let(target="out_value_0", value=_tree(terms)))
+    body += send_lanes(parts, _lanes(product, adder.name), sink, fused)
+    parts.nodes.append(
+        PEArray(
+            name=adder.name,
+            role=Role.COMPUTE,
+            space=(space(LANE, product.machines),),
+            loops=step_loops(product.steps, product.width),
+            registers=tuple(registers),
+            body=tuple(body),
+            location=adder.location,
+        )
+    )
+
+
+def _tree(terms: list[Expr]) -> Expr:
+    """A balanced tree of additions."""
     while len(terms) > 1:
         pairs = [add(left, right) for left, right in zip(terms[::2], terms[1::2], strict=False)]
         terms = pairs + ([terms[-1]] if len(terms) % 2 else [])
-    body.append(Let(target="out_value_0", value=terms[0]))
-    body += send_lanes(parts, _lanes(product, adder.name), sink, fused)
+    return terms[0]
+
+
+def add_rows(parts: Parts, product: Product, sink: str) -> None:
+    """Adder trees for the rows of a step, which are in as many lanes of each machine."""
+    adder, type, rows = product.nodes.adder, product.result.type, product.rows_at_once
+    registers: list[Register] = []
+    body: list[Statement] = []
+    values = product.block // rows
+    for row, channel in enumerate(rows_channels(product)):
+        body += once_a_step(product, registers, f"out_target_{row}", channel, INT32)
+        terms: list[Expr] = []
+        for element in range(row * values, (row + 1) * values):
+            name = f"product_{element}"
+            body.append(Receive(target=name, channel=f"{adder.name}_{name}", type=type))
+            terms.append(local(name, type))
+        body.append(Let(target=f"out_value_{row}", value=_tree(terms)))
+    lanes = Lanes(
+        node=adder.name, count=product.machines * rows, fused=rows, steps=product.steps,
+        width=product.width, type=type,
+    )  # fmt: skip
+    body += send_lanes(parts, lanes, sink, rows)
     parts.nodes.append(
         PEArray(
             name=adder.name,

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
+from t2s.core.names import NameSupply
 from t2s.core.types import Type
 from t2s.reduction.circuits import Circuit
 from t2s.sparse_repr.representation.inverse_map import InverseMap
 from t2s.sparse_repr.representation.storage import Storage
+from t2s.sparse_repr.representation.units import Units, units_of
 
 MATRIX, VECTOR = "a", "x"
 """Locals that stand for the value of the matrix and of the dense operand in ``Product.term``."""
@@ -58,9 +60,12 @@ class Product:
     width: number of right-hand sides: columns of ``x`` and ``y`` if they have two dimensions.
     vector, result: the dense operand and the result; ``matrix`` the sparse one.
     block: values of a stream that are handled in one step, by as many multipliers.
+    rows_at_once: rows of a dense block that are handled in one step, each by its own part of the
+        multipliers.
     fused: lanes of one reduction circuit.
     combined: whether the sums of two machines are combined before they are reduced.
     distinct: whether no row is on two machines.
+    continuous: whether the values of a row follow one another on every machine.
     structure_loaders: units that load a part of the structure, by its name; else they are those
         of the matrix.
     words: elements of dense arrays that are loaded or stored in a cycle.
@@ -75,9 +80,11 @@ class Product:
     width: int
     flat: bool
     block: int
+    rows_at_once: int
     fused: int
     combined: bool
     distinct: bool
+    continuous: bool
     circuit: Circuit
     nodes: Nodes
     structure_loaders: Mapping[str, Part]
@@ -90,34 +97,66 @@ class Product:
         return self.mapping.machines
 
     @property
+    def units(self) -> Units:
+        """How the coordinates of a value divide into those of its unit and of its place there."""
+        return units_of(self.storage.layout, self.storage.shape)
+
+    @property
+    def direct(self) -> bool:
+        """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
+        return self.storage.layout.rows_of_values
+
+    @property
+    def slots(self) -> int:
+        """Slots of every stream; there is at least one."""
+        return max(1, self.storage.slots)
+
+    @property
     def steps(self) -> int:
         """Steps of every stream; there is at least one."""
-        return max(1, -(-self.storage.slots // self.block))
+        return -(-self.slots * self.storage.unit // self.block)
+
+    @property
+    def decoded(self) -> int:
+        """What the decoder sends to each machine: the row of every step, or the fibre of a slot."""
+        return self.steps if self.direct else self.slots
+
+    @property
+    def slots_decoded_at_once(self) -> int:
+        """Slots that share what the decoder sends."""
+        return self.block if self.direct else 1
 
     @property
     def padded(self) -> bool:
         """Whether padding may stand between values, not only behind them."""
-        return bool(self.storage.layout.blocks)
+        return bool(self.storage.layout.blocks) or not self.direct
 
     @property
     def rows(self) -> int:
-        """Elements of the result for each right-hand side."""
-        return self.storage.shape[0]
+        """Elements of the result for each right-hand side; hardware has one at least."""
+        return max(1, self.storage.shape[0])
 
     @property
     def columns(self) -> int:
-        """Elements of the dense operand for each right-hand side."""
-        return self.storage.shape[1]
+        """Elements of the dense operand for each right-hand side; hardware has one at least."""
+        return max(1, self.storage.shape[1])
 
     def shape(self, extent: int) -> tuple[int, ...]:
         """The shape of the dense operand or of the result."""
         return (extent,) if self.flat else (extent, self.width)
 
+    def padded_shape(self, extent: int) -> tuple[int, ...] | None:
+        """The shape in memory of an operand or a result that has no elements."""
+        return None if extent else self.shape(1)
+
     def stream_name(self, structure: str) -> str:
         """The name of the tensor of a part of the structure."""
-        return f"{self.matrix.name}_{structure}"
+        names = NameSupply({self.vector.name, self.result.name, self.values_name})
+        taken = [names.fresh(f"{self.matrix.name}_{part}") for part in self.mapping.streams()]
+        return taken[self.mapping.streams().index(structure)]
 
     @property
     def values_name(self) -> str:
         """The name of the tensor of the values."""
-        return f"{self.matrix.name}_values"
+        names = NameSupply({self.vector.name, self.result.name})
+        return names.fresh(f"{self.matrix.name}_values")

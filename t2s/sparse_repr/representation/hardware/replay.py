@@ -27,11 +27,15 @@ from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.runs import (
     END,
+    fibre_code,
     fibre_count,
+    fills_up,
     load_all_lengths,
+    load_all_numbers,
     run_links,
     steps_of,
 )
+from t2s.sparse_repr.representation.layout import FibreJob
 
 
 def runs_replayed(parts: Parts, product: Product) -> None:
@@ -40,10 +44,16 @@ def runs_replayed(parts: Parts, product: Product) -> None:
     scheduler, dealer = f"{decoder.name}_scheduler", f"{decoder.name}_dealer"
     exists = less(index("fibre"), fibre_count(product))
     steps = select(exists, steps_of(product, local("entry")), END)
-    length_channel = f"{scheduler}_length"
-    source = load_all_lengths(parts, product, (Send(channel=length_channel, value=steps),))
-    parts.link(length_channel, INT32, source, scheduler, capacity=32, kind=StreamKind.CONTROL)
-    parts.nodes.append(_scheduler(product, scheduler, dealer, length_channel))
+    channels = {"length": f"{scheduler}_length"}
+    sends = (Send(channel=channels["length"], value=steps),)
+    sources = {"length": load_all_lengths(parts, product, sends)}
+    if product.mapping.fibre is not None:
+        channels["number"] = f"{scheduler}_number"
+        sends = (Send(channel=channels["number"], value=local("number")),)
+        sources["number"] = load_all_numbers(parts, product, sends)
+    for what, channel in channels.items():
+        parts.link(channel, INT32, sources[what], scheduler, capacity=32, kind=StreamKind.CONTROL)
+    parts.nodes.append(_scheduler(product, scheduler, dealer, channels))
     for what in ("machine", "row", "length"):
         parts.link(
             f"{dealer}_{what}",
@@ -72,9 +82,14 @@ def runs_replayed(parts: Parts, product: Product) -> None:
     run_links(parts, product, (dealer, dealer))
 
 
-def _scheduler(product: Product, name: str, dealer: str, lengths: str) -> Machine:
-    """The end of every machine's stream; the next row is for the machine that ends first."""
-    machines = product.machines
+def _scheduler(product: Product, name: str, dealer: str, channels: dict[str, str]) -> Machine:
+    """The end of every machine's stream; the next job is for the machine that ends first.
+
+    ``channels`` bring the length of every fibre and, where empty ones are left out, its number.
+    All fibres of a job go to the machine of the first one.
+    """
+    machines, taken, job = product.machines, tuple(channels.values()), product.mapping.job
+    fibres = job.fibres if isinstance(job, FibreJob) else 1
     ends = [local(f"end_{machine}") for machine in range(machines)]
     body: list[Statement] = [
         RegisterRead(target=end.name, register="ends", indices=(const(machine),), type=INT32)
@@ -91,8 +106,13 @@ def _scheduler(product: Product, name: str, dealer: str, lengths: str) -> Machin
             merged.append((select(earlier, right, left), select(earlier, right_at, left_at)))
         best = merged + (best[-1:] if len(best) % 2 else [])
         round += 1
-    body.append(Let(target="winner", value=best[0][1]))
+    first = best[0][1]
+    if fibres > 1:
+        first = select(equal(local("member"), 0), first, local("machine_of_job"))
+    body.append(Let(target="winner", value=first))
     winner, length, row = local("winner"), local("next_length"), local("row")
+    number = local("next_number") if "number" in channels else row
+    code = fibre_code(product, number, beyond=fills_up(product) and number is row)
     writes: list[Statement] = [
         RegisterWrite(
             register="ends",
@@ -102,9 +122,14 @@ def _scheduler(product: Product, name: str, dealer: str, lengths: str) -> Machin
         for machine, end in enumerate(ends)
     ]
     writes.append(RegisterWrite(register="row", indices=(), value=add(row, 1)))
+    if fibres > 1:
+        member = local("member")
+        following = select(equal(member, fibres - 1), 0, add(member, 1))
+        writes.append(RegisterWrite(register="member", indices=(), value=following))
+        writes.append(RegisterWrite(register="machine_of_job", indices=(), value=winner))
 
-    def puts(machine: Expr, steps: Expr) -> tuple[Put, ...]:
-        values = (machine, add(row, 1), steps)
+    def puts(machine: Expr, steps: Expr, code: Expr) -> tuple[Put, ...]:
+        values = (machine, code, steps)
         names = ("machine", "row", "length")
         return tuple(
             Put(channel=f"{dealer}_{what}", value=value)
@@ -113,22 +138,22 @@ def _scheduler(product: Product, name: str, dealer: str, lengths: str) -> Machin
 
     ended = local("ended")
     finish = RegisterWrite(register="ended", indices=(), value=add(ended, 1))
-    end_puts = puts(ended, const(END))
+    end_puts = puts(ended, const(END), const(0))
     rows = Mode(
         name="rows",
-        needs=(lengths,),
+        needs=taken,
         choices=(
             Choice(
                 when=less(-1, length),
                 inside=Rule(
                     name="row to the first machine that is free",
                     body=(*body, *writes),
-                    takes=(lengths,),
-                    puts=puts(winner, length),
+                    takes=taken,
+                    puts=puts(winner, length, code),
                     next="rows",
                 ),
             ),
-            Choice(inside=Rule(name="rows end", takes=(lengths,), next="finish")),
+            Choice(inside=Rule(name="rows end", takes=taken, next="finish")),
         ),
     )
     finishing = Mode(
@@ -147,11 +172,12 @@ def _scheduler(product: Product, name: str, dealer: str, lengths: str) -> Machin
     return Machine(
         name=name,
         role=Role.RELAY,
-        heads=(Head(channel=lengths, value="next_length"),),
+        heads=tuple(Head(channel=channels[what], value=f"next_{what}") for what in channels),
         registers=(
             register("ends", INT32, (machines,)),
             register("row"),
             register("ended"),
+            *([register("member"), register("machine_of_job")] if fibres > 1 else []),
         ),
         modes=(rows, finishing),
         location=product.nodes.decoder.location,

@@ -55,7 +55,7 @@ def unload(parts: Parts, product: Product, lanes: Lanes) -> None:
             location=unloader.location,
         )
     )
-    _store(parts, product, lines)
+    store_lines(parts, product, lines)
 
 
 def _collecting(product: Product, lanes: Lanes, banks: int) -> Mode:
@@ -133,7 +133,8 @@ def _store_name(product: Product) -> str:
     return f"{product.nodes.unloader.name}_store"
 
 
-def _store(parts: Parts, product: Product, lines: int) -> None:
+def store_lines(parts: Parts, product: Product, lines: int) -> None:
+    """The store unit: lines of the result from the unloader to memory."""
     name, words, type = _store_name(product), product.words, product.result.type
     elements = product.rows * product.width
     at = add(times(index("line"), words), index(WORD))
@@ -142,7 +143,8 @@ def _store(parts: Parts, product: Product, lines: int) -> None:
         Tensor(
             name=product.result.name,
             type=type,
-            shape=product.shape(product.rows),
+            shape=product.shape(product.storage.shape[0]),
+            padded=product.padded_shape(product.storage.shape[0]),
             role=TensorRole.OUTPUT,
             location=product.result.location,
         )

@@ -1,0 +1,163 @@
+"""Every representation of the gallery in hardware: cycles of one product on real matrices.
+
+    python benchmarks/gallery.py                            float32, 4 machines, all of --matrices
+    python benchmarks/gallery.py --only jagmesh7 --machines 8 --type int32
+
+Results are compared with scipy: integers exactly; floats within n * eps times the sum of the
+absolute values of the n terms of a row ("error" is the largest share of that sum).  The bound is
+the larger of the steps of a machine and the bytes moved over the bandwidth of the device;
+"fraction" is the bound over the cycles of the run.  "cause" is what takes most of the rest: before
+the first product, after the last one, or the channel that the multipliers wait for.
+A representation that would store more than ``--most`` values for each entry is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy import sparse
+
+import t2s
+from t2s import Float, Func, ImageParam, Int, RDom, Var
+
+GALLERY = {
+    "CSR": t2s.gallery.csr,
+    "CSC": t2s.gallery.csc,
+    "CISR": t2s.gallery.cisr,
+    "ELL": t2s.gallery.ell,
+    "sliced ELL": t2s.gallery.sliced_ell,
+    "blocked CSR": t2s.gallery.blocked_csr,
+    "blocked CSC": t2s.gallery.blocked_csc,
+    "row blocks": t2s.gallery.row_blocks,
+    "DCSR": t2s.gallery.dcsr,
+    "COO": t2s.gallery.coo,
+    "DIA": t2s.gallery.dia,
+}
+TYPES = {"float32": Float(32), "int32": Int(32)}
+DEVICE = "arria10"
+BYTES_PER_CYCLE = 34.1e9 / 215e6
+
+
+def product(A: t2s.Parameter) -> Func:
+    """y = A x, without directives."""
+    x = ImageParam(A.type, 1, name="x")
+    ip, jp, r = Var("ip"), RDom(0, A.values.extent(1), name="jp"), Var("r")
+    i, j = A.inverse_map(ip, jp)
+    y = Func("y")
+    y[r] = 0
+    y[i] += A.values[ip, jp] * x[j]
+    return y
+
+
+def values_for_an_entry(name: str, matrix: sparse.csr_array) -> float:
+    """About how many values a padded representation stores for each entry."""
+    lengths = np.diff(matrix.indptr)
+    stored = matrix.nnz
+    if name == "ELL":
+        stored = matrix.shape[0] * lengths.max(initial=0)
+    elif name == "DIA":
+        rows = np.repeat(np.arange(matrix.shape[0]), lengths)
+        stored = matrix.shape[0] * np.unique(matrix.indices - rows).size
+    return float(stored / max(1, matrix.nnz))
+
+
+def measure(chain: t2s.Chain, matrix: sparse.csr_array, type: t2s.Type) -> list[str]:
+    """A row of the table: padding, steps, cycles, fraction, error, cause."""
+    A = t2s.Parameter(type, 2, chain, name="A")
+    y, storage = product(A), A.store(matrix)
+    x = np.random.default_rng(7).standard_normal(matrix.shape[1])
+    x = (8 * x if type.is_integer else x).astype(type.numpy)
+    arrays = t2s.structure(y, A=storage)
+    result = t2s.simulate(t2s.lower(y, A=storage), {**arrays, "x": x}, device=DEVICE)
+    error = difference(matrix, x, result.outputs["y"])
+    multiplier = result.nodes["y_multiplier"]
+    moved = sum(array.nbytes for array in arrays.values()) + x.nbytes + result.outputs["y"].nbytes
+    steps = multiplier.firings // multiplier.pe_count
+    bound = max(steps, moved / BYTES_PER_CYCLE)
+    return [
+        f"{storage.padding:.1%}", f"{storage.balance:.1%}", f"{steps:,}", f"{result.cycles:,}",
+        f"{bound / result.cycles:.1%}", error, cause(result, multiplier),
+    ]  # fmt: skip
+
+
+def difference(matrix: sparse.csr_array, x: np.ndarray, y: np.ndarray) -> str:
+    """How far a result is from scipy's; ``AssertionError`` where it is too far."""
+    if np.issubdtype(x.dtype, np.integer):
+        np.testing.assert_array_equal(y, matrix @ x)
+        return "exact"
+    exact = matrix.astype(np.float64) @ x.astype(np.float64)
+    scale = abs(matrix).astype(np.float64) @ abs(x).astype(np.float64)
+    share = np.abs(y - exact) / np.where(scale > 0, scale, 1)
+    terms = np.maximum(1, np.diff(matrix.indptr))
+    assert (share <= terms * np.finfo(x.dtype).eps).all(), share.max()
+    return f"{share.max(initial=0.0):.0e}"
+
+
+def cause(result: Any, multiplier: Any) -> str:
+    """What takes most of the cycles in which the multipliers do nothing."""
+    waits = {
+        f"{verb} {name}": count // multiplier.pe_count
+        for verb, counts in (
+            ("starved by", multiplier.starved_by),
+            ("blocked by", multiplier.blocked_by),
+        )
+        for name, count in counts.items()
+    }
+    waits["filling x"] = multiplier.first_firing
+    waits["unloading y"] = result.cycles - multiplier.last_firing
+    name = max(waits, key=lambda each: waits[each])
+    return f"{name} {waits[name]:,}"
+
+
+def rows(folder: Path, chosen: argparse.Namespace) -> Iterator[list[str]]:
+    """All rows of the table."""
+    type = TYPES[chosen.type]
+    for path in sorted(folder.glob("*.mtx")):
+        if chosen.only and path.stem not in chosen.only:
+            continue
+        try:
+            matrix = sparse.csr_array(t2s.read_matrix(path, Float(64)))
+        except t2s.UserError:
+            continue  # complex numbers
+        if not chosen.least <= matrix.nnz <= chosen.largest:
+            continue
+        if type.is_integer:
+            matrix.data = np.sign(matrix.data) * (1 + np.arange(matrix.nnz) % 9)
+        matrix = matrix.astype(type.numpy)
+        for name, make in GALLERY.items():
+            if chosen.chains and name not in chosen.chains:
+                continue
+            if values_for_an_entry(name, matrix) <= chosen.most:
+                found = measure(make(machines=chosen.machines), matrix, type)
+                yield [path.stem, f"{matrix.nnz:,}", name, *found]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--matrices", type=Path, default=Path("../shared/matrices"))
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--chains", nargs="*", default=[], help="names of representations")
+    parser.add_argument("--machines", type=int, default=4)
+    parser.add_argument("--type", choices=list(TYPES), default="float32")
+    parser.add_argument("--least", type=int, default=1, help="entries of a matrix, at least")
+    parser.add_argument("--largest", type=int, default=100_000, help="entries of a matrix, at most")
+    parser.add_argument("--most", type=float, default=8.0, help="stored values for each entry")
+    chosen = parser.parse_args()
+    table = Table(title=f"{chosen.machines} machines, {chosen.type}, {DEVICE}")
+    heads = "matrix,entries,chain,padding,balance,steps,cycles,fraction,error,cause of the rest"
+    for head in heads.split(","):
+        left = head in ("matrix", "chain", "cause of the rest")
+        table.add_column(head, justify="left" if left else "right", no_wrap=True)
+    for row in rows(chosen.matrices, chosen):
+        table.add_row(*row)
+    Console(width=150).print(table)
+
+
+if __name__ == "__main__":
+    main()

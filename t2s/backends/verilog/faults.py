@@ -1,0 +1,161 @@
+"""What machines may meet that they cannot take, and how the testbench notices.
+
+A machine says itself that no alternative holds for its tokens, that a memory of its own is full,
+and so on; that an address is outside of a tensor is seen where the length of the tensor is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from t2s.backends.verilog.interfaces import TAG_BITS, Interface, LoadPort, StorePort
+from t2s.backends.verilog.sorted_memory import POINTS
+from t2s.backends.verilog.top import NodeNames, Top
+from t2s.backends.verilog.verilog_ast import (
+    WORD,
+    Binary,
+    Combinational,
+    Expression,
+    For,
+    If,
+    Item,
+    Name,
+    Remark,
+    Resize,
+    Statement,
+    both,
+    call,
+    either,
+    element,
+    number,
+    put,
+    variable,
+)
+from t2s.graph.graph import Graph
+
+P = "p"
+
+
+class Fault(Enum):
+    """What a machine has met; the values are those of its port ``fault``, 0 is nothing."""
+
+    TOKENS = 1
+    POINTS = 2
+    REGISTER = 3
+    TAG = 4
+    TENSOR = 5
+
+
+def fault_text(graph: Graph, cycle: int, kind: int, node: int, place: int, tensor: int) -> str:
+    """What a machine has met, and when."""
+    machine = graph.nodes[node]
+    name = repr(machine.name) if machine.place_count == 1 else f"number {place} of {machine.name!r}"
+    match Fault(kind):
+        case Fault.TOKENS:
+            what = f"{name} met tokens that it cannot take"
+        case Fault.POINTS:
+            what = f"a sorted memory of {name} has room for {POINTS} points only"
+        case Fault.REGISTER:
+            what = f"{name} uses an element outside of a register file"
+        case Fault.TAG:
+            what = f"{name} puts a tag that has no {TAG_BITS} bits"
+        case Fault.TENSOR:
+            what = f"{name} uses an element outside of {graph.tensors[tensor].name!r}"
+    return f"cycle {cycle}: {what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultNames:
+    """Variables of the testbench: the fault of this cycle, where, and in which tensor."""
+
+    kind: str
+    node: str
+    place: str
+    tensor: str
+
+    @property
+    def all(self) -> tuple[str, str, str, str]:
+        """In the order in which they are reported."""
+        return self.kind, self.node, self.place, self.tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultFinder:
+    """Builds the items; ``lengths`` says how many elements each tensor has."""
+
+    top: Top
+    names: FaultNames
+    lengths: Mapping[str, Expression]
+
+    @property
+    def needed(self) -> bool:
+        """Whether any node may meet anything."""
+        return any(interface.may_fail for interface, _ in self.top.nodes)
+
+    def build(self) -> list[Item]:
+        """The items."""
+        if not self.needed:
+            return []
+        body: list[Statement] = [put(name, number(0)) for name in self.names.all]
+        for position, (interface, names) in enumerate(self.top.nodes):
+            if interface.may_fail:
+                checks = self._checks(position, interface, names)
+                count = interface.node.place_count
+                body.append(For(variable=P, count=count, body=tuple(checks)))
+        return [
+            Remark(text="what machines cannot take"),
+            *(variable(name, WORD) for name in self.names.all),
+            Combinational(body=tuple(body)),
+        ]
+
+    def _checks(self, position: int, interface: Interface, names: NodeNames) -> Iterator[Statement]:
+        tensors = [tensor.name for tensor in self.top.graph.tensors]
+        own = Resize(bits=32, value=_of(names.fault))
+        yield self._if(_unequal(_of(names.fault), 0), own, position, 0)
+        outside = number(Fault.TENSOR.value)
+        fires = _of(names.fires)
+        ports: tuple[LoadPort | StorePort, ...] = (*interface.loads, *interface.stores)
+        for port, access in zip(ports, (*names.loads, *names.stores), strict=True):
+            last = Binary(
+                operator="+", left=_wide(_of(access.address)), right=number(port.type.lanes)
+            )
+            length = self.lengths[port.tensor.name]
+            beyond = Binary(operator=">", left=last, right=length)
+            wrong = both(fires, _of(access.enable), beyond)
+            yield self._if(wrong, outside, position, tensors.index(port.tensor.name))
+        for search, signals in zip(interface.searches, names.searches, strict=True):
+            begin, end = _of(signals.begin), _of(signals.end)
+            some = Binary(operator="<", left=call("$signed", begin), right=call("$signed", end))
+            length = self.lengths[search.tensor.name]
+            astray = either(
+                Binary(operator=">=", left=_wide(begin), right=length),
+                Binary(operator=">", left=_wide(end), right=length),
+            )
+            wrong = both(fires, _of(signals.enable), some, astray)
+            yield self._if(wrong, outside, position, tensors.index(search.tensor.name))
+
+    def _if(self, condition: Expression, kind: Expression, node: int, tensor: int) -> If:
+        names = self.names
+        return If(
+            condition=condition,
+            then=(
+                put(names.kind, kind),
+                put(names.node, number(node)),
+                put(names.place, Name(name=P)),
+                put(names.tensor, number(tensor)),
+            ),
+        )
+
+
+def _of(name: str) -> Expression:
+    return element(name, Name(name=P))
+
+
+def _wide(value: Expression) -> Expression:
+    return Resize(bits=64, value=value)
+
+
+def _unequal(value: Expression, other: int) -> Expression:
+    return Binary(operator="!=", left=value, right=number(other))

@@ -1,0 +1,307 @@
+"""The module of one machine: its mode, its registers and memories, and what a firing does.
+
+A machine fires in the first cycle in which its interval has passed, the heads that its next rule
+needs are valid, all channels that the rule puts into have space, and memory, if the machine has a
+port there, grants the access.  Which rule that is follows from the mode, the registers and the
+heads (``machine_rules``), never from space or from what else is valid.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.expressions import ExpressionWriter, flat
+from t2s.backends.verilog.faults import Fault
+from t2s.backends.verilog.interfaces import TAG_BITS, Interface, TakingPort
+from t2s.backends.verilog.machine_effects import Effects
+from t2s.backends.verilog.machine_rules import RuleWriter, State, any_of
+from t2s.backends.verilog.names import Identifiers
+from t2s.backends.verilog.sorted_memory import (
+    PointPorts,
+    point_ports,
+    sorted_memory_module,
+    typed_ports,
+)
+from t2s.backends.verilog.verilog_ast import (
+    INTEGER,
+    WORD,
+    Binary,
+    Bits,
+    Combinational,
+    Constant,
+    Expression,
+    If,
+    Item,
+    Literal,
+    Module,
+    Name,
+    Port,
+    Remark,
+    Resize,
+    Slice,
+    Statement,
+    Ternary,
+    Wire,
+    both,
+    call,
+    either,
+    given,
+    negation,
+    number,
+    put,
+    taken,
+    variable,
+)
+from t2s.core.types import INT32
+from t2s.graph.graph import Graph
+from t2s.graph.machine import Machine, SortedMemory
+from t2s.graph.machine_analysis import path_bytes
+
+ZEROS, TRUE = Literal(text="'0"), Literal(text="1'b1")
+
+
+class MachineModule:
+    """Builds the module, and those of its sorted memories, which come before it."""
+
+    def __init__(
+        self, graph: Graph, interface: Interface, node: Machine, name: str, modules: Identifiers
+    ) -> None:
+        self.graph, self.interface, self.node, self.name = graph, interface, node, name
+        self.identifiers, self.modules = interface.identifiers, modules
+        fresh = self.fresh = interface.identifiers.fresh
+        self.space = {d.name: fresh(d.name) for d in node.space}
+        self.cooldown, self.decided = fresh("cooldown"), fresh("decided")
+        self.types = {
+            head.value: graph.channel(head.channel).stream.element for head in node.heads
+        } | {head.tag: INT32 for head in node.heads if head.tag is not None}
+        files = {register.name: fresh(register.name) for register in node.registers}
+        parameters = {parameter.name: text for parameter, text in interface.parameters}
+        single = {r.name: files[r.name] for r in node.registers if not r.shape}
+        self.state = State(
+            mode=fresh("mode"),
+            finished=port.FINISHED,
+            modes={mode.name: fresh(f"in_{mode.name}") for mode in node.modes},
+            files=files,
+            points={memory.name: self._point_names(memory) for memory in node.memories},
+            start={**parameters, **self.space, **single},
+            heads={
+                head.channel: {
+                    local: fresh(local) for local in (head.value, head.tag) if local is not None
+                }
+                for head in node.heads
+            },
+        )
+        self.needs = {t.channel.name: fresh(f"takes_{t.channel.name}") for t in interface.taking}
+        self.offers = {s.channel.name: fresh(f"sends_{s.channel.name}") for s in interface.sending}
+        self.rules = RuleWriter(interface, node, self.state)
+
+    def _point_names(self, memory: SortedMemory) -> PointPorts:
+        """Signals of the machine at the ports of a sorted memory."""
+        fresh, name, ports = self.fresh, memory.name, point_ports(memory)
+        return PointPorts(
+            enable=port.FIRES,
+            add=fresh(f"{name}_{ports.add}"),
+            drop=fresh(f"{name}_{ports.drop}"),
+            keys=tuple(fresh(f"{name}_{key}") for key in ports.keys),
+            value=fresh(f"{name}_{ports.value}"),
+            count=fresh(f"{name}_{ports.count}"),
+            first_keys=tuple(fresh(f"{name}_{key}") for key in ports.first_keys),
+            first_value=fresh(f"{name}_{ports.first_value}"),
+            full=fresh(f"{name}_{ports.full}"),
+        )
+
+    def build(self) -> tuple[Module, ...]:
+        """The modules."""
+        self.rules.build()
+        memories = [
+            sorted_memory_module(memory, self.modules.fresh(f"{self.name}_{memory.name}"))
+            for memory in self.node.memories
+        ]
+        items: list[Item] = [
+            *self._constants(),
+            *self._heads(),
+            *self._storage(),
+            *self.rules.items,
+            *self._control(),
+            *self._firing(),
+            *self._effects(memories).build(),
+        ]
+        module = Module(
+            name=self.name,
+            about=(f"One machine of {self.node.name}.",),
+            ports=self._ports(),
+            items=tuple(items),
+            shared=True,
+        )
+        return (*memories, module)
+
+    def _ports(self) -> tuple[Port, ...]:
+        interface = self.interface
+        ports = [taken(port.CLOCK), taken(port.RESET), taken(port.INTERVAL, WORD)]
+        ports += [taken(name, INTEGER) for name in self.space.values()]
+        ports += [taken(name, bits_of(p.type)) for p, name in interface.parameters]
+        for taking in interface.taking:
+            ports += [taken(taking.valid), taken(taking.token, taking.type)]
+            ports += [given(taking.pop), given(taking.at, WORD)]
+        for sending in interface.sending:
+            ports += [taken(sending.space), given(sending.push)]
+            ports += [given(sending.value, sending.type), given(sending.at, WORD)]
+        return (*ports, *interface.straight)
+
+    # ---------------------------------------------------------------------------------- state
+
+    @property
+    def _mode_type(self) -> Bits:
+        return Bits(width=max(1, (len(self.node.modes) - 1).bit_length()))
+
+    def _constants(self) -> list[Item]:
+        names = self.state.modes.values()
+        return [Constant(name=n, type=self._mode_type, value=at) for at, n in enumerate(names)]
+
+    def _storage(self) -> list[Item]:
+        items: list[Item] = [
+            Remark(text="what is kept"),
+            variable(self.state.mode, self._mode_type),
+        ]
+        for register in self.node.registers:
+            count = prod(register.shape) if register.shape else None
+            items.append(variable(self.state.files[register.name], bits_of(register.type), count))
+        for memory in self.node.memories:
+            names = self.state.points[memory.name]
+            items += [
+                variable(p.variable.name, p.variable.type)
+                for p in typed_ports(memory, names)
+                if p.variable.name != names.enable
+            ]
+        return items
+
+    def _heads(self) -> list[Item]:
+        items: list[Item] = [Remark(text="heads")] if self.node.heads else []
+        ports = {taking.channel.name: taking for taking in self.interface.taking}
+        for head in self.node.heads:
+            taking, names = ports[head.channel], self.state.heads[head.channel]
+            items += self._head(taking, names[head.value], head.tag and names[head.tag])
+        return items
+
+    def _head(self, taking: TakingPort, value: str, tag: str | None) -> list[Item]:
+        token, type = Name(name=taking.token), bits_of(taking.channel.stream.element)
+        items: list[Item] = [variable(value, type)]
+        if tag is None:
+            return [*items, Wire(target=Name(name=value), value=token)]
+        low = Slice(base=token, high=type.total - 1, low=0)
+        high = Slice(base=token, high=taking.type.width - 1, low=type.total)
+        wide = Resize(bits=32, value=call("$signed", high))
+        return [
+            *items,
+            variable(tag, INTEGER),
+            Wire(target=Name(name=value), value=low),
+            Wire(target=Name(name=tag), value=wide),
+        ]
+
+    # --------------------------------------------------------------------------------- firing
+
+    def _control(self) -> list[Item]:
+        rules = self.rules.rules
+        items: list[Item] = [Remark(text="what the present firing needs, and where")]
+        static = ExpressionWriter(names=self.state.start, identifiers=self.identifiers)
+        for taking in self.interface.taking:
+            name = taking.channel.name
+            items.append(variable(self.needs[name]))
+            takers = any_of([rule for rule in rules if name in rule.rule.takes])
+            items.append(Wire(target=Name(name=self.needs[name]), value=takers))
+            where = flat(
+                tuple(static.index(i) for i in taking.channel.sink_index), taking.channel.shape
+            )
+            items.append(Wire(target=Name(name=taking.at), value=where))
+        for sending in self.interface.sending:
+            name = sending.channel.name
+            items.append(variable(self.offers[name]))
+            senders = any_of([rule for rule in rules if any(s.channel == name for s in rule.sent)])
+            items.append(Wire(target=Name(name=self.offers[name]), value=senders))
+            where = flat(
+                tuple(static.index(i) for i in sending.channel.source_index), sending.channel.shape
+            )
+            items.append(Wire(target=Name(name=sending.at), value=where))
+        if self.interface.memory:
+            items.append(Wire(target=Name(name=port.MOVED), value=self._moved()))
+        return items
+
+    def _moved(self) -> Expression:
+        """The bytes of the next rule."""
+        costs = [sum(path_bytes(self.graph, path)) for path in self.node.paths()]
+        moved: Expression = number(0)
+        for cost in sorted(set(costs) - {0}):
+            rules = [rule for rule, c in zip(self.rules.rules, costs, strict=True) if c == cost]
+            moved = Ternary(condition=any_of(rules), if_true=number(cost), if_false=moved)
+        return moved
+
+    def _firing(self) -> list[Item]:
+        fires = Name(name=port.FIRES)
+        conditions: list[Expression] = [
+            Name(name=self.decided),
+            Binary(operator="==", left=Name(name=self.cooldown), right=number(0)),
+        ]
+        for sending in self.interface.sending:
+            absent = negation(Name(name=self.offers[sending.channel.name]))
+            conditions.append(either(absent, Name(name=sending.space)))
+        items: list[Item] = [
+            Remark(text="firing"),
+            variable(self.cooldown, WORD),
+            variable(self.decided),
+            Wire(target=Name(name=self.decided), value=any_of(self.rules.rules)),
+        ]
+        if self.interface.memory:
+            items.append(Wire(target=Name(name=port.READY), value=both(*conditions)))
+            allowed = both(Name(name=port.READY), Name(name=port.GRANTED))
+            items.append(Wire(target=fires, value=allowed))
+        else:
+            items.append(Wire(target=fires, value=both(*conditions)))
+        for taking in self.interface.taking:
+            needs = Name(name=self.needs[taking.channel.name])
+            items.append(Wire(target=Name(name=taking.pop), value=both(fires, needs)))
+        for sending in self.interface.sending:
+            offers = Name(name=self.offers[sending.channel.name])
+            items.append(Wire(target=Name(name=sending.push), value=both(fires, offers)))
+        return [*items, self._fault()]
+
+    def _fault(self) -> Item:
+        """What the machine has met that it cannot take."""
+        fires = Name(name=port.FIRES)
+        known = {name for names in self.state.heads.values() for name in names.values()}
+        tags = [
+            both(Name(name=rule.taken), Binary(operator="!=", left=sent.tag, right=_cut(sent.tag)))
+            for rule in self.rules.rules
+            for sent in rule.sent
+            if isinstance(sent.tag, Name) and sent.tag.name not in known
+        ]
+        full = [Name(name=names.full) for names in self.state.points.values()]
+        chain: tuple[Statement, ...] = ()
+        for kind, conditions, when in (
+            (Fault.TAG, tags, (fires,)),
+            (Fault.REGISTER, self.rules.outside, (fires,)),
+            (Fault.POINTS, full, (fires,)),
+            (Fault.TOKENS, self.rules.stray, ()),
+        ):
+            if conditions:
+                what = put(port.FAULT, number(kind.value))
+                condition = both(*when, either(*conditions))
+                chain = (If(condition=condition, then=(what,), otherwise=chain),)
+        return Combinational(body=(put(port.FAULT, number(0)), *chain))
+
+    def _effects(self, memories: list[Module]) -> Effects:
+        return Effects(
+            interface=self.interface,
+            node=self.node,
+            state=self.state,
+            rules=self.rules.rules,
+            modules=memories,
+            cooldown=self.cooldown,
+            mode_type=self._mode_type,
+        )
+
+
+def _cut(tag: Expression) -> Expression:
+    """A tag as a token carries it."""
+    return Resize(bits=32, value=call("$signed", Resize(bits=TAG_BITS, value=tag)))

@@ -1,0 +1,395 @@
+"""The choice of a machine, as logic: which rule is the next firing, and what it computes.
+
+Everything is written as wires that depend on the state and on the heads alone.  An alternative has
+a wire that says that it is taken, and so has a rule; what a rule computes is there whether it is
+taken or not, and what it asks of memory comes with the wire of the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.expressions import ExpressionWriter, flat
+from t2s.backends.verilog.interfaces import Interface, LoadPort, SearchPort, StorePort
+from t2s.backends.verilog.sorted_memory import PointPorts
+from t2s.backends.verilog.verilog_ast import (
+    BIT,
+    WORD,
+    Binary,
+    Bits,
+    Combinational,
+    Expression,
+    Item,
+    Literal,
+    Name,
+    Remark,
+    Resize,
+    Set,
+    Statement,
+    Ternary,
+    Unary,
+    Wire,
+    both,
+    call,
+    either,
+    element,
+    negation,
+    number,
+    put,
+    variable,
+)
+from t2s.core.expr import Const, Expr, Local
+from t2s.core.types import Kind
+from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Store
+from t2s.graph.body import Statement as BodyStatement
+from t2s.graph.machine import (
+    Choice,
+    Machine,
+    MemoryAdd,
+    MemoryDrop,
+    MemoryFirst,
+    MemorySize,
+    Mode,
+    Put,
+    Rule,
+    Search,
+)
+from t2s.graph.nodes import Register
+
+TRUE, FALSE = Literal(text="1'b1"), Literal(text="1'b0")
+NOWHERE = Literal(text="32'hffffffff")
+"""An address outside of every tensor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A register write of a rule: a variable with the value, and the place in a register file."""
+
+    register: str
+    value: str
+    at: Expression | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A token of a rule: variables with its value (``None`` is zero) and its tag."""
+
+    channel: str
+    value: str | None
+    tag: Expression | None
+
+
+@dataclass(kw_only=True)
+class RuleLogic:
+    """A rule: the wire that says that it is the next firing, and what it does.
+
+    ``added`` are, by sorted memory, the variables with the keys and with the value; ``dropped`` the
+    memories that lose their first point.
+    """
+
+    taken: str
+    rule: Rule
+    needs: tuple[str, ...]
+    written: list[Written] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    added: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Names of what a machine keeps, and of the heads that it sees.
+
+    ``start`` are the names of all expressions at the start of a firing: parameters, space indices,
+    registers of one element.
+    """
+
+    mode: str
+    finished: str
+    modes: Mapping[str, str]
+    files: Mapping[str, str]
+    points: Mapping[str, PointPorts]
+    start: Mapping[str, str]
+    heads: Mapping[str, Mapping[str, str]]
+
+
+class RuleWriter:
+    """Walks through the modes and fills ``items`` and ``rules``.
+
+    ``stray`` are the conditions in which no alternative holds, ``outside`` those in which a
+    register file is used outside of its elements.
+    """
+
+    def __init__(self, interface: Interface, node: Machine, state: State) -> None:
+        self.node, self.state = node, state
+        self.identifiers = interface.identifiers
+        self.valid = {port.channel.name: port.valid for port in interface.taking}
+        self.registers: dict[str, Register] = {r.name: r for r in node.registers}
+        self._loads = iter(interface.loads)
+        self._stores = iter(interface.stores)
+        self._searches = iter(interface.searches)
+        self.items: list[Item] = []
+        self.rules: list[RuleLogic] = []
+        self.stray: list[Expression] = []
+        self.outside: list[Expression] = []
+
+    def build(self) -> None:
+        """Write all modes."""
+        for mode in self.node.modes:
+            self._mode(mode)
+
+    def _mode(self, mode: Mode) -> None:
+        state = self.state
+        self.items.append(Remark(text=f"mode {mode.name}"))
+        here = Binary(
+            operator="==", left=Name(name=state.mode), right=Name(name=state.modes[mode.name])
+        )
+        running = negation(Name(name=state.finished))
+        reached = self._wire(f"at_{mode.name}", both(running, here, *self._there(mode.needs)))
+        names = {**state.start, **self._seen(mode.needs)}
+        self._choices(mode.name, mode.choices, reached, mode.needs, names)
+
+    def _choices(
+        self,
+        label: str,
+        choices: tuple[Choice, ...],
+        reached: str,
+        needs: tuple[str, ...],
+        names: Mapping[str, str],
+    ) -> None:
+        """Alternatives in order: the first that holds is taken, once its heads are there."""
+        before: list[Expression] = [Name(name=reached)]
+        for position, choice in enumerate(choices):
+            inner = choice.inside
+            what = inner.name if isinstance(inner, Rule) else f"{label}_{position}"
+            holds: list[Expression] = []
+            if choice.when is not None:
+                holds = [Name(name=self._condition(f"if_{what}", choice.when, names))]
+            chosen = both(*before, *holds, *self._there(choice.needs))
+            taken = self._wire(f"rule_{what}" if isinstance(inner, Rule) else what, chosen)
+            before.append(negation(holds[0] if holds else TRUE))
+            known = {**names, **self._seen(choice.needs)}
+            logic = RuleLogic(taken=taken, rule=Rule(name=what), needs=(*needs, *choice.needs))
+            for statement in choice.body:
+                self._statement(statement, logic, known)
+            if isinstance(inner, Rule):
+                logic.rule = inner
+                self._rule(logic, known)
+            else:
+                self._choices(what, inner, taken, logic.needs, known)
+        if all(choice.when is not None for choice in choices):
+            self.stray.append(both(*before))
+
+    def _rule(self, logic: RuleLogic, names: dict[str, str]) -> None:
+        for statement in logic.rule.body:
+            self._statement(statement, logic, names)
+        for sent in logic.rule.puts:
+            logic.sent.append(self._sent(sent, logic.rule.name, names))
+        self.rules.append(logic)
+
+    def _sent(self, sent: Put, rule: str, names: Mapping[str, str]) -> Sent:
+        constant = isinstance(sent.tag, Const)
+        nothing = sent.value is None or (isinstance(sent.tag, Const) and sent.tag.value != 0)
+        value = tag = None
+        if not nothing and sent.value is not None:
+            value = self._let(f"{rule}_{sent.channel}", sent.value, names)
+        if sent.tag is not None:
+            text = f"{rule}_{sent.channel}_tag"
+            tag = self._scalar(text, sent.tag, names, inline=constant)
+        return Sent(channel=sent.channel, value=value, tag=tag)
+
+    # ----------------------------------------------------------------------------- statements
+
+    def _statement(self, statement: BodyStatement, logic: RuleLogic, names: dict[str, str]) -> None:
+        match statement:
+            case Let(target=target, value=value):
+                names[target] = self._let(target, value, names)
+            case Load(target=target):
+                names[target] = self._load(statement, next(self._loads), logic.taken, names)
+            case Search(target=target):
+                names[target] = self._search(statement, next(self._searches), logic.taken, names)
+            case Store():
+                self._store(statement, next(self._stores), logic.taken, names)
+            case RegisterRead():
+                self._read(statement, logic, names)
+            case RegisterWrite(register=register, value=value):
+                at = self._element(register, statement.indices, logic.taken, names)
+                wanted = f"{logic.rule.name}_{register}"
+                logic.written.append(
+                    Written(register=register, value=self._let(wanted, value, names), at=at)
+                )
+            case MemorySize(target=target, memory=memory):
+                names[target] = self.state.points[memory].count
+            case MemoryFirst(targets=targets, value=value_name, memory=memory):
+                ports = self.state.points[memory]
+                names |= dict(zip(targets, ports.first_keys, strict=True))
+                names[value_name] = ports.first_value
+            case MemoryAdd(memory=memory, keys=keys, value=value):
+                wanted = f"{logic.rule.name}_{memory}"
+                columns = [self._let(f"{wanted}_key", key, names) for key in keys]
+                columns.append(self._let(f"{wanted}_value", value, names))
+                logic.added[memory] = tuple(columns)
+            case MemoryDrop(memory=memory):
+                logic.dropped.append(memory)
+            case _:
+                raise TypeError(f"{statement.__class__.__name__} is no statement of a machine")
+
+    def _load(self, statement: Load, port: LoadPort, taken: str, names: Mapping[str, str]) -> str:
+        self.items.append(Wire(target=Name(name=port.enable), value=Name(name=taken)))
+        self._address(port.address, statement.indices, port, names)
+        return port.data
+
+    def _store(
+        self, statement: Store, port: StorePort, taken: str, names: Mapping[str, str]
+    ) -> None:
+        self.items.append(Wire(target=Name(name=port.enable), value=Name(name=taken)))
+        self._address(port.address, statement.indices, port, names)
+        self._assign(port.data, statement.value, names)
+
+    def _search(
+        self, statement: Search, port: SearchPort, taken: str, names: Mapping[str, str]
+    ) -> str:
+        self.items.append(Wire(target=Name(name=port.enable), value=Name(name=taken)))
+        for target, bound in ((port.begin, statement.begin), (port.end, statement.end)):
+            writer = self._writer(names)
+            self._set(target, _position(writer, bound), writer)
+        self._assign(port.value, statement.value, names)
+        name = self._declared(statement.target, bits_of(statement.begin.type))
+        writer = self._writer(names)
+        begin, end = writer.scalar(statement.begin), writer.scalar(statement.end)
+        found = Resize(bits=statement.begin.type.bits, value=Name(name=port.found))
+        some = Binary(operator="<", left=begin, right=end)
+        self._set(name, Ternary(condition=some, if_true=found, if_false=begin), writer)
+        return name
+
+    def _address(
+        self,
+        target: str,
+        indices: tuple[Expr, ...],
+        port: LoadPort | StorePort,
+        names: Mapping[str, str],
+    ) -> None:
+        """The flat place of an element; one outside of the tensor has a place outside too."""
+        writer = self._writer(names)
+        places = tuple(_position(writer, index) for index in indices)
+        shape = port.tensor.allocated
+        place = flat(places, shape)
+        if len(places) > 1:
+            inside = both(*(_below(at, extent) for at, extent in zip(places, shape, strict=True)))
+            place = Ternary(condition=inside, if_true=place, if_false=NOWHERE)
+        self._set(target, place, writer)
+
+    def _element(
+        self, register: str, indices: tuple[Expr, ...], taken: str, names: Mapping[str, str]
+    ) -> Expression | None:
+        """The place in a register file, which a fault says is none; ``None`` for one element."""
+        shape = self.registers[register].shape
+        if not shape:
+            return None
+        writer = self._writer(names)
+        places = tuple(_position(writer, index) for index in indices)
+        name = self._declared(f"{register}_place", WORD)
+        self._set(name, flat(places, shape), writer)
+        for at, index, extent in zip(places, indices, shape, strict=True):
+            if isinstance(index, Const) and 0 <= index.value < extent:
+                continue
+            held = self._declared(f"{register}_inside", BIT)
+            self._set(held, _below(at, extent), writer)
+            self.outside.append(both(Name(name=taken), negation(Name(name=held))))
+        return Name(name=name)
+
+    def _read(self, statement: RegisterRead, logic: RuleLogic, names: dict[str, str]) -> None:
+        """What is in a register, or what this firing has written to the place."""
+        register = statement.register
+        at = self._element(register, statement.indices, logic.taken, names)
+        file = self.state.files[register]
+        value: Expression = Name(name=file) if at is None else element(file, at)
+        for write in logic.written:
+            if write.register == register and (at is None or write.at is None):
+                value = Name(name=write.value)
+            elif write.register == register and at is not None and write.at is not None:
+                same = Binary(operator="==", left=write.at, right=at)
+                value = Ternary(condition=same, if_true=Name(name=write.value), if_false=value)
+        name = self._declared(statement.target, bits_of(statement.type))
+        self.items.append(Wire(target=Name(name=name), value=value))
+        names[statement.target] = name
+
+    # -------------------------------------------------------------------------------- writing
+
+    def _there(self, needs: tuple[str, ...]) -> list[Expression]:
+        return [Name(name=self.valid[channel]) for channel in needs]
+
+    def _seen(self, needs: tuple[str, ...]) -> dict[str, str]:
+        return {local: name for n in needs for local, name in self.state.heads[n].items()}
+
+    def _writer(self, names: Mapping[str, str]) -> ExpressionWriter:
+        return ExpressionWriter(names=names, identifiers=self.identifiers)
+
+    def _declared(self, wanted: str, type: Bits) -> str:
+        name = self.identifiers.fresh(wanted)
+        self.items.append(variable(name, type))
+        return name
+
+    def _wire(self, wanted: str, value: Expression) -> str:
+        name = self._declared(wanted, BIT)
+        self.items.append(Wire(target=Name(name=name), value=value))
+        return name
+
+    def _condition(self, wanted: str, value: Expr, names: Mapping[str, str]) -> str:
+        name = self._declared(wanted, BIT)
+        self._assign(name, value, names)
+        return name
+
+    def _let(self, wanted: str, value: Expr, names: Mapping[str, str]) -> str:
+        """The variable with a value: one that there is, or a new one."""
+        if isinstance(value, Local):
+            return names[value.name]
+        name = self._declared(wanted, bits_of(value.type))
+        self._assign(name, value, names)
+        return name
+
+    def _scalar(
+        self, wanted: str, value: Expr, names: Mapping[str, str], *, inline: bool
+    ) -> Expression:
+        if inline:
+            return self._writer(names).scalar(value)
+        return Name(name=self._let(wanted, value, names))
+
+    def _assign(self, target: str, value: Expr, names: Mapping[str, str]) -> None:
+        writer = self._writer(names)
+        self._block(writer.assign(target, value), writer)
+
+    def _set(self, target: str, value: Expression, writer: ExpressionWriter) -> None:
+        self._block([*writer.take_before(), put(target, value)], writer)
+
+    def _block(self, body: list[Statement], writer: ExpressionWriter) -> None:
+        self.items += writer.declarations
+        writer.declarations.clear()
+        match body:
+            case [Set(target=target, value=value)]:
+                self.items.append(Wire(target=target, value=value))
+            case _:
+                self.items.append(Combinational(body=tuple(body)))
+
+
+def _position(writer: ExpressionWriter, index: Expr) -> Expression:
+    """An index in 32 bits; one that does not fit is outside of everything."""
+    if index.type.bits < 32 or (index.type.kind is Kind.INT and index.type.bits == 32):
+        return writer.index(index)
+    wide = Resize(bits=64, value=call("$unsigned", writer.scalar(index)))
+    fits = Binary(operator="<", left=wide, right=Literal(text="64'h80000000"))
+    outside = Unary(operator="-", operand=number(1))
+    return Ternary(condition=fits, if_true=writer.index(index), if_false=outside)
+
+
+def _below(value: Expression, extent: int) -> Expression:
+    """Whether an index is from 0 to ``extent - 1``."""
+    positive = call("$unsigned", Resize(bits=32, value=value))
+    return Binary(operator="<", left=positive, right=Literal(text=f"32'd{extent}"))
+
+
+def any_of(rules: Sequence[RuleLogic]) -> Expression:
+    """Whether one of these rules is the next firing."""
+    return either(*(Name(name=rule.taken) for rule in rules))

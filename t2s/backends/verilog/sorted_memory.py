@@ -1,0 +1,226 @@
+"""The module of a sorted memory: points in order in a row of registers, with a value each.
+
+Every point compares itself with the one that is added, all in one cycle; those behind it move up by
+one place.  When the first point is dropped all others move down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.expressions import apply
+from t2s.backends.verilog.names import Identifiers
+from t2s.backends.verilog.verilog_ast import (
+    BIT,
+    INTEGER,
+    Binary,
+    Bits,
+    Clocked,
+    Combinational,
+    Expression,
+    For,
+    If,
+    Item,
+    Literal,
+    Module,
+    Name,
+    Port,
+    Remark,
+    Statement,
+    Ternary,
+    Wire,
+    both,
+    either,
+    element,
+    given,
+    negation,
+    number,
+    put,
+    taken,
+    variable,
+)
+from t2s.graph.machine import SortedMemory
+
+POINTS = 1024
+"""Room of a sorted memory, in points; one that takes more than that fails."""
+
+AT = "at"
+ZEROS = Literal(text="'0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointPorts:
+    """Names of the ports of a sorted memory; those of keys have one name for each key.
+
+    ``enable`` lets what ``add`` and ``drop`` ask for happen; ``full`` says that it cannot.
+    """
+
+    enable: str
+    add: str
+    drop: str
+    keys: tuple[str, ...]
+    value: str
+    count: str
+    first_keys: tuple[str, ...]
+    first_value: str
+    full: str
+
+
+def point_ports(memory: SortedMemory) -> PointPorts:
+    """The ports."""
+    numbers = range(len(memory.keys))
+    return PointPorts(
+        enable="enable",
+        add="add",
+        drop="drop",
+        keys=tuple(f"key_{n}" for n in numbers),
+        value="value",
+        count="count",
+        first_keys=tuple(f"first_key_{n}" for n in numbers),
+        first_value="first_value",
+        full="full",
+    )
+
+
+def typed_ports(memory: SortedMemory, names: PointPorts) -> Iterator[Port]:
+    """The ports beside clock and reset, under other names if wanted."""
+    yield from (taken(name) for name in (names.enable, names.add, names.drop))
+    for name, type in zip(names.keys, memory.keys, strict=True):
+        yield taken(name, bits_of(type))
+    yield taken(names.value, bits_of(memory.type))
+    yield given(names.count, INTEGER)
+    for name, type in zip(names.first_keys, memory.keys, strict=True):
+        yield given(name, bits_of(type))
+    yield given(names.first_value, bits_of(memory.type))
+    yield given(names.full)
+
+
+def sorted_memory_module(memory: SortedMemory, name: str) -> Module:
+    """The module of that name."""
+    return _Writer(memory, name).build()
+
+
+class _Writer:
+    def __init__(self, memory: SortedMemory, name: str) -> None:
+        self.memory, self.name = memory, name
+        self.ports = point_ports(memory)
+        fresh = Identifiers((port.CLOCK, port.RESET, AT)).fresh
+        self.columns: list[tuple[str, Bits, str]] = [
+            (fresh(f"keys_{n}"), bits_of(type), key)
+            for n, (type, key) in enumerate(zip(memory.keys, self.ports.keys, strict=True))
+        ]
+        self.values = fresh("values")
+        self.place, self.present = fresh("place"), fresh("present")
+
+    def build(self) -> Module:
+        ports = (taken(port.CLOCK), taken(port.RESET), *typed_ports(self.memory, self.ports))
+        keys = "one key" if len(self.memory.keys) == 1 else f"{len(self.memory.keys)} keys"
+        columns = [variable(name, type, POINTS) for name, type, _ in self.columns]
+        items: list[Item] = [
+            *columns,
+            variable(self.values, bits_of(self.memory.type), POINTS),
+            variable(self.place, INTEGER),
+            variable(self.present, BIT),
+            Combinational(body=tuple(self._find())),
+            *self._outputs(),
+            Remark(text="one point comes or goes"),
+            Clocked(body=self._change()),
+        ]
+        return Module(
+            name=self.name,
+            about=(f"A sorted memory: up to {POINTS} points of {keys}, the first one first.",),
+            ports=ports,
+            items=tuple(items),
+            shared=True,
+        )
+
+    def _find(self) -> Iterator[Statement]:
+        """Where the point to be added is, or has to be."""
+        at = Name(name=AT)
+        inside = Binary(operator="<", left=at, right=Name(name=self.ports.count))
+        pairs = [(element(name, at), Name(name=key)) for name, _, key in self.columns]
+        before = If(
+            condition=_less(pairs),
+            then=(put(self.place, Binary(operator="+", left=at, right=number(1))),),
+        )
+        same = both(*(Binary(operator="==", left=a, right=b) for a, b in pairs))
+        here = If(condition=same, then=(put(self.present, Literal(text="1'b1")),))
+        look = If(condition=inside, then=(before, here))
+        yield put(self.place, number(0))
+        yield put(self.present, Literal(text="1'b0"))
+        loop = For(variable=AT, count=POINTS, body=(look,))
+        yield If(condition=Name(name=self.ports.add), then=(loop,))
+
+    def _outputs(self) -> Iterator[Item]:
+        count = Name(name=self.ports.count)
+        none = Binary(operator="==", left=count, right=number(0))
+        rows = [name for name, _, _ in self.columns]
+        targets = (*self.ports.first_keys, self.ports.first_value)
+        for target, row in zip(targets, (*rows, self.values), strict=True):
+            first = Ternary(condition=none, if_true=ZEROS, if_false=element(row, 0))
+            yield Wire(target=Name(name=target), value=first)
+        no_room = Binary(operator="==", left=count, right=number(POINTS))
+        full = both(Name(name=self.ports.add), negation(Name(name=self.present)), no_room)
+        yield Wire(target=Name(name=self.ports.full), value=full)
+
+    def _change(self) -> tuple[Statement, ...]:
+        ports, memory = self.ports, self.memory
+        count, place = Name(name=ports.count), Name(name=self.place)
+        value = Name(name=ports.value)
+        stored = element(self.values, place)
+        combined = apply(memory.operator, memory.type, (stored, value))
+        rows = [*((name, Name(name=key)) for name, _, key in self.columns), (self.values, value)]
+        grow: list[Statement] = [
+            If(
+                condition=Binary(operator=">=", left=Name(name=AT), right=place),
+                then=tuple(self._moved(row, up=True) for row, _ in rows),
+            )
+        ]
+        new = [put(element(row, place), given, clocked=True) for row, given in rows]
+        insert = (
+            For(variable=AT, count=POINTS - 1, body=tuple(grow)),
+            *new,
+            put(count, Binary(operator="+", left=count, right=number(1)), clocked=True),
+        )
+        remove = (
+            For(
+                variable=AT,
+                count=POINTS - 1,
+                body=tuple(self._moved(row, up=False) for row, _ in rows),
+            ),
+            put(count, Binary(operator="-", left=count, right=number(1)), clocked=True),
+        )
+        add = If(
+            condition=Name(name=self.present),
+            then=(put(stored, combined, clocked=True),),
+            otherwise=insert,
+        )
+        some = Binary(operator="!=", left=count, right=number(0))
+        drop = If(condition=both(Name(name=ports.drop), some), then=remove)
+        change = If(condition=Name(name=ports.add), then=(add,), otherwise=(drop,))
+        return (
+            If(
+                condition=Name(name=port.RESET),
+                then=(put(count, number(0), clocked=True),),
+                otherwise=(If(condition=Name(name=ports.enable), then=(change,)),),
+            ),
+        )
+
+    def _moved(self, row: str, *, up: bool) -> Statement:
+        at = Name(name=AT)
+        other = Binary(operator="+", left=at, right=number(1))
+        target, source = (other, at) if up else (at, other)
+        return put(element(row, target), element(row, source), clocked=True)
+
+
+def _less(pairs: Sequence[tuple[Expression, Expression]]) -> Expression:
+    """Whether the first point comes before the second, in lexicographic order."""
+    (left, right), *rest = pairs
+    smaller = Binary(operator="<", left=left, right=right)
+    if not rest:
+        return smaller
+    same = Binary(operator="==", left=left, right=right)
+    return either(smaller, both(same, _less(rest)))

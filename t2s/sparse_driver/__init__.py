@@ -1,0 +1,10 @@
+"""The road from a product of a sparse matrix to its graph.
+
+Like ``driver``, of which it is a part, it knows the directives of ``t2s.spatial`` and what
+``t2s.sparse_repr`` builds from them: directives become the parts and numbers of a ``Product``.
+"""
+
+from t2s.sparse_driver.designs import is_sparse, refuse_sparse, split_inputs
+from t2s.sparse_driver.product import interpret_product, lower_product
+
+__all__ = ["interpret_product", "is_sparse", "lower_product", "refuse_sparse", "split_inputs"]
