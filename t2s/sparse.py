@@ -49,10 +49,20 @@ from t2s.sparse_repr.lowering.diagram import Diagram
 from t2s.sparse_repr.lowering.interpret import interpret_diagram
 from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
 from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
+from t2s.sparse_repr.notation.check import with_semiring
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
-from t2s.sparse_repr.notation.symbols import Notation, Tensor
+from t2s.sparse_repr.notation.symbols import Notation, Tensor, maximum, minimum
+from t2s.sparse_repr.semiring import (
+    MAX_PLUS,
+    MAX_TIMES,
+    MIN_MAX,
+    MIN_PLUS,
+    PLUS_TIMES,
+    Semiring,
+    make_semiring,
+)
 from t2s.sparse_repr.streams import UNBOUNDED, EmptyFiber, Stream, Streams
 from t2s.sparse_repr.tensors.files import read, write
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
@@ -69,12 +79,18 @@ if TYPE_CHECKING:
     from t2s.simulator.result import SimResult
 
 __all__ = [
+    "MAX_PLUS",
+    "MAX_TIMES",
+    "MIN_MAX",
+    "MIN_PLUS",
+    "PLUS_TIMES",
     "EmptyFiber",
     "Format",
     "Kernel",
     "Notation",
     "Op",
     "Schedule",
+    "Semiring",
     "SparseResult",
     "SparseTensor",
     "Stream",
@@ -94,6 +110,9 @@ __all__ = [
     "from_levels",
     "interpret",
     "make_format",
+    "make_semiring",
+    "maximum",
+    "minimum",
     "parse",
     "read",
     "scalar",
@@ -169,7 +188,13 @@ class Kernel:
     diagrams: the blocks of every stage.
     """
 
-    def __init__(self, assignment: Assignment, schedule: Schedule | None = None) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        schedule: Schedule | None = None,
+        semiring: Semiring = PLUS_TIMES,
+    ) -> None:
+        assignment = with_semiring(assignment, semiring)
         self.assignment = assignment
         self.program: ConcreteProgram = build_program(assignment, schedule)
         self.diagrams: tuple[Diagram, ...] = tuple(
@@ -277,7 +302,8 @@ class Kernel:
             outputs = {(one.level, one.array): result.outputs[one.name] for one in made.writes}
             name = result_of(stage).tensor
             shape = stage_shape(self.program, binding, number)
-            written = tensor_of(outputs, shape, self.program.format_of(name))
+            zero = self.program.semiring.zero
+            written = tensor_of(outputs, shape, self.program.format_of(name), zero)
             add_stage_views(self.program, binding, written, name)
         assert written is not None
         final = final_result(self.assignment, self.program, binding, written)
@@ -324,8 +350,10 @@ class Kernel:
 Design = Kernel | Tensor | Assignment
 
 
-def compile(design: Design, schedule: Schedule | None = None) -> Kernel:
-    """The loops and the blocks of an assignment.
+def compile(
+    design: Design, schedule: Schedule | None = None, *, semiring: Semiring = PLUS_TIMES
+) -> Kernel:
+    """The loops and the blocks of an assignment, over a semiring.
 
     ``design`` is the result tensor of an assignment in Python (``y`` after ``y[i] = ...``), or what
     ``parse`` returns.  Raises ``UserError`` if the schedule does not fit.
@@ -333,14 +361,14 @@ def compile(design: Design, schedule: Schedule | None = None) -> Kernel:
     if isinstance(design, Kernel):
         return design
     if isinstance(design, Assignment):
-        return Kernel(design, schedule)
+        return Kernel(design, schedule, semiring)
     if design.definition is None:
         raise UserError(
             f"nothing is assigned to {design.name}",
             location=design.location,
             expected=f"an assignment such as {design.name}[i, j] = B[i, k] * C[k, j]",
         )
-    return Kernel(design.definition, schedule)
+    return Kernel(design.definition, schedule, semiring)
 
 
 def parse(

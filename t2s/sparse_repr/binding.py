@@ -22,7 +22,7 @@ from t2s.sparse_repr.concrete.materialise import (
 from t2s.sparse_repr.formats import csf
 from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import Assignment, Combine, Number, accesses
-from t2s.sparse_repr.tensors.interchange import tensor as as_tensor
+from t2s.sparse_repr.tensors.interchange import filled_tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 TYPES = (Float(32), Float(64), Int(32), Int(64))
@@ -55,7 +55,8 @@ def bind(
     """
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
     _check_names(assignment, read, inputs)
-    given = {name: as_tensor(inputs[name]) for name in read}
+    zero = assignment.semiring.zero
+    given = {name: filled_tensor(inputs[name], zero) for name in read}
     shapes = {name: tensor.shape for name, tensor in given.items()}
     extents = extents_of(assignment, shapes)
     for split in program.splits:
@@ -162,6 +163,8 @@ def _value_type(assignment: Assignment, given: Mapping[str, SparseTensor]) -> Ty
     divides = any(
         isinstance(term, Combine) and term.operator is Op.DIVIDE for term in walk(assignment.value)
     )
+    fraction = not float(assignment.semiring.zero).is_integer()
+    divides = divides or fraction  # an infinite zero is no integer
     if common.kind in "iub" and (divides or any(isinstance(n, float) for n in numbers)):
         return Float(64)
     if common.kind in "iub":

@@ -137,19 +137,21 @@ class Conversion(Iteration):
         return self.place(block, name, {"in": stream})
 
     def parallelize(
-        self, streams: Sequence[Stream], ways: int, name: str = "parallelize"
+        self, streams: Sequence[Stream], ways: int, *, run: int = 1, name: str = "parallelize"
     ) -> tuple[tuple[Stream, ...], ...]:
-        """Deal items out in turn: for each lane, its part of every stream."""
+        """Deal items out in turn, ``run`` at a time: for each lane, its part of every stream."""
         types = [stream.type for stream in streams]
-        block = lanes.parallelizer(types, ways, location=user_location())
+        block = lanes.parallelizer(types, ways, run=run, location=user_location())
         inputs = {f"in{n}": stream for n, stream in enumerate(streams)}
         outs = self.place(block, name, inputs)
         return tuple(tuple(outs[lane::ways]) for lane in range(ways))
 
-    def serialize(self, order: Stream, parts: Sequence[Stream], name: str = "serialize") -> Stream:
-        """Join lanes in the order in which ``order`` was dealt out."""
+    def serialize(
+        self, order: Stream, parts: Sequence[Stream], *, run: int = 1, name: str = "serialize"
+    ) -> Stream:
+        """Join lanes in the order in which ``order`` was dealt out, ``run`` items at a time."""
         types = [stream.type for stream in parts]
-        block = lanes.serializer(types, order.type, location=user_location())
+        block = lanes.serializer(types, order.type, run=run, location=user_location())
         inputs = {f"in{n}": stream for n, stream in enumerate(parts)}
         return self.place(block, name, {**inputs, "order": order})[0]
 

@@ -47,6 +47,25 @@ def test_fusing_what_is_no_loop() -> None:
         Kernel(assignment, twice)
 
 
+def test_parts_of_a_fused_loop() -> None:
+    assignment = parse("X(i,j) = B(i,j) + C(i,j)")
+    text = """
+        f is fused and split, and its parts are not dealt to lanes
+          --> parts = Schedule().fuse("i", "j", "f").split("f", "f0", "f1", 8)
+          expected: parallelize('f0', ...), which deals 8 entries in turn
+    """
+    with refused(text, UnsupportedError):
+        parts = Schedule().fuse("i", "j", "f").split("f", "f0", "f1", 8)
+        Kernel(assignment, parts)
+    with refused("""
+        f is split once, into parts with names of their own
+          --> taken = Schedule().fuse("i", "j", "f").split("f", "i", "f1", 8)
+          given:    i and f1
+    """):
+        taken = Schedule().fuse("i", "j", "f").split("f", "i", "f1", 8)
+        Kernel(assignment, taken)
+
+
 def test_lanes_of_a_part_of_a_fused_loop() -> None:
     assignment = parse("X(i,j) = B(i,j) + C(i,j)")
     with refused("""

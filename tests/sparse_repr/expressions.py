@@ -55,6 +55,8 @@ def expressions(draw: st.DrawFn, leaves: tuple[str, ...], depth: int) -> str:
     operator = draw(st.sampled_from("**++-*+*-*" * 2 + "/"))
     left = draw(expressions(leaves, draw(st.integers(0, depth - 1))))
     right = draw(expressions(leaves, draw(st.integers(0, depth - 1))))
+    if operator == "-" and draw(st.integers(0, 2)) == 0:
+        return f"{draw(st.sampled_from(('min', 'max')))}({left},{right})"
     return f"({left}{operator}{right})"
 
 
@@ -117,6 +119,10 @@ def schedules(draw: st.DrawFn, variables: tuple[str, ...]) -> Schedule:
         at = draw(st.integers(0, len(loops) - 2))
         schedule = schedule.fuse(loops[at], loops[at + 1], "fused")
         loops[at : at + 2] = ["fused"]
+        if draw(st.booleans()):
+            schedule = schedule.split("fused", "runs", "run", draw(st.integers(1, 3)))
+            schedule = schedule.parallelize("runs", draw(st.integers(1, 3)))
+            loops[at] = "runs"
     if loops and draw(st.integers(0, 4)) == 0:
         schedule = schedule.parallelize(draw(st.sampled_from(loops)), draw(st.integers(1, 3)))
     if variables and draw(st.integers(0, 7)) == 0:

@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s.sparse import Kernel, Schedule, Tensor, compile, csr, dense, interpret, parse
+from t2s.sparse import (
+    Kernel,
+    Schedule,
+    Tensor,
+    compile,
+    csf,
+    csr,
+    dense,
+    interpret,
+    maximum,
+    minimum,
+    parse,
+)
 from t2s.sparse_repr.notation.ir import print_assignment
 
 i, j, k = t2s.Var("i"), t2s.Var("j"), t2s.Var("k")
@@ -20,6 +32,7 @@ i, j, k = t2s.Var("i"), t2s.Var("j"), t2s.Var("k")
         ("y=a*b", "y = a*b"),
         ("y(i)=-(b(i)-2)*c(i)/0.5", "y(i) = (-(b(i) - 2))*c(i)/0.5"),
         ("y(i)=b(i)-(c(i)-d(i))", "y(i) = b(i) - (c(i) - d(i))"),
+        ("y(i)=max(b(i),c(i)-1,2)*min(d,3)", "y(i) = max(max(b(i), c(i) - 1), 2)*min(d, 3)"),
         ("y()=x(i)*1e-3", "y = sum(i, x(i)*0.001)"),
         ("y(i)=+b(i)/(c(i)*2)", "y(i) = b(i)/(c(i)*2)"),
     ],
@@ -39,6 +52,14 @@ def test_python_says_what_text_says() -> None:
     y[i] = 2 * b[i] - alpha * A[i, j] * x[j] / 4 + -b[i] + 1
     text = "y(i) = 2*b(i) - alpha*A(i,j)*x(j)/4 + (-b(i)) + 1"
     assert y.definition == parse(text, {"A": "ds"})
+
+
+def test_extremes_in_python() -> None:
+    x, b, y = Tensor("x", csf(1)), Tensor("b", csf(1)), Tensor("y", csf(1))
+    y[i] = minimum(x[i], b[i]) + maximum(2, x[i])
+    assert y.definition == parse("y(i) = min(x(i),b(i)) + max(2,x(i))", ["x:s", "b:s", "y:s"])
+    inputs = {"x": [0.0, -1.0, 3.0], "b": [1.0, 0.0, 5.0]}
+    assert compile(y).simulate(inputs).output.tolist() == [2, 1, 6]
 
 
 def test_a_scalar_result() -> None:
@@ -64,6 +85,8 @@ def test_values() -> None:
         "y(j)=(x(j)-1)/x(j)": (x - 1) / x,
         "y(j,i)=x(j)+b(i)": x[:, None] + b,
         "y(i)=-b(i)*2": -b * 2,
+        "y(i)=max(A(i,j),x(j))": np.maximum(A, x).sum(axis=1),
+        "y(i)=b(i)-min(b(i)*2,1)": b - np.minimum(b * 2, 1),
     }
     inputs = {"A": A, "B": B, "x": x, "b": b}
     for text, expected in cases.items():

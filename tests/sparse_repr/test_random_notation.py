@@ -15,8 +15,16 @@ from tests.sparse_repr.expressions import Case, cases
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-REFUSALS = "goes beyond its end|nothing to skip|to skip in|is not right inside of the one over"
-"""What may be wrong with a random schedule: splits, fused loops with a sum between them, skips."""
+REFUSALS = "|".join(
+    [
+        "goes beyond its end",
+        "nothing to skip",
+        "no loop over . to skip in",
+        "is not right inside of the one over",
+        "twice\n",
+    ]
+)
+"""What may be wrong with a random schedule: splits, skips, fused loops, parts that occur twice."""
 
 
 def _kernel_of(case: Case) -> Kernel | None:

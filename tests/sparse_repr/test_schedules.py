@@ -57,13 +57,22 @@ def test_lanes_of_fused_loops_share_entries_whatever_the_rows_are() -> None:
         ("y(i)=A(i,j)*x(j)", "A:ss x:s y:s", Schedule().fuse("i", "j", "f")),
         ("y(i)=A(i,j)*x(j)", "A:ds", Schedule().fuse("i", "j", "f").parallelize("f", 3)),
         ("X(i,j)=A(i,j)+B(i,j)", "A:ss B:ss X:ss", Schedule().fuse("i", "j", "f")),
+        (
+            "X(i,k)=A(i,j,l)*B(l,k)",
+            "A:ssd B:ds X:ss",
+            Schedule()
+            .reorder("f l k")
+            .fuse("i", "j", "f")
+            .split("f", "g", "h", 2)
+            .parallelize("g", 2),
+        ),
         ("X(i,j)=A(i,k)*B(k,j)", "A:dd", Schedule().reorder("f j").fuse("i", "k", "f")),
         ("X(j)=A(i,k)*B(k,j)", "A:dd", Schedule().reorder("i k j").fuse("k", "j", "f")),
     ],
 )
 def test_fused_loops(text: str, formats: str, schedule: Schedule) -> None:
     assignment = parse(text, formats.split())
-    for extents in ({"i": 3, "j": 4, "k": 2}, {"i": 1, "j": 2, "k": 3}):
+    for extents in ({"i": 3, "j": 4, "k": 2, "l": 2}, {"i": 1, "j": 2, "k": 3, "l": 1}):
         right(Kernel(assignment, schedule), inputs_of(assignment, **extents))
 
 

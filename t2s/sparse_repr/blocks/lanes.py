@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from t2s.core.expr import Local, const
+from t2s.core.expr import TRUE, Expr, Local, const
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
+from t2s.graph.body import Statement
 from t2s.graph.graph import StreamType
 from t2s.graph.machine import Choice, Rule
 from t2s.graph.nodes import Role
@@ -27,19 +28,55 @@ from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
     add,
     both,
+    cast,
     equal,
     less,
     minimum,
+    select,
     unequal,
 )
 
 
+class _Turns:
+    """Whose turn it is: ``run`` items are one turn, and each list starts with lane 0."""
+
+    def __init__(self, draft: Draft, lanes: int, run: int) -> None:
+        self._lanes, self._run = lanes, run
+        self.lane = draft.register("turn", INT32)
+        self._count = draft.register("count", INT32) if run > 1 else None
+
+    def is_first(self) -> Expr:
+        """Whether the item is the first one of its turn."""
+        return TRUE if self._count is None else equal(self._count, const(0))
+
+    def after(self, lane: int) -> list[Statement]:
+        """After an item of a lane."""
+        following = const((lane + 1) % self._lanes)
+        if self._count is None:
+            return [write(self.lane, following)]
+        last = equal(self._count, const(self._run - 1))
+        return [
+            write(self.lane, select(last, following, const(lane))),
+            write(self._count, select(last, const(0), add(self._count, const(1)))),
+        ]
+
+    def again(self) -> list[Statement]:
+        """At the end of a list."""
+        registers = [self.lane] if self._count is None else [self.lane, self._count]
+        return [write(register, const(0)) for register in registers]
+
+
 def parallelizer(
-    streams: Sequence[StreamType], lanes: int, *, location: SourceLocation | None = None
+    streams: Sequence[StreamType],
+    lanes: int,
+    *,
+    run: int = 1,
+    location: SourceLocation | None = None,
 ) -> Block:
     """Deal the items of streams of one shape to lanes in turn; all lanes get the stops and D.
 
-    Each list starts with lane 0.  Ports: ``in0``, ``in1``, ...; ``out0_0`` (stream 0, lane 0), ...
+    A turn is ``run`` items.  Each list starts with lane 0.
+    Ports: ``in0``, ``in1``, ...; ``out0_0`` (stream 0, lane 0), ...
     """
     draft = Draft(BlockKind.PARALLEL, Role.RELAY, location)
     inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(streams)]
@@ -47,22 +84,20 @@ def parallelizer(
         [draft.output(f"out{n}_{lane}", s.element, s.kind, s.nesting) for lane in range(lanes)]
         for n, s in enumerate(streams)
     ]
-    turn = draft.register("turn", INT32)
+    turns = _Turns(draft, lanes, run)
     choices: list[Choice] = []
     for lane in range(lanes):
-        after = write(turn, const((lane + 1) % lanes))
         tokens = [copy(ways[lane], i) for ways, i in zip(outs, inputs, strict=True)]
-        deal = rule(f"deal{lane}", "run", takes=inputs, body=[after], puts=tokens)
-        choices.append(when(equal(turn, const(lane)), deal))
+        deal = rule(f"deal{lane}", "run", takes=inputs, body=turns.after(lane), puts=tokens)
+        choices.append(when(equal(turns.lane, const(lane)), deal))
     everywhere = [copy(o, i) for ways, i in zip(outs, inputs, strict=True) for o in ways]
     same = [equal(inputs[0].tag, i.tag) for i in inputs[1:]]
-    again = [write(turn, const(0))]
     draft.mode(
         "run",
         when(both(*(i.is_item for i in inputs)), choices),
         when(
             both(inputs[0].is_stop, *same),
-            rule("stop", "run", takes=inputs, body=again, puts=everywhere),
+            rule("stop", "run", takes=inputs, body=turns.again(), puts=everywhere),
         ),
         when(both(inputs[0].is_done, *same), rule("done", None, takes=inputs, puts=everywhere)),
         needs=inputs,
@@ -75,9 +110,10 @@ def serializer(
     lanes: Sequence[StreamType],
     order: StreamType,
     *,
+    run: int = 1,
     location: SourceLocation | None = None,
 ) -> Block:
-    """The inverse of ``parallelizer``: one item, or one list, from each lane in turn.
+    """The inverse of ``parallelizer``: ``run`` items, or lists, from each lane in turn.
 
     ``order`` is the stream that was dealt out (its values do not matter): it tells which lane is
     next.  A lane may be d levels deeper than ``order``: then its turn is a whole list d deep.
@@ -89,28 +125,29 @@ def serializer(
     first = lanes[0]
     depth = first.nesting - order.nesting
     out = draft.output("out", first.element, first.kind, first.nesting)
-    turn, used = draft.register("turn", INT32), draft.register("used", INT32)
+    turns = _Turns(draft, len(lanes), run)
     if depth == 0:
-        _serialize_items(draft, inputs, like, out, turn)
+        _serialize_items(draft, inputs, like, out, turns)
         return draft.block()
-    _serialize_lists(draft, (inputs, like, out), (turn, used), depth)
+    used = draft.register("used", INT32)
+    _serialize_lists(draft, (inputs, like, out), (turns, used), depth)
     return draft.block("choose")
 
 
 _EXPECTED = "on the lane whose turn it is what belongs to an item of order, on all the same stops"
 
 
-def _serialize_items(draft: Draft, inputs: Sequence[In], like: In, out: Out, turn: Local) -> None:
+def _serialize_items(draft: Draft, inputs: Sequence[In], like: In, out: Out, turns: _Turns) -> None:
     everything = [like, *inputs]
     choices: list[Choice] = []
     for lane, source in enumerate(inputs):
-        after = [write(turn, const((lane + 1) % len(inputs)))]
+        after = turns.after(lane)
         pair = [like, source]
         take = rule(f"take{lane}", "run", takes=pair, body=after, puts=[copy(out, source)])
         there = [when(source.is_item, take)]
-        choices.append(when(equal(turn, const(lane)), there, needs=[source]))
+        choices.append(when(equal(turns.lane, const(lane)), there, needs=[source]))
     same = both(*(equal(like.tag, source.tag) for source in inputs))
-    again, passed = [write(turn, const(0))], [put(out, tag=like.tag)]
+    again, passed = turns.again(), [put(out, tag=like.tag)]
     ends = [
         when(
             both(like.is_stop, same),
@@ -128,18 +165,19 @@ def _serialize_items(draft: Draft, inputs: Sequence[In], like: In, out: Out, tur
 
 
 def _serialize_lists(
-    draft: Draft, ends: tuple[Sequence[In], In, Out], state: tuple[Local, Local], depth: int
+    draft: Draft, ends: tuple[Sequence[In], In, Out], state: tuple[_Turns, Local], depth: int
 ) -> None:
     """Mode ``ended``: the stop of the last list is owed; which one the next item of order tells."""
-    (inputs, like, out), (turn, used) = ends, state
+    (inputs, like, out), (turns, used) = ends, state
     lanes = len(inputs)
     own = const(depth, INT32)
-    more = write(used, minimum(add(used, const(1)), const(lanes)))
+    begun = cast(turns.is_first(), INT32)
+    more = write(used, minimum(add(used, begun), const(lanes)))
     first: list[Choice] = []
     for lane, source in enumerate(inputs):
         inner = less(source.tag, own)
         going = both(inner, unequal(source.tag, DONE_TAG))
-        body = [more, write(turn, const((lane + 1) % lanes))]
+        body = [more, *turns.after(lane)]
         pair, passed = [like, source], [copy(out, source)]
         inside = [
             when(
@@ -148,7 +186,7 @@ def _serialize_lists(
             ),
             when(source.is_stop, rule(f"empty{lane}", "ended", takes=pair, body=body)),
         ]
-        first.append(when(equal(turn, const(lane)), inside, needs=[source]))
+        first.append(when(equal(turns.lane, const(lane)), inside, needs=[source]))
         draft.mode(
             f"lane{lane}",
             when(going, rule(f"next{lane}", f"lane{lane}", takes=[source], puts=passed)),
@@ -178,13 +216,13 @@ def _serialize_lists(
 
 
 def _list_stops(
-    name: str, ends: tuple[Sequence[In], In, Out], state: tuple[Local, Local], depth: int
+    name: str, ends: tuple[Sequence[In], In, Out], state: tuple[_Turns, Local], depth: int
 ) -> list[Choice]:
     """A stop of order: the lanes that had no turn have it as an empty list of their own."""
-    (inputs, like, out), (turn, used) = ends, state
+    (inputs, like, out), (turns, used) = ends, state
     found: list[Choice] = []
     raised = add(like.tag, const(depth, INT32))
-    clear = [write(used, const(0)), write(turn, const(0))]
+    clear = [write(used, const(0)), *turns.again()]
     for count in range(len(inputs) + 1):
         idle = inputs[count:]
         same = both(like.is_stop, *(equal(source.tag, raised) for source in idle))

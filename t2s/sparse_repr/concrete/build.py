@@ -62,6 +62,7 @@ class _Builder:
     written: set[str]
     order_names: tuple[str, ...]
     lane: str
+    zero: float | int
 
     def read_name(self, source: str, stored: Stored) -> str:
         """The tensor that a stage reads; the same view is made once, and none if none is needed."""
@@ -114,6 +115,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         written=set(),
         order_names=after,
         lane=lane,
+        zero=assignment.semiring.zero,
     )
     read = [access for one in assignments for access in accesses(one.value)]
     check_directives(schedule, read, splits, after, list(builder.formats))
@@ -133,6 +135,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
         splits=splits,
         result=assignment.result.tensor,
         written=written,
+        semiring=assignment.semiring,
         workspaces=tuple(one.result for one in assignments[:-1]),
         location=assignment.location,
     )
@@ -212,7 +215,9 @@ def _add_stage(builder: _Builder, assignment: Assignment, *, last: bool) -> str:
         raise discordant(path, order, paths, schedule.order)
     read_too = result.tensor in (access.tensor for access in reads)
     covered = covered_loops(value, order, builder.formats)
-    stored_result = written_result(target, order, covered, read_too=read_too, lane=lane)
+    stored_result = written_result(
+        target, order, covered, read_too=read_too, lane=lane, gaps=not builder.zero
+    )
     return _add_nests(builder, assignment, value, order, stored_result)
 
 

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from t2s.core.ops import Op
+from t2s.core.ops import OPERATORS, Op
 from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
@@ -19,6 +19,7 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
 )
 from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 Array = np.ndarray[Any, Any]
 Memory = dict[str, Array]
@@ -33,12 +34,13 @@ def interpret_program(
     """
     memory: Memory = {name: np.asarray(value) for name, value in inputs.items()}
     _add_views(program, memory, tuple(memory))
+    semiring = program.semiring
     kind = np.result_type(*memory.values()) if memory else np.dtype(np.float64)
     for stage in program.stages:
         target = result_of(stage)
-        memory[target.tensor] = _zeros(target, extents, kind)
+        memory[target.tensor] = _zeros(target, extents, kind, semiring)
         with np.errstate(all="ignore"):
-            _run(stage, memory, {}, extents)
+            _run(stage, memory, {}, extents, semiring)
         name = target.tensor
         found = program.workspace_of(name)
         if found is not None:
@@ -60,32 +62,38 @@ def _add_views(program: ConcreteProgram, memory: Memory, sources: Sequence[str])
     stored = {result_of(stage).tensor for stage in program.stages}
     for view in program.views:
         if view.source in sources and view.name not in stored:
-            memory[view.name] = read_view(view, memory[view.source])
+            memory[view.name] = read_view(view, memory[view.source], program.semiring.zero)
 
 
-def _zeros(access: Access, extents: Mapping[str, int], kind: Any) -> Array:
-    return np.zeros(tuple(extents[name] for name in access.variables), kind)
+def _zeros(access: Access, extents: Mapping[str, int], kind: Any, semiring: Semiring) -> Array:
+    shape = tuple(extents[name] for name in access.variables)
+    kind = kind if semiring == PLUS_TIMES else np.result_type(kind, np.float64)
+    return np.full(shape, semiring.zero, kind)
 
 
 def _run(
-    statement: Statement, memory: Memory, at: dict[str, int], extents: Mapping[str, int]
+    statement: Statement,
+    memory: Memory,
+    at: dict[str, int],
+    extents: Mapping[str, int],
+    semiring: Semiring,
 ) -> None:
     match statement:
         case Forall(variable=variable, body=body):
             for coordinate in range(extents[variable]):
-                _run(body, memory, {**at, variable: coordinate}, extents)
+                _run(body, memory, {**at, variable: coordinate}, extents, semiring)
         case Where(consumer=consumer, producer=producer):
             target = result_of(producer)
             kind = np.result_type(*memory.values())
-            memory[target.tensor] = _zeros(target, extents, kind)
-            _run(producer, memory, at, extents)
-            _run(consumer, memory, at, extents)
+            memory[target.tensor] = _zeros(target, extents, kind, semiring)
+            _run(producer, memory, at, extents, semiring)
+            _run(consumer, memory, at, extents, semiring)
         case Assign(result=result, value=value, accumulate=accumulate):
             array = memory[result.tensor]
             where = tuple(at[name] for name in result.variables)
-            new = _value(value, memory, at)
+            new = _value(value, memory, at, semiring)
             old = array[where] if accumulate else None
-            number = new if old is None else old + new
+            number = new if old is None else _apply(semiring.add, old, new)
             if not np.can_cast(np.asarray(number).dtype, array.dtype, "same_kind"):
                 memory[result.tensor] = array = array.astype(np.asarray(number).dtype)
             array[where] = number
@@ -93,33 +101,39 @@ def _run(
             assert_never(statement)
 
 
-def _value(value: Expression, memory: Memory, at: Mapping[str, int]) -> Any:
+def _value(value: Expression, memory: Memory, at: Mapping[str, int], semiring: Semiring) -> Any:
     match value:
         case Access(tensor=tensor, variables=variables):
             return memory[tensor][tuple(at[name] for name in variables)]
         case Number(value=number):
             return np.asarray(number)[()]
         case Negative(value=inner):
-            return -_value(inner, memory, at)
+            return -_value(inner, memory, at, semiring)
         case Combine(operator=operator, left=left, right=right):
-            one, other = _value(left, memory, at), _value(right, memory, at)
-            match operator:
-                case Op.ADD:
-                    return one + other
-                case Op.SUBTRACT:
-                    return one - other
-                case Op.MULTIPLY:
-                    return one * other
-                case _:
-                    return one / other
+            one = _value(left, memory, at, semiring)
+            other = _value(right, memory, at, semiring)
+            return _apply(semiring.operator(operator), one, other)
         case _:
             raise ValueError("sums are loops in concrete index notation")
 
 
-def read_view(view: View, source: Array) -> Array:
-    """The view of a dense array; what lies beyond the source is zero."""
+def _apply(operator: Op, one: Any, other: Any) -> Any:
+    match operator:
+        case Op.ADD:
+            return one + other
+        case Op.SUBTRACT:
+            return one - other
+        case Op.MULTIPLY:
+            return one * other
+        case Op.DIVIDE:
+            return one / other
+    return OPERATORS[operator].evaluate(one, other)[()]
+
+
+def read_view(view: View, source: Array, zero: float = 0) -> Array:
+    """The view of a dense array; what lies beyond the source is ``zero``."""
     shape = tuple(min(p.extent(source.shape[p.mode]) for p in parts) for parts in view.parts)
-    result = np.zeros(shape, source.dtype)
+    result = np.full(shape, zero, source.dtype)
     for point in product(*map(range, shape)):
         where = _source_point(view, point, source.ndim)
         if where is not None and all(a < b for a, b in zip(where, source.shape, strict=True)):

@@ -14,6 +14,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.notation.ir import Access, Expression, accesses
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,8 @@ class Forall(Term):
     ``located`` names tensors whose level here is not scanned: the other operands' coordinates
     locate into it.  The coordinates are dealt to ``lanes`` copies of the body in turn.  With
     ``skip`` the scanners of an intersection skip what another operand lacks.  ``fused`` names the
-    loop that this one and the one right around it make together; the lanes are its.  ``vector``
+    loop that this one and the one right around it make together; the lanes are its, which get
+    ``run`` of its coordinates in turn.  ``vector``
     iterations, the innermost ones, are computed at once.
     """
 
@@ -40,6 +42,7 @@ class Forall(Term):
     body: Statement
     located: tuple[str, ...] = ()
     lanes: int = 1
+    run: int = 1
     skip: bool = False
     fused: str = ""
     vector: int = 0
@@ -111,6 +114,7 @@ class ConcreteProgram(Term):
     result: str
     written: str
     workspaces: tuple[Access, ...] = ()
+    semiring: Semiring = PLUS_TIMES
     location: SourceLocation | None = field(default=None, compare=False)
 
     def workspace_of(self, stored: str) -> tuple[View, Access] | None:

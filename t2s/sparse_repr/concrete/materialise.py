@@ -23,9 +23,9 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
     singles = all(len(parts) == 1 for parts in view.parts)
     stored = tuple(view.parts[mode][0] for mode in view.format.modes)
     if singles and Format(levels=view.format.levels, parts=stored) == source.format:
-        return SparseTensor(shape, view.format, source.levels, source.values)
+        return SparseTensor(shape, view.format, source.levels, source.values, fill=source.fill)
     table, values = source.coordinates()
-    kept = values != 0
+    kept = values != source.fill
     columns: list[Array] = []
     for parts in view.parts:
         column = _part(table, parts[0])
@@ -33,7 +33,7 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
             kept = kept & (_part(table, other) == column)
         columns.append(column)
     stacked = np.stack(columns, axis=1) if columns else np.zeros((len(values), 0), np.int64)
-    return from_coordinates(stacked[kept], values[kept], shape, view.format)
+    return from_coordinates(stacked[kept], values[kept], shape, view.format, fill=source.fill)
 
 
 def _part(table: Array, part: Part) -> Array:
@@ -46,21 +46,22 @@ def written_tensor(
 ) -> SparseTensor:
     """The user's result of what a stage wrote for it."""
     if shape == written.shape and format == written.format and _trivial(view):
-        return SparseTensor(shape, format, written.levels, written.values)
+        return SparseTensor(shape, format, written.levels, written.values, fill=written.fill)
     table, values = written.coordinates()
     columns = np.zeros((len(values), len(shape)), np.int64)
     for mode, parts in enumerate(view.parts):
         columns[:, parts[0].mode] += table[:, mode] * parts[0].divisor
     inside = (columns < np.array(shape, np.int64)).all(axis=1)
     if not all(level.full for level in written.format.levels):
-        inside &= _stored(written.format, values)
-    return from_coordinates(columns[inside], values[inside], shape, format)
+        inside &= _stored(written, values)
+    return from_coordinates(columns[inside], values[inside], shape, format, fill=written.fill)
 
 
-def _stored(format: Format, values: Array) -> Array:
+def _stored(written: SparseTensor, values: Array) -> Array:
     """The values that count: not zeros that only the lanes of a block made the tensor store."""
-    in_blocks = bool(format.levels) and format.levels[-1].full
-    return values != 0 if in_blocks else np.ones(len(values), bool)
+    levels = written.format.levels
+    in_blocks = bool(levels) and levels[-1].full
+    return values != written.fill if in_blocks else np.ones(len(values), bool)
 
 
 def _trivial(view: View) -> bool:
@@ -78,7 +79,7 @@ def as_blocks_need_it(tensor: SparseTensor) -> SparseTensor:
         order = np.lexsort(table[:, tensor.format.modes[::-1]].T)
         if np.array_equal(order, np.arange(len(values))) and not _repeats(table):
             return tensor
-        return from_coordinates(table, values, tensor.shape, tensor.format)
+        return from_coordinates(table, values, tensor.shape, tensor.format, fill=tensor.fill)
     count, above = 1, None
     for level, arrays, extent in zip(
         tensor.format.levels, tensor.levels, tensor.extents, strict=True
@@ -86,7 +87,7 @@ def as_blocks_need_it(tensor: SparseTensor) -> SparseTensor:
         inner = above is not None and not level.full and not above.full
         if inner and not _all_filled(level, arrays, count, extent):
             table, values = tensor.coordinates()
-            return from_coordinates(table, values, tensor.shape, tensor.format)
+            return from_coordinates(table, values, tensor.shape, tensor.format, fill=tensor.fill)
         count, above = level.positions(arrays, count, extent), level
     return tensor
 

@@ -1,9 +1,9 @@
 """Merge lattices: at which coordinates of a variable an expression can be other than zero.
 
-A product is zero unless all its factors are there, so their levels are intersected; a sum is zero
-unless one of its terms is, so they are united.  An operand without the variable is there at every
-coordinate.  A quotient is looked at everywhere, and so is a product with one in it: zero by zero is
-not zero, and neither is zero times infinity.
+A product is zero unless all its factors are there, so their levels are intersected; a sum, a
+minimum or a maximum is zero unless one of its terms is there, so they are united.  An operand
+without the variable is there at every coordinate.  A quotient is looked at everywhere, and so is a
+product with one in it: zero by zero is not zero, and neither is zero times infinity.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite, walk
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, result_of
 from t2s.sparse_repr.notation.ir import (
-    ADDITIVE,
     Access,
     Combine,
     Expression,
@@ -69,7 +68,7 @@ def merge_of(value: Expression, variable: str) -> Merge:
             return merge_of(left, variable)
         case Combine(operator=operator, left=left, right=right):
             members = (merge_of(left, variable), merge_of(right, variable))
-            return _either(*members, everything=operator not in ADDITIVE)
+            return _either(*members, everything=operator is Op.DIVIDE or operator is Op.MULTIPLY)
         case _:
             raise ValueError("sums are loops in concrete index notation")
 

@@ -108,12 +108,22 @@ def with_notes(
         for one in schedule.fused:
             inner = loop.body
             if isinstance(inner, Forall) and _is_nest_of(one, loop):
-                inner = replace(inner, fused=one.fused, lanes=lanes.get(one.fused, 1))
-                return replace(loop, body=inner)
+                return replace(loop, body=_in_turns(inner, one, schedule, lanes))
         return loop
 
     marked: Statement = rewrite(stage, rule)
     return marked
+
+
+def _in_turns(
+    inner: Forall, one: FuseVariables, schedule: Schedule, lanes: Mapping[str, int]
+) -> Forall:
+    """The inner one of two fused loops, with the lanes that get its entries, one by one or more."""
+    runs = {split.variable: split for split in schedule.runs}
+    if one.fused not in runs:
+        return replace(inner, fused=one.fused, lanes=lanes.get(one.fused, 1))
+    split = runs[one.fused]
+    return replace(inner, fused=one.fused, lanes=lanes[split.outer], run=split.factor)
 
 
 def _is_nest_of(one: FuseVariables, loop: Forall) -> bool:
@@ -142,7 +152,9 @@ def check_directives(
     ``read`` are the accesses of the expression, ``variables`` all loops after the splits,
     ``tensors`` those that may be converted.
     """
-    loops = [*variables, *(one.fused for one in schedule.fused)]
+    runs = {one.variable: one.outer for one in schedule.runs}
+    loops = [*variables, *(runs.get(one.fused, one.fused) for one in schedule.fused)]
+    _check_runs(schedule, variables)
     for one in schedule.directives:
         match one:
             case Locate():
@@ -157,6 +169,29 @@ def check_directives(
                 _check_fuse(one, schedule, variables)
             case Transpose(tensors=names):
                 _check_tensors(one, names, tensors)
+
+
+def _check_runs(schedule: Schedule, variables: Sequence[str]) -> None:
+    """The parts of a fused loop are there to be dealt to lanes."""
+    dealt = {one.variable for one in schedule.directives if isinstance(one, Parallelize)}
+    names = {*variables, *(one.fused for one in schedule.fused)}
+    split: set[str] = set()
+    for one in schedule.runs:
+        if one.variable in split or {one.outer, one.inner} & names or one.outer == one.inner:
+            raise UserError(
+                f"{one.variable} is split once, into parts with names of their own",
+                location=one.location,
+                given=f"{one.outer} and {one.inner}",
+            )
+        if one.outer not in dealt:
+            raise UnsupportedError(
+                f"{one.variable} is fused and split, and its parts are not dealt to lanes",
+                location=one.location,
+                expected=f"parallelize({one.outer!r}, ...), which deals {one.factor} entries in"
+                " turn",
+            )
+        split.add(one.variable)
+        names |= {one.outer, one.inner}
 
 
 def _check_tensors(one: Transpose, names: Sequence[str], tensors: Sequence[str]) -> None:

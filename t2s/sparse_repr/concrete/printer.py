@@ -48,7 +48,8 @@ def _lines(statement: Statement, depth: int) -> Iterator[str]:
             notes += [f"locate {', '.join(located)}"] if located else []
             notes += ["skip"] if statement.skip else []
             notes += [f"{statement.vector} at once"] if statement.vector else []
-            notes += [f"{lanes} lanes"] if lanes > 1 else []
+            turn = f" of {statement.run} at a time" if statement.run > 1 else ""
+            notes += [f"{lanes} lanes{turn}"] if lanes > 1 else []
             note = f"  # {'; '.join(notes)}" if notes else ""
             yield f"{indent}for {variable}:{note}"
             yield from _lines(body, depth + 1)

@@ -24,18 +24,25 @@ class Written:
 
 
 def written_result(
-    target: Stored, order: Sequence[str], covered: Sequence[str], *, read_too: bool, lane: str = ""
+    target: Stored,
+    order: Sequence[str],
+    covered: Sequence[str],
+    *,
+    read_too: bool,
+    lane: str = "",
+    gaps: bool = True,
 ) -> Written:
     """What to store for a result with these levels when the loops are in this order.
 
     ``covered`` are the outermost loops that visit all coordinates of their variables, ``lane`` is
     the variable over the lanes of vectors, the innermost one.  ``read_too``: the expression reads
-    the values that the result had before.
+    the values that the result had before.  ``gaps``: memory that nothing is stored into is right.
     """
     if read_too:
         reason = "the expression reads the values from before"
         target = replace(target, reasons=(*target.reasons, reason))
-    if target.all_dense and (lane or len(target.reasons) == read_too):
+    placed = gaps or set(target.variables) <= set(covered)
+    if target.all_dense and placed and (lane or len(target.reasons) == read_too):
         return Written(stored=target)
     in_order = [name for name in order if name in target.variables]
     compressed = all(type(level) is Compressed for level in target.format.levels)

@@ -108,7 +108,11 @@ class Schedule:
         return self._with(Reorder(variables=names, location=user_location()))
 
     def split(self, variable: Any, outer: Any, inner: Any, factor: int) -> Schedule:
-        """Split a variable; the tensors at it are stored with a level for each part."""
+        """Split a variable; the tensors at it are stored with a level for each part.
+
+        A fused loop is split by position: ``factor`` entries, one after the other, are a part, and
+        ``parallelize(outer, lanes)`` deals these parts.
+        """
         location = user_location()
         if not isinstance(factor, int) or factor < 1:
             raise UserError(
@@ -197,8 +201,17 @@ class Schedule:
 
     @property
     def splits(self) -> tuple[SplitVariable, ...]:
-        """All splits, in order."""
-        return tuple(one for one in self.directives if isinstance(one, SplitVariable))
+        """All splits of variables, in order; not those of fused loops."""
+        fused = {one.fused for one in self.fused}
+        splits = (one for one in self.directives if isinstance(one, SplitVariable))
+        return tuple(one for one in splits if one.variable not in fused)
+
+    @property
+    def runs(self) -> tuple[SplitVariable, ...]:
+        """The splits of fused loops, by position."""
+        fused = {one.fused for one in self.fused}
+        splits = (one for one in self.directives if isinstance(one, SplitVariable))
+        return tuple(one for one in splits if one.variable in fused)
 
     @property
     def vectors(self) -> tuple[Vectorize, ...]:

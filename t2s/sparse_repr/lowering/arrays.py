@@ -55,9 +55,12 @@ def array_in(tensor: SparseTensor, array: ArrayOf) -> Array:
 
 
 def tensor_of(
-    arrays: dict[tuple[int | None, str], Array], shape: tuple[int, ...], format: Format
+    arrays: dict[tuple[int | None, str], Array],
+    shape: tuple[int, ...],
+    format: Format,
+    fill: float | int = 0,
 ) -> SparseTensor:
-    """The tensor that a stage wrote.  Arrays that it left short are filled with zeros."""
+    """The tensor that a stage wrote.  Arrays that it left short are filled with ``fill``."""
     levels: list[Arrays] = []
     count = 1
     extents = tuple(part.extent(shape[part.mode]) for part in format.parts)
@@ -72,5 +75,5 @@ def tensor_of(
             count *= extents[number]
     values = arrays[None, "vals"]
     if len(values) < count:
-        values = np.concatenate([values, np.zeros(count - len(values), values.dtype)])
-    return SparseTensor(shape, format, levels, values)
+        values = np.concatenate([values, np.full(count - len(values), fill, values.dtype)])
+    return SparseTensor(shape, format, levels, values, fill=fill)

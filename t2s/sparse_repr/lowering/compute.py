@@ -55,6 +55,7 @@ def _value(scope: Scope, value: Expression) -> Stream | float | int:
             return _alu(scope, Op.NEGATE, operand, None)
         case Combine(operator=operator, left=left, right=right):
             one, other = _value(scope, left), _value(scope, right)
+            operator = scope.program.semiring.operator(operator)
             if isinstance(one, Stream) or isinstance(other, Stream):
                 return _alu(scope, operator, one, other)
             return _constant(scope, operator, one, other)
@@ -101,6 +102,10 @@ def _constant(
             return left - right
         case Op.MULTIPLY:
             return left * right
+        case Op.MINIMUM:
+            return right if right < left else left
+        case Op.MAXIMUM:
+            return right if right > left else left
         case _ if right != 0:
             return left / right
         case _:

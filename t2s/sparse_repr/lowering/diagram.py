@@ -13,6 +13,7 @@ from enum import Enum
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.walk import Term
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
 class TokenKind(Enum):
@@ -250,10 +251,11 @@ class DropMissing(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deal(Block):
-    """Parallelizer: the items of streams of one shape, dealt to lanes in turn."""
+    """Parallelizer: the items of streams of one shape, ``run`` of them to each lane in turn."""
 
     inputs: tuple[Stream, ...]
     lanes: tuple[tuple[Stream, ...], ...]
+    run: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +265,7 @@ class Gather(Block):
     order: Stream
     parts: tuple[Stream, ...]
     output: Stream
+    run: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,8 +366,12 @@ class LoopInfo(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagram(Term):
-    """The blocks of a stage, sources first, its loops, and the tensor that it writes."""
+    """The blocks of a stage, sources first, its loops, the tensor that it writes, the semiring.
+
+    Reducers and sums of lanes add as the semiring does, and an empty reference is its zero.
+    """
 
     blocks: tuple[AnyBlock, ...]
     loops: tuple[LoopInfo, ...]
     result: str
+    semiring: Semiring = PLUS_TIMES

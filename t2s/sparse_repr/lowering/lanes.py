@@ -12,18 +12,18 @@ from t2s.sparse_repr.notation.ir import Expression, accesses
 
 
 def in_lanes(
-    scope: Scope, value: Expression, lanes: int, body: Callable[[Scope], Computed]
+    scope: Scope, value: Expression, lanes: int, body: Callable[[Scope], Computed], run: int = 1
 ) -> Computed:
     """What ``body`` computes in the innermost loop of a scope, by copies of it.
 
     The coordinates of the loop, and the operands of ``value`` with them, are dealt to the copies in
-    turn, and what comes out of them is joined in the order of the coordinates.
+    turn, ``run`` at a time, and what comes out is joined in the order of the coordinates.
     """
     needed = [access for access in dict.fromkeys(accesses(value)) if access in scope.operands]
     order = scope.coordinates[-1]
     inputs = (order, *(scope.operands[access].stream for access in needed))
     dealt = tuple(tuple(scope.blocks.like(stream) for stream in inputs) for _ in range(lanes))
-    scope.blocks.add(Deal(inputs=inputs, lanes=dealt, variable=scope.region))
+    scope.blocks.add(Deal(inputs=inputs, lanes=dealt, run=run, variable=scope.region))
     copies = []
     for own in dealt:
         operands = dict(scope.operands)
@@ -40,7 +40,9 @@ def in_lanes(
 
     def joined(parts: tuple[Stream, ...]) -> Stream:
         output = scope.blocks.like(parts[0])
-        scope.blocks.add(Gather(order=order, parts=parts, output=output, variable=scope.region))
+        scope.blocks.add(
+            Gather(order=order, parts=parts, output=output, run=run, variable=scope.region)
+        )
         return output
 
     streams = zip(*(copy.coordinates for copy in copies), strict=True)

@@ -42,7 +42,12 @@ def lower_stage(
     computed = _lower(scope, stage, top=True)
     result = result_of(stage)
     construct(scope, result, computed)
-    return Diagram(blocks=tuple(blocks.blocks), loops=tuple(blocks.loops), result=result.tensor)
+    return Diagram(
+        blocks=tuple(blocks.blocks),
+        loops=tuple(blocks.loops),
+        result=result.tensor,
+        semiring=program.semiring,
+    )
 
 
 def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
@@ -108,11 +113,11 @@ def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False
         match statement:
             case Forall(vector=width, body=body) if width:
                 scope, statement = enter_lanes(scope, statement), body
-            case Forall(body=body, lanes=lanes, fused=fused):
-                scope = enter_loop(scope, statement, expression_of(statement))
+            case Forall(body=body, lanes=lanes) as loop:
+                scope = enter_loop(scope, loop, expression_of(loop))
                 statement, inside = body, _body(body, top)
-                if fused:
-                    inner = in_fused(scope, expression_of(body), fused, lanes, inside)
+                if loop.fused:
+                    inner = in_fused(scope, loop, expression_of(body), inside)
                 elif lanes > 1:
                     inner = in_lanes(scope, expression_of(body), lanes, inside)
             case Where(consumer=consumer, producer=producer):

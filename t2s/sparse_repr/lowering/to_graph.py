@@ -14,14 +14,8 @@ from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.levels import (
-    WORD,
-    BitTree,
-    Bitvector,
     Compressed,
     Dense,
-    Level,
-    LinkedList,
-    Singleton,
     words_of,
 )
 from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
@@ -57,6 +51,7 @@ from t2s.sparse_repr.lowering.diagram import (
     WriteLevel,
     WriteValues,
 )
+from t2s.sparse_repr.lowering.scans import scan_rare
 from t2s.sparse_repr.streams import UNBOUNDED, Streams
 from t2s.sparse_repr.streams import Stream as Port
 
@@ -192,7 +187,9 @@ class _Writer:
             case Gather(order=order, parts=parts, output=output):
                 gathered = [self.ports[part] for part in parts]
                 name = f"gather_{block.variable}"
-                self.ports[output] = self.streams.serialize(self.ports[order], gathered, name)
+                self.ports[output] = self.streams.serialize(
+                    self.ports[order], gathered, run=block.run, name=name
+                )
             case Flatten(outer=outer, inner=inner, extent=extent, beside=beside):
                 high, low = self.ports[outer], self.ports[inner]
                 others = [self.ports[stream] for stream in beside]
@@ -211,7 +208,9 @@ class _Writer:
                 )
             case WriteValues(tensor=tensor, value=value):
                 array = self._tensor(tensor, None, "vals", written=True)
-                self.streams.write_values(self.ports[value], array, name=f"write_{tensor}")
+                port = self.ports[value]
+                zero = self._zero(port)
+                self.streams.write_values(port, array, missing=zero, name=f"write_{tensor}")
             case Scatter(tensor=tensor, reference=reference, value=value):
                 array = self._tensor(tensor, None, "vals", written=True)
                 where = self.ports[reference]
@@ -236,7 +235,7 @@ class _Writer:
     def _deal(self, block: Deal) -> None:
         ports = [self.ports[stream] for stream in block.inputs]
         name = f"deal_{block.variable}"
-        dealt = self.streams.parallelize(ports, len(block.lanes), name=name)
+        dealt = self.streams.parallelize(ports, len(block.lanes), run=block.run, name=name)
         for lane, own in zip(block.lanes, dealt, strict=True):
             self.ports.update(zip(lane, own, strict=True))
 
@@ -256,7 +255,12 @@ class _Writer:
                 crd = self._tensor(block.tensor, block.level, "crd")
                 made = self.streams.scan_compressed(port, pos, crd, name=name)
             case _:
-                made = self._scan_other(block, level, port, name)
+                size = self.extents[self.variables[block.variable]]
+
+                def array(of: str, words: bool = False) -> Tensor:
+                    return self._tensor(block.tensor, block.level, of, words=words)
+
+                made = scan_rare(self.streams, level, array, size, port, name)
         self.ports[block.coordinate], self.ports[block.child] = made
 
     def _scan_list(self, block: Scan, port: Port, name: str) -> tuple[Port, Port]:
@@ -267,31 +271,6 @@ class _Writer:
         if not above:
             return self.streams.scan_unique(port, pos, crd, name=name)
         return self.streams.scan_run(port, pos, above, crd, name=name)
-
-    def _scan_other(self, block: Scan, level: Level, port: Port, name: str) -> tuple[Port, Port]:
-        """The scanners of kinds that are rare."""
-
-        def array(of: str, *, words: bool = False) -> Tensor:
-            return self._tensor(block.tensor, block.level, of, words=words)
-
-        size = self.extents[self.variables[block.variable]]
-        match level:
-            case Singleton():
-                return self.streams.scan_singleton(port, array("crd"), name=name)
-            case LinkedList():
-                arrays = array("head"), array("crd"), array("next")
-                return self.streams.scan_linked_list(port, *arrays, name=name)
-            case Bitvector():
-                words, ranks = array("bits", words=True), array("pos")
-                made = self.streams.scan_bitvector(port, words, ranks, words_of(size), name=name)
-                return self.streams.coordinates_of(*made, name=f"{name}_bits")
-            case BitTree():
-                top = array("top", words=True), array("top_pos")
-                leaf = array("leaf", words=True), array("leaf_pos")
-                blocks = words_of(-(-size // WORD))
-                return self.streams.scan_bit_tree(port, top, leaf, blocks, name=name)
-            case _:
-                raise ValueError(f"no scanner for a {level.title} level")
 
     def _join(self, block: Join) -> None:
         sides = [
@@ -367,7 +346,14 @@ class _Writer:
             return apply(block.operator, *(spread(one, block.output.lanes) for one in full))
 
         name = block.operator.name.lower()
-        self.ports[block.output] = self.streams.compute(function, *ports, name=name)
+        missing = [self._zero(port) for port in ports]
+        self.ports[block.output] = self.streams.compute(
+            function, *ports, missing=missing, name=name
+        )
+
+    def _zero(self, port: Port) -> Expr:
+        """The value of an empty token."""
+        return spread(self._constant(self.diagram.semiring.zero), port.type.element.lanes)
 
     def _lanes(self, block: SumLanes | Spread) -> None:
         port, lanes = self.ports[block.input], block.output.lanes
@@ -375,20 +361,31 @@ class _Writer:
         def function(value: Expr) -> Expr:
             if lanes > 1:
                 return spread(value, lanes)
-            return ReduceLanes(operator=Op.ADD, value=value, type=value.type.scalar)
+            operator = self.diagram.semiring.add
+            return ReduceLanes(operator=operator, value=value, type=value.type.scalar)
 
         name = "spread" if lanes > 1 else "sum_lanes"
-        self.ports[block.output] = self.streams.compute(function, port, name=name)
+        missing = [self._zero(port)]
+        self.ports[block.output] = self.streams.compute(function, port, missing=missing, name=name)
 
     def _reduce(self, block: Reduce) -> None:
         name = f"reduce_{block.variable}"
         value = self.ports[block.value]
         if block.coordinates:
             crds = [self.ports[coordinate] for coordinate in block.coordinates]
-            outs, out = self.streams.reduce_points(crds, value, name=name)
+            outs, out = self.streams.reduce_points(
+                crds, value, self.diagram.semiring.add, name=name
+            )
             self.ports.update(zip(block.outputs, outs, strict=True))
             self.ports[block.output] = out
             return
         empty = _EMPTY[block.empty]
         outer = None if block.by is None else self.ports[block.by]
-        self.ports[block.output] = self.streams.reduce(value, empty=empty, outer=outer, name=name)
+        self.ports[block.output] = self.streams.reduce(
+            value,
+            self.diagram.semiring.add,
+            empty=empty,
+            zero=self._zero(value),
+            outer=outer,
+            name=name,
+        )

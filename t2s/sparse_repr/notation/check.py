@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.core.walk import walk
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
+    Combine,
     Expression,
+    Negative,
     TensorDeclaration,
     accesses,
     next_named,
     print_expression,
     with_sums,
 )
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
 def make_assignment(
@@ -30,6 +36,20 @@ def make_assignment(
     _check_orders(result, value, tensors, text, location)
     summed = with_sums(value, result.variables)
     return Assignment(result=result, value=summed, tensors=tensors, location=location)
+
+
+def with_semiring(assignment: Assignment, semiring: Semiring) -> Assignment:
+    """The assignment over a semiring.  Raises ``UserError`` for what a semiring has not."""
+    for term in walk(assignment.value):
+        lost = isinstance(term, Combine) and term.operator in (Op.SUBTRACT, Op.DIVIDE)
+        if semiring != PLUS_TIMES and (lost or isinstance(term, Negative)):
+            raise UserError(
+                "a semiring has no differences and no quotients",
+                location=assignment.location,
+                expected="sums and products, min and max",
+                given=print_expression(assignment.value),
+            )
+    return replace(assignment, semiring=semiring)
 
 
 def _check_result(result: Access, text: str, location: SourceLocation | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from t2s.core.ops import Op
+from t2s.core.ops import OPERATORS, Op
 from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -23,6 +23,7 @@ from t2s.sparse_repr.notation.ir import (
     Sum,
     variables_of,
 )
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +37,7 @@ def evaluate(assignment: Assignment, inputs: Mapping[str, Any]) -> Array:
     arrays = {name: np.asarray(value) for name, value in inputs.items()}
     extents = extents_of(assignment, {name: value.shape for name, value in arrays.items()})
     with np.errstate(all="ignore"):
-        value, axes = _value(assignment.value, arrays)
+        value, axes = _value(assignment.value, arrays, assignment.semiring)
     target = assignment.result.variables
     value = _aligned(value, axes, target)
     shape = tuple(extents[name] for name in target)
@@ -50,26 +51,43 @@ def _aligned(value: Array, axes: tuple[str, ...], target: tuple[str, ...]) -> Ar
     return value[tuple(slice(None) if name in axes else None for name in target)]
 
 
-def _value(value: Expression, arrays: Mapping[str, Array]) -> tuple[Array, tuple[str, ...]]:
+def _value(
+    value: Expression, arrays: Mapping[str, Array], semiring: Semiring
+) -> tuple[Array, tuple[str, ...]]:
     match value:
         case Access(tensor=tensor, variables=variables):
             return _diagonal(arrays[tensor], variables)
         case Number(value=number):
             return np.asarray(number), ()
         case Negative(value=inner):
-            array, axes = _value(inner, arrays)
+            array, axes = _value(inner, arrays, semiring)
             return -array, axes
         case Combine(operator=operator, left=left, right=right):
-            return _combine(operator, _value(left, arrays), _value(right, arrays))
+            one, other = _value(left, arrays, semiring), _value(right, arrays, semiring)
+            return _combine(semiring.operator(operator), one, other)
         case Sum(variables=variables, value=inner):
-            factors = _factors(inner)
+            factors = _factors(inner) if semiring == PLUS_TIMES else None
             if factors is not None:
                 return _contract(factors, variables, arrays)
-            array, axes = _value(inner, arrays)
+            array, axes = _value(inner, arrays, semiring)
             summed = tuple(axes.index(name) for name in variables)
-            return array.sum(axis=summed), tuple(name for name in axes if name not in variables)
+            kept = tuple(name for name in axes if name not in variables)
+            if semiring == PLUS_TIMES:
+                return array.sum(axis=summed), kept
+            return _added(
+                np.moveaxis(array, summed, range(len(summed))), len(summed), semiring
+            ), kept
         case _:
             assert_never(value)
+
+
+def _added(array: Array, count: int, semiring: Semiring) -> Array:
+    """The sum over the first axes; the zero of the semiring if they are empty."""
+    rest = array.shape[count:]
+    total = np.full(rest, semiring.zero, np.result_type(array, np.float64))
+    for part in array.reshape(-1, *rest) if array.size else ():
+        total = OPERATORS[semiring.add].evaluate(total, part)
+    return total
 
 
 def _diagonal(array: Array, variables: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
@@ -91,6 +109,8 @@ def _combine(
             return one - other, axes
         case Op.MULTIPLY:
             return one * other, axes
+        case Op.MINIMUM | Op.MAXIMUM:
+            return OPERATORS[operator].evaluate(one, other), axes
         case _:
             return np.asarray(one / other), axes
 
@@ -113,7 +133,7 @@ def _contract(
     names = tuple(dict.fromkeys(name for factor in factors for name in variables_of(factor)))
     operands: list[Any] = []
     for factor in factors:
-        array, axes = _value(factor, arrays)
+        array, axes = _value(factor, arrays, PLUS_TIMES)
         operands += [array, [names.index(name) for name in axes]]
     kept = tuple(name for name in names if name not in summed)
     result = np.einsum(*operands, [names.index(name) for name in kept], optimize=True)

@@ -16,6 +16,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Number(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combine(Term):
-    """``+``, ``-``, ``*`` or ``/`` of two expressions."""
+    """``+``, ``-``, ``*``, ``/``, ``min`` or ``max`` of two expressions."""
 
     operator: Op
     left: Expression
@@ -65,6 +66,7 @@ class Sum(Term):
 Expression = Access | Number | Combine | Negative | Sum
 
 ADDITIVE = (Op.ADD, Op.SUBTRACT)
+EXTREMES = (Op.MINIMUM, Op.MAXIMUM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,7 @@ class Assignment(Term):
     result: Access
     value: Expression
     tensors: tuple[TensorDeclaration, ...]
+    semiring: Semiring = PLUS_TIMES
     location: SourceLocation | None = field(default=None, compare=False)
 
     def tensor(self, name: str) -> TensorDeclaration:
@@ -145,6 +148,8 @@ def _print(value: Expression, level: int) -> str:
             return f"({text})" if level > 0 else text
         case Sum(variables=variables, value=inner):
             return f"sum({','.join(variables)}, {_print(inner, 0)})"
+        case Combine(operator=operator, left=left, right=right) if operator in EXTREMES:
+            return f"{operator.value}({_print(left, 0)}, {_print(right, 0)})"
         case Combine(operator=operator, left=left, right=right):
             rank = 1 if operator in ADDITIVE else 2
             space = f" {operator.value} " if rank == 1 else operator.value

@@ -27,6 +27,8 @@ _TOKEN = re.compile(
     r"|(?P<mark>[-+*/(),=])|(?P<bad>\S))"
 )
 
+_FUNCTIONS = {"min": Op.MINIMUM, "max": Op.MAXIMUM}
+
 
 @dataclass(frozen=True, slots=True)
 class _Token:
@@ -153,7 +155,22 @@ class _Parser:
             self.at += 1
             plain = token.text.isdecimal()
             return Number(value=int(token.text) if plain else float(token.text))
-        return self._access(self._take("a tensor, a number or (", "name"))
+        name = self._take("a tensor, a number or (", "name")
+        if name.text in _FUNCTIONS and self._next() == "(":
+            return self._function(_FUNCTIONS[name.text])
+        return self._access(name)
+
+    def _function(self, operator: Op) -> Expression:
+        """``min`` or ``max`` of two operands or more."""
+        self._take("", "(")
+        value = self._sum()
+        self._take("a comma and another operand", ",")
+        value = Combine(operator=operator, left=value, right=self._sum())
+        while self._next() == ",":
+            self._take("", ",")
+            value = Combine(operator=operator, left=value, right=self._sum())
+        self._take(", or )", ")")
+        return value
 
     def _access(self, name: _Token) -> Access:
         variables: list[str] = []

@@ -67,6 +67,16 @@ class Notation:
         return Notation(Negative(value=self.value), self.tensors)
 
 
+def minimum(left: Operand, right: Operand) -> Notation:
+    """The smaller one of two operands, of which at least one is notation."""
+    return _combine(Op.MINIMUM, left, right)
+
+
+def maximum(left: Operand, right: Operand) -> Notation:
+    """The larger one of two operands, of which at least one is notation."""
+    return _combine(Op.MAXIMUM, left, right)
+
+
 class Tensor(Notation):
     """A tensor of an assignment, by name; a scalar is an operand as it is.
 

@@ -33,6 +33,24 @@ def tensor(value: Any, format: Format | None = None) -> SparseTensor:
     return made if format is None else made.convert(format)
 
 
+def filled_tensor(value: Any, fill: float | int) -> SparseTensor:
+    """The tensor of an input in which ``fill`` is the value where nothing is stored.
+
+    An array says all its values; of anything else what is not stored counts.
+    """
+    made = tensor(value)
+    if made.fill == fill:
+        return made
+    if made.dtype.kind in "iub" and not float(fill).is_integer():
+        values = made.values.astype(np.float64)
+        made = SparseTensor(made.shape, made.format, made.levels, values, fill=made.fill)
+    if isinstance(value, SparseTensor) and any(level.full for level in made.format.levels[-1:]):
+        table, values = made.coordinates()
+        kept = values != made.fill
+        return from_coordinates(table[kept], values[kept], made.shape, made.format, fill=fill)
+    return SparseTensor(made.shape, made.format, made.levels, made.values, fill=fill)
+
+
 def _as_stored(value: Any, format: Format | None) -> SparseTensor:
     if isinstance(value, SparseTensor):
         return value

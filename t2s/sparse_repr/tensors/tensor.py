@@ -22,18 +22,26 @@ class SparseTensor:
     format: level kinds and what each level stores.
     levels: the arrays of every level by name (``pos``, ``crd``, ...), outermost first.
     values: the values, one for every position of the last level.
+    fill: the value where nothing is stored.
 
     Make one with ``from_coordinates``, ``from_dense``, ``from_levels``, or of another library's
     object with ``t2s.sparse.tensor``.
     """
 
     def __init__(
-        self, shape: Sequence[int], format: Format, levels: Sequence[Arrays], values: Array
+        self,
+        shape: Sequence[int],
+        format: Format,
+        levels: Sequence[Arrays],
+        values: Array,
+        *,
+        fill: float | int = 0,
     ) -> None:
         self.shape = tuple(int(extent) for extent in shape)
         self.format = format
         self.levels = tuple(levels)
         self.values = values
+        self.fill = fill
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, self.shape)) or "scalar"
@@ -82,9 +90,12 @@ class SparseTensor:
         table, values = self.coordinates()
         if not self.shape:
             return values.reshape(())
-        result = np.zeros(self.shape, self.dtype)
+        result = np.full(self.shape, self.fill, self.dtype)
         if all(level.unique for level in self.format.levels):
             result[tuple(table.T)] = values
+        elif self.fill != 0:
+            stored = values != self.fill
+            result[tuple(table[stored].T)] = values[stored]
         else:  # what lies below a repeated coordinate is one fiber in parts
             np.add.at(result, tuple(table.T), values)
         return result
@@ -97,8 +108,8 @@ class SparseTensor:
         if format == self.format:
             return self
         table, values = self.coordinates()
-        stored = values != 0
-        return from_coordinates(table[stored], values[stored], self.shape, format)
+        stored = values != self.fill
+        return from_coordinates(table[stored], values[stored], self.shape, format, fill=self.fill)
 
 
 def level_extents(shape: Sequence[int], format: Format) -> tuple[int, ...]:
@@ -106,12 +117,12 @@ def level_extents(shape: Sequence[int], format: Format) -> tuple[int, ...]:
     return tuple(part.extent(shape[part.mode]) for part in format.parts)
 
 
-def from_dense(array: Any, format: Format) -> SparseTensor:
-    """A numpy array in a format: its non-zeros, and every value below dense levels."""
+def from_dense(array: Any, format: Format, *, fill: float | int = 0) -> SparseTensor:
+    """A numpy array in a format: what is not ``fill``, and every value below dense levels."""
     dense = np.asarray(array)
-    table = np.argwhere(dense) if dense.ndim else np.zeros((1, 0), np.int64)
-    values = dense[dense != 0] if dense.ndim else dense.reshape(1)
-    return from_coordinates(table, values, dense.shape, format)
+    table = np.argwhere(dense != fill) if dense.ndim else np.zeros((1, 0), np.int64)
+    values = dense[dense != fill] if dense.ndim else dense.reshape(1)
+    return from_coordinates(table, values, dense.shape, format, fill=fill)
 
 
 def from_coordinates(
@@ -121,8 +132,9 @@ def from_coordinates(
     format: Format | None = None,
     *,
     sum_duplicates: bool = False,
+    fill: float | int = 0,
 ) -> SparseTensor:
-    """A tensor of coordinates (one row for each value) in any order.
+    """A tensor of coordinates (one row for each value) in any order; ``fill`` is elsewhere.
 
     Raises ``UserError`` for coordinates outside of the shape, and for a coordinate that is there
     twice unless ``sum_duplicates``.
@@ -144,9 +156,9 @@ def from_coordinates(
     columns = [column[order] for column in columns]
     table, data, columns = _unique(table, data, columns, sum_duplicates)
     levels, positions, count = _pack_levels(columns, shape, format)
-    stored = np.zeros(count, data.dtype)
+    stored = np.full(count, fill, data.dtype) if len(data) < count else np.zeros(count, data.dtype)
     stored[positions] = data
-    return SparseTensor(shape, format, levels, stored)
+    return SparseTensor(shape, format, levels, stored, fill=fill)
 
 
 def _pack_levels(

@@ -1,0 +1,81 @@
+"""Semirings: what ``+``, ``*`` and a sum mean, and what the value is where nothing is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.ops import OPERATORS, Op, Operands
+from t2s.core.walk import Term
+
+SAMPLES = (0.5, 1.0, 2.0, 3.0)
+"""Values at which the laws of a semiring are tried: those of max-times hold from zero on only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Semiring(Term):
+    """``add`` for sums, ``multiply`` for products, and the ``zero`` of what is not stored.
+
+    ``add`` may be done in any order; ``zero`` is what it leaves out and what a product keeps.
+    """
+
+    add: Op
+    multiply: Op
+    zero: float | int
+
+    def operator(self, written: Op) -> Op:
+        """The operator that is meant where ``+`` or ``*`` is written, or another one."""
+        return {Op.ADD: self.add, Op.MULTIPLY: self.multiply}.get(written, written)
+
+
+def make_semiring(add: Op | str, multiply: Op | str, zero: float | int) -> Semiring:
+    """A semiring of operators or their spellings: ``make_semiring("min", "+", math.inf)``.
+
+    Raises ``UserError`` if one of its laws does not hold at positive numbers.
+    """
+    try:
+        made = Semiring(add=Op(add), multiply=Op(multiply), zero=zero)
+    except ValueError:
+        raise UserError(
+            "a semiring is made of operators of two numbers",
+            location=user_location(),
+            expected="such as '+', '*', 'min' or 'max'",
+            given=f"{add} and {multiply}",
+        ) from None
+    broken = _broken_law(made)
+    if broken is not None:
+        raise UserError(
+            f"this is not a semiring: {broken}",
+            location=user_location(),
+            expected="a sum in any order, and a zero that it leaves out and a product keeps",
+            given=f"{made.add.value}, {made.multiply.value} and zero {zero}",
+        )
+    return made
+
+
+def _broken_law(ring: Semiring) -> str | None:
+    add, multiply = OPERATORS[ring.add], OPERATORS[ring.multiply]
+    for operator, info in ((ring.add, add), (ring.multiply, multiply)):
+        if info.arity != 2 or info.comparison or info.operands is not Operands.NUMBER:
+            return f"{operator.value} is no operator from two numbers to one"
+    if not (add.associative and add.commutative):
+        return f"{ring.add.value} depends on the order of what is added"
+    for sample in SAMPLES:
+        both = np.array([ring.zero, sample])
+        if (add.evaluate(both, both[::-1]) != sample).any():
+            return f"{ring.zero} {ring.add.value} {sample} is not {sample}"
+        product = multiply.evaluate(both, both[::-1])
+        if (product != ring.zero).any():
+            return f"{ring.zero} {ring.multiply.value} {sample} is {product[0]}, not {ring.zero}"
+    return None
+
+
+PLUS_TIMES = Semiring(add=Op.ADD, multiply=Op.MULTIPLY, zero=0)
+MIN_PLUS = Semiring(add=Op.MINIMUM, multiply=Op.ADD, zero=inf)
+MAX_PLUS = Semiring(add=Op.MAXIMUM, multiply=Op.ADD, zero=-inf)
+MAX_TIMES = Semiring(add=Op.MAXIMUM, multiply=Op.MULTIPLY, zero=0)
+MIN_MAX = Semiring(add=Op.MINIMUM, multiply=Op.MAXIMUM, zero=inf)

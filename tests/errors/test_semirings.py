@@ -1,0 +1,58 @@
+"""Semirings that are none, and notation that has no meaning over them."""
+
+from __future__ import annotations
+
+from t2s.sparse import MIN_PLUS, Kernel, make_semiring, parse
+from tests.errors.refusal import refused
+
+
+def test_what_is_no_semiring() -> None:
+    with refused("""
+        this is not a semiring: - depends on the order of what is added
+          --> make_semiring("-", "*", 0)
+          expected: a sum in any order, and a zero that it leaves out and a product keeps
+          given:    -, * and zero 0
+    """):
+        make_semiring("-", "*", 0)
+    with refused("""
+        this is not a semiring: 0 min 0.5 is not 0.5
+          --> make_semiring("min", "+", 0)
+          expected: a sum in any order, and a zero that it leaves out and a product keeps
+          given:    min, + and zero 0
+    """):
+        make_semiring("min", "+", 0)
+    with refused("""
+        this is not a semiring: 0 + 0.5 is 0.5, not 0
+          --> make_semiring("max", "+", 0)
+          expected: a sum in any order, and a zero that it leaves out and a product keeps
+          given:    max, + and zero 0
+    """):
+        make_semiring("max", "+", 0)
+    with refused("""
+        this is not a semiring: < is no operator from two numbers to one
+          --> make_semiring("min", "<", 0)
+          expected: a sum in any order, and a zero that it leaves out and a product keeps
+          given:    min, < and zero 0
+    """):
+        make_semiring("min", "<", 0)
+
+
+def test_operators_that_are_not_there() -> None:
+    with refused("""
+        a semiring is made of operators of two numbers
+          --> make_semiring("plus", "*", 0)
+          expected: such as '+', '*', 'min' or 'max'
+          given:    plus and *
+    """):
+        make_semiring("plus", "*", 0)
+
+
+def test_differences_over_a_semiring() -> None:
+    with refused("""
+        a semiring has no differences and no quotients
+          --> difference = parse("y(i) = b(i) - c(i)")
+          expected: sums and products, min and max
+          given:    b(i) - c(i)
+    """):
+        difference = parse("y(i) = b(i) - c(i)")
+        Kernel(difference, semiring=MIN_PLUS)
