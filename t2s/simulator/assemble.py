@@ -81,7 +81,9 @@ def _memory(program: SimProgram, tally: Tally) -> MemoryReport | None:
 
 def _sums(values: Counts, starts: Sequence[int]) -> list[int]:
     """The sums of the slices that begin at the starts."""
-    if not starts or len(values) * int(np.abs(values).max(initial=0)) >= MOST_CYCLES:
+    if not starts:
+        return []
+    if len(values) * int(np.abs(values).max(initial=0)) >= MOST_CYCLES:
         ends = [*starts[1:], len(values)]
         return [exact_sum(values[a:b]) for a, b in zip(starts, ends, strict=True)]
     sums = np.concatenate([[0], np.cumsum(values)])[[*starts, len(values)]]
