@@ -196,9 +196,14 @@ def elementwise_rows(sizes: tuple[int, ...]) -> Table:
 
 
 def product_rows(depths: tuple[int, ...]) -> Table:
-    """Matrix products on the inputs of papers/001, Figs. 11 and 12, or of their statistics."""
+    """Matrix products on the inputs of papers/001, Figs. 11 and 12, or of their statistics.
+
+    Two of them take so few milliseconds that what every run costs once is a large part; they are
+    shown with matrices four times as wide and high, too.
+    """
     made = table("products")
     b, c = matrix((250, 100), 0.05, 0), matrix((100, 250), 0.05, 1)
+    large_b, large_c = matrix((1000, 400), 0.05, 0), matrix((400, 1000), 0.05, 1)
     wide, deep = np.ones((250, 100)), np.ones((100, 100))
     cube = matrix((100, 60, 60), 0.02, 2)
     factors = {"C_vals": matrix((60, 32), 1, 3), "D_vals": matrix((60, 32), 1, 4)}
@@ -217,6 +222,16 @@ def product_rows(depths: tuple[int, ...]) -> Table:
                 "kij",
                 outer_product(depth),
                 {**compressed("B", "ki", b.T), **compressed("C", "kj", c)},
+            ),
+            (
+                "ikj, 4 x as wide",
+                row_product(depth),
+                {**compressed("B", "ik", large_b), **compressed("C", "kj", large_c)},
+            ),
+            (
+                "kij, 4 x as wide",
+                outer_product(depth),
+                {**compressed("B", "ki", large_b.T), **compressed("C", "kj", large_c)},
             ),
             ("SDDMM, K = 100", sddmm(250, 100, 100, depth), {**compressed("B", "ij", b), **dense}),
             ("MTTKRP", mttkrp(60, 60, 32, depth), {**compressed("B", "ikl", cube), **floats}),

@@ -13,7 +13,7 @@ from t2s.simulator.native.sorted_memory import CAPACITY, SIZE, enlarged, new_blo
 _GROWTH = 4
 _FIRST_CODES = 1 << 20
 _FIRST_CODES_IN_ALL = 1 << 26
-_FIRST_POINTS = 1024
+_FIRST_POINTS = 1 << 14
 _FIRST_POINTS_IN_ALL = 1 << 17
 _LEAST_POINTS = 16
 MOST_FIRINGS = 1 << 30
