@@ -130,11 +130,15 @@ class RunState:
         return self.words[section.word : section.word + section.bytes // 8].copy()
 
     def grow(self) -> bool:
-        """Enlarge the channels that have a full ring; whether there were any.
+        """Enlarge the machines' memory that is full, or the channels; whether there were any.
 
+        Channels fill up while machines wait for memory, too, and then need not be any larger.
         A token keeps its number, and its slot is that number modulo the capacity: laying copies of
         the old ring one after the other puts every token where it belongs.
         """
+        enlarged = [machine.grow() for machine in self.machines.values()]
+        if any(enlarged):
+            return True
         grown = False
         for channel in self._graph.channels:
             layout = self._layout
@@ -148,8 +152,6 @@ class RunState:
             larger[:] = np.tile(ring, (1, _GROWTH))
             self._install(channel.name, larger, capacity * _GROWTH)
             grown = True
-        for machine in self.machines.values():
-            grown |= machine.grow()
         return grown
 
     def recorded(self, channel: str, tokens: int) -> tuple[Array, Array]:
