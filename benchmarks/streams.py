@@ -119,6 +119,10 @@ class Goal:
         )
 
 
+LIMIT_NS = 3.0
+"""Nanoseconds per firing of the fastest prototype there is, values and times of whole streams in
+channels without bounds (``../shared/simulation_speed.md``, section 4), at the same clock."""
+
 TIMES_SAM, TIMES_DAM = Goal(200, 1000), Goal(5, 15)
 FIRINGS = Goal(50, inf)
 RETIME = Goal(20, 5)
@@ -153,7 +157,8 @@ def table(title: str, *more: str) -> Table:
     for column in ("design", "depth", "times by"):
         made.add_column(column)
     columns = ("cycles", "firings", "values, ms", "times, ms", "both, ms", "GHz")
-    for column in (*columns, "both at 3.2", "M firings/s at 3.2", "retime, ns at 3.2", *more):
+    scaled = ("both at 3.2", "M firings/s at 3.2", "of the limit", "retime, ns at 3.2")
+    for column in (*columns, *scaled, *more):
         made.add_column(column, justify="right")
     return made
 
@@ -172,6 +177,7 @@ def row(name: str, depth: int, found: Measured) -> list[str]:
         f"{found.clock:.2f}",
         f"{found.scaled:.2f}",
         FIRINGS.shown(found.rate),
+        f"{found.rate * LIMIT_NS / 1e3:.0%}",
         RETIME.shown(found.retime),
     ]
 
