@@ -79,36 +79,39 @@ def _memory(program: SimProgram, tally: Tally) -> MemoryReport | None:
     )
 
 
-def _sums(values: Counts, starts: Sequence[int]) -> list[int]:
-    """The sums of the slices that begin at the starts."""
+def _sums(values: Sequence[Counts], starts: Sequence[int]) -> list[list[int]]:
+    """Of each of some arrays of one length: the sums of the slices that begin at the starts."""
     if not starts:
-        return []
-    if len(values) * int(np.abs(values).max(initial=0)) >= MOST_CYCLES:
-        ends = [*starts[1:], len(values)]
-        return [exact_sum(values[a:b]) for a, b in zip(starts, ends, strict=True)]
-    sums = np.concatenate([[0], np.cumsum(values)])[[*starts, len(values)]]
-    return [int(total) for total in np.diff(sums)]
+        return [[] for _ in values]
+    rows = np.stack(values)
+    if rows.shape[1] * int(np.abs(rows).max(initial=0)) >= MOST_CYCLES:
+        ends = [*starts[1:], rows.shape[1]]
+        return [[exact_sum(row[a:b]) for a, b in zip(starts, ends, strict=True)] for row in rows]
+    sums = np.zeros((len(rows), rows.shape[1] + 1), np.int64)
+    np.cumsum(rows, axis=1, out=sums[:, 1:])
+    found: list[list[int]] = np.diff(sums[:, [*starts, rows.shape[1]]], axis=1).tolist()
+    return found
 
 
 def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
     """What every node did, from the counters of its PEs and of its channels."""
     starts = [timing.first for timing in program.nodes]
-    firings = _sums(tally.firings, starts)
-    planned = _sums(program.control.firings, starts)
-    waiting, memory_starved, memory_blocked, idle = (
-        _sums(values, starts)
-        for values in (
+    firings, planned, waiting, memory_starved, memory_blocked, idle = _sums(
+        (
+            tally.firings,
+            program.control.firings,
             tally.waiting,
             tally.memory_starved,
             tally.memory_blocked,
             idle_cycles(program, tally),
-        )
+        ),
+        starts,
     )
     first, last = _ends(tally, starts)
     starved_by: dict[str, dict[str, int]] = {timing.node.name: {} for timing in program.nodes}
     blocked_by: dict[str, dict[str, int]] = {timing.node.name: {} for timing in program.nodes}
     elements = [timing.first for timing in program.channels]
-    starved, blocked = _sums(tally.starved, elements), _sums(tally.blocked, elements)
+    starved, blocked = _sums((tally.starved, tally.blocked), elements)
     for number, channel in enumerate(program.graph.channels):
         starved_by[channel.sink][channel.name] = starved[number]
         blocked_by[channel.source][channel.name] = blocked[number]

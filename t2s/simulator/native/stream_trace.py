@@ -53,9 +53,11 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
     codes: dict[int, Array] = {}
     unfinished: dict[int, tuple[int, ...]] = {}
     refusing: set[int] = set()
+    control, machines = program.control, np.zeros(program.pe_count, np.bool_)
     for timing in program.nodes:
         if not isinstance(timing.node, Machine):
             continue
+        machines[timing.instances] = True
         for place in range(timing.pe_count):
             instance = timing.first + place
             found = values.traces[timing.node.name, place]
@@ -74,9 +76,9 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
         codes=codes,
         unfinished=unfinished,
         refusing=frozenset(refusing),
-        sent=_by_element(program, values.sent, program.control.sent, program.control.sender),
+        sent=_by_element(program, values.sent, control.sent, control.sender, machines),
         received=_by_element(
-            program, values.received, program.control.received, program.control.receiver
+            program, values.received, control.received, control.receiver, machines
         ),
         refusal=refusal if refusing else _nobody_refuses,
         limit=limit if cut else None,
@@ -99,13 +101,17 @@ def _elements(program: SimProgram, instance: int, needs: tuple[str, ...]) -> tup
 
 
 def _by_element(
-    program: SimProgram, values: Mapping[str, Array], static: Counts, ends: Counts
+    program: SimProgram,
+    values: Mapping[str, Array],
+    static: Counts,
+    ends: Counts,
+    machines: Array,
 ) -> Counts:
-    """Tokens by element: as counted where a machine is at that end, else those of the control."""
+    """Tokens by element: as counted where a machine is at that end, else those of the control.
+
+    ``machines`` says which instances are machines.
+    """
     counted = static.copy()
-    machines = np.zeros(program.pe_count, np.bool_)
-    for node in program.nodes:
-        machines[node.instances] = isinstance(node.node, Machine)
     for timing in program.channels:
         counted[timing.elements] = values[timing.channel.name]
     return np.where((ends >= 0) & machines[ends], counted, static)
