@@ -5,18 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from t2s.sparse import Kernel, Schedule, parse
+from t2s.sparse_repr.lowering.counts import PUBLISHED_KINDS
 
-COLUMNS = (
-    "level scanner",
-    "repeat",
-    "intersect",
-    "union",
-    "ALU",
-    "reduce",
-    "coordinate drop",
-    "level writer",
-    "array",
-)
+COLUMNS = PUBLISHED_KINDS
 
 
 @dataclass(frozen=True)

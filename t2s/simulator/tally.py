@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,6 +14,9 @@ from t2s.simulator.memory.report import MemoryCounts
 from t2s.simulator.program import SimProgram
 
 Counts = NDArray[np.int64]
+
+Requirement = tuple[int, bool, int]
+"""A channel element, whether a firing sends to it, and the cycle from which that is possible."""
 
 
 class Ending(Enum):
@@ -72,6 +76,31 @@ def end_of_run(program: SimProgram, last_firing: int, last_store: int) -> int:
         return max(last_firing, last_store)
     stored = last_store + program.device.store_latency if last_store else 0
     return max(last_firing, stored)
+
+
+def wait_until(
+    cycles: int,
+    program: SimProgram,
+    tails: Mapping[int, Sequence[Requirement]],
+    last: Counts,
+    waiting: Counts,
+    starved: Counts,
+    blocked: Counts,
+    memory: Counts,
+) -> None:
+    """Add to the counters what PEs wait for from their last firing to the end of a run.
+
+    ``tails`` says of PEs that have fired, and have firings left, what the next one requires, in the
+    order in which they wait; what no requirement explains is the memory's.
+    """
+    for pe, requirements in tails.items():
+        seen = min(int(last[pe] + program.intervals[pe]), cycles + 1)
+        waiting[pe] += seen - int(last[pe]) - 1
+        for element, sending, time in requirements:
+            passed = max(0, min(time, cycles + 1) - seen)
+            (blocked if sending else starved)[element] += passed
+            seen += passed
+        memory[pe] += cycles + 1 - seen
 
 
 def idle_cycles(program: SimProgram, tally: Tally) -> Counts:

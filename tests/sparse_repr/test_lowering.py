@@ -2,117 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
+from benchmarks.sam.expressions import COLUMNS, TABLE, Row
 from t2s.sparse import Kernel, Schedule, Tensor, compile, dcsr, parse
 from t2s.sparse_repr.lowering.counts import block_counts
 from t2s.sparse_repr.notation.ir import accesses, all_variables
 
-COLUMNS = (
-    "level scanner",
-    "repeat",
-    "intersect",
-    "union",
-    "ALU",
-    "reduce",
-    "coordinate drop",
-    "level writer",
-    "array",
-)
-
-
-@dataclass(frozen=True)
-class Row:
-    """An expression, its formats, the order of its loops and the blocks of Table 1.
-
-    ``ours`` are the columns in which we differ.
-    """
-
-    name: str
-    expression: str
-    formats: str
-    order: str
-    published: tuple[int, ...]
-    ours: tuple[tuple[str, int], ...] = ()
-
-
 # A residual keeps a row of b where C has none: its row of the result has a value, so there is no
 # coordinate to drop.  The sums of a transposed product are added up by a reducer that keeps the
 # coordinates i, which leaves out the columns j without entries.
-TABLE = [
-    Row("SpMV", "x(i)=B(i,j)*c(j)", "B:ss c:s x:s", "i j", (3, 1, 1, 0, 1, 1, 1, 2, 2)),
-    Row(
-        "SpM*SpM ijk", "X(i,j)=B(i,k)*C(k,j)", "B:ss C:ss:1,0 X:ss", "i j k",
-        (4, 2, 1, 0, 1, 1, 2, 3, 2),
-    ),
-    Row(
-        "SpM*SpM jik", "X(i,j)=B(i,k)*C(k,j)", "B:ss C:ss:1,0 X:ss:1,0", "j i k",
-        (4, 2, 1, 0, 1, 1, 2, 3, 2),
-    ),
-    Row(
-        "SpM*SpM ikj", "X(i,j)=B(i,k)*C(k,j)", "B:ss C:ss X:ss", "i k j",
-        (4, 2, 1, 0, 1, 1, 1, 3, 2),
-    ),
-    Row(
-        "SpM*SpM jki", "X(i,j)=B(i,k)*C(k,j)", "B:ss:1,0 C:ss:1,0 X:ss:1,0", "j k i",
-        (4, 2, 1, 0, 1, 1, 1, 3, 2),
-    ),
-    Row(
-        "SpM*SpM kij", "X(i,j)=B(i,k)*C(k,j)", "B:ss:1,0 C:ss X:ss", "k i j",
-        (4, 2, 1, 0, 1, 1, 0, 3, 2),
-    ),
-    Row(
-        "SpM*SpM kji", "X(i,j)=B(i,k)*C(k,j)", "B:ss:1,0 C:ss X:ss:1,0", "k j i",
-        (4, 2, 1, 0, 1, 1, 0, 3, 2),
-    ),
-    Row(
-        "SDDMM", "X(i,j)=B(i,j)*C(i,k)*D(j,k)", "B:ss C:ss D:ss X:ss", "i j k",
-        (6, 3, 3, 0, 2, 1, 2, 3, 3),
-    ),
-    Row("InnerProd", "x=B(i,j,k)*C(i,j,k)", "B:sss C:sss", "i j k", (6, 0, 3, 0, 1, 3, 0, 1, 2)),
-    Row(
-        "TTV", "X(i,j)=B(i,j,k)*c(k)", "B:sss c:s X:ss", "i j k", (4, 2, 1, 0, 1, 1, 2, 3, 2)
-    ),
-    Row(
-        "TTM", "X(i,j,k)=B(i,j,l)*C(k,l)", "B:sss C:ss X:sss", "i j k l",
-        (5, 3, 1, 0, 1, 1, 3, 4, 2),
-    ),
-    Row(
-        "MTTKRP", "X(i,j)=B(i,k,l)*C(j,k)*D(j,l)", "B:sss C:ss D:ss X:ss", "i j k l",
-        (7, 5, 3, 0, 2, 2, 3, 3, 3),
-    ),
-    Row(
-        "Residual", "x(i)=b(i)-C(i,j)*d(j)", "b:s C:ss d:s x:s", "i j",
-        (4, 1, 1, 1, 2, 1, 1, 2, 3), (("coordinate drop", 0),),
-    ),
-    Row(
-        "MatTransMul", "x(i)=a*B(j,i)*c(j)+b*d(i)", "B:ss c:s d:s x:s", "j i",
-        (4, 4, 1, 1, 4, 1, 1, 2, 5), (("coordinate drop", 0),),
-    ),
-    Row("MMAdd", "X(i,j)=B(i,j)+C(i,j)", "B:ss C:ss X:ss", "i j", (4, 0, 0, 2, 1, 0, 0, 3, 2)),
-    Row(
-        "Plus3", "X(i,j)=B(i,j)+C(i,j)+D(i,j)", "B:ss C:ss D:ss X:ss", "i j",
-        (6, 0, 0, 2, 2, 0, 0, 3, 3),
-    ),
-    Row(
-        "Plus2", "X(i,j,k)=B(i,j,k)+C(i,j,k)", "B:sss C:sss X:sss", "i j k",
-        (6, 0, 0, 3, 1, 0, 0, 4, 2),
-    ),
-]  # fmt: skip
-
-
-def _kernel(row: Row) -> Kernel:
-    assignment = parse(row.expression, row.formats.split())
-    return Kernel(assignment, Schedule().reorder(row.order))
+OURS = {"Residual": {"coordinate drop": 0}, "MatTransMul": {"coordinate drop": 0}}
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 def test_blocks_are_those_of_the_paper(row: Row) -> None:
-    kernel = _kernel(row)
-    expected = dict(zip(COLUMNS, row.published, strict=True)) | dict(row.ours)
+    kernel = row.kernel()
+    expected = dict(zip(COLUMNS, row.published, strict=True)) | OURS.get(row.name, {})
     counts = block_counts(kernel.diagrams)
     assert {name: counts[name] for name in COLUMNS} == expected
     assert counts["locate"] == 0
@@ -122,7 +29,7 @@ def test_blocks_are_those_of_the_paper(row: Row) -> None:
 @pytest.mark.parametrize("density", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 def test_values_are_those_of_numpy(row: Row, density: float) -> None:
-    kernel = _kernel(row)
+    kernel = row.kernel()
     generator = np.random.default_rng(7)
     extents = {name: 2 + n % 3 for n, name in enumerate(all_variables(kernel.assignment))}
     inputs = {}

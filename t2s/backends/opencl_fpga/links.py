@@ -74,6 +74,18 @@ class Links:
     descending: Mapping[str, frozenset[str]]
 
 
+def inside(found: SelfLinks) -> dict[str, Link]:
+    """The links within one node, by channel."""
+    wires = {channel.name: Wire(channel=channel) for channel in found.wires}
+    delays = {
+        delay.channel.name: Delay(
+            channel=delay.channel, depth=delay.depth, uniform=delay.uniform, lag=delay.lag
+        )
+        for delay in found.delays
+    }
+    return {**wires, **delays}
+
+
 def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> Links | list[Unsupported]:
     """Decide on every channel; the problems if there are any."""
     links: dict[str, Link] = {}
@@ -83,15 +95,7 @@ def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> Links | list[
         match plan_self_links(node):
             case SelfLinks() as found:
                 descending[node.name] = found.descending
-                for channel in found.wires:
-                    links[channel.name] = Wire(channel=channel)
-                for delay in found.delays:
-                    links[delay.channel.name] = Delay(
-                        channel=delay.channel,
-                        depth=delay.depth,
-                        uniform=delay.uniform,
-                        lag=delay.lag,
-                    )
+                links |= inside(found)
             case refused:
                 problems += refused
     between = [channel for channel in graph.channels if channel.source != channel.sink]

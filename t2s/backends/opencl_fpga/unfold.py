@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from t2s.backends.base import Unsupported
-from t2s.backends.opencl_fpga.links import Delay, Link, Links, Separate, Wire
+from t2s.backends.opencl_fpga.links import Link, Links, Separate, inside
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, fold, lockstep
 from t2s.backends.opencl_fpga.machine_points import (
     Ends,
@@ -254,16 +254,9 @@ def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> Links | list[Unsuppo
             problems.append(Unsupported(subject=subject, why=why, location=channel.location))
     for node in nodes.values():
         match plan_self_links(node):
-            case SelfLinks(wires=wires, delays=delays, descending=down):
-                descending[node.name] = down
-                links |= {channel.name: Wire(channel=channel) for channel in wires}
-                for delay in delays:
-                    links[delay.channel.name] = Delay(
-                        channel=delay.channel,
-                        depth=delay.depth,
-                        uniform=delay.uniform,
-                        lag=delay.lag,
-                    )
+            case SelfLinks() as found:
+                descending[node.name] = found.descending
+                links |= inside(found)
             case refused:
                 problems += refused
     return problems or Links(by_channel=links, descending=descending)

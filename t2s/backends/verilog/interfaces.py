@@ -9,12 +9,12 @@ signed number of ``TAG_BITS`` bits: 0 is a value, -1 is N, -2 is D, and 1, 2, ..
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.names import Identifiers
-from t2s.backends.verilog.verilog_ast import WORD, Bits, Port, given, taken
+from t2s.backends.verilog.verilog_ast import INTEGER, WORD, Bits, Port, given, taken
 from t2s.core.expr import Parameter
 from t2s.core.walk import walk
 from t2s.graph.analysis import memory_bytes
@@ -255,3 +255,17 @@ def _parameters_of(graph: Graph, node: Node) -> list[ScalarParameter]:
     terms = (term for root in (node, *ends) for term in walk(root))
     used = {term.name for term in terms if isinstance(term, Parameter)}
     return [parameter for parameter in graph.parameters if parameter.name in used]
+
+
+def ports_of_one(interface: Interface, space: Iterable[str]) -> tuple[Port, ...]:
+    """The ports of the module of one PE, or of one machine; ``space`` names its indices."""
+    ports = [taken(CLOCK), taken(RESET), taken(INTERVAL, WORD)]
+    ports += [taken(name, INTEGER) for name in space]
+    ports += [taken(name, bits_of(p.type)) for p, name in interface.parameters]
+    for taking in interface.taking:
+        ports += [taken(taking.valid), taken(taking.token, taking.type)]
+        ports += [given(taking.pop), given(taking.at, WORD)]
+    for sending in interface.sending:
+        ports += [taken(sending.space), given(sending.push)]
+        ports += [given(sending.value, sending.type), given(sending.at, WORD)]
+    return (*ports, *interface.straight)

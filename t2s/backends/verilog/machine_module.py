@@ -14,7 +14,7 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.faults import Fault
-from t2s.backends.verilog.interfaces import TAG_BITS, Interface, TakingPort
+from t2s.backends.verilog.interfaces import TAG_BITS, Interface, TakingPort, ports_of_one
 from t2s.backends.verilog.machine_effects import Effects
 from t2s.backends.verilog.machine_rules import RuleWriter, State, any_of
 from t2s.backends.verilog.names import Identifiers
@@ -37,7 +37,6 @@ from t2s.backends.verilog.verilog_ast import (
     Literal,
     Module,
     Name,
-    Port,
     Remark,
     Resize,
     Slice,
@@ -47,11 +46,9 @@ from t2s.backends.verilog.verilog_ast import (
     both,
     call,
     either,
-    given,
     negation,
     number,
     put,
-    taken,
     variable,
 )
 from t2s.core.types import INT32
@@ -131,24 +128,11 @@ class MachineModule:
         module = Module(
             name=self.name,
             about=(f"One machine of {self.node.name}.",),
-            ports=self._ports(),
+            ports=ports_of_one(self.interface, self.space.values()),
             items=tuple(items),
             shared=True,
         )
         return (*memories, module)
-
-    def _ports(self) -> tuple[Port, ...]:
-        interface = self.interface
-        ports = [taken(port.CLOCK), taken(port.RESET), taken(port.INTERVAL, WORD)]
-        ports += [taken(name, INTEGER) for name in self.space.values()]
-        ports += [taken(name, bits_of(p.type)) for p, name in interface.parameters]
-        for taking in interface.taking:
-            ports += [taken(taking.valid), taken(taking.token, taking.type)]
-            ports += [given(taking.pop), given(taking.at, WORD)]
-        for sending in interface.sending:
-            ports += [taken(sending.space), given(sending.push)]
-            ports += [given(sending.value, sending.type), given(sending.at, WORD)]
-        return (*ports, *interface.straight)
 
     # ---------------------------------------------------------------------------------- state
 

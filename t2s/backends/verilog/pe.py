@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.counters import CounterNames, Counters
-from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.datapath import Datapath
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
-from t2s.backends.verilog.interfaces import Interface
+from t2s.backends.verilog.interfaces import Interface, ports_of_one
 from t2s.backends.verilog.nests import Nest
 from t2s.backends.verilog.verilog_ast import (
     INTEGER,
@@ -27,18 +26,15 @@ from t2s.backends.verilog.verilog_ast import (
     Literal,
     Module,
     Name,
-    Port,
     Remark,
     Statement,
     Ternary,
     Wire,
     both,
     either,
-    given,
     negation,
     number,
     put,
-    taken,
     variable,
 )
 from t2s.core.expr import Expr
@@ -88,23 +84,10 @@ class PEModule:
         return Module(
             name=self.name,
             about=(f"One PE of {self.node.name}.",),
-            ports=self._ports(),
+            ports=ports_of_one(self.interface, self.space.values()),
             items=(*hoisted, *counting, *control, *self._firing(), *values, *self._clocked()),
             shared=True,
         )
-
-    def _ports(self) -> tuple[Port, ...]:
-        interface = self.interface
-        ports = [taken(port.CLOCK), taken(port.RESET), taken(port.INTERVAL, WORD)]
-        ports += [taken(name, INTEGER) for name in self.space.values()]
-        ports += [taken(name, bits_of(p.type)) for p, name in interface.parameters]
-        for taking in interface.taking:
-            ports += [taken(taking.valid), taken(taking.token, taking.type)]
-            ports += [given(taking.pop), given(taking.at, WORD)]
-        for sending in interface.sending:
-            ports += [taken(sending.space), given(sending.push)]
-            ports += [given(sending.value, sending.type), given(sending.at, WORD)]
-        return (*ports, *interface.straight)
 
     # -------------------------------------------------------------------------------- control
 

@@ -9,11 +9,8 @@ from t2s.simulator.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.native import emit_timing
 from t2s.simulator.native.stream_times import FOREVER, StreamTimes
 from t2s.simulator.program import SimProgram
-from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run
+from t2s.simulator.tally import Ending, Requirement, Stuck, Tally, end_of_run, wait_until
 from t2s.simulator.trace import Trace
-
-Requirement = tuple[int, bool, int]
-"""A channel element, whether the firing sends to it, and the cycle from which that is possible."""
 
 
 def stream_tally(
@@ -36,16 +33,8 @@ def stream_tally(
     waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
     starved, blocked = times.stalls()
     memory = np.zeros(program.pe_count, np.int64)
-    for instance, requirements in tails.items():
-        if not fired[instance]:
-            continue
-        seen = min(int(last[instance] + program.intervals[instance]), cycles + 1)
-        waiting[instance] += seen - int(last[instance]) - 1
-        for element, sending, time in requirements:
-            passed = max(0, min(time, cycles + 1) - seen)
-            (blocked if sending else starved)[element] += passed
-            seen += passed
-        memory[instance] += cycles + 1 - seen
+    begun = {instance: found for instance, found in tails.items() if fired[instance]}
+    wait_until(cycles, program, begun, last, waiting, starved, blocked, memory)
     return Tally(
         ending=ending,
         cycles=cycles,

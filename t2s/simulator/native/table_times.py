@@ -11,7 +11,7 @@ from t2s.core.ops import Array
 from t2s.simulator.engine import Limits
 from t2s.simulator.native import timing_tables as timing
 from t2s.simulator.program import SimProgram
-from t2s.simulator.tally import Counts, Ending, Stuck, Tally, end_of_run
+from t2s.simulator.tally import Counts, Ending, Requirement, Stuck, Tally, end_of_run, wait_until
 
 if TYPE_CHECKING:
     from t2s.simulator.memory.spec import Dram
@@ -112,16 +112,8 @@ class TableTimes:
         waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
         starved, blocked = self.stalls[:, 0].copy(), self.stalls[:, 1].copy()
         memory = self.memory_stalls.copy()
-        for pe, requirements in tails.items():
-            if firings[pe] == 0:
-                continue
-            seen = min(int(last[pe] + program.intervals[pe]), cycles + 1)
-            waiting[pe] += seen - int(last[pe]) - 1
-            for element, sending, time in requirements:
-                passed = max(0, min(time, cycles + 1) - seen)
-                (blocked if sending else starved)[element] += passed
-                seen += passed
-            memory[pe] += cycles + 1 - seen
+        begun = {pe: found for pe, found in tails.items() if firings[pe]}
+        wait_until(cycles, program, begun, last, waiting, starved, blocked, memory)
         return Tally(
             ending=ending,
             cycles=cycles,
@@ -162,10 +154,10 @@ class TableTimes:
         entry = int(self.ring[int(self.elements[element, int(timing.READ)])])
         return entry if entry > 0 else int(timing.FOREVER)
 
-    def _requirements(self, pe: int) -> list[tuple[int, bool, int]]:
+    def _requirements(self, pe: int) -> list[Requirement]:
         """(element, sending, first cycle that allows it) of a PE's next firing, in body order."""
         begin, middle, end = (int(n) for n in self._next_row(pe)[:3])
-        found: list[tuple[int, bool, int]] = []
+        found: list[Requirement] = []
         for use in range(begin, end):
             sending = use >= middle
             element = int(self.uses[use]) // timing.RECORD
@@ -192,7 +184,7 @@ def _units(program: SimProgram, dram: Dram) -> MemoryUnits:
     return units
 
 
-def _stuck(pe: int, requirements: list[tuple[int, bool, int]]) -> Stuck | None:
+def _stuck(pe: int, requirements: list[Requirement]) -> Stuck | None:
     """The first thing that the PE waits for and nothing on the way will bring."""
     for element, sending, time in requirements:
         if time == timing.FOREVER:

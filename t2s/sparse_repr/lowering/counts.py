@@ -33,7 +33,7 @@ from t2s.sparse_repr.lowering.diagram import (
     WriteValues,
 )
 
-KINDS = (
+PUBLISHED_KINDS = (
     "level scanner",
     "repeat",
     "intersect",
@@ -43,13 +43,11 @@ KINDS = (
     "coordinate drop",
     "level writer",
     "array",
-    "locate",
-    "parallelizer",
-    "serializer",
-    "flatten",
-    "regroup",
 )
-"""The columns: those of Table 1, and others.  A join of several inputs is one block."""
+"""The columns of papers/001, Table 1."""
+
+KINDS = (*PUBLISHED_KINDS, "locate", "parallelizer", "serializer", "flatten", "regroup")
+"""All kinds of blocks.  A join of several inputs is one block."""
 
 
 def block_counts(diagrams: Iterable[Diagram]) -> Mapping[str, int]:
