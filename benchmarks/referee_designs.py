@@ -78,9 +78,10 @@ def smallest_gemm(path: str) -> Any:
 
 
 def ladder(step: int) -> Any:
-    """A step of the ladder for matrices of 8 x 8."""
-    module = module_of("gemm/ladder")
-    module.SIZE = 8  # type: ignore[attr-defined]
+    """A step of the ladder for matrices of 16 x 16 on 2 x 2 PEs."""
+    module = module_of(
+        "gemm/ladder", {"SIZE = 64": "SIZE = 16", "ii, 8)": "ii, 2)", "jj, 8)": "jj, 2)"}
+    )
     return module.design(step)
 
 
