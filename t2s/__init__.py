@@ -20,6 +20,7 @@ from t2s.hardware_driver import emit, emulate, verilate
 from t2s.lower_driver import interpret, lower, print_loop_nest, structure
 from t2s.reduction.circuits import LinearArray, Tree
 from t2s.reduction.targets import MaybeDifferentTarget, SameTarget
+from t2s.simulator.cut_short import CycleLimitError, RunInterrupted
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.sparse_repr.representation import gallery
 from t2s.sparse_repr.representation.chain import Chain, Representation, dense
@@ -51,6 +52,7 @@ __all__ = [
     "Bool",
     "Chain",
     "Columns",
+    "CycleLimitError",
     "Diagonals",
     "Float",
     "Func",
@@ -74,6 +76,7 @@ __all__ = [
     "RoundRobin",
     "Rows",
     "Run",
+    "RunInterrupted",
     "SameTarget",
     "Storage",
     "T2SError",

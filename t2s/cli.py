@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import t2s
-from t2s.cli_tensor import tensor
+from t2s.cli_tensor import INTERRUPTED, tensor
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
@@ -103,6 +103,8 @@ def _run(
     result = t2s.simulate(graph, inputs, device=device, memory=memory, engine=engine)
     _section(console, "simulation")
     console.out(str(result).rstrip())
+    if result.interrupted:
+        raise typer.Exit(code=INTERRUPTED)
     expected = t2s.interpret(design, {**constants, **inputs})
     console.out("\n" + compare("simulator", result.outputs[design.name], expected))
     _write_opencl(console, graph, out)

@@ -224,17 +224,28 @@ def cycles(
     *,
     device: str | Device = "ideal",
     memory: str | Dram | None = None,
+    max_cycles: int | None = None,
+    progress: bool | None = None,
     stalls: RandomStalls | None = None,
 ) -> int:
     """The exact cycle count of a design; no inputs are needed.
 
-    ``memory`` is as for ``simulate``.  ``stalls`` holds up load and store units now and then, as
-    ``t2s.RandomStalls`` says.
+    The arguments are those of ``simulate``.  A run that is cut short has no count: it raises
+    ``CycleLimitError`` at ``max_cycles`` and ``RunInterrupted`` at Ctrl-C, both with what was
+    measured until then as ``result``.
     """
+    from t2s.simulator.cut_short import whole
     from t2s.simulator.run import simulate_cycles
 
     graph = design if isinstance(design, Graph) else lower(design)
-    return simulate_cycles(graph, device=_device(device, memory), stalls=stalls).cycles
+    result = simulate_cycles(
+        graph,
+        device=_device(device, memory),
+        max_cycles=max_cycles,
+        progress=progress,
+        stalls=stalls,
+    )
+    return whole(result).cycles
 
 
 def fit_depths(
@@ -242,6 +253,7 @@ def fit_depths(
     inputs: Mapping[str, Any] | None = None,
     *,
     device: str | Device = "ideal",
+    memory: str | Dram | None = None,
     slack: float = 0.0,
     budget_bytes: int | None = None,
     budget_blocks: int | None = None,
@@ -256,7 +268,7 @@ def fit_depths(
 
     Parameters
     ----------
-    design, device: as for ``simulate``.
+    design, device, memory: as for ``simulate``.
     inputs: the scalars that loop bounds, conditions and indices depend on.  Arrays are needed only
         where control depends on data, and then the depths are the smallest for these arrays.
     slack: share of the cycles that may be given away, 0.01 for one per cent.
@@ -275,7 +287,7 @@ def fit_depths(
         graph,
         None if inputs is None else arrays,
         parameters=scalars,
-        device=device,
+        device=_device(device, memory),
         slack=slack,
         budget_bytes=budget_bytes,
         budget_blocks=budget_blocks,

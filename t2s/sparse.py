@@ -256,15 +256,19 @@ class Kernel:
         type: Type | None = None,
         device: str | Device = "ideal",
         engine: str = "native",
+        max_cycles: int | None = None,
         capacity: int = UNBOUNDED,
         latency: int = 1,
         balance: bool = True,
     ) -> SparseResult:
         """Run all stages on the inputs; see ``t2s.sparse.simulate``."""
+        from t2s.simulator.cut_short import whole
         from t2s.simulator.run import simulate as simulate_graph
 
         def run(graph: Graph, arrays: Mapping[str, Array]) -> SimResult:
-            return simulate_graph(graph, arrays, device=device, engine=engine)
+            return whole(
+                simulate_graph(graph, arrays, device=device, engine=engine, max_cycles=max_cycles)
+            )
 
         return self._run(inputs, type, _channels(capacity, latency, balance), run)
 
@@ -420,6 +424,7 @@ def simulate(
     type: Type | None = None,
     device: str | Device = "ideal",
     engine: str = "native",
+    max_cycles: int | None = None,
     capacity: int = UNBOUNDED,
     latency: int = 1,
     balance: bool = True,
@@ -431,6 +436,9 @@ def simulate(
     declares.  Values are computed in ``type``, by default the type numpy gives them.  All channels
     have ``capacity`` and ``latency``; with ``balance``, a channel beside a longer way holds more,
     by the cycles that the longer way takes more.
+
+    A stage that is cut short leaves no tensor: ``CycleLimitError`` after ``max_cycles`` cycles and
+    ``RunInterrupted`` at Ctrl-C have what was measured of it as ``result``.
     """
     kernel = compile(design, schedule)
     return kernel.simulate(
@@ -438,6 +446,7 @@ def simulate(
         type=type,
         device=device,
         engine=engine,
+        max_cycles=max_cycles,
         capacity=capacity,
         latency=latency,
         balance=balance,

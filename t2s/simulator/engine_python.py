@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -181,7 +181,10 @@ class PythonEngine:
             run = _Run(program, observer)
             ending = run.to_the_end(limits)
             outputs = run.outputs() if ending is Ending.FINISHED else {}
-            return assemble(run.traced(), run.tally(ending), outputs, self.name, kernel="plain")
+            traced = run.traced()
+            result = assemble(traced, run.tally(ending), outputs, self.name, kernel="plain")
+            # what machines do is known as far as they came: another run computes it again
+            return result if traced is program else replace(result, program=program)
 
 
 class _Run:
