@@ -92,7 +92,8 @@ def _run_with(
     names = [timing.channel.name for timing in program.channels]
     capacities = dict(zip(names, depths, strict=True))
     found = None
-    if program.total_firings <= MOST_MEASURED and engine == "native":
+    few = program.total_firings <= MOST_MEASURED
+    if few and engine == "native" and not program.memory_depends_on_addresses:
         found = _measured(program.with_capacities(capacities), workers)
     if found is None:
         result = retime(program, capacities, engine=engine, observer=workers.watch)
@@ -112,7 +113,7 @@ def _measured(program: SimProgram, workers: Workers) -> tuple[SimResult, Depths]
             raise
         return None
     peaks = tuple(
-        max(1, int(slots[timing.elements].max(initial=0)) - timing.datapath - timing.buffered)
+        max(1, int(slots[timing.elements].max(initial=0)) - timing.datapath)
         for timing in program.channels
     )
     return result, peaks

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from t2s.core.errors import UserError
+from t2s.core.errors import InternalError, UserError
 from t2s.core.ops import Array
 from t2s.simulator.array.machine import ArrayMachine
 from t2s.simulator.array.times import array_times
@@ -143,8 +143,11 @@ def run_measured(
 ) -> tuple[SimResult, Counts]:
     """The times of a program, and for every channel element the most slots ever in use.
 
-    With capacities of that many slots (datapath included) every firing is at the same cycle.
+    With capacities of that many slots (datapath included) every firing is at the same cycle.  The
+    kernel of programs with a DRAM does not count slots.
     """
+    if program.memory_depends_on_addresses:
+        raise InternalError("slots in use are not counted with a DRAM")
     given = program if program.trace is None else explicit(program, program.trace)
     machine = TableTimes(given, measured=True)
     interrupted = False

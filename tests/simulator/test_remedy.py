@@ -63,14 +63,16 @@ def ways(count: int, held: list[list[int]], capacity: int = 2) -> Graph:
 
 def remedy_of(program: SimProgram, engine: str = "native") -> Remedy | None:
     """What a run's deadlock says; ``None`` if the run ends."""
+    report = None
     try:
         run_to_the_end(program, engine, Limits(), None)
     except DeadlockError as error:
-        assert error.result.deadlock is not None
-        assert error.result.deadlock.searched
-        assert error.result.deadlock.remedy is not None
-        return error.result.deadlock.remedy
-    return None
+        report = error.result.deadlock
+    if report is None:
+        return None
+    assert report.searched
+    assert report.remedy is not None
+    return report.remedy
 
 
 def ends(program: SimProgram, capacities: dict[str, int]) -> bool:
