@@ -24,7 +24,7 @@ from t2s.simulator.native.table_times import TableTimes
 from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
-from t2s.simulator.tally import Counts, Ending, Tally
+from t2s.simulator.tally import FOREVER, Counts, Ending, Tally
 from t2s.simulator.trace import Trace
 
 MANY_FIRINGS = 2_000_000
@@ -174,7 +174,7 @@ def retime(
 def _advance(machine: TableTimes, limits: Limits, observer: Observer | None) -> None:
     """Run in chunks to the end of the program or to the cycle limit."""
     program = machine.program
-    last = limits.max_cycles if limits.max_cycles is not None else timing.FOREVER - 1
+    last = limits.max_cycles if limits.max_cycles is not None else FOREVER - 1
     chunk = max(1, (_SHORT_CHUNK if limits.give_up else _CHUNK) // max(1, program.pe_count))
     more = True
     while more and machine.now <= last:
