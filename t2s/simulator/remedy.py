@@ -39,8 +39,8 @@ def with_remedy(program: SimProgram, report: DeadlockReport, retime: Retime) -> 
 
     1. Channels that block on the cycle are given all the space they could use, and those that
        block on the next cycle, until the run ends.
-    2. The smallest depth is found that is enough for all of these.
-    3. As many of them as possible go back to where they were, in groups, and the rest is lowered.
+    2. As many of them as possible go back to where they were, in groups: few channels change.
+    3. The smallest depth is found that is enough for all of the rest, and then for each of them.
 
     Where the search may take no more runs it ends with what it has, which is not ``minimal`` then.
     """
@@ -53,8 +53,8 @@ def with_remedy(program: SimProgram, report: DeadlockReport, retime: Retime) -> 
         return replace(report, searched=True, beyond=None if beyond is report else beyond)
     minimal = True
     try:
-        search.level()
         search.take_back(list(search.found))
+        search.level()
         search.lower()
     except _Enough:
         minimal = False
@@ -111,14 +111,13 @@ class _Search:
                 low = middle + 1
 
     def take_back(self, names: Sequence[str]) -> None:
-        """Give as many of these channels as possible the capacity that they had before."""
-        names = [name for name in names if self.found[name] > self.before[name]]
-        given = {name: self.before[name] for name in names}
-        if not names or self._suffice({**self.found, **given}) or len(names) == 1:
+        """Give as many of these channels as possible, but not all, what they had before."""
+        if len(names) < 2:
             return
         middle = len(names) // 2
-        self.take_back(names[:middle])
-        self.take_back(names[middle:])
+        for part in (names[:middle], names[middle:]):
+            if not self._suffice({**self.found, **{name: self.before[name] for name in part}}):
+                self.take_back(part)
 
     def lower(self) -> None:
         """Lower every capacity as far as it goes, the others held."""
