@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2s.core.errors import UnsupportedError
 from t2s.graph.graph import Graph
 from t2s.hardware_driver import emulate
 from t2s.lower_driver import (
@@ -198,12 +199,13 @@ def _device(device: str | Device, memory: str | Dram | None) -> Device:
 
 def _over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
     """One line for each kind of block of which the device has too few."""
-    if device.fabric is None or graph.machines:
+    if device.fabric is None:
         return ()
-    return tuple(
-        f"does not fit on {device.name}: {overrun}"
-        for overrun in resources(graph, device=device).overruns
-    )
+    try:
+        overruns = resources(graph, device=device).overruns
+    except UnsupportedError:  # memories on the chip that depend on data: nobody knows
+        return ()
+    return tuple(f"does not fit on {device.name}: {overrun}" for overrun in overruns)
 
 
 def resources(design: Graph | Design, *, device: str | Device = "arria10") -> ResourceReport:
@@ -211,7 +213,8 @@ def resources(design: Graph | Design, *, device: str | Device = "arria10") -> Re
 
     ``report.fits`` says whether the device has enough of them, ``report.overruns`` what is missing.
     The rules are those of ``t2s.report.arithmetic`` and ``t2s.report.memory``.  Raises
-    ``UserError`` for a device without such blocks (``ideal``).
+    ``UserError`` for a device without such blocks (``ideal``), and ``UnsupportedError`` for state
+    machines with memories whose size depends on data, as most blocks of sparse streams have.
     """
     from t2s.report.resources import estimate_resources
 
