@@ -98,7 +98,7 @@ def _run(
     console.out(summarize_graph(graph).rstrip())
     if DEVICES[device].fabric is not None:
         _section(console, "resources")
-        console.out(str(t2s.resources(graph, device=device)).rstrip())
+        console.out(_resources(graph, device))
     inputs = random_inputs(graph, seed)
     result = t2s.simulate(graph, inputs, device=device, memory=memory, engine=engine)
     _section(console, "simulation")
@@ -111,6 +111,14 @@ def _run(
     if emulate:
         outputs = t2s.emulate(graph, inputs)
         console.out(compare("emulator", outputs[design.name], expected))
+
+
+def _resources(graph: Graph, device: str) -> str:
+    """The estimate, or why there is none."""
+    try:
+        return str(t2s.resources(graph, device=device)).rstrip()
+    except UnsupportedError as error:
+        return f"no estimate: {error}"
 
 
 def _write_opencl(console: Console, graph: Graph, out: Path | None) -> None:
