@@ -122,7 +122,9 @@ def _check_size(program: SimProgram) -> None:
                 location=node.node.location,
                 expected=f"at most {MOST_LISTED_FIRINGS} firings of one PE with this kernel",
                 given=f"{firings}",
-                hint="use engine='native', which skips what repeats, or simulate a smaller problem",
+                hint="simulate a smaller problem, or without a DRAM"
+                if program.memory_depends_on_addresses
+                else "use engine='native', which skips what repeats, or simulate a smaller problem",
             )
 
 

@@ -125,3 +125,11 @@ def test_strange_values_pass_as_in_numpy(engine: str) -> None:
     with np.errstate(all="ignore"):
         expected = a * np.float32(2) - a
     np.testing.assert_array_equal(t2s.simulate(f, {"A": a}, engine=engine).outputs["f"], expected)
+
+
+def test_a_dram_lists_every_firing() -> None:
+    with pytest.raises(UserError) as caught:
+        t2s.cycles(chain(1 << 29), device="arria10", memory="ddr4-2133")
+    text = str(caught.value)
+    assert text.startswith("'load' has too many firings to list\n")
+    assert text.endswith("hint:     simulate a smaller problem, or without a DRAM")
