@@ -55,6 +55,12 @@ def new_block(capacity: int, key_words: int, value_words: int) -> Array:
     return block
 
 
+def emptied(block: Array) -> Array:
+    """An empty memory of the same capacity."""
+    capacity, key_words, words = (int(block[n]) for n in (CAPACITY, KEY_WORDS, ENTRY_WORDS))
+    return new_block(capacity, key_words, words - key_words)
+
+
 def enlarged(block: Array) -> Array:
     """A copy with four times the capacity."""
     sorted_memory_code = import_module(_CODE)

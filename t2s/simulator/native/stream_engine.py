@@ -164,10 +164,12 @@ def _times(
 
 def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
     """Times by stepping through the cycles; ``None`` if they have to be found in another way."""
-    tables = steps_of(program, trace)
-    if tables is None:
+    if trace.unfinished or trace.limit is not None:
         return None
     applied = trace.applied(program)
+    tables = steps_of(applied)
+    if tables is None:
+        return None
     times = StepTimes(applied, tables, _codes(program, trace), trace)
     interrupted = False
     total = applied.total_firings
