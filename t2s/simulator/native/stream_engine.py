@@ -171,13 +171,14 @@ def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times |
     if tables is None:
         return None
     times = StepTimes(applied, tables, _codes(program, trace), trace)
-    interrupted = False
+    interrupted, observed = False, progress.observer is not None
     total = applied.total_firings
     try:
         while times.advance():
             if times.is_slow:
                 return None
-            progress.tell(cycle=times.cycle, done=total + times.fired, total=2 * total)
+            if observed:
+                progress.tell(cycle=times.cycle, done=total + times.fired, total=2 * total)
     except KeyboardInterrupt:
         interrupted = True
     tally = times.tally(interrupted=interrupted)
