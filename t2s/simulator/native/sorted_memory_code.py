@@ -1,9 +1,8 @@
-"""The functions of sorted memories (``sorted_memory``), compiled once by numba and kept on disk."""
+"""The functions of sorted memories: ``sorted_memory`` has them compiled by numba, once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numba
@@ -27,9 +26,7 @@ _MANY = 32
 
 Word = Any  # a 64-bit integer inside compiled code
 F = TypeVar("F", bound=Callable[..., Any])
-_njit: Callable[[F], F] = cast(Any, numba.njit(cache=True, nogil=True, forceinline=True))
-_callable: Callable[[F], F] = cast(Any, numba.cfunc("int64(CPointer(int64))", cache=True))
-_compiled: Callable[[F], F] = cast(Any, numba.njit(cache=True, nogil=True))
+_njit: Callable[[F], F] = cast(Any, numba.njit(nogil=True, forceinline=True))
 
 
 @_njit
@@ -129,8 +126,7 @@ def _is_worth_sorting(block: Any, size: Word) -> bool:
     return bool(room and size >= _MANY and 4 * block[ADDED] >= size and 8 * size >= block[CAPACITY])
 
 
-@_callable
-def _find(block: Any) -> Word:
+def find(block: Any) -> Word:
     """The position of the entry with the probed key; the negative of it if it is a new one."""
     if block[ADDED] == SORTED:
         _tabulate(block)
@@ -185,8 +181,7 @@ def _release(block: Any, entry: Word) -> None:
     block[FREE] = entry
 
 
-@_callable
-def _drop(block: Any) -> Word:
+def drop(block: Any) -> Word:
     """Remove the first point, if there is one."""
     size = block[SIZE] - 1
     if size < 0:
@@ -223,15 +218,9 @@ def _drop(block: Any) -> Word:
     return 0
 
 
-@_compiled
-def rehash(block: Any, size: int) -> None:
-    for position in range(size):
+def rehash(block: Any) -> Word:
+    """Enter all points of a memory into its table, which is empty."""
+    for position in range(block[SIZE]):
         entry = block[block[HEAP] + 2 * position + 1]
         block[block[TABLE] + _place(block, entry)] = entry
-
-
-@lru_cache(maxsize=1)
-def addresses() -> tuple[int, int]:
-    """The compiled ``find`` and ``drop``."""
-    found, dropped = cast(Any, _find), cast(Any, _drop)
-    return int(found.address), int(dropped.address)
+    return 0
