@@ -8,6 +8,7 @@ from t2s.core.ops import Array
 from t2s.graph.machine import Machine
 from t2s.simulator.native.emit_memory import block_words
 from t2s.simulator.native.layout import TRACE_LENGTH, Layout, address_of
+from t2s.simulator.native.machine_codes import most_adds
 from t2s.simulator.native.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
 
 _GROWTH = 4
@@ -16,6 +17,9 @@ _FIRST_CODES_IN_ALL = 1 << 26
 _FIRST_POINTS = 1 << 14
 _FIRST_POINTS_IN_ALL = 1 << 17
 _LEAST_POINTS = 16
+_NEARLY_FULL = 8
+"""A memory grows with the rest if less than this part of it is free."""
+
 MOST_FIRINGS = 1 << 30
 """Most firings of one machine."""
 
@@ -32,6 +36,7 @@ class MachineMemory:
         self._traces = [np.empty(first, self._type) for _ in range(places)]
         self._begin: Array | None = None
         self._blocks: list[tuple[Array, list[Array]]] = []
+        self._adds = [most_adds(node, memory.name) for memory in node.memories]
         for memory in node.memories:
             addresses = layout.memory(node.name, memory.name).view(arena)
             points = _FIRST_POINTS
@@ -82,9 +87,10 @@ class MachineMemory:
                 self._traces[place], self._begin = larger, None
                 self._place_trace(place)
                 grown = True
-        for addresses, blocks in self._blocks:
+        for (addresses, blocks), most in zip(self._blocks, self._adds, strict=True):
             for place, block in enumerate(blocks):
-                if 2 * block[SIZE] >= block[CAPACITY]:
+                space, capacity = int(block[CAPACITY] - block[SIZE]), int(block[CAPACITY])
+                if space < max(most, capacity // _NEARLY_FULL):
                     blocks[place] = enlarged(block)
                     addresses[place] = address_of(blocks[place])
                     grown = True

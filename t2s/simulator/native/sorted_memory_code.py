@@ -21,6 +21,9 @@ from t2s.simulator.native.sorted_memory import (
 )
 
 _BUCKETS = 256
+_FACTOR = 0x1E3779B97F4A7C15
+"""Odd, and large: neighbours in any word of a key come far apart."""
+
 _MANY = 32
 """Fewer points are not worth sorting."""
 
@@ -44,10 +47,9 @@ def _before(block: Any, left_key: Word, left: Word, right_key: Word, right: Word
 def _place(block: Any, key: Word) -> Word:
     """The place in the table of the entry with the key at ``key``, or of the gap it belongs in."""
     mask = 2 * block[CAPACITY] - 1
-    mixed = block[key]
+    mixed = block[key] * _FACTOR
     for word in range(1, block[KEY_WORDS]):
-        mixed = mixed * 31 + block[key + word]
-    mixed = mixed * 0x1E3779B97F4A7C15
+        mixed = ((mixed ^ (mixed >> 32)) + block[key + word]) * _FACTOR
     at = (mixed ^ (mixed >> 32)) & mask
     table = block[TABLE]
     while True:

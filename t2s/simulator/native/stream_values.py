@@ -35,7 +35,7 @@ from t2s.simulator.native.state import RunState
 from t2s.simulator.tally import Counts
 
 _FIRINGS_PER_CALL = 1 << 22
-_MOST_KEPT_BYTES = 1 << 26
+_MOST_KEPT_BYTES = 1 << 27
 """Memory that is kept from one run of a graph to the next, at most."""
 
 
