@@ -121,8 +121,20 @@ def _nodes(schedule: Schedule) -> Nodes:
 
 def lower_product(design: ScheduledFunc, matrix: object) -> tuple[Graph, dict[str, Array]]:
     """The graph for a matrix, and the arrays of the matrix that it takes."""
-    product = product_of(design, matrix)
+    return parts_of(product_of(design, matrix))
+
+
+def parts_of(product: Product) -> tuple[Graph, dict[str, Array]]:
+    """The graph of a product, and the arrays of the matrix that it takes."""
     return product_graph(product), product_arrays(product)
+
+
+def bytes_moved(product: Product) -> int:
+    """Bytes of the matrix, its structure, the operand and the result: each is moved once."""
+    arrays = sum(array.nbytes for array in product_arrays(product).values())
+    rows, columns = product.storage.shape
+    operand, result = product.vector.type.bytes, product.result.type.bytes
+    return arrays + product.width * (columns * operand + rows * result)
 
 
 def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array:
