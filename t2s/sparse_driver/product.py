@@ -17,6 +17,7 @@ from t2s.sparse_driver.directives import Schedule, schedule_of
 from t2s.sparse_driver.promises import keep_promises
 from t2s.sparse_driver.shape import (
     block_of,
+    check_size,
     check_structure,
     check_unrolled,
     combined_of,
@@ -49,6 +50,7 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     mapping = definition.matrix.decoder
     distinct, continuous = keep_promises(schedule, storage)
     block, rows_at_once = block_of(schedule, storage, continuous)
+    check_size(definition, mapping.machines, block)
     combined = combined_of(schedule, mapping.machines, continuous)
     check_structure(schedule)
     check_unrolled(schedule)
