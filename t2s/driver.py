@@ -200,6 +200,7 @@ def _facts(product: Product) -> ProductFacts:
         decoder=nodes.decoder.name,
         vector=nodes.vector_loader.name,
         relay=f"{nodes.vector_feeder.name}_relay",
+        banks=product.bank_firings,
         circuits=(reduction, *levels),
     )
 

@@ -27,7 +27,8 @@ class ProductFacts:
     ``padding`` is the fraction of the stored values that are no entries, ``balance`` the mean load
     of a machine over the largest, ``moved`` bytes, ``decoded`` the firings that a decoder needs for
     the values.  The others are names of nodes: ``vector`` loads the operand, ``relay`` passes it on
-    to the multipliers; a decoder and reduction circuits are not in every graph.
+    to the multipliers, ``banks`` are its banks and what each fires without
+    conflicts; a decoder and reduction circuits are not in every graph.
     """
 
     padding: float
@@ -38,6 +39,7 @@ class ProductFacts:
     decoder: str
     vector: str
     relay: str
+    banks: tuple[str, int] | None
     circuits: tuple[str, ...]
 
 
@@ -58,6 +60,7 @@ class ProductReport:
     waits: the multipliers wait otherwise; ``waits_for`` is the node at the end of that chain.
     y: the adders' latency behind the last product, and the lines of the result left then.
     overlap: cycles of the bound in which no product was formed, but bytes were moved.
+    conflicts: cycles in which banks of the operand did not let a step pass, the mean of all banks.
     stalls: cycles in which a reduction circuit waits for its own additions (part of ``waits``).
     """
 
@@ -72,6 +75,7 @@ class ProductReport:
     waits: int
     y: int
     overlap: int
+    conflicts: int
     stalls: int
     waits_for: str
 
@@ -105,12 +109,14 @@ class ProductReport:
         )
         where += f", less {self.overlap:,} that the bound counts" if self.overlap else ""
         cause = f", because of: {self.cause}" if self.cause else ""
+        conflicts = (("conflicts", f"{self.conflicts:,} cycles of a bank"),)
         return (
             ("padding", f"{self.padding:.1%} of the stored values"),
             ("balance", f"{self.balance:.1%} = mean load of a machine / largest"),
             ("bound", f"{self.bound:,} cycles; {self.fraction:.1%} of it reached{cause}"),
             ("beyond", where),
             ("reduction", f"{self.stalls:,} cycles of stalls in reduction circuits"),
+            *(conflicts if self.conflicts else ()),
         )
 
     def __str__(self) -> str:
@@ -132,6 +138,7 @@ def report_product(facts: ProductFacts, result: SimResult) -> ProductReport | No
     idle = max(0, working - bound)
     decoder = nodes.get(facts.decoder)  # diagonals need none
     decoded = decoder.firings // decoder.pe_count if decoder is not None else 0
+    conflicts = _conflicts(facts, result)
     load, store = _latencies(facts, result)
     filled = min(first, (nodes[facts.relay].last_firing or 0) + HOPS)
     idle += first - filled
@@ -148,9 +155,18 @@ def report_product(facts: ProductFacts, result: SimResult) -> ProductReport | No
         waits=idle - empty,
         y=result.cycles - last - 1 - store,
         overlap=max(0, bound - working),
+        conflicts=conflicts,
         stalls=sum(nodes[name].waiting for name in facts.circuits if name in nodes),
-        waits_for=_waits_for(facts, result),
+        waits_for="conflicts of banks" if conflicts else _waits_for(facts, result),
     )
+
+
+def _conflicts(facts: ProductFacts, result: SimResult) -> int:
+    if facts.banks is None:
+        return 0
+    name, needed = facts.banks
+    node = result.nodes[name]
+    return max(0, node.firings - needed * node.pe_count) // node.pe_count
 
 
 def _rate(device: Device) -> Fraction | None:

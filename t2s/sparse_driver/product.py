@@ -16,6 +16,7 @@ from t2s.sparse_driver.designs import split_inputs
 from t2s.sparse_driver.directives import Schedule, schedule_of
 from t2s.sparse_driver.promises import keep_promises
 from t2s.sparse_driver.shape import (
+    banks_of,
     block_of,
     check_size,
     check_structure,
@@ -89,6 +90,7 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
         nodes=_nodes(schedule),
         structure_loaders=schedule.structure,
         words=min(line, max(1, width * max(rows, columns))),
+        banks=banks_of(schedule, mapping.machines, block),
         location=definition.location,
     )
 

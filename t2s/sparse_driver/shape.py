@@ -35,6 +35,33 @@ def check_size(definition: Definition, machines: int, block: int) -> None:
         )
 
 
+MOST_WAYS = 1024
+"""Multipliers times banks: every step passes all banks."""
+
+
+def banks_of(schedule: Schedule, machines: int, block: int) -> int:
+    """Banks of the dense operand; 0 is a copy for each multiplier."""
+    directive = schedule.banked
+    if directive is None:
+        return 0
+    definition = schedule.definition
+    if definition.side is not None:
+        unsupported(
+            directive.location,
+            f"{directive.text} is not possible for several right-hand sides",
+            f"a product of one vector, or buffer({directive.operand})",
+            f"{definition.width} right-hand sides",
+        )
+    if machines * block * directive.banks > MOST_WAYS:
+        unsupported(
+            directive.location,
+            f"{directive.text} has too many banks for so many multipliers",
+            f"at most {MOST_WAYS // (machines * block)} banks",
+            f"{machines * block} multipliers",
+        )
+    return directive.banks
+
+
 def block_of(schedule: Schedule, storage: Storage, continuous: bool) -> tuple[int, int]:
     """Values that a machine handles in a step, and their rows, from a tile of the positions."""
     definition = schedule.definition
