@@ -16,7 +16,6 @@ from t2s.sparse_repr.representation.vocabulary import Dimension
 from t2s.spatial.directives import Directive
 from t2s.spatial.sparse_directives import LoadStructure
 
-
 MOST_MULTIPLIERS = 256
 """Multipliers of a design: each is a unit of its own, with a channel to it from each of many."""
 

@@ -131,9 +131,7 @@ def _pass_on(parts: Parts, product: Product) -> None:
         asked, came = local(f"asked_{number}"), local(f"came_{number}")
         found = local(f"found_{number}", type)
         body += [
-            Receive(
-                target=asked.name, channel=f"{asking}_{number}", type=INT32, condition=first
-            ),
+            Receive(target=asked.name, channel=f"{asking}_{number}", type=INT32, condition=first),
             Receive(
                 target=came.name, channel=f"{bank}_place_{number}", type=INT32, condition=behind
             ),
@@ -226,25 +224,23 @@ def _serve(product: Product) -> Mode:
     )
     body = _found(product)
     reads = range(PORTS)
-    keep: list[Statement] = []
-    for port in reads:
-        keep.append(
-            RegisterWrite(
-                register="got",
-                indices=(local(f"who_{port}"),),
-                value=local(f"read_{port}", type),
-            )
+    keep = [
+        RegisterWrite(
+            register="got",
+            indices=(local(f"who_{port}"),),
+            value=local(f"read_{port}", type),
         )
+        for port in reads
+    ]
     puts: list[Put] = []
     for number in range(count):
-        value: Expr = select(
-            local(f"mine_{number}", BOOL), local(f"got_{number}", type), local(f"value_{number}", type)
-        )
+        got, value = local(f"got_{number}", type), local(f"value_{number}", type)
+        found = select(local(f"mine_{number}", BOOL), got, value)
         for port in reads:
             here = both(local(f"any_{port}", BOOL), equal(local(f"who_{port}"), number))
-            value = select(here, local(f"read_{port}", type), value)
+            found = select(here, local(f"read_{port}", type), found)
         puts.append(Put(channel=f"{node}_place_{number}", value=local(f"place_{number}")))
-        puts.append(Put(channel=f"{node}_found_{number}", value=value))
+        puts.append(Put(channel=f"{node}_found_{number}", value=found))
     conflict = Rule(
         name="a conflict",
         body=(*keep, RegisterWrite(register="served", indices=(), value=local("following"))),
@@ -303,9 +299,7 @@ def _found(product: Product) -> list[Statement]:
         body.append(Let(target=f"who_{port}", value=who))
         body.append(Let(target=f"any_{port}", value=found))
         row = quotient(at, banks)
-        body.append(
-            RegisterRead(target=f"read_{port}", register="kept", indices=(row,), type=type)
-        )
+        body.append(RegisterRead(target=f"read_{port}", register="kept", indices=(row,), type=type))
         for number in range(count):
             later = less(local(f"who_{port}"), number)
             waits = both(local(f"waits_{number}_{port}", BOOL), later)
@@ -341,7 +335,11 @@ def _give(parts: Parts, product: Product) -> None:
 
 
 def _array(
-    parts: Parts, product: Product, name: str, body: tuple[Statement, ...], where: tuple[SpaceDimension, ...]
+    parts: Parts,
+    product: Product,
+    name: str,
+    body: tuple[Statement, ...],
+    where: tuple[SpaceDimension, ...],
 ) -> None:
     parts.nodes.append(
         PEArray(

@@ -91,7 +91,8 @@ def decode_coordinates(parts: Parts, product: Product, columns: str) -> None:
     ):
         parts.link(
             channel, INT32, node, sink_node,
-            shape=shape, source_index=at, sink_index=at, capacity=64 + product.slack, kind=StreamKind.COORDINATE,
+            shape=shape, source_index=at, sink_index=at, capacity=64 + product.slack,
+            kind=StreamKind.COORDINATE,
         )  # fmt: skip
 
 
