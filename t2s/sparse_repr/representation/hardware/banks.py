@@ -144,12 +144,14 @@ def _pass_on(parts: Parts, product: Product) -> None:
         for what, sent in (("place", INT32), ("value", type)):
             value = local(f"{what}_{number}", sent)
             body.append(Send(channel=f"{node}_{what}_{number}", value=value, condition=ahead))
-            body.append(Send(channel=f"{feeder}_{what}_{number}", value=value, condition=last))
+            body.append(
+                Send(channel=f"{feeder}_passed_{what}_{number}", value=value, condition=last)
+            )
             parts.link(
                 f"{node}_{what}_{number}", sent, node, bank, shape=(banks,), capacity=WAITING,
                 source_index=(index(HOP),), sink_index=(index(BANK),),
             )  # fmt: skip
-            parts.link(f"{feeder}_{what}_{number}", sent, node, feeder)
+            parts.link(passed, sent, node, feeder)
         for what, sent in (("place", INT32), ("found", type)):
             parts.link(
                 f"{bank}_{what}_{number}", sent, bank, node, shape=(banks,),
@@ -322,7 +324,9 @@ def _give(parts: Parts, product: Product) -> None:
         for what, sent in (("place", INT32), ("value", type)):
             name = f"{what}_{number}"
             body.append(
-                Receive(target=name, channel=f"{feeder.name}_{name}", type=sent, condition=here)
+                Receive(
+                    target=name, channel=f"{feeder.name}_passed_{name}", type=sent, condition=here
+                )
             )
             came = local(name, sent)
             values[what] = came if here is None else select(here, came, values[what])
