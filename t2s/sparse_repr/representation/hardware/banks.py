@@ -144,9 +144,8 @@ def _pass_on(parts: Parts, product: Product) -> None:
         for what, sent in (("place", INT32), ("value", type)):
             value = local(f"{what}_{number}", sent)
             body.append(Send(channel=f"{node}_{what}_{number}", value=value, condition=ahead))
-            body.append(
-                Send(channel=f"{feeder}_passed_{what}_{number}", value=value, condition=last)
-            )
+            passed = f"{feeder}_passed_{what}_{number}"
+            body.append(Send(channel=passed, value=value, condition=last))
             parts.link(
                 f"{node}_{what}_{number}", sent, node, bank, shape=(banks,), capacity=WAITING,
                 source_index=(index(HOP),), sink_index=(index(BANK),),
