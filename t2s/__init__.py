@@ -9,7 +9,17 @@ from types import ModuleType
 
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
-from t2s.driver import Func, Run, cycles, fit_depths, funcs, resources, simulate, simulate_many
+from t2s.driver import (
+    Func,
+    Run,
+    cycles,
+    fit_depths,
+    funcs,
+    product_report,
+    resources,
+    simulate,
+    simulate_many,
+)
 from t2s.func.functions import absolute as abs
 from t2s.func.functions import cast, exp, rsqrt, select, sqrt
 from t2s.func.functions import maximum as max
@@ -106,6 +116,7 @@ __all__ = [
     "max",
     "min",
     "print_loop_nest",
+    "product_report",
     "read_matrix",
     "registers",
     "resources",

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2s.core.errors import UnsupportedError
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.location import user_location
 from t2s.graph.graph import Graph
 from t2s.hardware_driver import emulate
 from t2s.lower_driver import (
@@ -26,16 +27,20 @@ from t2s.lower_driver import (
     interpret,
     lower,
     print_loop_nest,
+    refuse_dense,
     resolve,
+    resolve_product,
     split_scalars,
 )
-from t2s.sparse_driver import is_sparse
+from t2s.sparse_driver import Product, bytes_moved, is_sparse, product_of, split_inputs
 from t2s.spatial.directives import Place
+from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.sparse_schedule import SparseFunc
 
 if TYPE_CHECKING:
     from t2s.explore.depth_fit import DepthFit
     from t2s.explore.many import GraphRun, Outcomes
+    from t2s.report.products import ProductFacts, ProductReport
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
@@ -128,7 +133,12 @@ def simulate(
     """
     from t2s.simulator.run import simulate as simulate_graph
 
-    graph, arrays, scalars = resolve(design, inputs)
+    explain = None
+    if isinstance(design, ScheduledFunc) and is_sparse(design):
+        product, graph, arrays, scalars = resolve_product(design, inputs)
+        explain = partial(_explain, _facts(product))
+    else:
+        graph, arrays, scalars = resolve(design, inputs)
     result = simulate_graph(
         graph,
         arrays,
@@ -139,7 +149,60 @@ def simulate(
         progress=progress,
         stalls=stalls,
     )
-    return replace(result, warnings=_over_budget(graph, result.device), warn=_over_budget)
+    warnings = _over_budget(graph, result.device)
+    return replace(result, warnings=warnings, warn=_over_budget, explain=explain)
+
+
+def product_report(design: ScheduledFunc, result: SimResult, **matrices: Any) -> ProductReport:
+    """Where the cycles of a product of a sparse matrix went: ``product_report(y, result, A=a)``.
+
+    Padding, balance, stalls of reductions, and the fraction of the bound that the run reached, with
+    the cause where that is below 90 %.  ``result`` is a run of ``design``, or of its graph, with
+    the matrix.  Raises ``UserError`` for other designs and for runs that did not end.
+    """
+    from t2s.report.products import report_product
+
+    if not is_sparse(design):
+        refuse_dense(design, "is no product of a sparse matrix")
+    product = product_of(design, split_inputs(design, matrices)[0])
+    report = report_product(_facts(product), result)
+    if report is None:
+        raise UserError(
+            f"the result is no whole run of {design.name}",
+            location=user_location(),
+            expected=f"a run of {design.name} that finished, with this matrix",
+            given=f"a run of {result.graph}: {result.ending.value}",
+        )
+    return report
+
+
+def _explain(facts: ProductFacts, result: SimResult) -> tuple[tuple[str, str], ...]:
+    """The lines of a product's report."""
+    from t2s.report.products import report_product
+
+    report = report_product(facts, result)
+    return () if report is None else report.lines
+
+
+def _facts(product: Product) -> ProductFacts:
+    """What the report of a product needs to know of it."""
+    from t2s.report.products import ProductFacts
+
+    nodes, circuit = product.nodes, product.circuit
+    reduction = nodes.reduction.name
+    levels = (f"{reduction}_level_{level}" for level in range(1, circuit.node_count))
+    return ProductFacts(
+        padding=product.storage.padding,
+        balance=product.storage.balance,
+        moved=bytes_moved(product),
+        decoded=product.decoded,
+        multiplier=nodes.multiplier.name,
+        decoder=nodes.decoder.name,
+        vector=nodes.vector_loader.name,
+        relay=f"{nodes.vector_feeder.name}_relay",
+        banks=product.bank_firings,
+        circuits=(reduction, *levels),
+    )
 
 
 def simulate_many(
