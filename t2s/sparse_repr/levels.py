@@ -159,10 +159,14 @@ class Singleton(Level):
     def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
         first = _firsts(parents, coordinates)
         if not np.array_equal(parents[first], np.arange(count)):
-            raise PackingError(
-                f"a {self.title} level holds exactly one coordinate for each position above it"
-            )
+            raise self.misfit()
         return Packed(arrays={"crd": coordinates[first]}, positions=parents, count=count)
+
+    def misfit(self) -> PackingError:
+        """The error for a fiber of no coordinate or several."""
+        return PackingError(
+            f"a {self.title} level holds exactly one coordinate for each position above it"
+        )
 
     def unpack(self, arrays: Arrays, parents: Array, extent: int) -> Unpacked:
         numbers = np.arange(len(parents))

@@ -51,6 +51,7 @@ from t2s.sparse_repr.lowering.diagram import (
     WriteLevel,
     WriteValues,
 )
+from t2s.sparse_repr.lowering.level_writers import LevelPorts, write_level
 from t2s.sparse_repr.lowering.scans import scan_rare
 from t2s.sparse_repr.streams import UNBOUNDED, Streams
 from t2s.sparse_repr.streams import Stream as Port
@@ -199,13 +200,8 @@ class _Writer:
             case Regroup(input=input, like=like, output=output):
                 items, lists = self.ports[input], self.ports[like]
                 self.ports[output] = self.streams.regroup(items, lists, f"regroup_{block.variable}")
-            case WriteLevel(tensor=tensor, level=level, coordinate=coordinate):
-                pos = self._tensor(tensor, level, "pos", written=True)
-                crd = self._tensor(tensor, level, "crd", written=True)
-                name = f"write_{tensor}_{block.variable}"
-                self.streams.write_compressed(
-                    self.ports[coordinate], pos, crd, empty_fibers=block.empty_fibers, name=name
-                )
+            case WriteLevel():
+                self._write_level(block)
             case WriteValues(tensor=tensor, value=value):
                 array = self._tensor(tensor, None, "vals", written=True)
                 port = self.ports[value]
@@ -262,6 +258,25 @@ class _Writer:
 
                 made = scan_rare(self.streams, level, array, size, port, name)
         self.ports[block.coordinate], self.ports[block.child] = made
+
+    def _write_level(self, block: WriteLevel) -> None:
+        format = self.program.format_of(block.tensor)
+
+        def array(of: str, words: bool = False) -> Tensor:
+            return self._tensor(block.tensor, block.level, of, written=True, words=words)
+
+        write_level(
+            self.streams,
+            format.levels[block.level],
+            array,
+            LevelPorts(
+                coordinate=self.ports[block.coordinate],
+                above=None if block.above is None else self.ports[block.above],
+                size=self.extents[self.variables[block.variable]],
+                empty_fibers=block.empty_fibers,
+            ),
+            f"write_{block.tensor}_{block.variable}",
+        )
 
     def _scan_list(self, block: Scan, port: Port, name: str) -> tuple[Port, Port]:
         """The scanners of COO, which put each coordinate once."""

@@ -10,7 +10,7 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, csf
-from t2s.sparse_repr.levels import Array, Arrays, PackingError
+from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 
 
 class SparseTensor:
@@ -172,14 +172,19 @@ def _pack_levels(
         try:
             packed = level.pack(positions, column, count, extent)
         except PackingError as error:
-            raise UserError(
-                f"the tensor does not fit the format {format}: {error}",
-                location=user_location(),
-                hint=f"a {level.title} level goes below a non-unique one, as in uq",
-            ) from None
+            raise misfit(format, level, error) from None
         levels.append(packed.arrays)
         positions, count = packed.positions, packed.count
     return levels, positions, count
+
+
+def misfit(format: Format, level: Level, error: PackingError) -> UserError:
+    """The error for entries that a level of the format cannot store."""
+    return UserError(
+        f"the tensor does not fit the format {format}: {error}",
+        location=user_location(),
+        hint=f"a {level.title} level goes below a non-unique one, as in uq",
+    )
 
 
 def _unique(
