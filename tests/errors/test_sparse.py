@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import scipy.sparse
 
 import t2s
-from t2s import sparse
+from t2s import UserError, sparse
 from t2s.sparse import Kernel, Schedule, Tensor, parse
 from tests.errors.refusal import refused
 
@@ -126,6 +127,56 @@ def test_a_line_that_is_no_coordinate(tmp_path: Path) -> None:
           given:    1 2
     """):
         sparse.read(path)
+
+
+def test_coordinates_are_whole_numbers_from_one(tmp_path: Path) -> None:
+    path = tmp_path / "part.tns"
+    for line in ("0 1 2.0", "1.5 1 2.0"):
+        path.write_text(f"# shape 3 4\n{line}\n")
+        with refused(f"""
+            line 2 of part.tns is not a coordinate and a value
+              --> sparse.read(path)  # no such coordinate
+              expected: 3 numbers
+              given:    {line}
+        """):
+            sparse.read(path)  # no such coordinate
+
+
+def test_a_file_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "bytes.tns"
+    path.write_bytes(b"\xff\xfe")
+    with refused("""
+        bytes.tns is not a text
+          --> sparse.read(path)  # bytes
+    """):
+        sparse.read(path)  # bytes
+    path = tmp_path / "text.npy"
+    path.write_text("1 2 3")
+    with pytest.raises(UserError, match=r"^text.npy is not an array of numpy: "):
+        sparse.read(path)
+    empty = tmp_path / "empty.npy"
+    empty.touch()
+    with pytest.raises(UserError, match=r"^empty.npy is not an array of numpy: "):
+        sparse.read(empty)
+
+
+def test_a_file_of_no_kind_to_write() -> None:
+    with refused("""
+        a tensor of order 3 cannot be written to T.mtx
+          --> sparse.write("T.mtx", sparse.tensor(np.ones((2, 2, 2))))
+          expected: a name that ends in .tns or .npy, or in .mtx for a matrix
+    """):
+        sparse.write("T.mtx", sparse.tensor(np.ones((2, 2, 2))))
+
+
+def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sparse", None)
+    with refused("""
+        a tensor of pydata/sparse needs sparse, which is not installed
+          --> sparse.to_pydata(sparse.tensor(np.eye(2)))
+          hint:     pip install sparse
+    """):
+        sparse.to_pydata(sparse.tensor(np.eye(2)))
 
 
 def test_text_that_is_not_notation() -> None:
