@@ -84,12 +84,12 @@ class Channels:
 
 def _channels(capacity: int, latency: int, balance: bool) -> Channels:
     for name, value in (("capacity", capacity), ("latency", latency)):
-        if value < 1:
+        if not isinstance(value, int | np.integer) or value < 1:
             raise UserError(
                 f"the {name} of channels is positive",
                 location=user_location(),
-                expected="1 or more",
-                given=str(value),
+                expected="an integer, 1 or more",
+                given=repr(value),
             )
     return Channels(capacity, latency, balance)
 

@@ -109,17 +109,27 @@ Design = Kernel | Tensor | Assignment
 
 
 def compile(
-    design: Design, schedule: Schedule | None = None, *, semiring: Semiring = PLUS_TIMES
+    design: Design, schedule: Schedule | str | None = None, *, semiring: Semiring = PLUS_TIMES
 ) -> Kernel:
     """The loops and the blocks of an assignment, over a semiring.
 
     ``design`` is the result tensor of an assignment in Python (``y`` after ``y[i] = ...``), or what
-    ``parse`` returns.  Raises ``UserError`` if the schedule does not fit.
+    ``parse`` returns; ``schedule`` may be the text that ``t2s.sparse.schedule`` takes.  Raises
+    ``UserError`` if the schedule does not fit.
     """
     if isinstance(design, Kernel):
         return design
+    if isinstance(schedule, str):
+        schedule = parse_schedule(schedule, location=user_location())
     if isinstance(design, Assignment):
         return Kernel(design, schedule, semiring)
+    if not isinstance(design, Tensor):
+        raise UserError(
+            "this is not an assignment",
+            location=user_location(),
+            expected="the result tensor of an assignment, or what t2s.sparse.parse returns",
+            given=repr(design),
+        )
     if design.definition is None:
         raise UserError(
             f"nothing is assigned to {design.name}",
@@ -174,7 +184,7 @@ def simulate(
     design: Design,
     inputs: Mapping[str, Any],
     *,
-    schedule: Schedule | None = None,
+    schedule: Schedule | str | None = None,
     type: Type | None = None,
     device: str | Device = "ideal",
     engine: str = "native",
@@ -206,7 +216,7 @@ def verilate(
     design: Design,
     inputs: Mapping[str, Any],
     *,
-    schedule: Schedule | None = None,
+    schedule: Schedule | str | None = None,
     type: Type | None = None,
     device: str | Device = "ideal",
     capacity: int = UNBOUNDED,

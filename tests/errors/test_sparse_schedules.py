@@ -142,10 +142,17 @@ def test_channels_that_hold_nothing() -> None:
     with refused("""
         the capacity of channels is positive
           --> kernel.simulate({"A": [1.0]}, capacity=0)
-          expected: 1 or more
+          expected: an integer, 1 or more
           given:    0
     """):
         kernel.simulate({"A": [1.0]}, capacity=0)
+    with refused("""
+        the latency of channels is positive
+          --> kernel.simulate({"A": [1.0]}, latency=1.5)
+          expected: an integer, 1 or more
+          given:    1.5
+    """):
+        kernel.simulate({"A": [1.0]}, latency=1.5)
 
 
 def test_fused_coordinates_that_are_too_many() -> None:

@@ -69,6 +69,12 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
     if hasattr(value, "todense") and hasattr(value, "to_coo"):
         return _as_stored(value.to_coo(), format)
     array = np.asarray(value)
+    if array.dtype.kind == "c":
+        raise UserError(
+            f"values of type {array.dtype} cannot be computed on streams",
+            location=user_location(),
+            expected="real numbers",
+        )
     if array.dtype.kind not in "iufb":
         raise UserError(
             f"a {type(value).__name__} is not a tensor",
