@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from t2s.core.arrays import ArraySpec, check_inputs
@@ -10,19 +11,45 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, Tensor, TensorRole
+from t2s.graph.kept import KeptFor
+
+
+@dataclass(frozen=True, slots=True)
+class _Specs:
+    """What a graph is given, and what it computes."""
+
+    inputs: tuple[ArraySpec, ...]
+    parameters: tuple[ArraySpec, ...]
+    computed: tuple[ArraySpec, ...]
+
+
+_SPECS: KeptFor[None, _Specs] = KeptFor()
+
+
+def _specs(graph: Graph) -> _Specs:
+    return _SPECS.get(graph, None, lambda: _specs_of(graph))
+
+
+def _specs_of(graph: Graph) -> _Specs:
+    inputs = {t.array: _spec(t) for t in graph.tensors if t.role is TensorRole.INPUT}
+    return _Specs(
+        tuple(inputs.values()),
+        tuple(
+            ArraySpec(name=p.name, type=p.type, shape=(), location=p.location)
+            for p in graph.parameters
+        ),
+        tuple(_spec(t) for t in graph.tensors if t.role is not TensorRole.INPUT),
+    )
 
 
 def input_specs(graph: Graph) -> tuple[ArraySpec, ...]:
     """What each input has to be; the host may put one into several tensors."""
-    inputs = {t.array: _spec(t) for t in graph.tensors if t.role is TensorRole.INPUT}
-    return tuple(inputs.values())
+    return _specs(graph).inputs
 
 
 def parameter_specs(graph: Graph) -> tuple[ArraySpec, ...]:
     """What each parameter has to be."""
-    return tuple(
-        ArraySpec(name=p.name, type=p.type, shape=(), location=p.location) for p in graph.parameters
-    )
+    return _specs(graph).parameters
 
 
 def check_graph_inputs(
@@ -40,11 +67,13 @@ def check_graph_inputs(
                 expected="every name once, in the inputs or in the parameters",
                 given=f"inputs {', '.join(inputs)} and parameters {', '.join(parameters)}",
             )
-    arrays, scalars = input_specs(graph), parameter_specs(graph)
-    values = check_inputs((*arrays, *scalars), {**inputs, **parameters}, computed=_computed(graph))
+    specs = _specs(graph)
+    values = check_inputs(
+        (*specs.inputs, *specs.parameters), {**inputs, **parameters}, computed=specs.computed
+    )
     return (
-        {spec.name: values[spec.name] for spec in arrays},
-        {spec.name: values[spec.name] for spec in scalars},
+        {spec.name: values[spec.name] for spec in specs.inputs},
+        {spec.name: values[spec.name] for spec in specs.parameters},
     )
 
 
@@ -55,10 +84,6 @@ def check_parameters(
     specs = parameter_specs(graph)
     zeros = {spec.name: spec.type.numpy.type(0) for spec in specs}
     return {**zeros, **check_inputs(specs, parameters, required=required)}
-
-
-def _computed(graph: Graph) -> tuple[ArraySpec, ...]:
-    return tuple(_spec(t) for t in graph.tensors if t.role is not TensorRole.INPUT)
 
 
 def _spec(tensor: Tensor) -> ArraySpec:

@@ -64,7 +64,7 @@ def _memory(program: SimProgram, tally: Tally) -> MemoryReport | None:
             rows.append(
                 UnitRow(
                     node=timing.node.name,
-                    pe_count=timing.node.pe_count,
+                    pe_count=timing.pe_count - timing.holes,
                     reads=sum(count.reads for count in counts),
                     writes=sum(count.writes for count in counts),
                     latency=sum(count.latency for count in counts),
@@ -118,12 +118,11 @@ def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
     found: dict[str, NodeStatistics] = {}
     for n, timing in enumerate(program.nodes):
         node = timing.node
-        pes, places = node.pe_count, node.place_count
         found[node.name] = NodeStatistics(
             name=node.name,
             role=node.role,
             location=node.location,
-            pe_count=pes,
+            pe_count=timing.pe_count - timing.holes,
             interval=timing.interval,
             firings=firings[n],
             total_firings=firings[n] if isinstance(node, Machine) else planned[n],
@@ -134,7 +133,7 @@ def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
             blocked_by=blocked_by[node.name],
             starved_by_memory=memory_starved[n],
             blocked_by_memory=memory_blocked[n],
-            idle=idle[n] - (places - pes) * tally.cycles,
+            idle=idle[n] - timing.holes * tally.cycles,
         )
     return found
 

@@ -16,6 +16,7 @@ from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.graph import Graph
 from t2s.graph.inputs import check_graph_inputs, check_parameters
+from t2s.graph.kept import KeptFor
 from t2s.graph.machine_analysis import (
     loads_from_memory,
     machine_latencies,
@@ -26,7 +27,6 @@ from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.flatten import Control, flatten
-from t2s.simulator.kept import KeptFor
 from t2s.simulator.memory.port import addresses_of
 from t2s.simulator.program import ChannelTiming, Interval, NodeTiming, SimProgram
 from t2s.simulator.random_stalls import RandomStalls
@@ -60,7 +60,17 @@ def build_program(
     for node in graph.nodes:
         first = nodes[-1].instances.stop if nodes else 0
         interval, loads = _interval(graph, node, target), _loads(graph, node)
-        nodes.append(NodeTiming(node=node, first=first, interval=interval, loads=loads))
+        places = node.place_count
+        nodes.append(
+            NodeTiming(
+                node=node,
+                first=first,
+                pe_count=places,
+                holes=places - node.pe_count,
+                interval=interval,
+                loads=loads,
+            )
+        )
     channels = _channels(graph, target)
     first_elements = {timing.channel.name: timing.first for timing in channels}
     static = tuple((name, scalars[name].tobytes()) for name in sorted(required))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -62,18 +63,16 @@ class Interval:
 class NodeTiming:
     """A node of the program: its PEs are instances ``first`` to ``first + pe_count - 1``.
 
+    ``pe_count`` are all points of the space domain, with and without a PE; ``holes`` those without.
     ``loads``: the node waits for memory to load, so that the wait is starvation.
     """
 
     node: Node
     first: int
+    pe_count: int
+    holes: int
     interval: Interval
     loads: bool
-
-    @property
-    def pe_count(self) -> int:
-        """Number of instances: the points of the space domain, with and without a PE."""
-        return self.node.place_count
 
     @property
     def instances(self) -> slice:
@@ -202,6 +201,15 @@ class SimProgram:
             return timing.channel.name
         index = np.unravel_index(element - timing.first, timing.channel.shape)
         return f"{timing.channel.name}[{', '.join(str(int(value)) for value in index)}]"
+
+    def traced(self, trace: Trace, control: Control) -> SimProgram:
+        """The same program with a trace and its counts.
+
+        What has been computed of nodes, channels and rows stays, since these are the same.
+        """
+        changed = copy(self)
+        vars(changed).update(trace=trace, control=control)
+        return changed
 
     def with_capacities(self, capacities: Mapping[str, int]) -> SimProgram:
         """The same program, times only, with other capacities (in tokens) for some channels."""

@@ -50,4 +50,4 @@ class Trace:
         for instance, codes in self.codes.items():
             firings[instance] = len(codes) + (instance in self.unfinished)
         control = replace(program.control, firings=firings, sent=self.sent, received=self.received)
-        return replace(program, control=control, trace=self)
+        return program.traced(self, control)

@@ -11,7 +11,8 @@ import pytest
 
 from t2s.core.errors import InternalError
 from t2s.simulator.native import machine_code
-from t2s.simulator.native.machine_code import Argument, Kernel
+from t2s.simulator.native.machine_code import Argument, Callback, Kernel
+from t2s.simulator.native.sorted_memory import HEADER, HEAP, SIZE, TABLE, addresses, new_block
 from t2s.simulator.native.timing_tables import advance
 from t2s.simulator.run import simulate_cycles
 from tests.simulator.designs import chain
@@ -87,10 +88,24 @@ def test_functions_of_numba_are_noticed() -> None:
         machine_code._with_entry(kernel, text + "declare i32 @numba_unpickle(ptr)\n")
 
 
+def test_a_callback_is_called_by_address() -> None:
+    """Three entries of a heap, of which the table does not know."""
+    block = new_block(4, 1, 1)
+    block[[SIZE, HEADER, HEADER + 2, HEADER + 4]] = 3, 5, 6, 7
+    heap, table = int(block[HEAP]), int(block[TABLE])
+    block[heap + 1 : heap + 7 : 2] = HEADER, HEADER + 2, HEADER + 4
+    code = "t2s.simulator.native.sorted_memory_code"
+    rehash = Callback(module=code, name="rehash", sources=(code,))
+    assert rehash(block.ctypes.data) == 0
+    assert sorted(block[table : table + 8]) == [0] * 5 + [HEADER, HEADER + 2, HEADER + 4]
+
+
 def test_a_new_process_needs_no_numba() -> None:
     simulate_cycles(chain(4))
+    addresses()
     code = (
         "import sys; from tests.simulator.designs import chain;"
+        "from t2s.simulator.native.sorted_memory import addresses; addresses();"
         "from t2s.simulator.run import simulate_cycles;"
         "assert simulate_cycles(chain(4)).cycles == 6; sys.exit('numba' in sys.modules)"
     )

@@ -79,7 +79,7 @@ def test_both_ways_agree_with_the_plain_engine() -> None:
 def test_a_run_that_deadlocks_is_run_ahead() -> None:
     program = build_program(sorted_and_not(), "ideal", {"x0": np.arange(9, 0, -1, np.int32)})
     trace = trace_for(program)
-    assert steps_of(program, trace) is not None
+    assert steps_of(trace.applied(program)) is not None
     found = retime(program, trace)
     assert found.kernel == "run-ahead"
     assert found.deadlock is not None

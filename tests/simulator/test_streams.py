@@ -70,22 +70,26 @@ def trace_for(program: SimProgram) -> Trace:
 @given(
     graph=stream_graphs(),
     device=st.sampled_from((IDEAL, ARRIA, UNSHARED)),
-    seed=st.integers(0, 3),
-    limit=st.one_of(st.none(), st.integers(1, 60)),
+    runs=st.lists(
+        st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(1, 60))),
+        min_size=1,
+        max_size=3,
+    ),
 )
-def test_random_graphs(graph: Graph, device: Device, seed: int, limit: int | None) -> None:
-    program = program_of(graph, device, seed)
-    limits = Limits(max_cycles=limit)
-    python, native = run(PythonEngine(), program, limits), run(NativeEngine(), program, limits)
-    if isinstance(python, str) or isinstance(native, str):
-        event("refused")
-        assert native == python
-        return
-    event(f"{native.ending.value}, {native.kernel}")
-    agree(python, native)
-    assert native.outputs.keys() == python.outputs.keys()
-    for name, array in python.outputs.items():
-        np.testing.assert_array_equal(native.outputs[name], array, strict=True)
+def test_random_graphs(graph: Graph, device: Device, runs: list[tuple[int, int | None]]) -> None:
+    """Runs of one graph, one after another, however each of them ends."""
+    for seed, limit in runs:
+        program, limits = program_of(graph, device, seed), Limits(max_cycles=limit)
+        python, native = run(PythonEngine(), program, limits), run(NativeEngine(), program, limits)
+        if isinstance(python, str) or isinstance(native, str):
+            event("refused")
+            assert native == python
+            continue
+        event(f"{native.ending.value}, {native.kernel}")
+        agree(python, native)
+        assert native.outputs.keys() == python.outputs.keys()
+        for name, array in python.outputs.items():
+            np.testing.assert_array_equal(native.outputs[name], array, strict=True)
 
 
 @settings(max_examples=10, deadline=None)

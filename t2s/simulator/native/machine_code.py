@@ -1,10 +1,11 @@
-"""Kernels that numba compiled once, as machine code on disk: later processes need no numba.
+"""Functions that numba compiled once, as machine code on disk: later processes need no numba.
 
 Importing numba and taking a function from its own cache takes the better part of a second, and
-loading the same machine code through llvmlite a few milliseconds.  Such a kernel is a function over
-flat arrays and integers that neither allocates nor raises, so the code that numba makes of it needs
-nothing else.  A file holds its digest and is named by everything that it depends on: the sources,
-the versions of the compilers and the CPU.
+loading the same machine code through llvmlite a few milliseconds.  Such a function, over flat
+arrays and integers, neither allocates nor raises, so the code that numba makes of it needs nothing
+else.  A ``Kernel`` is called from Python, a ``Callback`` from other machine code.  A file holds its
+digest and is named by everything that it depends on: the sources, the versions of the compilers and
+the CPU.
 """
 
 from __future__ import annotations
@@ -78,6 +79,28 @@ def _array_words(kind: Argument, array: Array) -> list[Any]:
     return [None, None, array.size, array.itemsize, array.ctypes.data, array.size, array.itemsize]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callback:
+    """A function of a module that numba can compile, of the address of some 64-bit words to one.
+
+    ``sources`` are the modules whose text the machine code depends on.
+    """
+
+    module: str
+    name: str
+    sources: tuple[str, ...]
+
+    @property
+    def address(self) -> int:
+        """Where the machine code is; compiles at the first call."""
+        return _address(self)
+
+    def __call__(self, words: int) -> int:
+        """Run the function on the words at an address."""
+        function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self.address)
+        return int(function(words))
+
+
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     """Machine code in memory as long as this lives."""
@@ -88,6 +111,26 @@ class _Loaded:
 
 @lru_cache(maxsize=16)
 def _loaded(kernel: Kernel) -> _Loaded:
+    engine = _engine(kernel)
+    words: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
+    for kind in kernel.arguments:
+        words += _parameter_types(kind)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, *words)
+    return _Loaded(prototype(engine.get_function_address(_ENTRY)), engine)
+
+
+_CALLED: dict[Callback, Any] = {}
+"""What other code may call at any time is never unloaded."""
+
+
+def _address(callback: Callback) -> int:
+    if callback not in _CALLED:
+        _CALLED.setdefault(callback, _engine(callback))
+    return int(_CALLED[callback].get_function_address(_ENTRY))
+
+
+def _engine(function: Kernel | Callback) -> Any:
+    """An execution engine with the machine code of a function, which lives as long as it does."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
@@ -96,15 +139,11 @@ def _loaded(kernel: Kernel) -> _Loaded:
         opt=3,
         jit=True,
     )
-    code = _code(kernel, machine)
+    code = _code(function, machine)
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    words: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
-    for kind in kernel.arguments:
-        words += _parameter_types(kind)
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, *words)
-    return _Loaded(prototype(engine.get_function_address(_ENTRY)), engine)
+    return engine
 
 
 def _parameter_types(kind: Argument) -> list[Any]:
@@ -114,24 +153,24 @@ def _parameter_types(kind: Argument) -> list[Any]:
     return [ctypes.c_uint8 if kind is Argument.BOOLEAN else integer]
 
 
-def _code(kernel: Kernel, machine: Any) -> bytes:
+def _code(function: Kernel | Callback, machine: Any) -> bytes:
     """The machine code, from disk if it is there."""
-    name = f"{kernel.name}-{_fingerprint(kernel)}.o"
+    name = f"{function.name}-{_fingerprint(function)}.o"
     for folder in _folders():
         found = _read(folder / name)
         if found is not None:
             return found
-    code = _compiled(kernel, machine)
+    code = _compiled(function, machine)
     for folder in _folders():
         if _written(folder / name, code):
             break
     return code
 
 
-def _fingerprint(kernel: Kernel) -> str:
+def _fingerprint(function: Kernel | Callback) -> str:
     """A digest of everything that the machine code depends on."""
     digest = sha256()
-    for source in (*kernel.sources, __name__):
+    for source in (*function.sources, __name__):
         spec = find_spec(source)
         if spec is None or spec.origin is None:
             raise InternalError(f"the source of {source} is not there")
@@ -142,7 +181,7 @@ def _fingerprint(kernel: Kernel) -> str:
         binding.get_process_triple(),
         binding.get_host_cpu_name(),
         binding.get_host_cpu_features().flatten(),
-        kernel.name,
+        function.name,
     ):
         digest.update(f"\0{part}".encode())
     return digest.hexdigest()[:32]
@@ -180,8 +219,29 @@ def _written(path: Path, code: bytes) -> bool:
     return True
 
 
-def _compiled(kernel: Kernel, machine: Any) -> bytes:
+def _compiled(function: Kernel | Callback, machine: Any) -> bytes:
     """Let numba write the code and LLVM translate it."""
+    text = _kernel_text(function) if isinstance(function, Kernel) else _callback_text(function)
+    return bytes(machine.emit_object(binding.parse_assembly(text)))
+
+
+def _callback_text(callback: Callback) -> str:
+    """The code that numba writes, with a plain name for the function that takes an address."""
+    import numba
+
+    cfunc: Any = numba.cfunc
+    compiled = cfunc("int64(CPointer(int64))")(_function(callback))
+    text = str(compiled.inspect_llvm())
+    _check_alone(callback, text)
+    return text.replace(f"@{compiled.native_name}(", f"@{_ENTRY}(")
+
+
+def _function(function: Kernel | Callback) -> Any:
+    return getattr(import_module(function.module), function.name)
+
+
+def _kernel_text(kernel: Kernel) -> str:
+    """The code that numba writes, with a plain name for the function."""
     import numba
 
     items = {
@@ -191,7 +251,6 @@ def _compiled(kernel: Kernel, machine: Any) -> bytes:
         Argument.INT64: numba.int64,
         Argument.BOOLEAN: numba.boolean,
     }
-    function = getattr(import_module(kernel.module), kernel.name)
     njit: Any = numba.njit
     dispatcher = njit(
         nogil=True,
@@ -199,10 +258,9 @@ def _compiled(kernel: Kernel, machine: Any) -> bytes:
         _nrt=False,
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
-    )(function)
+    )(_function(kernel))
     dispatcher.compile(tuple(items[kind] for kind in kernel.arguments))
-    text = dispatcher.inspect_llvm(dispatcher.signatures[0])
-    return bytes(machine.emit_object(binding.parse_assembly(_with_entry(kernel, text))))
+    return _with_entry(kernel, dispatcher.inspect_llvm(dispatcher.signatures[0]))
 
 
 def _with_entry(kernel: Kernel, text: str) -> str:
@@ -215,7 +273,12 @@ def _with_entry(kernel: Kernel, text: str) -> str:
     words = 2 + sum(_ARRAY_WORDS if kind.is_array else 1 for kind in kernel.arguments)
     if len(entries) != 1 or len(re.findall(r"%[\w.]+", entries[0][1])) != words:
         raise InternalError(f"numba passes the arguments of {kernel.name} in another way")
+    _check_alone(kernel, text)
+    return text.replace(f"@{entries[0][0]}(", f"@{_ENTRY}(")
+
+
+def _check_alone(function: Kernel | Callback, text: str) -> None:
+    """``InternalError`` if the code needs more than the processor."""
     outside = [line for line in text.splitlines() if line.startswith("declare")]
     if any("@llvm." not in line for line in outside):
-        raise InternalError(f"{kernel.name} calls functions of numba: {outside}")
-    return text.replace(f"@{entries[0][0]}(", f"@{_ENTRY}(")
+        raise InternalError(f"{function.name} calls functions of numba: {outside}")

@@ -9,18 +9,17 @@ Mostly many points are added and then all removed.  So where many were added sin
 removal sorts the heap, which it still is then, and is so without its first entry: the heap starts
 one further on.  The table is of no use meanwhile, and made again if another point comes.
 
-The functions are in ``sorted_memory_code``, which brings numba, and called by address from
-generated code.
+The functions are in ``sorted_memory_code``, compiled once, and called by address from generated
+code.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.native.layout import aligned_zeros
+from t2s.simulator.native.layout import address_of, aligned_zeros
+from t2s.simulator.native.machine_code import Callback
 
 SIZE, CAPACITY, KEY_WORDS, ENTRY_WORDS, FREE, HEAP, TABLE, ADDED = range(8)
 """Words of the header: points held and most points, words of a key and of an entry, the first free
@@ -35,13 +34,15 @@ PROBE = 8
 HEADER = 16
 
 _CODE = "t2s.simulator.native.sorted_memory_code"
+_FIND, _DROP, _REHASH = (
+    Callback(module=_CODE, name=name, sources=(_CODE, __name__))
+    for name in ("find", "drop", "rehash")
+)
 
 
 def addresses() -> tuple[int, int]:
     """The addresses of the compiled functions that find and remove points."""
-    sorted_memory_code = import_module(_CODE)
-    found: tuple[int, int] = sorted_memory_code.addresses()
-    return found
+    return _FIND.address, _DROP.address
 
 
 def new_block(capacity: int, key_words: int, value_words: int) -> Array:
@@ -55,9 +56,14 @@ def new_block(capacity: int, key_words: int, value_words: int) -> Array:
     return block
 
 
+def emptied(block: Array) -> Array:
+    """An empty memory of the same capacity."""
+    capacity, key_words, words = (int(block[n]) for n in (CAPACITY, KEY_WORDS, ENTRY_WORDS))
+    return new_block(capacity, key_words, words - key_words)
+
+
 def enlarged(block: Array) -> Array:
     """A copy with four times the capacity."""
-    sorted_memory_code = import_module(_CODE)
     capacity, key_words, words = (int(block[n]) for n in (CAPACITY, KEY_WORDS, ENTRY_WORDS))
     copy = new_block(4 * capacity, key_words, words - key_words)
     size, heap, moved = int(block[SIZE]), int(block[HEAP]), int(copy[HEAP])
@@ -66,5 +72,5 @@ def enlarged(block: Array) -> Array:
     copy[ADDED] = size if block[ADDED] == SORTED else block[ADDED]
     copy[HEADER:entries] = block[HEADER:entries]
     copy[moved : moved + 2 * size] = block[heap : heap + 2 * size]
-    sorted_memory_code.rehash(copy, size)
+    _REHASH(address_of(copy))
     return copy

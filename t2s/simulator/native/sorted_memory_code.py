@@ -1,9 +1,8 @@
-"""The functions of sorted memories (``sorted_memory``), compiled once by numba and kept on disk."""
+"""The functions of sorted memories: ``sorted_memory`` has them compiled by numba, once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numba
@@ -22,14 +21,15 @@ from t2s.simulator.native.sorted_memory import (
 )
 
 _BUCKETS = 256
+_FACTOR = 0x1E3779B97F4A7C15
+"""Odd, and large: neighbours in any word of a key come far apart."""
+
 _MANY = 32
 """Fewer points are not worth sorting."""
 
 Word = Any  # a 64-bit integer inside compiled code
 F = TypeVar("F", bound=Callable[..., Any])
-_njit: Callable[[F], F] = cast(Any, numba.njit(cache=True, nogil=True, forceinline=True))
-_callable: Callable[[F], F] = cast(Any, numba.cfunc("int64(CPointer(int64))", cache=True))
-_compiled: Callable[[F], F] = cast(Any, numba.njit(cache=True, nogil=True))
+_njit: Callable[[F], F] = cast(Any, numba.njit(nogil=True, forceinline=True))
 
 
 @_njit
@@ -47,10 +47,9 @@ def _before(block: Any, left_key: Word, left: Word, right_key: Word, right: Word
 def _place(block: Any, key: Word) -> Word:
     """The place in the table of the entry with the key at ``key``, or of the gap it belongs in."""
     mask = 2 * block[CAPACITY] - 1
-    mixed = block[key]
+    mixed = block[key] * _FACTOR
     for word in range(1, block[KEY_WORDS]):
-        mixed = mixed * 31 + block[key + word]
-    mixed = mixed * 0x1E3779B97F4A7C15
+        mixed = ((mixed ^ (mixed >> 32)) + block[key + word]) * _FACTOR
     at = (mixed ^ (mixed >> 32)) & mask
     table = block[TABLE]
     while True:
@@ -129,8 +128,7 @@ def _is_worth_sorting(block: Any, size: Word) -> bool:
     return bool(room and size >= _MANY and 4 * block[ADDED] >= size and 8 * size >= block[CAPACITY])
 
 
-@_callable
-def _find(block: Any) -> Word:
+def find(block: Any) -> Word:
     """The position of the entry with the probed key; the negative of it if it is a new one."""
     if block[ADDED] == SORTED:
         _tabulate(block)
@@ -185,8 +183,7 @@ def _release(block: Any, entry: Word) -> None:
     block[FREE] = entry
 
 
-@_callable
-def _drop(block: Any) -> Word:
+def drop(block: Any) -> Word:
     """Remove the first point, if there is one."""
     size = block[SIZE] - 1
     if size < 0:
@@ -223,15 +220,9 @@ def _drop(block: Any) -> Word:
     return 0
 
 
-@_compiled
-def rehash(block: Any, size: int) -> None:
-    for position in range(size):
+def rehash(block: Any) -> Word:
+    """Enter all points of a memory into its table, which is empty."""
+    for position in range(block[SIZE]):
         entry = block[block[HEAP] + 2 * position + 1]
         block[block[TABLE] + _place(block, entry)] = entry
-
-
-@lru_cache(maxsize=1)
-def addresses() -> tuple[int, int]:
-    """The compiled ``find`` and ``drop``."""
-    found, dropped = cast(Any, _find), cast(Any, _drop)
-    return int(found.address), int(dropped.address)
+    return 0

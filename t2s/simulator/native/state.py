@@ -34,7 +34,7 @@ _LARGEST_RING = 1 << 30
 
 
 class RunState:
-    """Everything that one run of a graph reads and writes.
+    """Everything that the runs of a graph read and write, one run after the other.
 
     ``depths`` are the capacities that the rings of some channels start with, powers of two.
 
@@ -49,32 +49,21 @@ class RunState:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        layout: Layout,
-        inputs: Mapping[str, Array],
-        parameters: Mapping[str, Array],
-        depths: Mapping[str, int] | None = None,
+        self, graph: Graph, layout: Layout, depths: Mapping[str, int] | None = None
     ) -> None:
-        arrays, scalars = check_graph_inputs(graph, inputs, parameters)
-        self.scalars = scalars
         self._graph = graph
         self._layout = layout
         self._views: dict[int, Array] = {}
         self._rings: dict[str, Array] = {}
+        self.memory: dict[str, Array] = {}
+        self.scalars: Mapping[str, Array] = {}
         self.total = 0
         self.machines: dict[str, MachineMemory] = {}
         self.arena = aligned_zeros(layout.bytes)
         self.words = self.arena.view(np.int64)
-        self.memory = allocate(graph, arrays)
         self.words[layout.exponential.word] = address_of_exp()
         self._grow = _GROW(self._enlarge_tensor)
         self.words[layout.grow.word] = ctypes.cast(self._grow, ctypes.c_void_p).value
-        for tensor in graph.tensors:
-            self._place_tensor(tensor)
-        for parameter in graph.parameters:
-            value = scalars[parameter.name].tobytes()
-            self.set(layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
         self._unfinished = [layout.unfinished(node.name).word for node in graph.nodes]
         self.words[self._unfinished] = [node.pe_count for node in graph.nodes]
         for node in graph.nodes:
@@ -88,6 +77,47 @@ class RunState:
         if any(machine.memories for machine in graph.machines):
             self.set(layout.memory_functions, sorted_memory_functions())
         self._first_rings(depths or {})
+        self._first = self.words.copy()
+
+    def start(self, inputs: Mapping[str, Array], parameters: Mapping[str, Array]) -> None:
+        """Begin a run: as if it were the first one, but what has grown in another one stays so.
+
+        Raises ``UserError`` if an input or a parameter is wrong.
+        """
+        arrays, self.scalars = check_graph_inputs(self._graph, inputs, parameters)
+        self.total, zeros = 0, self._emptied()
+        self.words[:] = self._first
+        for machine in self.machines.values():
+            machine.start()
+        self.memory = allocate(self._graph, arrays, zeros)
+        for tensor in self._graph.tensors:
+            self._place_tensor(tensor)
+        for parameter in self._graph.parameters:
+            value = self.scalars[parameter.name].tobytes()
+            self.set(self._layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
+
+    def _emptied(self) -> dict[str, Array]:
+        """The open tensors of the last run, all zeros again."""
+        found = {}
+        for tensor in self._graph.tensors:
+            if tensor.open and tensor.role is not TensorRole.INPUT and tensor.name in self.memory:
+                stored = int(self.words[self._layout.extent(tensor.name).word])
+                found[tensor.name] = self.memory[tensor.name]
+                found[tensor.name][:stored] = 0
+        return found
+
+    def free(self) -> None:
+        """Let go of the tensors of users after a run."""
+        for tensor in self._graph.tensors:
+            if not tensor.open or tensor.role is TensorRole.INPUT:
+                del self.memory[tensor.name]
+
+    @property
+    def bytes(self) -> int:
+        """Memory that this holds between runs, but for traces."""
+        arrays = (self.arena, *self._rings.values(), *self.memory.values())
+        machines = sum(machine.bytes for machine in self.machines.values())
+        return machines + sum(int(array.nbytes) for array in arrays)
 
     def _first_rings(self, depths: Mapping[str, int]) -> None:
         """All rings, in one block."""
@@ -124,10 +154,6 @@ class RunState:
         """Names of the nodes that have firings left."""
         left = self.words[self._unfinished].tolist()
         return [node.name for node, count in zip(self._graph.nodes, left, strict=True) if count]
-
-    def counts(self, section: Section) -> Array:
-        """Words of 64 bits as they are now."""
-        return self.words[section.word : section.word + section.bytes // 8].copy()
 
     def grow(self) -> bool:
         """Enlarge the machines' memory that is full, or the channels; whether there were any.
@@ -198,7 +224,7 @@ class RunState:
             return
         larger[: len(old)] = old
         self.memory[name] = larger
-        self.set(self._layout.tensor(name), larger.ctypes.data)
+        self.set(self._layout.tensor(name), address_of(larger))
         self.get(self._layout.extent(name))[1] = len(larger)
 
     def ring(self, channel: str) -> Array:
@@ -207,17 +233,25 @@ class RunState:
 
     def _install(self, channel: str, ring: Array, capacity: int) -> None:
         self._rings[channel] = ring
-        self.set(self._layout.ring(channel), (ring.ctypes.data, capacity))
+        word = self._layout.ring(channel).word
+        for words in self.words, self._first:
+            words[word : word + 2] = address_of(ring), capacity
 
 
-def allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The tensors at the start: the inputs, which no graph stores to, and zeros elsewhere."""
-    return {
-        tensor.name: pack(tensor, np.asarray(inputs[tensor.array]))
-        if tensor.role is TensorRole.INPUT
-        else np.zeros(tensor.allocated, tensor.type.numpy)
-        for tensor in graph.tensors
-    }
+def allocate(
+    graph: Graph, inputs: Mapping[str, Array], zeros: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """The tensors at the start: the inputs, which no graph stores to, and zeros elsewhere.
+
+    ``zeros`` are arrays to take for some of these.
+    """
+    found = dict(zeros or {})
+    for tensor in graph.tensors:
+        if tensor.role is TensorRole.INPUT:
+            found[tensor.name] = pack(tensor, np.asarray(inputs[tensor.array]))
+        elif tensor.name not in found:
+            found[tensor.name] = np.zeros(tensor.allocated, tensor.type.numpy)
+    return found
 
 
 @lru_cache(maxsize=1)

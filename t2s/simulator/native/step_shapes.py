@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from t2s.simulator.native.layout import address_of
 from t2s.simulator.native.stream_shapes import RowPorts, Rows, common_order, used_positions
 
 Numbers = NDArray[np.int64]
@@ -39,6 +40,7 @@ class StepTables:
     storing: nodes that store in every firing.
     mixed: whether there are nodes that store in some firings only.
     tables: of every node: a row of words for every code, and one for the end.
+    begin: in bytes, where each of them begins, one behind the other.
     used: the lanes of every node.
     """
 
@@ -50,7 +52,13 @@ class StepTables:
     storing: tuple[int, ...]
     mixed: bool
     tables: tuple[NDArray[np.uint64], ...]
+    begin: Numbers
     used: NDArray[np.uint64]
+
+    @property
+    def address(self) -> int:
+        """Where the first table begins, which ``begin`` counts from."""
+        return address_of(self.tables[0]) if self.tables else 0
 
     @property
     def words(self) -> int:
@@ -106,6 +114,8 @@ def step_tables(rows: Rows, twin: tuple[int, ...], slow: tuple[int, ...]) -> Ste
     tables = tuple(
         _table(node, lanes, numbers, own.get(n), marks.get(n)) for n, node in enumerate(nodes)
     )
+    begin = np.cumsum([0, *(table.size for table in tables)])
+    block = np.concatenate([np.zeros(0, np.uint64), *(table.reshape(-1) for table in tables)])
     stores = [[row.stores for row in node.rows] for node in nodes]
     return StepTables(
         lanes=lanes,
@@ -115,7 +125,11 @@ def step_tables(rows: Rows, twin: tuple[int, ...], slow: tuple[int, ...]) -> Ste
         steady=tuple(n for n, node in enumerate(nodes) if n not in own and node.is_steady),
         storing=tuple(n for n, found in enumerate(stores) if found and all(found)),
         mixed=any(any(found) and not all(found) for found in stores),
-        tables=tables,
+        tables=tuple(
+            block[start:end].reshape(table.shape)
+            for (start, end), table in zip(pairwise(begin.tolist()), tables, strict=True)
+        ),
+        begin=8 * begin,
         used=np.array([_used(table, lanes) for table in tables], np.uint64),
     )
 

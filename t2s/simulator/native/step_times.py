@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -43,18 +44,18 @@ def _compiled(shape: StepShape) -> MachineCode:
     return compile_when_new(key, lambda: emit_steps.emit_steps(shape))
 
 
-def steps_of(program: SimProgram, trace: Trace) -> StepTables | None:
+def steps_of(program: SimProgram) -> StepTables | None:
     """The tables to step through a program; ``None`` if that is impossible, or would be slow.
 
-    It takes a program without a limit, all of whose firings are known, and few enough channels.
-    A cycle costs about the same whatever happens in it, so it is slow where little does.
+    It takes a program all of whose firings are known, and few enough channels.  A cycle costs about
+    the same whatever happens in it, so it is slow where little does.
     """
-    if trace.unfinished or trace.limit is not None or not shares_channels_alone(program):
+    if not shares_channels_alone(program):
         return None
     twin = twin_elements(program)
     if len(set(twin)) >= MOST_LANES:
         return None
-    firings = trace.applied(program).control.firings
+    firings = program.control.firings
     most, often = int(firings.max(initial=0)), int((_OFTEN * firings > firings.max()).sum())
     if (_CYCLE_COST + _NODE_COST * often) * most > _FIRING_COST * int(firings.sum()):
         return None
@@ -170,20 +171,16 @@ class StepTimes:
     def _choosing_records(self) -> Array:
         """Where the codes of nodes begin, and their rows; groups are filled up with nobody."""
         tables, choosing = self._tables, self._choosing
-        rows = [tables.tables[n] for n in choosing]
-        start = np.cumsum([0, *(table.nbytes for table in rows)])
         length = np.cumsum([0, *(len(self._codes[n]) + 1 for n in choosing)])
         listed = np.empty(int(length[-1]), np.uint8)
-        for position, instance in enumerate(choosing):
-            begin, end = int(length[position]), int(length[position + 1]) - 1
-            listed[begin:end] = self._codes[instance]
-            listed[end] = len(tables.tables[instance]) - 1
+        for instance, (begin, end) in zip(choosing, pairwise(length.tolist()), strict=True):
+            listed[begin : end - 1] = self._codes[instance]
+            listed[end - 1] = len(tables.tables[instance]) - 1
         missing = -(len(choosing) - self._shape.choosing) % step_layout.GROUP_NODES
-        table = np.concatenate([np.zeros(0, np.uint64), *(table.reshape(-1) for table in rows)])
-        self._kept += [listed, table]
+        self._kept.append(listed)
         records = np.empty((len(choosing) + missing, 2), np.int64)
         records[: len(choosing), step_layout.CODE] = address_of(listed) + length[:-1]
-        records[: len(choosing), step_layout.ROWS] = address_of(table) + start[:-1]
+        records[: len(choosing), step_layout.ROWS] = tables.address + tables.begin[choosing]
         if missing:  # as the last node at its end
             records[len(choosing) :] = records[len(choosing) - 1]
             records[len(choosing) :, step_layout.CODE] += len(self._codes[choosing[-1]])

@@ -164,18 +164,21 @@ def _times(
 
 def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
     """Times by stepping through the cycles; ``None`` if they have to be found in another way."""
-    tables = steps_of(program, trace)
-    if tables is None:
+    if trace.unfinished or trace.limit is not None:
         return None
     applied = trace.applied(program)
+    tables = steps_of(applied)
+    if tables is None:
+        return None
     times = StepTimes(applied, tables, _codes(program, trace), trace)
-    interrupted = False
+    interrupted, observed = False, progress.observer is not None
     total = applied.total_firings
     try:
         while times.advance():
             if times.is_slow:
                 return None
-            progress.tell(cycle=times.cycle, done=total + times.fired, total=2 * total)
+            if observed:
+                progress.tell(cycle=times.cycle, done=total + times.fired, total=2 * total)
     except KeyboardInterrupt:
         interrupted = True
     tally = times.tally(interrupted=interrupted)

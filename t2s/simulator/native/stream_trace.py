@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -76,10 +75,8 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
         codes=codes,
         unfinished=unfinished,
         refusing=frozenset(refusing),
-        sent=_by_element(program, values.sent, control.sent, control.sender, machines),
-        received=_by_element(
-            program, values.received, control.received, control.receiver, machines
-        ),
+        sent=_counted(values.sent, control.sent, control.sender, machines),
+        received=_counted(values.received, control.received, control.receiver, machines),
         refusal=refusal if refusing else _nobody_refuses,
         limit=limit if cut else None,
     )
@@ -100,18 +97,9 @@ def _elements(program: SimProgram, instance: int, needs: tuple[str, ...]) -> tup
     return tuple(found)
 
 
-def _by_element(
-    program: SimProgram,
-    values: Mapping[str, Array],
-    static: Counts,
-    ends: Counts,
-    machines: Array,
-) -> Counts:
+def _counted(counted: Counts, static: Counts, ends: Counts, machines: Array) -> Counts:
     """Tokens by element: as counted where a machine is at that end, else those of the control.
 
     ``machines`` says which instances are machines.
     """
-    counted = static.copy()
-    for timing in program.channels:
-        counted[timing.elements] = values[timing.channel.name]
     return np.where((ends >= 0) & machines[ends], counted, static)

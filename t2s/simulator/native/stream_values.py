@@ -7,15 +7,15 @@ yet: with the real capacities of the channels the run may end before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from t2s.core.errors import InternalError, UserError
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
+from t2s.graph.kept import KeptFor
 from t2s.graph.layout import outputs_of
 from t2s.graph.machine import Machine
 from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
@@ -26,14 +26,17 @@ from t2s.simulator.native.layout import (
     FINISHED,
     MODE,
     Layout,
+    Section,
     layout_of,
 )
 from t2s.simulator.native.machine_memory import MOST_FIRINGS
-from t2s.simulator.native.module import MachineCode, compile_text, emit_program
+from t2s.simulator.native.module import compile_text, emit_program
 from t2s.simulator.native.state import RunState
+from t2s.simulator.tally import Counts
 
 _FIRINGS_PER_CALL = 1 << 22
-_GRAPHS = 16
+_MOST_KEPT_BYTES = 1 << 27
+"""Memory that is kept from one run of a graph to the next, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,35 +65,52 @@ class StreamValues:
     ----------
     outputs: the output tensors; ``None`` if not all nodes came to their end.
     traces: of every machine, by node and place.
-    sent, received: tokens through the elements of every channel.
+    sent, received: tokens through the elements of all channels, channel by channel.
     refusal: makes the error of a machine that refuses (by node and place).
     """
 
     outputs: Mapping[str, Array] | None
     traces: Mapping[tuple[str, int], MachineTrace]
-    sent: Mapping[str, Array]
-    received: Mapping[str, Array]
+    sent: Counts
+    received: Counts
     refusal: Callable[[str, int], Exception]
 
 
-class _Same:
-    """A graph, equal to itself alone."""
+class _Prepared:
+    """The code of a graph, and a memory to run it in.
+
+    A run takes the memory, if no other one has it, and leaves it for the next one.
+    """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+        self.layout = layout_of(graph)
+        program = emit_program(graph, self.layout)
+        self.code, self.faults = compile_text(program.text), program.faults
+        self.heads = _words(self.layout.heads(c.name) for c in graph.channels)
+        self.tails = _words(self.layout.tails(c.name) for c in graph.channels)
+        self._idle: list[RunState] = []
 
-    def __hash__(self) -> int:
-        return id(self.graph)
+    def state(self, graph: Graph) -> RunState:
+        """A memory that no other run has."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return RunState(graph, self.layout)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.graph is other.graph
+    def leave(self, state: RunState) -> None:
+        """Keep the memory of a run that is over, if none is kept."""
+        if not self._idle:
+            state.free()
+            self._idle.append(state)
 
 
-@lru_cache(maxsize=_GRAPHS)
-def _prepared(same: _Same) -> tuple[Layout, MachineCode, tuple[str, ...]]:
-    layout = layout_of(same.graph)
-    program = emit_program(same.graph, layout)
-    return layout, compile_text(program.text), program.faults
+def _words(sections: Iterable[Section]) -> Counts:
+    """The positions of all words of some sections."""
+    ranges = [range(s.word, s.word + s.bytes // 8) for s in sections]
+    return np.array([word for words in ranges for word in words], np.int64)
+
+
+_PREPARED: KeptFor[None, _Prepared] = KeptFor()
 
 
 def stream_values(
@@ -105,30 +125,40 @@ def stream_values(
 
     Raises ``UserError`` if an input is wrong or a machine never ends.
     """
-    layout, code, faults = _prepared(_Same(graph))
-    state = RunState(graph, layout, inputs, parameters)
+    prepared = _PREPARED.get(graph, None, lambda: _Prepared(graph))
+    layout, state = prepared.layout, prepared.state(graph)
+    state.start(inputs, parameters)
     if most_firings is not None:
         for memory in state.machines.values():
             memory.limit(most_firings)
     total = 0
     while waiting := state.unfinished():
-        fired = code.run(state.address, _FIRINGS_PER_CALL)
+        fired = prepared.code.run(state.address, _FIRINGS_PER_CALL)
         if fired == FAULTED:
-            raise InternalError(faults[int(state.get(layout.fault)) - 1])
+            raise InternalError(prepared.faults[int(state.get(layout.fault)) - 1])
         total += fired
         if not fired and state.unfinished() == waiting and not state.grow():
             break
         if on_progress is not None:
             on_progress(total)
+    done = not state.unfinished()
+    again = done and state.bytes + total <= _MOST_KEPT_BYTES
     reader = _Reader(graph, layout, state)
-    traces = reader.traces(most_firings)
-    return StreamValues(
-        outputs=None if state.unfinished() else outputs_of(graph, state.tensors()),
-        traces=traces,
-        sent={c.name: state.counts(layout.tails(c.name)) for c in graph.channels},
-        received={c.name: state.counts(layout.heads(c.name)) for c in graph.channels},
-        refusal=reader.refusal,
+    values = StreamValues(
+        outputs=outputs_of(graph, state.tensors()) if done else None,
+        traces=reader.traces(most_firings, copied=again),
+        sent=state.words[prepared.tails],
+        received=state.words[prepared.heads],
+        refusal=_nobody_refuses if done else reader.refusal,
     )
+    if again:
+        prepared.leave(state)
+    return values
+
+
+def _nobody_refuses(name: str, place: int) -> Exception:
+    """In place of what would keep the memory of the run alive."""
+    return InternalError(f"machine {place} of {name} refuses nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +169,10 @@ class _Reader:
     layout: Layout
     state: RunState
 
-    def traces(self, most_firings: int | None) -> dict[tuple[str, int], MachineTrace]:
-        """The traces of all machines."""
+    def traces(
+        self, most_firings: int | None, *, copied: bool
+    ) -> dict[tuple[str, int], MachineTrace]:
+        """The traces of all machines, for good if they are ``copied``."""
         found: dict[tuple[str, int], MachineTrace] = {}
         for node in self.graph.machines:
             points = self.layout.waits[node.name]
@@ -151,7 +183,7 @@ class _Reader:
                 if len(codes) == MOST_FIRINGS and status != FINISHED and most_firings is None:
                     raise _endless(node, place)
                 found[node.name, place] = MachineTrace(
-                    codes=codes,
+                    codes=codes.copy() if copied else codes,
                     finished=status == FINISHED,
                     needs=needs,
                     refuses=status == FAILED,

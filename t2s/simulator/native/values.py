@@ -103,7 +103,8 @@ def _run_rings(
     layout = layout_of(graph)
     program = emit_program(graph, layout)
     machine = compile_text(program.text)
-    state = RunState(graph, layout, inputs, parameters, recorded)
+    state = RunState(graph, layout, recorded)
+    state.start(inputs, parameters)
     while waiting := state.unfinished():
         fired = machine.run(state.address, _FIRINGS_PER_CALL)
         if fired == FAULTED:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from dataclasses import replace
 
+from t2s.graph.kept import KeptFor
 from t2s.simulator.build import build_program
-from t2s.simulator.kept import KeptFor
 from tests.hand_graphs import systolic_gemm
 
 
