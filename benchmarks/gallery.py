@@ -6,17 +6,18 @@
 Results are compared with scipy: integers exactly; floats within n * eps times the sum of the
 absolute values of the n terms of a row ("error" is the largest share of that sum).  The bound is
 the larger of the steps of a machine and the bytes moved over the bandwidth of the device;
-"fraction" is the bound over the cycles of the run.  "cause" is what takes most of the rest: before
-the first product, after the last one, or the channel that the multipliers wait for.
+"fraction" is the bound over the cycles of the run, and "cause" what takes most of the rest where it
+is below 90 %, as ``t2s.product_report`` has them.  Every row is a line of ``--results``; what is
+there already is not measured again.
 A representation that would store more than ``--most`` values for each entry is left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -41,7 +42,6 @@ GALLERY = {
 }
 TYPES = {"float32": Float(32), "int32": Int(32)}
 DEVICE = "arria10"
-BYTES_PER_CYCLE = 34.1e9 / 215e6
 
 
 def product(A: t2s.Parameter) -> Func:
@@ -73,16 +73,12 @@ def measure(chain: t2s.Chain, matrix: sparse.csr_array, type: t2s.Type) -> list[
     y, storage = product(A), A.store(matrix)
     x = np.random.default_rng(7).standard_normal(matrix.shape[1])
     x = (8 * x if type.is_integer else x).astype(type.numpy)
-    arrays = t2s.structure(y, A=storage)
-    result = t2s.simulate(t2s.lower(y, A=storage), {**arrays, "x": x}, device=DEVICE)
+    result = t2s.simulate(y, {"A": storage, "x": x}, device=DEVICE)
     error = difference(matrix, x, result.outputs["y"])
-    multiplier = result.nodes["y_multiplier"]
-    moved = sum(array.nbytes for array in arrays.values()) + x.nbytes + result.outputs["y"].nbytes
-    steps = multiplier.firings // multiplier.pe_count
-    bound = max(steps, moved / BYTES_PER_CYCLE)
+    report = t2s.product_report(y, result, A=storage)
     return [
-        f"{storage.padding:.1%}", f"{storage.balance:.1%}", f"{steps:,}", f"{result.cycles:,}",
-        f"{bound / result.cycles:.1%}", error, cause(result, multiplier),
+        f"{report.padding:.1%}", f"{report.balance:.1%}", f"{report.steps:,}",
+        f"{report.cycles:,}", f"{report.fraction:.1%}", error, report.cause,
     ]  # fmt: skip
 
 
@@ -99,24 +95,11 @@ def difference(matrix: sparse.csr_array, x: np.ndarray, y: np.ndarray) -> str:
     return f"{share.max(initial=0.0):.0e}"
 
 
-def cause(result: Any, multiplier: Any) -> str:
-    """What takes most of the cycles in which the multipliers do nothing."""
-    waits = {
-        f"{verb} {name}": count // multiplier.pe_count
-        for verb, counts in (
-            ("starved by", multiplier.starved_by),
-            ("blocked by", multiplier.blocked_by),
-        )
-        for name, count in counts.items()
-    }
-    waits["filling x"] = multiplier.first_firing
-    waits["unloading y"] = result.cycles - multiplier.last_firing
-    name = max(waits, key=lambda each: waits[each])
-    return f"{name} {waits[name]:,}"
-
-
 def rows(folder: Path, chosen: argparse.Namespace) -> Iterator[list[str]]:
     """All rows of the table."""
+    known: dict[str, list[str]] = {}
+    if chosen.results.exists():
+        known = dict(json.loads(line) for line in chosen.results.read_text().splitlines())
     type = TYPES[chosen.type]
     for path in sorted(folder.glob("*.mtx")):
         if chosen.only and path.stem not in chosen.only:
@@ -133,14 +116,19 @@ def rows(folder: Path, chosen: argparse.Namespace) -> Iterator[list[str]]:
         for name, make in GALLERY.items():
             if chosen.chains and name not in chosen.chains:
                 continue
-            if values_for_an_entry(name, matrix) <= chosen.most:
-                found = measure(make(machines=chosen.machines), matrix, type)
-                yield [path.stem, f"{matrix.nnz:,}", name, *found]
+            key = f"{path.stem} {name} {chosen.machines} {chosen.type}"
+            if key not in known and values_for_an_entry(name, matrix) <= chosen.most:
+                known[key] = measure(make(machines=chosen.machines), matrix, type)
+                with chosen.results.open("a") as file:
+                    file.write(json.dumps([key, known[key]]) + "\n")
+            if key in known:
+                yield [path.stem, f"{matrix.nnz:,}", name, *known[key]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--matrices", type=Path, default=Path("../shared/matrices"))
+    parser.add_argument("--results", type=Path, default=Path("gallery.jsonl"))
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--chains", nargs="*", default=[], help="names of representations")
     parser.add_argument("--machines", type=int, default=4)
@@ -150,9 +138,9 @@ def main() -> None:
     parser.add_argument("--most", type=float, default=8.0, help="stored values for each entry")
     chosen = parser.parse_args()
     table = Table(title=f"{chosen.machines} machines, {chosen.type}, {DEVICE}")
-    heads = "matrix,entries,chain,padding,balance,steps,cycles,fraction,error,cause of the rest"
+    heads = "matrix,entries,chain,padding,balance,steps,cycles,fraction,error,cause"
     for head in heads.split(","):
-        left = head in ("matrix", "chain", "cause of the rest")
+        left = head in ("matrix", "chain", "cause")
         table.add_column(head, justify="left" if left else "right", no_wrap=True)
     for row in rows(chosen.matrices, chosen):
         table.add_row(*row)

@@ -13,7 +13,8 @@ The *bound* is the larger of the steps of the machines (values with padding, ove
 and of the bytes that have to be moved (matrix, structure, x and y, once) over the device's
 bandwidth.  *fraction* is the bound over the cycles of the run, from the first load to the last
 store, *streaming* the same without the latency of memory, which matters for small matrices only.
-What comes on top of the bound is in five columns, which add up to the cycles:
+What comes on top of the bound is in five columns, which add up to the cycles (where the bytes are
+the bound, some of them are moved in these times too):
 
 * *latency*: of the first load and of the last store;
 * *x*: until x is on the chip, so that the first product can be formed;
@@ -48,8 +49,8 @@ from scipy import sparse
 
 import t2s
 from t2s import Float, Int
+from t2s.report.products import ProductReport
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.result import SimResult
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "spmv"
 DEVICE = DEVICES["arria10"]
@@ -179,11 +180,10 @@ def measure(name: str, design: str, count: int, folder: Path) -> Row:
     start = time.process_time()
     result = t2s.simulate(graph, inputs, device=DEVICE)
     seconds = time.process_time() - start
-    moved = sum(array.nbytes for array in inputs.values()) + result.outputs["y"].nbytes
     return Row(
         **row,
         fits=True,
-        **account(result, count, moved),
+        **account(t2s.product_report(y, result, A=matrix)),
         padding=1 - matrix.nnz / max(1, arrays["A_values"].size),
         balance=balance(arrays["A_col_idx"]),
         integers=integers_agree(matrix, make(count, Int(32))),
@@ -198,30 +198,18 @@ def balance(columns: np.ndarray) -> float:
     return float(loads.mean() / max(1, loads.max()))
 
 
-def account(result: SimResult, count: int, moved: int) -> dict[str, int]:
+def account(report: ProductReport) -> dict[str, int]:
     """Where the cycles of a run are."""
-    nodes = result.nodes
-    first_taker = nodes.get("multiplier") or nodes["y_multiplier"]
-    reductions = [row for name, row in nodes.items() if name == "y" or name.startswith("y_level")]
-    steps = first_taker.firings // count
-    bandwidth = DEVICE.memory_bytes_per_cycle
-    assert bandwidth is not None
-    bound = max(steps, int(moved / bandwidth))
-    last = first_taker.last_firing
-    working = last - first_taker.first_firing + 1
-    decoder = nodes["A_decoder"]
-    idle = max(0, working - bound)
-    empty = min(idle, max(0, decoder.firings // decoder.pe_count - steps))
     return {
-        "steps": steps,
-        "bound": bound,
-        "cycles": result.cycles,
-        "latency": DEVICE.load_latency + DEVICE.store_latency,
-        "x": first_taker.first_firing - DEVICE.load_latency,
-        "decoder": empty,
-        "memory": idle - empty,
-        "y": result.cycles - last - 1 - DEVICE.store_latency,
-        "stalls": sum(row.waiting for row in reductions),
+        "steps": report.steps,
+        "bound": report.bound,
+        "cycles": report.cycles,
+        "latency": report.latency,
+        "x": report.x,
+        "decoder": report.decoder,
+        "memory": report.waits,
+        "y": report.y,
+        "stalls": report.stalls,
     }
 
 

@@ -11,20 +11,18 @@ Kernels are threads on the emulator and wait actively: seconds are those of this
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import time
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
+from spmv import example
 
 import t2s
 from t2s import Float
 
-EXAMPLES = Path(__file__).parent.parent / "examples" / "spmv"
 SMALL = (
     "Trec5",
     "lpi_galenet",
@@ -41,16 +39,6 @@ SMALL = (
     "bcsstm02",
 )
 TIME_LIMIT = 600
-
-
-def example(name: str) -> ModuleType:
-    """A file of ``examples/spmv`` as a module."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def compare(y: t2s.Func, matrix: sparse.csr_array) -> tuple[bool, float, float]:

@@ -9,7 +9,17 @@ from types import ModuleType
 
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
-from t2s.driver import Func, Run, cycles, fit_depths, funcs, resources, simulate, simulate_many
+from t2s.driver import (
+    Func,
+    Run,
+    cycles,
+    fit_depths,
+    funcs,
+    product_report,
+    resources,
+    simulate,
+    simulate_many,
+)
 from t2s.func.functions import absolute as abs
 from t2s.func.functions import cast, exp, rsqrt, select, sqrt
 from t2s.func.functions import maximum as max
@@ -20,6 +30,7 @@ from t2s.hardware_driver import emit, emulate, verilate
 from t2s.lower_driver import interpret, lower, print_loop_nest, structure
 from t2s.reduction.circuits import LinearArray, Tree
 from t2s.reduction.targets import MaybeDifferentTarget, SameTarget
+from t2s.simulator.cut_short import CycleLimitError, RunInterrupted
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.sparse_repr.representation import gallery
 from t2s.sparse_repr.representation.chain import Chain, Representation, dense
@@ -51,6 +62,7 @@ __all__ = [
     "Bool",
     "Chain",
     "Columns",
+    "CycleLimitError",
     "Diagonals",
     "Float",
     "Func",
@@ -74,6 +86,7 @@ __all__ = [
     "RoundRobin",
     "Rows",
     "Run",
+    "RunInterrupted",
     "SameTarget",
     "Storage",
     "T2SError",
@@ -103,6 +116,7 @@ __all__ = [
     "max",
     "min",
     "print_loop_nest",
+    "product_report",
     "read_matrix",
     "registers",
     "resources",

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import t2s
-from t2s.cli_tensor import tensor
+from t2s.cli_tensor import INTERRUPTED, tensor
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
@@ -98,17 +98,27 @@ def _run(
     console.out(summarize_graph(graph).rstrip())
     if DEVICES[device].fabric is not None:
         _section(console, "resources")
-        console.out(str(t2s.resources(graph, device=device)).rstrip())
+        console.out(_resources(graph, device))
     inputs = random_inputs(graph, seed)
     result = t2s.simulate(graph, inputs, device=device, memory=memory, engine=engine)
     _section(console, "simulation")
     console.out(str(result).rstrip())
+    if result.interrupted:
+        raise typer.Exit(code=INTERRUPTED)
     expected = t2s.interpret(design, {**constants, **inputs})
     console.out("\n" + compare("simulator", result.outputs[design.name], expected))
     _write_opencl(console, graph, out)
     if emulate:
         outputs = t2s.emulate(graph, inputs)
         console.out(compare("emulator", outputs[design.name], expected))
+
+
+def _resources(graph: Graph, device: str) -> str:
+    """The estimate, or why there is none."""
+    try:
+        return str(t2s.resources(graph, device=device)).rstrip()
+    except UnsupportedError as error:
+        return f"no estimate: {error}"
 
 
 def _write_opencl(console: Console, graph: Graph, out: Path | None) -> None:

@@ -16,6 +16,7 @@ from t2s import sparse
 from t2s.core.errors import T2SError, UserError
 from t2s.graph.dot import graph_to_dot
 from t2s.graph.serialize import graph_to_json
+from t2s.simulator.cut_short import RunInterrupted
 from t2s.simulator.devices import DEVICES
 from t2s.sparse_repr.lowering.counts import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
@@ -23,6 +24,9 @@ from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 ENGINES = ("native", "python")
 DENSITY = 0.1
 BUILD = Path("build")
+
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended."""
 
 _SNIPPET = re.compile(r"  --> |   \d+ \| ")
 
@@ -90,6 +94,9 @@ def tensor(
         result = kernel.simulate(inputs, device=device, engine=engine, **options)
         console.out(str(result).rstrip())
         console.out("\n" + _compare(kernel, result.output, inputs))
+    except RunInterrupted as interrupt:
+        console.out(str(interrupt.result).rstrip())
+        raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         text = f"[bold red]error:[/] {escape(_without_lines(str(error)))}"
         Console(stderr=True, highlight=False).print(text, soft_wrap=True)

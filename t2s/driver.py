@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.location import user_location
 from t2s.graph.graph import Graph
 from t2s.hardware_driver import emulate
 from t2s.lower_driver import (
@@ -25,16 +27,20 @@ from t2s.lower_driver import (
     interpret,
     lower,
     print_loop_nest,
+    refuse_dense,
     resolve,
+    resolve_product,
     split_scalars,
 )
-from t2s.sparse_driver import is_sparse
+from t2s.sparse_driver import Product, bytes_moved, is_sparse, product_of, split_inputs
 from t2s.spatial.directives import Place
+from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.sparse_schedule import SparseFunc
 
 if TYPE_CHECKING:
     from t2s.explore.depth_fit import DepthFit
     from t2s.explore.many import GraphRun, Outcomes
+    from t2s.report.products import ProductFacts, ProductReport
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
@@ -127,7 +133,12 @@ def simulate(
     """
     from t2s.simulator.run import simulate as simulate_graph
 
-    graph, arrays, scalars = resolve(design, inputs)
+    explain = None
+    if isinstance(design, ScheduledFunc) and is_sparse(design):
+        product, graph, arrays, scalars = resolve_product(design, inputs)
+        explain = partial(_explain, _facts(product))
+    else:
+        graph, arrays, scalars = resolve(design, inputs)
     result = simulate_graph(
         graph,
         arrays,
@@ -138,7 +149,60 @@ def simulate(
         progress=progress,
         stalls=stalls,
     )
-    return replace(result, warnings=_over_budget(graph, result.device), warn=_over_budget)
+    warnings = _over_budget(graph, result.device)
+    return replace(result, warnings=warnings, warn=_over_budget, explain=explain)
+
+
+def product_report(design: ScheduledFunc, result: SimResult, **matrices: Any) -> ProductReport:
+    """Where the cycles of a product of a sparse matrix went: ``product_report(y, result, A=a)``.
+
+    Padding, balance, stalls of reductions, and the fraction of the bound that the run reached, with
+    the cause where that is below 90 %.  ``result`` is a run of ``design``, or of its graph, with
+    the matrix.  Raises ``UserError`` for other designs and for runs that did not end.
+    """
+    from t2s.report.products import report_product
+
+    if not is_sparse(design):
+        refuse_dense(design, "is no product of a sparse matrix")
+    product = product_of(design, split_inputs(design, matrices)[0])
+    report = report_product(_facts(product), result)
+    if report is None:
+        raise UserError(
+            f"the result is no whole run of {design.name}",
+            location=user_location(),
+            expected=f"a run of {design.name} that finished, with this matrix",
+            given=f"a run of {result.graph}: {result.ending.value}",
+        )
+    return report
+
+
+def _explain(facts: ProductFacts, result: SimResult) -> tuple[tuple[str, str], ...]:
+    """The lines of a product's report."""
+    from t2s.report.products import report_product
+
+    report = report_product(facts, result)
+    return () if report is None else report.lines
+
+
+def _facts(product: Product) -> ProductFacts:
+    """What the report of a product needs to know of it."""
+    from t2s.report.products import ProductFacts
+
+    nodes, circuit = product.nodes, product.circuit
+    reduction = nodes.reduction.name
+    levels = (f"{reduction}_level_{level}" for level in range(1, circuit.node_count))
+    return ProductFacts(
+        padding=product.storage.padding,
+        balance=product.storage.balance,
+        moved=bytes_moved(product),
+        decoded=product.decoded,
+        multiplier=nodes.multiplier.name,
+        decoder=nodes.decoder.name,
+        vector=nodes.vector_loader.name,
+        relay=f"{nodes.vector_feeder.name}_relay",
+        banks=product.bank_firings,
+        circuits=(reduction, *levels),
+    )
 
 
 def simulate_many(
@@ -198,12 +262,13 @@ def _device(device: str | Device, memory: str | Dram | None) -> Device:
 
 def _over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
     """One line for each kind of block of which the device has too few."""
-    if device.fabric is None or graph.machines:
+    if device.fabric is None:
         return ()
-    return tuple(
-        f"does not fit on {device.name}: {overrun}"
-        for overrun in resources(graph, device=device).overruns
-    )
+    try:
+        overruns = resources(graph, device=device).overruns
+    except UnsupportedError:  # memories on the chip that depend on data: nobody knows
+        return ()
+    return tuple(f"does not fit on {device.name}: {overrun}" for overrun in overruns)
 
 
 def resources(design: Graph | Design, *, device: str | Device = "arria10") -> ResourceReport:
@@ -211,7 +276,8 @@ def resources(design: Graph | Design, *, device: str | Device = "arria10") -> Re
 
     ``report.fits`` says whether the device has enough of them, ``report.overruns`` what is missing.
     The rules are those of ``t2s.report.arithmetic`` and ``t2s.report.memory``.  Raises
-    ``UserError`` for a device without such blocks (``ideal``).
+    ``UserError`` for a device without such blocks (``ideal``), and ``UnsupportedError`` for state
+    machines with memories whose size depends on data, as most blocks of sparse streams have.
     """
     from t2s.report.resources import estimate_resources
 
@@ -224,17 +290,28 @@ def cycles(
     *,
     device: str | Device = "ideal",
     memory: str | Dram | None = None,
+    max_cycles: int | None = None,
+    progress: bool | None = None,
     stalls: RandomStalls | None = None,
 ) -> int:
     """The exact cycle count of a design; no inputs are needed.
 
-    ``memory`` is as for ``simulate``.  ``stalls`` holds up load and store units now and then, as
-    ``t2s.RandomStalls`` says.
+    The arguments are those of ``simulate``.  A run that is cut short has no count: it raises
+    ``CycleLimitError`` at ``max_cycles`` and ``RunInterrupted`` at Ctrl-C, both with what was
+    measured until then as ``result``.
     """
+    from t2s.simulator.cut_short import whole
     from t2s.simulator.run import simulate_cycles
 
     graph = design if isinstance(design, Graph) else lower(design)
-    return simulate_cycles(graph, device=_device(device, memory), stalls=stalls).cycles
+    result = simulate_cycles(
+        graph,
+        device=_device(device, memory),
+        max_cycles=max_cycles,
+        progress=progress,
+        stalls=stalls,
+    )
+    return whole(result).cycles
 
 
 def fit_depths(
@@ -242,6 +319,7 @@ def fit_depths(
     inputs: Mapping[str, Any] | None = None,
     *,
     device: str | Device = "ideal",
+    memory: str | Dram | None = None,
     slack: float = 0.0,
     budget_bytes: int | None = None,
     budget_blocks: int | None = None,
@@ -256,7 +334,7 @@ def fit_depths(
 
     Parameters
     ----------
-    design, device: as for ``simulate``.
+    design, device, memory: as for ``simulate``.
     inputs: the scalars that loop bounds, conditions and indices depend on.  Arrays are needed only
         where control depends on data, and then the depths are the smallest for these arrays.
     slack: share of the cycles that may be given away, 0.01 for one per cent.
@@ -275,7 +353,7 @@ def fit_depths(
         graph,
         None if inputs is None else arrays,
         parameters=scalars,
-        device=device,
+        device=_device(device, memory),
         slack=slack,
         budget_bytes=budget_bytes,
         budget_blocks=budget_blocks,

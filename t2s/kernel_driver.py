@@ -172,15 +172,19 @@ class Kernel:
         type: Type | None = None,
         device: str | Device = "ideal",
         engine: str = "native",
+        max_cycles: int | None = None,
         capacity: int = UNBOUNDED,
         latency: int = 1,
         balance: bool = True,
     ) -> SparseResult:
         """Run all stages on the inputs; see ``t2s.sparse.simulate``."""
+        from t2s.simulator.cut_short import whole
         from t2s.simulator.run import simulate as simulate_graph
 
         def run(graph: Graph, arrays: Mapping[str, Array]) -> SimResult:
-            return simulate_graph(graph, arrays, device=device, engine=engine)
+            return whole(
+                simulate_graph(graph, arrays, device=device, engine=engine, max_cycles=max_cycles)
+            )
 
         return self._run(inputs, type, _channels(capacity, latency, balance), run)
 

@@ -7,7 +7,7 @@ for the inputs of a run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from t2s.func.freeze import freeze
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
 from t2s.sparse_driver import (
+    Product,
     interpret_product,
     is_sparse,
     lower_product,
+    parts_of,
+    product_of,
     refuse_sparse,
     split_inputs,
 )
@@ -53,13 +56,18 @@ def structure(design: ScheduledFunc, **matrices: Any) -> dict[str, Array]:
     They may be used for many runs: ``t2s.simulate(graph, t2s.structure(y, A=matrix) | {"x": x})``.
     """
     if not is_sparse(design):
-        raise UserError(
-            f"{design!r} has no structure",
-            location=user_location(),
-            expected="a Func that reads the values of a t2s.Parameter",
-            given=repr(design),
-        )
+        refuse_dense(design, "has no structure")
     return lower_product(design, split_inputs(design, matrices)[0])[1]
+
+
+def refuse_dense(design: object, reason: str) -> NoReturn:
+    """Raise the error for a design that is no product of a sparse matrix."""
+    raise UserError(
+        f"{design!r} {reason}",
+        location=user_location(),
+        expected="a Func that reads the values of a t2s.Parameter",
+        given=repr(design),
+    )
 
 
 def print_loop_nest(design: Design, **constants: int) -> str:
@@ -108,12 +116,20 @@ def resolve(
     """The graph, its arrays and its scalars; integers given to a Func become constants of it."""
     if not isinstance(design, Graph) and is_sparse(design):
         assert isinstance(design, ScheduledFunc)
-        matrix, others = split_inputs(design, inputs)
-        sparse, arrays = lower_product(design, matrix)
-        return sparse, *split_scalars(sparse, {}, {**arrays, **others})
+        return resolve_product(design, inputs)[1:]
     constants = {} if isinstance(design, Graph) else constants_of(design, inputs)
     graph = design if isinstance(design, Graph) else lower(design, **constants)
     return graph, *split_scalars(graph, constants, inputs)
+
+
+def resolve_product(
+    design: ScheduledFunc, inputs: Mapping[str, Any]
+) -> tuple[Product, Graph, dict[str, Any], dict[str, Any]]:
+    """The same for a product of a sparse matrix, and what it is."""
+    matrix, others = split_inputs(design, inputs)
+    product = product_of(design, matrix)
+    graph, arrays = parts_of(product)
+    return product, graph, *split_scalars(graph, {}, {**arrays, **others})
 
 
 def split_scalars(

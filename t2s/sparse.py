@@ -188,6 +188,7 @@ def simulate(
     type: Type | None = None,
     device: str | Device = "ideal",
     engine: str = "native",
+    max_cycles: int | None = None,
     capacity: int = UNBOUNDED,
     latency: int = 1,
     balance: bool = True,
@@ -199,6 +200,9 @@ def simulate(
     declares.  Values are computed in ``type``, by default the type numpy gives them.  All channels
     have ``capacity`` and ``latency``; with ``balance``, a channel beside a longer way holds more,
     by the cycles that the longer way takes more.
+
+    A stage that is cut short leaves no tensor: ``CycleLimitError`` after ``max_cycles`` cycles and
+    ``RunInterrupted`` at Ctrl-C have what was measured of it as ``result``.
     """
     kernel = compile(design, schedule)
     return kernel.simulate(
@@ -206,6 +210,7 @@ def simulate(
         type=type,
         device=device,
         engine=engine,
+        max_cycles=max_cycles,
         capacity=capacity,
         latency=latency,
         balance=balance,

@@ -19,8 +19,12 @@ def spmv(
     type: Type = FLOAT,
     fused: int = 2,
     policy: t2s.Policy = ASAP,
+    banks: int | None = None,
 ) -> Func:
-    """y = A x, with A in CISR; inputs ``A`` (a sparse matrix) and ``x``."""
+    """y = A x, with A in CISR; inputs ``A`` (a sparse matrix) and ``x``.
+
+    Every multiplier has a copy of x, or all share one in ``banks``.
+    """
     CISR = t2s.Representation("CISR")
     A = t2s.Parameter(type, 2, CISR, name="A")
     x = ImageParam(type, 1, name="x")
@@ -44,7 +48,7 @@ def spmv(
     multiplier.isolate_producer_chain(x, x_loader, x_feeder)
 
     A_loader.load_structure(row_len, col_idx).unroll(ip)
-    x_feeder.buffer(x)
+    x_feeder.buffer(x, banks=banks)
     multiplier.unroll(ip)
     y.is_continuous_reduction(ip).is_distinct_reduction(ip)
     if fused > 1:

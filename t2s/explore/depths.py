@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
@@ -67,8 +69,16 @@ def _without_values(program: SimProgram, crew: Workers) -> SimProgram:
     if not program.graph.machines:
         return program
     result = find_engine("native").run(program, Limits(), crew.watch)
-    if result.trace is None:
+    if result.interrupted:
         raise KeyboardInterrupt
+    if result.trace is None:
+        raise UserError(
+            f"fitting the depths of {program.graph.name!r} needs llvmlite",
+            location=user_location(),
+            expected="llvmlite to be installed, because the control of the design depends on data",
+            given="an environment without it",
+            hint="pip install llvmlite",
+        )
     return replace(result.trace.applied(program), inputs=None)
 
 
@@ -170,7 +180,8 @@ def _budget(
             given="both",
         )
     limit = in_bytes if in_bytes is not None else in_blocks
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+    whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
+    if limit is None or not whole or limit < 0:
         raise UserError(
             "the budget is not an amount of RAM",
             location=user_location(),
@@ -180,7 +191,7 @@ def _budget(
     channels = [timing.channel for timing in program.channels]
     if in_bytes is not None:
         cost = RamCost(unit="bytes", of=lambda c, d: _bytes_of(replace(channels[c], capacity=d)))
-        return cost, limit
+        return cost, int(limit)
     fabric = program.device.fabric
     if fabric is None:
         raise UserError(
@@ -193,7 +204,7 @@ def _budget(
         RamCost(
             unit="RAM blocks", of=lambda c, d: fifo_blocks(replace(channels[c], capacity=d), fabric)
         ),
-        limit,
+        int(limit),
     )
 
 

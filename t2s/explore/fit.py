@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 import numpy as np
 
 from t2s.explore.parallel import Workers
 from t2s.explore.timings import Depths, Timings
 from t2s.simulator.deadlock import DeadlockError, TokensLeftError
-from t2s.simulator.engine import Limits
-from t2s.simulator.engine_native import run_measured
+from t2s.simulator.engine import Limits, missing_compiler
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
 from t2s.simulator.retime import retime
@@ -91,18 +91,31 @@ def _run_with(
     """A run, and the depths that it needs to be what it is."""
     names = [timing.channel.name for timing in program.channels]
     capacities = dict(zip(names, depths, strict=True))
-    peaks = depths
-    if program.total_firings <= MOST_MEASURED and engine == "native":
-        changed = program.with_capacities(capacities)
-        result, slots = run_measured(changed, Limits(), workers.watch)
-        peaks = tuple(
-            max(1, int(slots[timing.elements].max(initial=0)) - timing.datapath)
-            for timing in program.channels
-        )
-    else:
+    found = None
+    few = program.total_firings <= MOST_MEASURED
+    if few and engine == "native" and not program.memory_depends_on_addresses:
+        found = _measured(program.with_capacities(capacities), workers)
+    if found is None:
         result = retime(program, capacities, engine=engine, observer=workers.watch)
-    if result.interrupted:
+        found = result, depths
+    if found[0].interrupted:
         raise KeyboardInterrupt
+    return found
+
+
+def _measured(program: SimProgram, workers: Workers) -> tuple[SimResult, Depths] | None:
+    """A run and the depths that were in use; ``None`` without the compiler that it takes."""
+    try:
+        native = import_module("t2s.simulator.engine_native")
+        result, slots = native.run_measured(program, Limits(), workers.watch)
+    except ModuleNotFoundError as error:
+        if missing_compiler(error) is None:
+            raise
+        return None
+    peaks = tuple(
+        max(1, int(slots[timing.elements].max(initial=0)) - timing.datapath)
+        for timing in program.channels
+    )
     return result, peaks
 
 

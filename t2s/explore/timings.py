@@ -29,15 +29,15 @@ class Timed:
 class Timings:
     """Runs of a program with other depths, in parallel; every answer is kept.
 
-    Without a shared memory bandwidth more depth never costs cycles (every cycle of a firing is a
-    maximum of sums of others), so a run that was too slow answers for all smaller depths as well.
-    With one this does not hold: an earlier access may delay another one that matters more.
+    Unless units share a memory (its bandwidth, or a DRAM) more depth never costs cycles (every
+    cycle of a firing is a maximum of sums of others), so a run that was too slow answers for all
+    smaller depths as well.  If they do, an earlier access may delay another one that matters more.
     """
 
     def __init__(self, program: SimProgram, engine: str, workers: Workers) -> None:
         self.program = program
         self.names = tuple(timing.channel.name for timing in program.channels)
-        self.monotone = program.memory_rate is None
+        self.monotone = not program.shares_memory
         self.runs = 0
         self.on_run: Callable[[], None] = lambda: None
         self._engine = engine

@@ -38,6 +38,15 @@ def checked_per_channel(
     there and for anything but an integer from 1 to ``MOST_DEPTH``.
     """
     names = [channel.name for channel in graph.channels]
+    if not isinstance(values, Mapping):
+        raise UserError(
+            f"the channels of every {what} are not named",
+            location=location,
+            expected=f"a dict from names of channels, such as {{{names[0]!r}: 4}}"
+            if names
+            else "a dict from names of channels",
+            given=repr(values),
+        )
     for name in values:
         if name not in names:
             raise UserError(

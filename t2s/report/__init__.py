@@ -1,1 +1,1 @@
-"""Reports about designs: what a graph takes of a device (``resources``)."""
+"""Reports: what a graph takes of a device, and where the cycles of a sparse product went."""

@@ -12,36 +12,61 @@ The rules, all of them estimates:
   nothing else uses.  With p products and a additions it takes max(p, a) blocks: each product's
   block lends its adder, and additions beyond these take a block each.  A dot product of 16 lanes
   with its accumulator has p = a = 16 and takes 16 blocks.
+* The alternatives of a machine have their own operators, and conditions are logic.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import frexp
 
 from t2s.core.expr import Apply, Broadcast, Const, Expr, Local, ReduceLanes
 from t2s.core.ops import Op
 from t2s.core.walk import children, walk
-from t2s.graph.body import Let
-from t2s.graph.nodes import PEArray
+from t2s.graph.body import Let, Statement
+from t2s.graph.machine import Choice, Machine, Rule
+from t2s.graph.nodes import Node
 from t2s.simulator.fabric import Fabric
 
 _ADDITIVE = (Op.ADD, Op.SUBTRACT)
 
 
-def dsp_blocks(node: PEArray, fabric: Fabric) -> Fraction:
-    """DSP blocks of one PE; halves are blocks that two multipliers share."""
-    return _Counter(node, fabric).blocks()
+def dsp_blocks(node: Node, fabric: Fabric) -> Fraction:
+    """DSP blocks of one PE or machine; halves are blocks that two multipliers share."""
+    if not isinstance(node, Machine):
+        return _Counter(node.body, (), fabric).blocks()
+    parts = (part for mode in node.modes for part in _parts(mode.choices))
+    counters = (_Counter(statements, values, fabric) for statements, values in parts)
+    return sum((counter.blocks() for counter in counters), Fraction(0))
+
+
+def _parts(choices: Sequence[Choice]) -> Iterator[tuple[tuple[Statement, ...], tuple[Expr, ...]]]:
+    """What is computed together in a machine: statements, and the values that are used outside."""
+    for choice in choices:
+        lets = [item for item in choice.body if isinstance(item, Let)]
+        yield choice.body, tuple(Local(name=let.target, type=let.value.type) for let in lets)
+        match choice.inside:
+            case Rule(body=body, puts=puts):
+                yield body, tuple(put.value for put in puts if put.value is not None)
+            case inner:
+                yield from _parts(inner)
 
 
 class _Counter:
-    """Counts over one body; a local that is used once stands for its expression."""
+    """Counts over one body; a local that is used once stands for its expression.
 
-    def __init__(self, node: PEArray, fabric: Fabric) -> None:
+    ``values`` are used beside what the statements use.
+    """
+
+    def __init__(
+        self, statements: tuple[Statement, ...], values: tuple[Expr, ...], fabric: Fabric
+    ) -> None:
         self.fabric = fabric
-        self.statements = node.body
-        self.lets = {item.target: item.value for item in node.body if isinstance(item, Let)}
+        self.statements = statements
+        self.values = values
+        self.lets = {item.target: item.value for item in statements if isinstance(item, Let)}
         self.counters: set[str] = set()  # locals that only indices and parameters go into
         self.uses = self._count_uses()
         for name, value in self.lets.items():
@@ -50,7 +75,9 @@ class _Counter:
 
     def _count_uses(self) -> Counter[str]:
         """Uses of each local by what is built: statements backwards, unused values left out."""
-        uses: Counter[str] = Counter()
+        uses = Counter(
+            term.name for value in self.values for term in walk(value) if isinstance(term, Local)
+        )
         for statement in reversed(self.statements):
             if isinstance(statement, Let) and not uses[statement.target]:
                 continue
@@ -58,7 +85,7 @@ class _Counter:
         return uses
 
     def blocks(self) -> Fraction:
-        total = Fraction(0)
+        total = sum((self.cost(value) for value in self.values), Fraction(0))
         for statement in self.statements:
             if isinstance(statement, Let):
                 if self.uses[statement.target] > 1:  # once is counted where it is used

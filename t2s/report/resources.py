@@ -14,8 +14,10 @@ from typing import Any
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.graph.graph import Graph
-from t2s.graph.nodes import PEArray, Role
+from t2s.graph.body import Load, Store
+from t2s.graph.graph import Graph, Place
+from t2s.graph.machine import Machine, Search
+from t2s.graph.nodes import Node, Role
 from t2s.report.arithmetic import dsp_blocks
 from t2s.report.memory import fifo_blocks, register_blocks, unit_blocks
 from t2s.simulator.devices import DEVICES, Device, find_device
@@ -178,7 +180,7 @@ def estimate_resources(graph: Graph, device: str | Device = "arria10") -> Resour
     """Estimate the DSP and RAM blocks of a graph.
 
     Raises ``UserError`` for an unknown device and for one without blocks, such as ``ideal``, and
-    ``UnsupportedError`` for a design with machines.
+    ``UnsupportedError`` for machines with memories whose size depends on data.
     """
     target = find_device(device)
     if target.fabric is None:
@@ -190,18 +192,30 @@ def estimate_resources(graph: Graph, device: str | Device = "arria10") -> Resour
             given=target.name,
         )
     for machine in graph.machines:
-        raise UnsupportedError(
-            f"the blocks of {machine.name!r} cannot be estimated: it is a state machine",
-            location=machine.location,
-            expected="a design of PE arrays",
-            given=f"{len(graph.machines)} machines in {graph.name!r}",
-        )
+        _check_memories(graph, machine)
     fabric = target.fabric
-    nodes = tuple(_node_resources(graph, node, fabric) for node in graph.pe_arrays)
+    nodes = tuple(_node_resources(graph, node, fabric) for node in graph.nodes)
     return ResourceReport(design=graph.name, device=target, nodes=nodes)
 
 
-def _node_resources(graph: Graph, node: PEArray, fabric: Fabric) -> NodeResources:
+def _check_memories(graph: Graph, machine: Machine) -> None:
+    """All that the machine keeps on the chip has a size that is known before the run."""
+    kept = [f"the sorted memory {memory.name!r}" for memory in machine.memories]
+    for statement in machine.statements():
+        match statement:
+            case Load(tensor=name) | Search(tensor=name) | Store(tensor=name):
+                if graph.tensor(name).place is Place.CHIP:
+                    kept.append(f"{name!r}, which is on the chip")
+    if kept:
+        raise UnsupportedError(
+            f"the blocks of {machine.name!r} cannot be estimated",
+            location=machine.location,
+            expected="memories on the chip whose sizes do not depend on data",
+            given=kept[0],
+        )
+
+
+def _node_resources(graph: Graph, node: Node, fabric: Fabric) -> NodeResources:
     return NodeResources(
         name=node.name,
         role=node.role,

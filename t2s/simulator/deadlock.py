@@ -7,8 +7,8 @@ to a PE that has made all its firings, or to a channel element that nobody serve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from t2s.core.errors import UserError
@@ -19,10 +19,6 @@ from t2s.simulator.tally import Stuck, Tally
 
 if TYPE_CHECKING:
     from t2s.simulator.result import SimResult
-
-MOST_RUNS = 64
-MOST_FIRINGS = 400_000_000
-"""Most runs, and most firings in them, that the search for sufficient capacities may take."""
 
 _SHOWN_WAITS = 8
 
@@ -64,15 +60,20 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """The smallest capacities found that free a deadlock: (before, after) in tokens, by channel."""
+    """Capacities that free a deadlock: (before, after) in tokens, by channel.
+
+    ``minimal``: with a smaller capacity of any one of these channels the run does not end.
+    """
 
     capacities: Mapping[str, tuple[int, int]]
+    minimal: bool = True
 
     def __str__(self) -> str:
         changes = ", ".join(f"{name!r} {old} -> {new}" for name, (old, new) in self._items())
+        less = "" if self.minimal else " (less may do as well)"
         if len(self.capacities) == 1:
-            return f"a capacity that frees it: {changes}"
-        return f"capacities that free it: {changes}"
+            return f"a capacity that frees it: {changes}{less}"
+        return f"capacities that free it: {changes}{less}"
 
     def _items(self) -> list[tuple[str, tuple[int, int]]]:
         return list(self.capacities.items())
@@ -245,57 +246,3 @@ def _wait(program: SimProgram, tally: Tally, item: Stuck) -> Wait:
         if isinstance(node, Machine)
         else int(program.control.firings[item.instance]),
     )
-
-
-Retime = Callable[[SimProgram], DeadlockReport | None]
-"""Runs a program for its times and returns its deadlock, ``None`` if it finishes."""
-
-
-def with_remedy(program: SimProgram, report: DeadlockReport, retime: Retime) -> DeadlockReport:
-    """The report with the smallest sufficient capacities that a bounded number of runs finds.
-
-    Channels that block on the cycle are given all the space they could use, and those that block
-    on the next cycle, until the run finishes; then each capacity is lowered as far as it goes,
-    the others held.  Whether a run finishes depends on capacities monotonically, so this bisects.
-    """
-    runs, most_runs = 0, min(MOST_RUNS, 8 + MOST_FIRINGS // max(1, program.total_firings))
-
-    def deadlock_with(capacities: Mapping[str, int]) -> DeadlockReport | None:
-        nonlocal runs
-        runs += 1
-        return retime(program.with_capacities(capacities))
-
-    trial: dict[str, int] = {}
-    current: DeadlockReport | None = report
-    while current is not None and runs < most_runs:
-        fresh = [name for name in _blocking(current.waits) if name not in trial]
-        if not current.closed or not fresh:
-            beyond = None if current is report else current
-            return replace(report, searched=True, beyond=beyond)
-        trial |= {name: _all_tokens(program, name) for name in fresh}
-        current = deadlock_with(trial)
-    if current is not None:
-        return report
-    before = {timing.channel.name: timing.channel.capacity for timing in program.channels}
-    for name in trial:
-        low, high = before[name], trial[name]
-        while low < high and runs < most_runs:
-            middle = (low + high) // 2
-            if deadlock_with({**trial, name: middle}) is None:
-                high = middle
-            else:
-                low = middle + 1
-        trial[name] = high
-    raised = {name: (before[name], value) for name, value in trial.items() if value > before[name]}
-    return replace(report, remedy=Remedy(capacities=raised), searched=True)
-
-
-def _blocking(waits: Sequence[Wait]) -> list[str]:
-    return list(dict.fromkeys(wait.channel for wait in waits if wait.sending))
-
-
-def _all_tokens(program: SimProgram, name: str) -> int:
-    """A capacity that never blocks: all tokens that an element ever carries."""
-    timing = next(timing for timing in program.channels if timing.channel.name == name)
-    most = int(program.control.sent[timing.elements].max(initial=1))
-    return max(most, timing.channel.capacity)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, cast
@@ -73,9 +74,9 @@ _ENGINES: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def find_engine(name: str) -> Engine:
-    """The engine of that name, imported when it is asked for (the native ones bring a compiler).
+    """The engine of that name, imported when it runs (the native ones bring a compiler).
 
-    Without that compiler ``native`` is the plain engine, and a ``T2SWarning`` says so.
+    Without that compiler ``native`` is the plain engine, and a ``T2SWarning`` says so once.
     """
     if name not in _ENGINES:
         raise UserError(
@@ -84,26 +85,58 @@ def find_engine(name: str) -> Engine:
             expected=f"one of {', '.join(_ENGINES)}",
             given=repr(name),
         )
-    try:
-        return _imported(name)
-    except ModuleNotFoundError as missing:
-        if missing.name not in _COMPILERS:
-            raise
-        if name != "native":
-            raise UserError(
-                f"the engine {name!r} needs {missing.name}",
-                location=user_location(),
-                expected=f"{missing.name} to be installed",
-                given="an environment without it",
-                hint=f"pip install {missing.name}, or use engine='python', which is slow",
-            ) from None
-        warnings.warn(
-            f"{missing.name} is not installed, so the plain engine runs, which is thousands of "
-            f"times slower; pip install {missing.name}",
-            T2SWarning,
-            stacklevel=2,
-        )
-        return _imported("python")
+    return _imported(name) if name == "python" else _Compiled(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """An engine that needs a compiler, which may turn out to be missing when it is first used."""
+
+    name: str
+
+    def run(
+        self, program: SimProgram, limits: Limits, observer: Observer | None = None
+    ) -> SimResult:
+        """See ``Engine``."""
+        try:
+            return _imported(self.name).run(program, limits, observer)
+        except ModuleNotFoundError as error:
+            missing = missing_compiler(error)
+            if missing is None:
+                raise
+            if self.name != "native":
+                raise _refusal(self.name, missing) from None
+        _say_that_the_plain_engine_runs(missing)
+        return _imported("python").run(program, limits, observer)
+
+
+def missing_compiler(error: ModuleNotFoundError) -> str | None:
+    """The compiler that is not installed, if that is what the error says."""
+    package = (error.name or "").split(".")[0]
+    return package if package in _COMPILERS else None
+
+
+def _refusal(name: str, missing: str) -> UserError:
+    return UserError(
+        f"the engine {name!r} needs {missing}",
+        location=user_location(),
+        expected=f"{missing} to be installed",
+        given="an environment without it",
+        hint=f"pip install {missing}, or use engine='python', which is slow",
+    )
+
+
+@cache
+def _say_that_the_plain_engine_runs(missing: str) -> None:
+    """Warn at the user's line; nothing more at later calls."""
+    here = user_location()
+    warnings.warn_explicit(
+        f"{missing} is not installed, so the plain engine runs, which is thousands of "
+        f"times slower; pip install {missing}",
+        T2SWarning,
+        here.file,
+        here.line,
+    )
 
 
 def _imported(name: str) -> Engine:

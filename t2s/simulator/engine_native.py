@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from t2s.core.errors import UserError
+from t2s.core.errors import InternalError, UserError
 from t2s.core.ops import Array
 from t2s.simulator.array.machine import ArrayMachine
 from t2s.simulator.array.times import array_times
@@ -24,7 +24,7 @@ from t2s.simulator.native.table_times import TableTimes
 from t2s.simulator.native.values import compute_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
-from t2s.simulator.tally import Counts, Ending, Tally
+from t2s.simulator.tally import FOREVER, Counts, Ending, Tally
 from t2s.simulator.trace import Trace
 
 MANY_FIRINGS = 2_000_000
@@ -122,7 +122,9 @@ def _check_size(program: SimProgram) -> None:
                 location=node.node.location,
                 expected=f"at most {MOST_LISTED_FIRINGS} firings of one PE with this kernel",
                 given=f"{firings}",
-                hint="use engine='native', which skips what repeats, or simulate a smaller problem",
+                hint="simulate a smaller problem, or without a DRAM"
+                if program.memory_depends_on_addresses
+                else "use engine='native', which skips what repeats, or simulate a smaller problem",
             )
 
 
@@ -143,8 +145,11 @@ def run_measured(
 ) -> tuple[SimResult, Counts]:
     """The times of a program, and for every channel element the most slots ever in use.
 
-    With capacities of that many slots (datapath included) every firing is at the same cycle.
+    With capacities of that many slots (datapath included) every firing is at the same cycle.  The
+    kernel of programs with a DRAM does not count slots.
     """
+    if program.memory_depends_on_addresses:
+        raise InternalError("slots in use are not counted with a DRAM")
     given = program if program.trace is None else explicit(program, program.trace)
     machine = TableTimes(given, measured=True)
     interrupted = False
@@ -171,7 +176,7 @@ def retime(
 def _advance(machine: TableTimes, limits: Limits, observer: Observer | None) -> None:
     """Run in chunks to the end of the program or to the cycle limit."""
     program = machine.program
-    last = limits.max_cycles if limits.max_cycles is not None else timing.FOREVER - 1
+    last = limits.max_cycles if limits.max_cycles is not None else FOREVER - 1
     chunk = max(1, (_SHORT_CHUNK if limits.give_up else _CHUNK) // max(1, program.pe_count))
     more = True
     while more and machine.now <= last:

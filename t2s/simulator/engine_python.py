@@ -8,8 +8,8 @@ in every cycle to say what the PE does in it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,9 +17,8 @@ from t2s.core.ops import Array
 from t2s.graph.body import Load, Store
 from t2s.graph.interpret import allocate
 from t2s.graph.layout import outputs_of
-from t2s.graph.machine_analysis import path_bytes
-from t2s.graph.machine_semantics import Decision, MachineState
-from t2s.graph.nodes import Machine, Node, PEArray
+from t2s.graph.machine_semantics import MachineState
+from t2s.graph.nodes import Machine, PEArray
 from t2s.graph.semantics import (
     Environment,
     PortUse,
@@ -33,138 +32,13 @@ from t2s.graph.semantics import (
 from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.memory.plain import Ports
-from t2s.simulator.memory.port import Port
+from t2s.simulator.plain_pes import PE, Fifo, MachinePE
 from t2s.simulator.program import NodeTiming, SimProgram
 from t2s.simulator.result import SimResult
 from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run
 from t2s.simulator.traces import with_traces
 
 _OBSERVED_EVERY = 256
-
-
-@dataclass(slots=True)
-class _Fifo:
-    """One channel element: tokens with the cycle they are ready, and when each was received."""
-
-    position: int
-    latency: int
-    capacity: int
-    tokens: deque[tuple[int, Array]] = field(default_factory=deque)
-    received_at: list[int] = field(default_factory=list)
-    starved: int = 0
-    blocked: int = 0
-
-    def ready(self) -> int | None:
-        """The cycle at which the next token is ready; ``None`` if it has not been sent."""
-        return self.tokens[0][0] if self.tokens else None
-
-    def space(self) -> int | None:
-        """The cycle from which the next token may be sent; ``None`` if that is not known yet."""
-        freeing = len(self.received_at) + len(self.tokens) - self.capacity
-        if freeing < 0:
-            return 1
-        return self.received_at[freeing] + 1 if freeing < len(self.received_at) else None
-
-
-@dataclass(slots=True)
-class _PE:
-    """A PE, its next firing, and its counters.
-
-    ``queued`` says that it waits for memory; it has a ``port`` if it is a unit of a DRAM.
-    """
-
-    number: int
-    node: Node
-    interval: int
-    environments: Iterator[Environment]
-    registers: dict[str, Array]
-    current: Environment | None = None
-    receives: list[tuple[PortUse, _Fifo]] = field(default_factory=list)
-    sends: list[tuple[PortUse, _Fifo]] = field(default_factory=list)
-    moved_bytes: int = 0
-    stores: bool = False
-    firings: int = 0
-    first: int = 0
-    last: int = 0
-    waiting: int = 0
-    memory_stalls: int = 0
-    queued: bool = False
-    port: Port | None = None
-
-    def look(self) -> None:
-        """Find out what the next firing needs, as far as the tokens that are there tell."""
-
-    def unknown(self) -> tuple[_Fifo, bool] | None:
-        """The first port, and whether it sends, that waits for what has not been brought about."""
-        self.look()
-        for _, fifo in self.receives:
-            if fifo.ready() is None:
-                return fifo, False
-        for _, fifo in self.sends:
-            if fifo.space() is None:
-                return fifo, True
-        return None
-
-    def allowed(self, now: int) -> bool:
-        """Whether the interval and the channels allow the next firing in this cycle."""
-        self.look()
-        if self.firings and now < self.last + self.interval:
-            return False
-        ready = all(_reached(fifo.ready(), now) for _, fifo in self.receives)
-        return ready and all(_reached(fifo.space(), now) for _, fifo in self.sends)
-
-    def count_stall(self, now: int) -> None:
-        """Attribute a cycle without a firing."""
-        if self.current is None or self.firings == 0:
-            return
-        if now < self.last + self.interval:
-            self.waiting += 1
-            return
-        for _, fifo in self.receives:
-            if not _reached(fifo.ready(), now):
-                fifo.starved += 1
-                return
-        for _, fifo in self.sends:
-            if not _reached(fifo.space(), now):
-                fifo.blocked += 1
-                return
-        self.memory_stalls += 1
-
-
-@dataclass(slots=True)
-class _MachinePE(_PE):
-    """A machine: what its next firing needs is known when the tokens are that it depends on."""
-
-    state: MachineState = field(kw_only=True)
-    memory: dict[str, Array] = field(kw_only=True)
-    inputs: dict[str, _Fifo] = field(kw_only=True)
-    outputs: dict[str, _Fifo] = field(kw_only=True)
-    decision: Decision | None = None
-    codes: list[int] = field(default_factory=list)
-
-    def look(self) -> None:
-        """Take the decision, once all heads that it needs have been sent (ready or not)."""
-        if self.decision is not None or self.state.ended:
-            return
-        heads = {name: fifo.tokens[0][1] for name, fifo in self.inputs.items() if fifo.tokens}
-        found = self.state.decide(heads, self.memory)
-        if isinstance(found, Decision):
-            self.decision = found
-            path = found.path
-            self._needs(path.needs)
-            outputs = [put.channel for put in path.rule.puts]
-            self.sends = [(self.state.outputs[name], self.outputs[name]) for name in outputs]
-            loaded, stored = path_bytes(self.state.graph, path)
-            self.moved_bytes, self.stores = loaded + stored, bool(stored)
-        else:
-            self._needs(found)
-
-    def _needs(self, names: tuple[str, ...]) -> None:
-        self.receives = [(self.state.inputs[name], self.inputs[name]) for name in names]
-
-
-def _reached(time: int | None, now: int) -> bool:
-    return time is not None and time <= now
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +55,10 @@ class PythonEngine:
             run = _Run(program, observer)
             ending = run.to_the_end(limits)
             outputs = run.outputs() if ending is Ending.FINISHED else {}
-            return assemble(run.traced(), run.tally(ending), outputs, self.name, kernel="plain")
+            traced = run.traced()
+            result = assemble(traced, run.tally(ending), outputs, self.name, kernel="plain")
+            # what machines do is known as far as they came: another run computes it again
+            return result if traced is program else replace(result, program=program)
 
 
 class _Run:
@@ -197,13 +74,13 @@ class _Run:
             self.memory = allocate(program.graph, program.inputs)
         self.rate = program.memory_rate
         self.credit = self.rate
-        self.queue: deque[_PE] = deque()
-        self.fifos: dict[PortUse, _Fifo] = {}
+        self.queue: deque[PE] = deque()
+        self.fifos: dict[PortUse, Fifo] = {}
         for timing in program.channels:
             indices = np.ndindex(timing.channel.shape)
             for position, index in enumerate(indices, timing.first):
                 use = PortUse(timing.channel.name, index)
-                self.fifos[use] = _Fifo(position, timing.latency, timing.capacity)
+                self.fifos[use] = Fifo(position, timing.latency, timing.capacity)
         self.pes = [
             self._new_pe(timing, at, point)
             for timing in program.nodes
@@ -215,14 +92,14 @@ class _Run:
         for pe in self.pes:
             self._next(pe)
 
-    def _new_pe(self, timing: NodeTiming, at: int, point: tuple[int, ...]) -> _PE:
+    def _new_pe(self, timing: NodeTiming, at: int, point: tuple[int, ...]) -> PE:
         node, cycles, program = timing.node, timing.interval.cycles, self.program
         number = timing.first + at
         if not isinstance(node, Machine):
             firings = iterations(node, point, program.parameters)
-            return _PE(number, node, cycles, firings, new_registers(node))
+            return PE(number, node, cycles, firings, new_registers(node))
         state = MachineState(program.graph, node, point, program.parameters)
-        return _MachinePE(
+        return MachinePE(
             number,
             node,
             cycles,
@@ -235,9 +112,9 @@ class _Run:
             outputs={name: self.fifos[use] for name, use in state.outputs.items()},
         )
 
-    def _next(self, pe: _PE) -> None:
+    def _next(self, pe: PE) -> None:
         """Fetch the PE's next firing."""
-        if isinstance(pe, _MachinePE):
+        if isinstance(pe, MachinePE):
             pe.decision = None
             pe.sends, pe.moved_bytes, pe.stores = [], 0, False
             if pe.state.ended:
@@ -320,25 +197,25 @@ class _Run:
             firing.add(id(pe))
         return frozenset(firing)
 
-    def _stalled(self, pe: _PE) -> bool:
+    def _stalled(self, pe: PE) -> bool:
         """Whether a stall of its unit holds the PE in this cycle."""
         stalls = self.program.stalls
         if stalls is None or not self.program.accesses_memory[pe.number]:
             return False
         return stalls.holds(pe.number, self.cycle)
 
-    def _fire(self, pe: _PE, environment: Environment) -> None:
+    def _fire(self, pe: PE, environment: Environment) -> None:
         now = self.cycle
         tokens: dict[str, Array] = {}
         takes = None
-        if isinstance(pe, _MachinePE) and pe.decision is not None:
+        if isinstance(pe, MachinePE) and pe.decision is not None:
             takes = pe.decision.path.rule.takes
         for use, fifo in pe.receives:
             if takes is None or use.channel in takes:
                 _, tokens[use.channel] = fifo.tokens.popleft()
                 fifo.received_at.append(now)
         sent: Mapping[str, Array] = {}
-        if isinstance(pe, _MachinePE) and pe.decision is not None:
+        if isinstance(pe, MachinePE) and pe.decision is not None:
             pe.codes.append(pe.decision.code)
             sent = pe.state.fire(pe.decision, pe.memory)
         elif self.memory is not None and isinstance(pe.node, PEArray):
@@ -374,7 +251,7 @@ class _Run:
 
     def traced(self) -> SimProgram:
         """The program with the codes that its machines have fired."""
-        machines = {n: pe for n, pe in enumerate(self.pes) if isinstance(pe, _MachinePE)}
+        machines = {n: pe for n, pe in enumerate(self.pes) if isinstance(pe, MachinePE)}
         if not machines:
             return self.program
         codes = {instance: pe.codes for instance, pe in machines.items()}

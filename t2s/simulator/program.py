@@ -134,6 +134,11 @@ class SimProgram:
         return len(self.control.firings)
 
     @property
+    def inputs_of_times(self) -> Mapping[str, Array] | None:
+        """The inputs, where times cannot do without them: of machines that have no trace."""
+        return self.inputs if self.graph.machines and self.trace is None else None
+
+    @property
     def total_firings(self) -> int:
         """Firings of all PEs in a complete run."""
         return int(self.control.firings.sum())
@@ -142,6 +147,11 @@ class SimProgram:
     def memory_rate(self) -> Fraction | None:
         """Shared memory bandwidth in bytes per cycle; ``None`` is unlimited, or a DRAM's."""
         return None if self.memory_depends_on_addresses else self.device.memory_bytes_per_cycle
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether accesses delay one another: there is a DRAM, or a limit of bandwidth."""
+        return self.memory_depends_on_addresses or self.memory_rate is not None
 
     @property
     def memory_depends_on_addresses(self) -> bool:
@@ -212,21 +222,21 @@ class SimProgram:
         return changed
 
     def with_capacities(self, capacities: Mapping[str, int]) -> SimProgram:
-        """The same program, times only, with other capacities (in tokens) for some channels."""
+        """The program with other capacities (in tokens) of some channels, for its times."""
         channels = tuple(
             replace(t, channel=replace(t.channel, capacity=capacities[t.channel.name]))
             if t.channel.name in capacities
             else t
             for t in self.channels
         )
-        return replace(self, channels=channels, inputs=None)
+        return replace(self, channels=channels, inputs=self.inputs_of_times)
 
     def with_latencies(self, latencies: Mapping[str, int]) -> SimProgram:
-        """The same program, times only, with other latencies (in cycles) of some channels."""
+        """The program with other latencies (in cycles) of some channels, for its times."""
         channels = tuple(
             replace(t, channel=replace(t.channel, latency=latencies[t.channel.name]))
             if t.channel.name in latencies
             else t
             for t in self.channels
         )
-        return replace(self, channels=channels, inputs=None)
+        return replace(self, channels=channels, inputs=self.inputs_of_times)

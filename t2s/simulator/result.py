@@ -139,6 +139,7 @@ class SimResult:
     warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     program: what ran, without the inputs; ``retime`` runs it again.
     warn: finds the warnings of a design on a device, where somebody does.
+    explain: more lines for the summary of a result, as (label, text), where somebody has them.
     """
 
     graph: str
@@ -158,6 +159,9 @@ class SimResult:
     trace: Trace | None = field(default=None, repr=False, compare=False)
     program: SimProgram = field(repr=False, compare=False)
     warn: Callable[[Graph, Device], tuple[str, ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None = field(
         default=None, repr=False, compare=False
     )
 
@@ -198,6 +202,7 @@ class SimResult:
             outputs=self.outputs if result.finished else {},
             warnings=self.warn(changed, self.device) if self.warn is not None else self.warnings,
             warn=self.warn,
+            explain=self.explain,
         )
 
     @property
@@ -272,7 +277,8 @@ class SimResult:
             ("engine", self.effort),
         ]
         lines += [("padded", f"{tensor.name}: {tensor.shape_text}") for tensor in self.padded]
-        return (*lines, *(("warning", text) for text in self.warnings))
+        more = self.explain(self) if self.explain is not None else ()
+        return (*lines, *more, *(("warning", text) for text in self.warnings))
 
     @property
     def effort(self) -> str:

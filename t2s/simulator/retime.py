@@ -15,9 +15,11 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.simulator.deadlock import DeadlockError, DeadlockReport, TokensLeftError, with_remedy
+from t2s.simulator.deadlock import DeadlockError, DeadlockReport, TokensLeftError
 from t2s.simulator.engine import Limits, Observer, find_engine
 from t2s.simulator.program import SimProgram
+from t2s.simulator.remedy import with_remedy
+from t2s.simulator.trace import Trace
 
 if TYPE_CHECKING:
     from t2s.simulator.result import SimResult
@@ -49,7 +51,7 @@ def run_to_the_end(
     """Run a program; raises what ``simulate`` raises for a deadlock and for tokens left."""
     result = find_engine(engine).run(program, limits, observer)
     if result.deadlock is not None:
-        report = _with_remedy(program, result.deadlock)
+        report = _with_remedy(program, result.deadlock, result.trace)
         raise DeadlockError(replace(result, deadlock=report), report)
     if result.tokens_left:
         raise TokensLeftError(result)
@@ -71,25 +73,28 @@ def checked_limits(max_cycles: int | None) -> Limits:
     return Limits(max_cycles=int(max_cycles))
 
 
-def _with_remedy(program: SimProgram, report: DeadlockReport) -> DeadlockReport:
+def _with_remedy(
+    program: SimProgram, report: DeadlockReport, trace: Trace | None
+) -> DeadlockReport:
     """The report with sufficient capacities; as it is if the user interrupts the search.
 
     Whether a run ends in a deadlock is the same in every engine, so the fast one searches.  What
     machines do it finds out once; where they stop by themselves there is nothing to search for.
     """
     if program.graph.machines:
-        trace = program.trace or find_engine("native").run(program, Limits()).trace
+        if trace is None or trace.limit is not None:
+            trace = find_engine("native").run(program, Limits()).trace
         if trace is None or trace.refusing:
             return report
         program = trace.applied(program)
 
-    def deadlock_of(changed: SimProgram) -> DeadlockReport | None:
+    def uninterrupted(changed: SimProgram) -> SimResult:
         result = retime(changed, {})
         if result.interrupted:
             raise KeyboardInterrupt
-        return result.deadlock
+        return result
 
     try:
-        return with_remedy(program, report, deadlock_of)
+        return with_remedy(program, report, uninterrupted)
     except KeyboardInterrupt:
         return report

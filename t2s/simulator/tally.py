@@ -18,6 +18,9 @@ Counts = NDArray[np.int64]
 Requirement = tuple[int, bool, int]
 """A channel element, whether a firing sends to it, and the cycle from which that is possible."""
 
+FOREVER = int(np.iinfo(np.int64).max)
+"""The cycle of what nothing on the way will bring about."""
+
 
 class Ending(Enum):
     """Why a run ended."""
@@ -65,6 +68,14 @@ class Tally:
     left: Counts
     stuck: tuple[Stuck, ...]
     memory: MemoryCounts | None = None
+
+
+def stuck_at(instance: int, requirements: Sequence[Requirement]) -> Stuck | None:
+    """The first thing that a PE waits for and nothing on the way will bring."""
+    for element, sending, time in requirements:
+        if time == FOREVER:
+            return Stuck(instance=instance, element=element, sending=sending)
+    return None
 
 
 def end_of_run(program: SimProgram, last_firing: int, last_store: int) -> int:

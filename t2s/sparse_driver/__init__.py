@@ -5,6 +5,23 @@ Like ``driver``, of which it is a part, it knows the directives of ``t2s.spatial
 """
 
 from t2s.sparse_driver.designs import is_sparse, refuse_sparse, split_inputs
-from t2s.sparse_driver.product import interpret_product, lower_product
+from t2s.sparse_driver.product import (
+    bytes_moved,
+    interpret_product,
+    lower_product,
+    parts_of,
+    product_of,
+)
+from t2s.sparse_repr.representation.hardware.product import Product
 
-__all__ = ["interpret_product", "is_sparse", "lower_product", "refuse_sparse", "split_inputs"]
+__all__ = [
+    "Product",
+    "bytes_moved",
+    "interpret_product",
+    "is_sparse",
+    "lower_product",
+    "parts_of",
+    "product_of",
+    "refuse_sparse",
+    "split_inputs",
+]

@@ -44,6 +44,7 @@ class Schedule:
     combined: dict[str, CombineReduction] = field(default_factory=dict)
     promises: list[ContinuousReduction | DistinctReduction] = field(default_factory=list)
     circuit: ReductionCircuit | None = None
+    banked: BufferAll | None = None
     loads: list[tuple[str, LoadStructure]] = field(default_factory=list)
 
 
@@ -88,13 +89,15 @@ def _interpret(schedule: Schedule, func: ScheduledFunc, directive: Directive) ->
             schedule.promises.append(directive)
         case ReductionCircuit() if role == "reduction":
             schedule.circuit = directive
-        case BufferAll(operand=operand):
+        case BufferAll(operand=operand, banks=banks):
             wanted = {
                 "feeder": schedule.definition.vector.name,
                 "unloader": schedule.definition.func.name,
             }
-            if role is None or wanted.get(role) != operand:
+            if role is None or wanted.get(role) != operand or (banks and role != "feeder"):
                 _meaningless(directive, func)
+            if banks:
+                schedule.banked = directive
         case Reorder(loops=loops) if set(loops) <= _loops(schedule):
             pass  # machines are in space, so both orders are the same
         case _:

@@ -16,7 +16,9 @@ from t2s.sparse_driver.designs import split_inputs
 from t2s.sparse_driver.directives import Schedule, schedule_of
 from t2s.sparse_driver.promises import keep_promises
 from t2s.sparse_driver.shape import (
+    banks_of,
     block_of,
+    check_size,
     check_structure,
     check_unrolled,
     combined_of,
@@ -49,6 +51,7 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     mapping = definition.matrix.decoder
     distinct, continuous = keep_promises(schedule, storage)
     block, rows_at_once = block_of(schedule, storage, continuous)
+    check_size(definition, mapping.machines, block)
     combined = combined_of(schedule, mapping.machines, continuous)
     check_structure(schedule)
     check_unrolled(schedule)
@@ -87,6 +90,7 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
         nodes=_nodes(schedule),
         structure_loaders=schedule.structure,
         words=min(line, max(1, width * max(rows, columns))),
+        banks=banks_of(schedule, mapping.machines, block),
         location=definition.location,
     )
 
@@ -121,8 +125,20 @@ def _nodes(schedule: Schedule) -> Nodes:
 
 def lower_product(design: ScheduledFunc, matrix: object) -> tuple[Graph, dict[str, Array]]:
     """The graph for a matrix, and the arrays of the matrix that it takes."""
-    product = product_of(design, matrix)
+    return parts_of(product_of(design, matrix))
+
+
+def parts_of(product: Product) -> tuple[Graph, dict[str, Array]]:
+    """The graph of a product, and the arrays of the matrix that it takes."""
     return product_graph(product), product_arrays(product)
+
+
+def bytes_moved(product: Product) -> int:
+    """Bytes of the matrix, its structure, the operand and the result: each is moved once."""
+    arrays = sum(array.nbytes for array in product_arrays(product).values())
+    rows, columns = product.storage.shape
+    operand, result = product.vector.type.bytes, product.result.type.bytes
+    return arrays + product.width * (columns * operand + rows * result)
 
 
 def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array:

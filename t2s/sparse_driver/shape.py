@@ -7,7 +7,7 @@ from typing import NoReturn
 from t2s.core.errors import UserError
 from t2s.reduction.targets import Target
 from t2s.sparse_driver.directives import Schedule
-from t2s.sparse_repr.representation.definition import unsupported
+from t2s.sparse_repr.representation.definition import Definition, unsupported
 from t2s.sparse_repr.representation.hardware.product import Part
 from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
@@ -15,6 +15,50 @@ from t2s.sparse_repr.representation.units import units_of
 from t2s.sparse_repr.representation.vocabulary import Dimension
 from t2s.spatial.directives import Directive
 from t2s.spatial.sparse_directives import LoadStructure
+
+MOST_MULTIPLIERS = 256
+"""Multipliers of a design: each is a unit of its own, with a channel to it from each of many."""
+
+
+def check_size(definition: Definition, machines: int, block: int) -> None:
+    """Refuse designs that are too large to be built."""
+    if machines * block > MOST_MULTIPLIERS:
+        scheduling = definition.matrix.chain.layout.schedule
+        assert scheduling is not None
+        each = f" of {block} multipliers each" if block > 1 else ""
+        unsupported(
+            scheduling.location,
+            f"{definition.func.name} has too many multipliers",
+            f"at most {MOST_MULTIPLIERS} of all machines together",
+            f"{machines} machines{each}",
+        )
+
+
+MOST_WAYS = 1024
+"""Multipliers times banks: every step passes all banks."""
+
+
+def banks_of(schedule: Schedule, machines: int, block: int) -> int:
+    """Banks of the dense operand; 0 is a copy for each multiplier."""
+    directive = schedule.banked
+    if directive is None:
+        return 0
+    definition = schedule.definition
+    if definition.side is not None:
+        unsupported(
+            directive.location,
+            f"{directive.text} is not possible for several right-hand sides",
+            f"a product of one vector, or buffer({directive.operand})",
+            f"{definition.width} right-hand sides",
+        )
+    if machines * block * directive.banks > MOST_WAYS:
+        unsupported(
+            directive.location,
+            f"{directive.text} has too many banks for so many multipliers",
+            f"at most {MOST_WAYS // (machines * block)} banks",
+            f"{machines * block} multipliers",
+        )
+    return directive.banks
 
 
 def block_of(schedule: Schedule, storage: Storage, continuous: bool) -> tuple[int, int]:

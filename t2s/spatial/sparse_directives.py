@@ -23,9 +23,10 @@ class LoadStructure(SparseDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferAll(SparseDirective):
-    """The function keeps all of ``operand`` on the chip."""
+    """The function keeps all of ``operand`` on the chip; in ``banks``, or a copy for each use."""
 
     operand: str
+    banks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,17 +43,33 @@ class SparseFunc(IsolatingFunc):
         )
 
     def buffer(
-        self, operand: ImageParam | ScheduledFunc, loop: Loop | None = None, *, double: bool = True
+        self,
+        operand: ImageParam | ScheduledFunc,
+        loop: Loop | None = None,
+        *,
+        double: bool = True,
+        banks: int | None = None,
     ) -> Self:
         """Keep what ``operand`` sends in one iteration of ``loop`` on chip; without one, all of it.
 
         A double buffer fills one half while it sends from the other; a single one does both in
-        turn.  Buffers without a loop belong to products of sparse matrices.
+        turn.  Buffers without a loop belong to products of sparse matrices: every multiplier has a
+        copy, or all share one that is dealt to ``banks``, a power of two.
         """
         if loop is not None:
             return super().buffer(operand, loop, double=double)
         name = self._operand("buffer", operand)
-        return self._add(BufferAll(operand=name, location=user_location(), text=f"buffer({name})"))
+        text = f"buffer({name})" if banks is None else f"buffer({name}, banks={banks})"
+        if banks is not None and self._positive("buffer", "number of banks", banks) & (banks - 1):
+            raise UserError(
+                f"the number of banks of buffer on {self.name} has to be a power of two",
+                location=user_location(),
+                expected="1, 2, 4, 8, ...",
+                given=str(banks),
+            )
+        return self._add(
+            BufferAll(operand=name, banks=banks or 0, location=user_location(), text=text)
+        )
 
     def is_continuous_reduction(self, loop: Loop) -> Self:
         """Promise: in one iteration of ``loop`` every result is finished before the next begins.

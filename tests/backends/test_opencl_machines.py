@@ -20,6 +20,7 @@ from t2s.graph.graph import Channel, Graph, StreamType
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule, SortedMemory
 from t2s.graph.nodes import Register, Role
+from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import verify_graph
 from tests.backends.builders import load, store, tensor
 from tests.conftest import Golden
@@ -194,3 +195,19 @@ class TestEmulator:
         inputs = {"A": MATRIX, "x": np.array([0.5, -2, 3, 0.1], np.float32)}
         found = t2s.emulate(design, inputs, time_limit=200)["y"]
         np.testing.assert_array_equal(found, t2s.simulate(design, inputs).outputs["y"])
+
+
+def test_elements_of_channels_have_names_of_their_own() -> None:
+    """Element 0 of an array and a channel of the same name are two channels."""
+    graph = t2s.lower(cisr.spmv(2, fused=1), A=MATRIX)
+    text = graph_to_json(graph).replace('"x_feeder_place"', '"x_loader_word"')
+    names = {channel.name for channel in graph.channels}
+    assert {"x_feeder_place", "x_loader_word_0"} <= names
+    (kernels,) = (
+        content
+        for path, content in BACKEND.emit(graph_from_json(text)).items()
+        if path.endswith(".cl")
+    )
+    declared = re.findall(r"^channel \w+ (\w+)", kernels, re.M)
+    assert len(set(declared)) == len(declared)
+    assert "x_loader_word_0_2" in declared

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import t2s
+from t2s.core.errors import UnsupportedError
+from t2s.core.location import user_location
+from t2s.graph.graph import Place
 from tests.errors.designs import product
 from tests.errors.refusal import refused
+from tests.graph.machines import copying
 
 
 def test_a_device_without_blocks() -> None:
@@ -16,3 +22,19 @@ def test_a_device_without_blocks() -> None:
               given:    ideal
             """):
         t2s.resources(C, device="ideal")
+
+
+def test_a_machine_with_a_memory_that_depends_on_data() -> None:
+    graph = copying(place=Place.CHIP)
+    source, sink = graph.nodes
+    here = replace(source, location=user_location())
+    with refused(
+        """
+            the blocks of 'source' cannot be estimated
+              --> here = replace(source, location=user_location())
+              expected: memories on the chip whose sizes do not depend on data
+              given:    'x', which is on the chip
+            """,
+        UnsupportedError,
+    ):
+        t2s.resources(replace(graph, nodes=(here, sink)))

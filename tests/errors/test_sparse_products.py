@@ -552,3 +552,19 @@ def test_a_product_inside_of_another_design() -> None:
         UnsupportedError,
     ):
         t2s.lower(z)
+
+
+def test_too_many_machines() -> None:
+    chain = t2s.dense().pack(t2s.Columns, t2s.Index(idx), t2s.Length(n))
+    many = chain.schedule(t2s.Rows, 1000, t2s.ASAP, t2s.Zero)
+    y, *_ = product(many)
+    with refused(
+        """
+        y has too many multipliers
+          --> many = chain.schedule(t2s.Rows, 1000, t2s.ASAP, t2s.Zero)
+          expected: at most 256 of all machines together
+          given:    1000 machines
+        """,
+        UnsupportedError,
+    ):
+        t2s.simulate(y, ONES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,9 @@ from t2s.graph.depths import depths_of, with_depths
 from t2s.graph.graph import Graph
 from t2s.simulator.build import build_program
 from t2s.simulator.deadlock import DeadlockError, TokensLeftError
+from t2s.simulator.devices import DEVICES
 from t2s.simulator.retime import retime
+from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import chain, feedback, fork_join, holding_fork_join
 from tests.simulator.test_random import device_of, random_graph
 from tests.simulator.test_stops import circular_graph, unequal
@@ -124,6 +127,26 @@ def test_a_budget_of_bytes() -> None:
     assert fit.cycles == 101
     assert not fit.minimal
     assert "<- budget" in str(fit)
+
+
+def test_a_budget_in_an_integer_of_numpy() -> None:
+    fit = fit_depths(chain(50), budget_bytes=np.int64(12))  # type: ignore[arg-type]
+    assert fit.front is not None
+    assert fit.front.budget == 12
+
+
+def test_a_dram_is_shared() -> None:
+    """Accesses delay one another, so that no depths are called the least."""
+    graph = systolic_gemm(2, 2, 8)
+    fit = t2s.fit_depths(graph, device="arria10", memory="ddr4-2133", progress=False)
+    assert fit.minimal
+    assert not fit.least
+    fitted = fit.apply(graph)
+    program = build_program(fitted, DEVICES["arria10"].with_memory("ddr4-2133"), None)
+    assert retime(program, {}).cycles == fit.cycles
+    for name, depth in fit.depths.items():
+        if depth > 1:
+            assert retime(program, {name: depth - 1}).cycles > fit.cycles
 
 
 def test_a_budget_that_costs_nothing() -> None:

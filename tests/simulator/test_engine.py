@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+import t2s
+from tests.hand_graphs import systolic_gemm
+
 PROGRAM = """
 import sys, warnings
 sys.modules["llvmlite"] = sys.modules["numba"] = None
@@ -21,12 +24,28 @@ y.bound(i, 0, 4).isolate_producer(x, loader).isolate_consumer(unloader)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", T2SWarning)
     result = t2s.simulate(y, {"x": np.arange(1, 5, dtype=np.int32)})
+    again = t2s.simulate(y, {"x": np.arange(1, 5, dtype=np.int32)})
 print(list(map(int, result.outputs["y"])), result.engine, len(caught))
 print(caught[0].message)
 try:
     t2s.simulate(y, {"x": np.arange(1, 5, dtype=np.int32)}, engine="array")
 except UserError as error:
     print(str(error).splitlines()[0])
+fit = t2s.fit_depths(y, workers=1, progress=False)
+print(fit.cycles == fit.unbounded_cycles == result.cycles, fit.minimal, caught[0].lineno)
+"""
+
+WITHOUT_NUMBA = """
+import sys, warnings
+sys.modules["numba"] = None
+import t2s
+from tests.hand_graphs import systolic_gemm
+graph = systolic_gemm(2, 2, 3)
+print(t2s.cycles(graph) > 0)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always", t2s.T2SWarning)
+    print(t2s.cycles(graph, device="arria10", memory="ddr4-2133"))
+print(caught[0].message)
 """
 
 
@@ -48,3 +67,24 @@ def test_it_says_so(lines: list[str]) -> None:
 
 def test_other_engines_are_refused(lines: list[str]) -> None:
     assert lines[2] == "the engine 'array' needs llvmlite"
+
+
+def test_depths_are_fitted_without_a_compiler(lines: list[str]) -> None:
+    assert lines[3].startswith("True True ")
+
+
+def test_it_says_so_at_the_users_line(lines: list[str]) -> None:
+    number = PROGRAM.splitlines().index(
+        '    result = t2s.simulate(y, {"x": np.arange(1, 5, dtype=np.int32)})'
+    )
+    assert lines[3].endswith(f" {number + 1}")
+
+
+def test_without_numba_the_plain_engine_runs_a_dram() -> None:
+    run = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    found = run.stdout.splitlines()
+    graph = systolic_gemm(2, 2, 3)
+    assert found[0] == "True"
+    assert int(found[1]) == t2s.cycles(graph, device="arria10", memory="ddr4-2133")
+    assert found[2].startswith("numba is not installed, so the plain engine runs")

@@ -16,7 +16,12 @@ from t2s.graph.body import Receive, RegisterRead, RegisterWrite
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 from t2s.graph.semantics import element_of, holds, iterations
-from t2s.simulator.native.nests.digits import Frame, NodeDigits, Opaque, regroup, separated
+from t2s.simulator.native.nests.digits import (
+    Frame,
+    NodeDigits,
+    Opaque,
+)
+from t2s.simulator.native.nests.mixed_radix import regroup, separated
 from t2s.simulator.native.nests.registers import last_writer
 
 DRAW = st.DataObject

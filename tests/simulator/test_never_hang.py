@@ -15,6 +15,7 @@ from t2s.core.types import Float as FloatType
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.run import simulate, simulate_cycles
 from t2s.simulator.time_bound import MOST_CYCLES, exact_sum
+from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import ENGINES, accumulation, chain, fork_join
 
 IDEAL = DEVICES["ideal"]
@@ -125,3 +126,12 @@ def test_strange_values_pass_as_in_numpy(engine: str) -> None:
     with np.errstate(all="ignore"):
         expected = a * np.float32(2) - a
     np.testing.assert_array_equal(t2s.simulate(f, {"A": a}, engine=engine).outputs["f"], expected)
+
+
+def test_a_dram_lists_every_firing() -> None:
+    graph = systolic_gemm(1, 1, 1 << 15, tile_rows=1 << 7, tile_columns=1 << 7)
+    with pytest.raises(UserError) as caught:
+        t2s.cycles(graph, device="arria10", memory="ddr4-2133")
+    text = str(caught.value)
+    assert " has too many firings to list\n" in text
+    assert text.endswith("hint:     simulate a smaller problem, or without a DRAM")

@@ -18,6 +18,7 @@ from t2s.simulator.engine import Limits
 from t2s.simulator.result import SimResult
 from t2s.simulator.retime import retime
 from t2s.simulator.run import simulate, simulate_cycles
+from tests.graph.machines import copying
 from tests.simulator.designs import ENGINES, chain, fork_join, holding_fork_join
 from tests.simulator.test_random import device_of, random_graph
 
@@ -123,6 +124,24 @@ def test_a_depth_has_to_be_a_positive_integer(depth: object) -> None:
     assert text.startswith("the depth of channel 'A' is not possible\n")
     assert f"expected: an integer from 1 to {MOST_DEPTH}" in text
     assert f"given:    {depth!r}" in text
+
+
+def test_depths_are_given_by_name() -> None:
+    text = refused(chain(4), depths=[4, 4])
+    assert text.startswith("the channels of every depth are not named\n")
+    assert "expected: a dict from names of channels, such as {'A': 4}" in text
+    assert "given:    [4, 4]" in text
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_machines(engine: str) -> None:
+    x = {"x": np.array([3, 1, 4, 1, 5, 0], np.int32)}
+    result = simulate(copying(), x, engine=engine)
+    slow = result.retime({"xs": 1}, latencies={"xs": 5})
+    assert slow.cycles > result.cycles
+    assert slow.outputs is result.outputs
+    assert slow.cycles == simulate(copying(), x).retime({"xs": 1}, latencies={"xs": 5}).cycles
+    assert same_times(slow.retime({"xs": result.depths["xs"]}, latencies={"xs": 1}), result)
 
 
 def test_a_latency_has_to_be_a_positive_integer() -> None:

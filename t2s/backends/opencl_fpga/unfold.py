@@ -93,6 +93,7 @@ class _Unfolding:
         self._graph = graph
         self.problems: list[Unsupported] = []
         self._names = NameSupply()
+        self._element_names = NameSupply(c.name for c in graph.channels if not c.shape)
         self._elements: dict[tuple[str, Point], _Element] = {}
         self._nodes: list[Node] = []
         self._lockstep: dict[str, LockstepNode] = {}
@@ -123,7 +124,9 @@ class _Unfolding:
     def _element(self, channel: Channel, index: Point) -> _Element:
         key = (channel.name, index)
         if key not in self._elements:
-            name = "_".join((channel.name, *map(str, index)))
+            name = channel.name
+            if channel.shape:
+                name = self._element_names.fresh("_".join((name, *map(str, index))))
             self._elements[key] = _Element(channel=channel, index=index, name=name)
         return self._elements[key]
 

@@ -7,19 +7,11 @@ a row of 8 per channel.  One function places one request; nothing is allocated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from t2s.simulator.memory.model import NEVER, ChannelCounts
 from t2s.simulator.memory.spec import Coordinate, Dram
-
-Signed = NDArray[np.int64]
-Word = Any
-F = TypeVar("F", bound=Callable[..., Any])
+from t2s.simulator.native.timing_compile import Signed, Word, compiled
 
 (
     CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
@@ -42,9 +34,6 @@ READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES = range(6)
 _RANK = 12
 _COORDINATES = tuple(Coordinate)
 _CHANNEL_OF, _RANK_OF, _GROUP_OF, _BANK_OF, _ROW_OF = range(5)
-
-_njit = cast(Any, numba.njit)
-_compiled: Callable[[F], F] = _njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 
 
 def new_parameters(dram: Dram) -> Signed:
@@ -86,7 +75,7 @@ def channel_counts(counts: Signed) -> tuple[ChannelCounts, ...]:
     return tuple(ChannelCounts(*(int(value) for value in row[:6])) for row in counts)
 
 
-@_compiled
+@compiled
 def _refresh(
     parameters: Signed, state: Signed, counts: Signed, channel: Word, first: Word, rank: Word,
     clock: Word,
@@ -119,7 +108,7 @@ def _refresh(
         state[bank + B_ACTIVATE] = start + parameters[TRFC]
 
 
-@_compiled
+@compiled
 def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Word]:
     """Channel, rank, group, bank and row of a burst: ``Dram.place``."""
     channel = rank = group = bank = row = column = 0
@@ -158,7 +147,7 @@ def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Wo
     return channel, rank, group, bank, row
 
 
-@_compiled
+@compiled
 def _activation(
     parameters: Signed, state: Signed, clock: Word, at_bank: Word, at_group: Word, at_rank: Word
 ) -> Word:
@@ -172,7 +161,7 @@ def _activation(
     return max(activate, state[oldest] + parameters[TFAW])
 
 
-@_compiled
+@compiled
 def _activate(
     parameters: Signed, state: Signed, activate: Word, row: Word, at_bank: Word, at_group: Word,
     at_rank: Word,
@@ -188,7 +177,7 @@ def _activate(
     state[at_rank + FOUR] = (state[at_rank + FOUR] + 1) & 3
 
 
-@_compiled
+@compiled
 def _move(
     parameters: Signed, state: Signed, column: Word, write: Word, at_bank: Word, at_group: Word,
     at_rank: Word, at_channel: Word,
@@ -211,7 +200,7 @@ def _move(
     return end
 
 
-@_compiled
+@compiled
 def access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
 ) -> Word:
@@ -254,7 +243,7 @@ def access(
     return _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel)
 
 
-@_compiled
+@compiled
 def access_all(
     parameters: Signed, state: Signed, counts: Signed, clocks: Signed, bursts: Signed,
     writes: Signed, ends: Signed,

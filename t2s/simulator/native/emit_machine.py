@@ -40,6 +40,7 @@ from t2s.simulator.native.emit_body import BodyEmitter
 from t2s.simulator.native.emit_cast import convert
 from t2s.simulator.native.emit_context import NodeContext
 from t2s.simulator.native.emit_memory import MemoryEmitter
+from t2s.simulator.native.emit_node import FAULTED
 from t2s.simulator.native.emit_search import emit_search
 from t2s.simulator.native.emit_streams import StreamPort
 from t2s.simulator.native.layout import (
@@ -64,8 +65,6 @@ from t2s.simulator.native.representation import (
     store_value,
     token_alignment,
 )
-
-FAULTED = -1
 
 
 def emit_machine(

@@ -21,12 +21,12 @@ from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.native.step_times import StepTimes, steps_of
 from t2s.simulator.native.stream_code import StreamCode, stream_code
 from t2s.simulator.native.stream_tally import stream_tally
-from t2s.simulator.native.stream_times import FOREVER, StreamTimes
+from t2s.simulator.native.stream_times import StreamTimes
 from t2s.simulator.native.stream_trace import explicit, trace_of
 from t2s.simulator.native.stream_values import StreamValues, stream_values
 from t2s.simulator.program import SimProgram
 from t2s.simulator.result import SimResult
-from t2s.simulator.tally import Ending, Tally
+from t2s.simulator.tally import FOREVER, Ending, Tally
 from t2s.simulator.trace import Trace
 
 RUN_AHEAD = "run-ahead"

@@ -7,9 +7,9 @@ import numpy as np
 from t2s.simulator.engine import Limits
 from t2s.simulator.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.native import emit_timing
-from t2s.simulator.native.stream_times import FOREVER, StreamTimes
+from t2s.simulator.native.stream_times import StreamTimes
 from t2s.simulator.program import SimProgram
-from t2s.simulator.tally import Ending, Requirement, Stuck, Tally, end_of_run, wait_until
+from t2s.simulator.tally import Ending, Requirement, Tally, end_of_run, stuck_at, wait_until
 from t2s.simulator.trace import Trace
 
 
@@ -25,7 +25,7 @@ def stream_tally(
         for instance in np.flatnonzero(firings < program.control.firings)
     }
     stuck = tuple(
-        item for instance, found in tails.items() if (item := _stuck(instance, found)) is not None
+        item for instance, found in tails.items() if (item := stuck_at(instance, found)) is not None
     )
     last_store = int(times.column(emit_timing.LAST_STORE).max(initial=0))
     end = end_of_run(program, int(last.max(initial=0)), last_store)
@@ -80,10 +80,3 @@ def _requirements(
         element, sending = int(control.uses[use]), use >= middle
         found.append((element, sending, times.allows(element, sending=sending)))
     return found
-
-
-def _stuck(instance: int, requirements: list[Requirement]) -> Stuck | None:
-    for element, sending, time in requirements:
-        if time == FOREVER:
-            return Stuck(instance=instance, element=element, sending=sending)
-    return None

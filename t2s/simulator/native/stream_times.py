@@ -17,9 +17,7 @@ from t2s.simulator.native import emit_timing
 from t2s.simulator.native.layout import aligned_zeros
 from t2s.simulator.native.stream_code import StreamCode
 from t2s.simulator.program import SimProgram
-from t2s.simulator.tally import Counts
-
-FOREVER = np.iinfo(np.int64).max
+from t2s.simulator.tally import FOREVER, Counts
 
 _FIRST_SLOTS = 256
 _LEAST_SLOTS = 2

@@ -11,7 +11,16 @@ from t2s.core.ops import Array
 from t2s.simulator.engine import Limits
 from t2s.simulator.native import timing_tables as timing
 from t2s.simulator.program import SimProgram
-from t2s.simulator.tally import Counts, Ending, Requirement, Stuck, Tally, end_of_run, wait_until
+from t2s.simulator.tally import (
+    FOREVER,
+    Counts,
+    Ending,
+    Requirement,
+    Tally,
+    end_of_run,
+    stuck_at,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from t2s.simulator.memory.spec import Dram
@@ -31,7 +40,7 @@ class TableTimes:
         self.elements = _elements(program)
         self.pes = _pes(program)
         busy = control.firings > 0
-        self.wake = np.where(busy, 1, timing.FOREVER).astype(np.int64)
+        self.wake = np.where(busy, 1, FOREVER).astype(np.int64)
         ends = self.elements[:, int(timing.END)]
         self.ring = np.zeros(int(ends.max(initial=0)), np.int64)
         self.stalls = np.zeros((len(self.elements), timing.RECORD), np.int64)
@@ -106,7 +115,7 @@ class TableTimes:
             int(pe): self._requirements(int(pe))
             for pe in np.flatnonzero(firings < program.control.firings)
         }
-        never = [_stuck(pe, requirements) for pe, requirements in tails.items()]
+        never = [stuck_at(pe, requirements) for pe, requirements in tails.items()]
         stuck = tuple(item for item in never if item is not None)
         ending, cycles = self._ending(limits, interrupted, bool(tails), len(stuck) == len(tails))
         waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
@@ -152,7 +161,7 @@ class TableTimes:
     def ready(self, element: int) -> int:
         """When the next token of an element is ready; ``FOREVER`` if there is none."""
         entry = int(self.ring[int(self.elements[element, int(timing.READ)])])
-        return entry if entry > 0 else int(timing.FOREVER)
+        return entry if entry > 0 else FOREVER
 
     def _requirements(self, pe: int) -> list[Requirement]:
         """(element, sending, first cycle that allows it) of a PE's next firing, in body order."""
@@ -164,7 +173,7 @@ class TableTimes:
             at = self.elements[element, int(timing.WRITE if sending else timing.READ)]
             entry = int(self.ring[int(at)])
             known = entry <= 0 if sending else entry > 0
-            found.append((element, sending, abs(entry) if known else timing.FOREVER))
+            found.append((element, sending, abs(entry) if known else FOREVER))
         return found
 
     def _next_row(self, pe: int) -> Array:
@@ -182,14 +191,6 @@ def _units(program: SimProgram, dram: Dram) -> MemoryUnits:
     """The units of a DRAM; their kernel brings numba, which nothing else needs once it is kept."""
     units: MemoryUnits = import_module("t2s.simulator.native.units").MemoryUnits(program, dram)
     return units
-
-
-def _stuck(pe: int, requirements: list[Requirement]) -> Stuck | None:
-    """The first thing that the PE waits for and nothing on the way will bring."""
-    for element, sending, time in requirements:
-        if time == timing.FOREVER:
-            return Stuck(instance=pe, element=element, sending=sending)
-    return None
 
 
 def _rows(rows: Array) -> Array:

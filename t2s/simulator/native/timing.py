@@ -22,13 +22,11 @@ The columns of the tables are in ``timing_tables``, with the way in; ``machine_c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from t2s.simulator.native.timing_compile import Signed, Unsigned, Word, compiled, inlined
+from t2s.simulator.native.timing_stalls import account, note_peak
 from t2s.simulator.native.timing_tables import (
     ACCESS,
     ASLEEP,
@@ -42,7 +40,6 @@ from t2s.simulator.native.timing_tables import (
     FIRINGS,
     FIRST,
     FIRST_ROW,
-    FOREVER,
     HEAD,
     INTERVAL,
     LAST,
@@ -50,7 +47,6 @@ from t2s.simulator.native.timing_tables import (
     LATENCY,
     NOBODY,
     NOW,
-    PEAK,
     PEEKS,
     QUEUED,
     READ,
@@ -66,27 +62,14 @@ from t2s.simulator.native.timing_tables import (
     WRITE,
     U,
 )
-
-Signed = NDArray[np.int64]
-Unsigned = NDArray[np.uint64]
-Word = Any  # a 64-bit integer inside compiled code, signed for times, unsigned for positions
-
-F = TypeVar("F", bound=Callable[..., Any])
+from t2s.simulator.tally import FOREVER
 
 _ONE, _ZERO = U(1), U(0)
 _ELEMENT = ~PEEKS
 _ACCESS_SHIFT, _RECORD_SHIFT, _ROW_SHIFT = U(2), U(3), U(2)
 
-# Nothing here allocates.  Without the run-time for reference counts (``_nrt``) passing an array to
-# an inlined function costs nothing; with it, an atomic addition: a third of the time of a firing.
-_njit = cast(Any, numba.njit)
-_compiled: Callable[[F], F] = _njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-_inlined: Callable[[F], F] = _njit(
-    cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True
-)
 
-
-@_inlined
+@inlined
 def _ready(rows: Unsigned, uses: Unsigned, elements: Unsigned, ring: Signed, row: Word) -> Word:
     """The first cycle at which the channels allow a firing, ``FOREVER`` if it is not known yet.
 
@@ -113,7 +96,7 @@ def _ready(rows: Unsigned, uses: Unsigned, elements: Unsigned, ring: Signed, row
     return need
 
 
-@_inlined
+@inlined
 def _move_tokens(
     rows: Unsigned,
     uses: Unsigned,
@@ -156,83 +139,11 @@ def _move_tokens(
             elements[element + ASLEEP] = NOBODY
             wake[elements[element + RECEIVER]] = ready
         if measured:
-            _note_peak(elements, ring, stalls, element, now)
+            note_peak(elements, ring, stalls, element, now)
         use += _ONE
 
 
-@_inlined
-def _note_peak(elements: Unsigned, ring: Signed, stalls: Signed, element: Word, now: Word) -> None:
-    """After a send: keep the most slots of the element that one cycle ever needed.
-
-    They are those that hold tokens, and one that is freed in this very cycle.
-    """
-    read, write = elements[element + READ], elements[element + WRITE]
-    begin, end = elements[element + BEGIN], elements[element + END]
-    held = write - read if write > read else write + (end - begin) - read
-    freed = (end if read == begin else read) - _ONE
-    if held < end - begin and ring[freed] == -(now + 1):
-        held += _ONE
-    stalls[element + PEAK] = max(stalls[element + PEAK], np.int64(held))
-
-
-@_compiled
-def _attribute(
-    rows: Unsigned,
-    uses: Unsigned,
-    elements: Unsigned,
-    ring: Signed,
-    stalls: Signed,
-    memory_stalls: Signed,
-    pe: Word,
-    row: Word,
-    seen: Word,
-    now: Word,
-) -> None:
-    """Attribute the cycles from ``seen``, the end of the interval, to a firing at ``now``.
-
-    The cycles belong to the first receive in body order that was not ready, else to the first send
-    that had no space, else to memory: a running maximum over the ports.
-    """
-    use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
-    while use < middle:
-        element = uses[use] & _ELEMENT
-        time = ring[elements[element + READ]]
-        if time > seen:
-            stalls[element] += time - seen
-            seen = time
-        use += _ONE
-    while use < end:
-        element = uses[use]
-        time = -ring[elements[element + WRITE]]
-        if time > seen:
-            stalls[element + _ONE] += time - seen
-            seen = time
-        use += _ONE
-    memory_stalls[pe] += now - seen
-
-
-@_inlined
-def _account(
-    rows: Unsigned,
-    uses: Unsigned,
-    elements: Unsigned,
-    ring: Signed,
-    stalls: Signed,
-    memory_stalls: Signed,
-    pes: Unsigned,
-    pe: Word,
-    row: Word,
-    now: Word,
-) -> None:
-    """Count the stalled cycles before a firing; there are none before the first."""
-    record = pe << _RECORD_SHIFT
-    last = pes[record + LAST]
-    seen = np.int64(last + pes[record + INTERVAL])
-    if now > seen and last:
-        _attribute(rows, uses, elements, ring, stalls, memory_stalls, pe, row, seen, now)
-
-
-@_inlined
+@inlined
 def _next_firing(
     codes: NDArray[np.int32],
     pes: Unsigned,
@@ -258,7 +169,7 @@ def _next_firing(
         wake[pe] = now + np.int64(pes[record + INTERVAL])
 
 
-@_inlined
+@inlined
 def _earn(clock: Signed, rate: Word, now: Word) -> None:
     """Bring the memory credit up to this cycle; it never exceeds one cycle's worth."""
     passed = now - clock[CREDIT_AT]
@@ -269,7 +180,7 @@ def _earn(clock: Signed, rate: Word, now: Word) -> None:
     clock[CREDIT_AT] = now
 
 
-@_inlined
+@inlined
 def _unstalled(stalling: Unsigned, pe: Word, now: Word) -> Word:
     """The first cycle from ``now`` in which ``RandomStalls.holds`` is false.
 
@@ -291,7 +202,7 @@ def _unstalled(stalling: Unsigned, pe: Word, now: Word) -> Word:
     return now
 
 
-@_inlined
+@inlined
 def _granted(clock: Signed, queue: Unsigned, pe: Word, cost: Word) -> Word:
     """Whether memory serves the access now, and takes the credit; else the PE joins the queue."""
     if cost > 0:
@@ -304,7 +215,7 @@ def _granted(clock: Signed, queue: Unsigned, pe: Word, cost: Word) -> Word:
     return True
 
 
-@_inlined
+@inlined
 def _fire(
     codes: NDArray[np.int32],
     rows: Unsigned,
@@ -325,12 +236,12 @@ def _fire(
     """Fire a PE that everything allows to."""
     if rows[row + ACCESS] & STORES:
         clock[LAST_STORE] = now
-    _account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
+    account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
     _move_tokens(rows, uses, elements, ring, wake, stalls, row, now, now, measured)
     _next_firing(codes, pes, wake, clock, pe, record, now)
 
 
-@_compiled
+@compiled
 def _serve(
     codes: NDArray[np.int32],
     rows: Unsigned,
@@ -364,7 +275,7 @@ def _serve(
     return fired
 
 
-@_compiled
+@compiled
 def _earliest(wake: Signed) -> Word:
     """The first cycle in which any PE may fire, ``FOREVER`` if there is none."""
     earliest = FOREVER

@@ -6,25 +6,22 @@ requests of the firings to come lie ready in ``asked_in`` (how many each firing 
 ``needed_in`` (the unit's request whose line it needs) and ``requests``; ``units`` fills them a
 stretch at a time.
 
-The cache of compiled functions looks at the age of this file only: after a change of ``dram`` or
-``timing``, whose functions are compiled into ``advance``, this file has to be saved again.
+The cache of compiled functions looks at the age of this file only: after a change of ``dram``,
+``timing`` or ``timing_stalls``, whose functions are compiled into ``advance``, this file has to be
+saved again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from t2s.simulator.native import timing, timing_tables
 from t2s.simulator.native.dram import access
-from t2s.simulator.native.timing import Signed, Unsigned, Word
-from t2s.simulator.native.timing_tables import FOREVER, U
-
-F = TypeVar("F", bound=Callable[..., Any])
+from t2s.simulator.native.timing_compile import Signed, Unsigned, Word, compiled
+from t2s.simulator.native.timing_stalls import account
+from t2s.simulator.native.timing_tables import U
+from t2s.simulator.tally import FOREVER
 
 ASKED_AT, REQUEST_AT, DONE, READS, WRITES, LATENCY = range(6)
 """Columns of ``units``: positions in ``asked_in`` and ``requests``, when the last request is done,
@@ -43,17 +40,14 @@ _NOW, _LAST_STORE, _UNFINISHED = (
 _FIRED_IN_ALL = timing_tables.FIRED_IN_ALL
 _RECORD_SHIFT = U(3)
 
-_njit = cast(Any, numba.njit)
-_compiled: Callable[[F], F] = _njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 
-
-@_compiled
+@compiled
 def _scaled(time: Word, up: Word, down: Word) -> Word:
     """``time * up / down`` rounded up, without overflow."""
     return time // down * up + -(-(time % down) * up // down)
 
 
-@_compiled
+@compiled
 def _free(units: Signed, done: Signed, ways: Signed, unit: Word, asked: Word) -> Word:
     """The cycle from which the unit may make so many requests."""
     made = units[unit, READS] + units[unit, WRITES]
@@ -61,7 +55,7 @@ def _free(units: Signed, done: Signed, ways: Signed, unit: Word, asked: Word) ->
     return done[unit * ways[KEPT] + blocking % ways[KEPT]] if blocking >= 0 else np.int64(0)
 
 
-@_compiled
+@compiled
 def _ask(
     units: Signed,
     done: Signed,
@@ -106,7 +100,7 @@ def _ask(
     return max(now, done[first + needed % ways[KEPT]])
 
 
-@_compiled
+@compiled
 def advance(
     codes: NDArray[np.int32],
     rows: Unsigned,
@@ -160,7 +154,7 @@ def advance(
                     units, done, ways, requests, parameters, state, counts, clock,
                     unit, asked, needed, now,
                 )  # fmt: skip
-            timing._account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
+            account(rows, uses, elements, ring, stalls, memory_stalls, pes, pe, row, now)
             timing._move_tokens(rows, uses, elements, ring, wake, stalls, row, now, sent, False)
             timing._next_firing(codes, pes, wake, clock, pe, record, now)
             fired += 1

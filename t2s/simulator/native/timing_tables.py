@@ -10,7 +10,6 @@ import numpy as np
 from t2s.simulator.native.machine_code import Argument, Kernel
 
 U = np.uint64
-FOREVER = np.iinfo(np.int64).max
 
 RECORD = 8
 """Words of a record of ``pes`` and ``elements``; a record of ``rows`` has ``ROW_RECORD``."""
@@ -48,7 +47,12 @@ _INT32S, _INT64S, _UINT64S = Argument.INT32_ARRAY, Argument.INT64_ARRAY, Argumen
 advance = Kernel(
     module="t2s.simulator.native.timing",
     name="advance",
-    sources=("t2s.simulator.native.timing", __name__),
+    sources=(
+        "t2s.simulator.native.timing",
+        "t2s.simulator.native.timing_compile",
+        "t2s.simulator.native.timing_stalls",
+        __name__,
+    ),
     arguments=(
         _INT32S,  # codes
         _UINT64S,  # rows

@@ -28,10 +28,10 @@ from t2s.simulator.native.nests.digits import (
     normalised,
     picked,
     positions,
-    regroup,
     size,
     spread,
 )
+from t2s.simulator.native.nests.mixed_radix import regroup
 from t2s.simulator.native.nests.network import PE, End, Network, Place, longest
 from t2s.simulator.native.nests.references import (
     Reference,

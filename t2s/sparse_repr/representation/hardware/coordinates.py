@@ -87,11 +87,12 @@ def decode_coordinates(parts: Parts, product: Product, columns: str) -> None:
             (channel, rows_node(product), (product.machines,), (index(LANE),))
             for channel in rows_channels(product)
         ),
-        (columns, product.nodes.vector_feeder.name, place_shape(product), place(product)),
+        (columns, product.place_taker, place_shape(product), place(product)),
     ):
         parts.link(
             channel, INT32, node, sink_node,
-            shape=shape, source_index=at, sink_index=at, capacity=64, kind=StreamKind.COORDINATE,
+            shape=shape, source_index=at, sink_index=at, capacity=64 + product.slack,
+            kind=StreamKind.COORDINATE,
         )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def deal_rows(parts: Parts, product: Product, rows: str, sink: str) -> None:
             INT32,
             window.decoder,
             sink,
-            capacity=64,
+            capacity=64 + product.slack,
             kind=StreamKind.COORDINATE,
         )
 

@@ -87,7 +87,7 @@ def _sink_links(parts: Parts, product: Product, source: str, sink: Sink) -> None
             shape=(product.machines,),
             source_index=(index(LANE),),
             sink_index=(index(LANE),),
-            capacity=64,
+            capacity=64 + product.slack,
             kind=StreamKind.COORDINATE,
         )
 

@@ -10,9 +10,15 @@ from t2s.core.types import INT32
 from t2s.graph.construct import Parts
 from t2s.graph.graph import Graph
 from t2s.reduction.circuits import Lanes, reduce_lanes
+from t2s.sparse_repr.representation.hardware.banks import load_banks, look_up
 from t2s.sparse_repr.representation.hardware.coordinates import decode_coordinates
 from t2s.sparse_repr.representation.hardware.decoders import Sink, decode_fibres
-from t2s.sparse_repr.representation.hardware.loaders import feed_vector, load_slots, load_vector
+from t2s.sparse_repr.representation.hardware.loaders import (
+    feed_vector,
+    load_slots,
+    load_vector,
+    relay_to_feeders,
+)
 from t2s.sparse_repr.representation.hardware.multiply import (
     combine,
     multiply,
@@ -31,7 +37,12 @@ def product_graph(product: Product) -> Graph:
     parts, nodes = Parts(), product.nodes
     places = f"{nodes.vector_feeder.name}_place"
     loader, multiplier = nodes.matrix_loader.name, nodes.multiplier.name
-    load_vector(parts, product)  # first: of units that ask at once, memory serves the first one
+    # first: of units that ask at once, memory serves the first one
+    vector, relay = load_vector(parts, product)
+    if product.banks:
+        load_banks(parts, product, vector, relay)
+    else:
+        relay_to_feeders(parts, product, vector, relay)
     load_slots(
         parts, product, product.values_name, product.matrix.type, loader, multiplier,
         f"{multiplier}_matrix",
@@ -41,9 +52,12 @@ def product_graph(product: Product) -> Graph:
         assert unit is not None
         load_slots(
             parts, product, product.stream_name(unit), INT32, f"{loader}_{unit}",
-            nodes.vector_feeder.name, places,
+            product.place_taker, places,
         )  # fmt: skip
-    feed_vector(parts, product, places)
+    if product.banks:
+        look_up(parts, product, places)
+    else:
+        feed_vector(parts, product, places)
     if product.direct:
         sink = Sink(node=rows_node(product), channels=(rows_channel(product),))
         decode_fibres(parts, product, sink)

@@ -45,6 +45,13 @@ def place(product: Product) -> tuple[Expr, ...]:
     return (index(LANE), *((index(ELEMENT),) if product.block > 1 else ()))
 
 
+def place_number(product: Product) -> Expr:
+    """The number of a multiplier among those of all machines."""
+    if product.block == 1:
+        return index(LANE)
+    return add(times(index(LANE), product.block), index(ELEMENT))
+
+
 def place_shape(product: Product) -> tuple[int, ...]:
     """The extents of ``places``."""
     return tuple(dimension.extent for dimension in places(product))
@@ -93,20 +100,19 @@ def load_slots(
         shape=place_shape(product),
         source_index=place(product),
         sink_index=place(product),
-        capacity=32,
+        capacity=32 + product.slack,
     )
 
 
-def load_vector(parts: Parts, product: Product) -> str:
-    """Load the dense operand, and pass it on from feeder to feeder, some lines in each cycle.
+def load_vector(parts: Parts, product: Product) -> tuple[str, str]:
+    """Load the dense operand, some lines in each cycle.
 
-    Returns the name of the node that gives the feeders their lines, over channels
-    ``<feeder>_word_w``.
+    Returns the names of the node that does, and of the one that passes its lines on.
     """
     nodes, words, type = product.nodes, product.vector_words, product.vector.type
     loader, relay = nodes.vector_loader.name, f"{nodes.vector_feeder.name}_relay"
     elements = product.columns * product.width
-    lines = -(-elements // words)
+    lines = product.vector_lines
     at = add(times(index("line"), words), index(WORD))
     subscripts = (at,) if product.flat else flat_subscripts(at, product.width)
     parts.tensors.append(
@@ -146,8 +152,7 @@ def load_vector(parts: Parts, product: Product) -> str:
             location=nodes.vector_loader.location,
         )
     )
-    _relay(parts, product, loader, relay, lines)
-    return relay
+    return loader, relay
 
 
 def flat_subscripts(at: Expr, width: int) -> tuple[Expr, ...]:
@@ -155,10 +160,31 @@ def flat_subscripts(at: Expr, width: int) -> tuple[Expr, ...]:
     return quotient(at, width), remainder(at, width)
 
 
-def _relay(parts: Parts, product: Product, loader: str, relay: str, lines: int) -> None:
+def relay_to_feeders(parts: Parts, product: Product, loader: str, relay: str) -> None:
     """From the loader to the first feeder, and from each to the next."""
-    count = product.machines * product.block
-    type, feeder = product.vector.type, product.nodes.vector_feeder.name
+    count, type = product.multipliers, product.vector.type
+    feeder = product.nodes.vector_feeder.name
+    sends: list[Statement] = []
+    for word in range(product.vector_words):
+        channel = f"{feeder}_word_{word}"
+        sends.append(Send(channel=channel, value=local(f"word_{word}", type)))
+        parts.link(
+            channel, type, relay, feeder,
+            shape=(count,), source_index=(index("hop"),), sink_index=(place_number(product),),
+        )  # fmt: skip
+    relay_lines(parts, product, loader, relay, count, tuple(sends))
+
+
+def relay_lines(
+    parts: Parts,
+    product: Product,
+    loader: str,
+    relay: str,
+    count: int,
+    sends: tuple[Statement, ...],
+) -> None:
+    """Pass lines on over ``count`` hops, each of which sends what it is told to of ``word_w``."""
+    type, lines = product.vector.type, product.vector_lines
     hop = index("hop")
     body: list[Statement] = []
     for word in range(product.vector_words):
@@ -183,7 +209,6 @@ def _relay(parts: Parts, product: Product, loader: str, relay: str, lines: int) 
             )
             value = select(equal(hop, 0), first, before)
         body.append(Let(target=f"word_{word}", value=value))
-        body.append(Send(channel=f"{feeder}_word_{word}", value=local(f"word_{word}", type)))
         if count > 1:
             body.append(
                 Send(
@@ -192,7 +217,8 @@ def _relay(parts: Parts, product: Product, loader: str, relay: str, lines: int) 
                     condition=less(hop, count - 1),
                 )
             )
-        _relay_links(parts, product, loader, relay, word)
+        _relay_links(parts, product, loader, relay, count, word)
+    body += sends
     parts.nodes.append(
         PEArray(
             name=relay,
@@ -205,23 +231,11 @@ def _relay(parts: Parts, product: Product, loader: str, relay: str, lines: int) 
     )
 
 
-def _relay_links(parts: Parts, product: Product, loader: str, relay: str, word: int) -> None:
-    count = product.machines * product.block
-    type, feeder = product.vector.type, product.nodes.vector_feeder.name
-    hop = index("hop")
+def _relay_links(
+    parts: Parts, product: Product, loader: str, relay: str, count: int, word: int
+) -> None:
+    type, hop = product.vector.type, index("hop")
     parts.link(f"{loader}_word_{word}", type, loader, relay)
-    flat: Expr = index(LANE)
-    if product.block > 1:
-        flat = add(times(index(LANE), product.block), index(ELEMENT))
-    parts.link(
-        f"{feeder}_word_{word}",
-        type,
-        relay,
-        feeder,
-        shape=(count,),
-        source_index=(hop,),
-        sink_index=(flat,),
-    )
     if count > 1:
         parts.link(
             f"{relay}_word_{word}",
@@ -241,8 +255,8 @@ def feed_vector(parts: Parts, product: Product, places_channel: str) -> None:
     that row of the operand.  A negative index is padding: it gets the first row, marked invalid.
     """
     feeder, type = product.nodes.vector_feeder, product.vector.type
-    words, width, sink = product.vector_words, product.width, product.nodes.multiplier.name
-    lines = -(-product.columns * width // words)
+    words, width = product.vector_words, product.width
+    lines = product.vector_lines
     modes = (
         _filling(product, lines),
         _sending(product, places_channel),
@@ -263,6 +277,13 @@ def feed_vector(parts: Parts, product: Product, places_channel: str) -> None:
             location=feeder.location,
         )
     )
+    give_to_multipliers(parts, product)
+
+
+def give_to_multipliers(parts: Parts, product: Product) -> None:
+    """The channels from the feeders to the multipliers."""
+    sink, feeder = product.nodes.multiplier.name, product.nodes.vector_feeder
+    type = product.vector.type
     for channel, sent, kind in (
         (f"{sink}_vector", type, StreamKind.VALUE),
         (f"{sink}_valid", BOOL, StreamKind.CONTROL),

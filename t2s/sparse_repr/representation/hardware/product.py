@@ -75,6 +75,7 @@ class Product:
     structure_loaders: units that load a part of the structure, by its name; else they are those
         of the matrix.
     words: elements of the result that are stored in a cycle: a line of memory.
+    banks: banks of the dense operand, a power of two; 0 for a copy for each multiplier.
     """
 
     matrix: Operand
@@ -95,7 +96,36 @@ class Product:
     nodes: Nodes
     structure_loaders: Mapping[str, Part]
     words: int
+    banks: int
     location: SourceLocation | None
+
+    @property
+    def multipliers(self) -> int:
+        """Multipliers of all machines."""
+        return self.machines * self.block
+
+    @property
+    def place_taker(self) -> str:
+        """The node that takes the column index of every multiplier."""
+        feeder = self.nodes.vector_feeder.name
+        return f"{feeder}_asking" if self.banks else feeder
+
+    @property
+    def bank_lines(self) -> int:
+        """Firings in which a bank is filled."""
+        return self.vector_lines // max(1, self.banks // self.vector_words)
+
+    @property
+    def bank_firings(self) -> tuple[str, int] | None:
+        """The node of the banks, and the firings of each without conflicts."""
+        if not self.banks:
+            return None
+        return f"{self.nodes.vector_feeder.name}_bank", self.bank_lines + self.steps
+
+    @property
+    def slack(self) -> int:
+        """More tokens that wait beside the dense operand, where it comes through banks."""
+        return 6 * self.banks
 
     @property
     def machines(self) -> int:
@@ -162,7 +192,15 @@ class Product:
     @property
     def vector_words(self) -> int:
         """Elements of the dense operand that are loaded in a cycle."""
-        return min(VECTOR_LINES * self.words, max(1, self.columns * self.width))
+        words = min(VECTOR_LINES * self.words, max(1, self.columns * self.width))
+        return 1 << (words.bit_length() - 1) if self.banks else words
+
+    @property
+    def vector_lines(self) -> int:
+        """Times that so many elements are loaded; all banks get equally many."""
+        lines = -(-self.columns * self.width // self.vector_words)
+        rounds = max(1, self.banks // self.vector_words)
+        return -(-lines // rounds) * rounds
 
     @property
     def ascending(self) -> bool:
