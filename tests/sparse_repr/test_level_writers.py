@@ -30,8 +30,10 @@ def sums(letters: str, shape: tuple[int, ...], share: float, modes: str = "") ->
     return result.tensor
 
 
-@pytest.mark.parametrize("share", [0.2, 0.0])
-@pytest.mark.parametrize("letters", ORDERED)
+@pytest.mark.parametrize(
+    ("letters", "share"),
+    [*((letters, 0.2) for letters in ORDERED), *((letters, 0.0) for letters in ("db", "bt", "uq"))],
+)
 def test_the_arrays_are_those_that_packing_makes(letters: str, share: float) -> None:
     extent = 130 if letters[0] in "bt" else 5
     other = 5 if extent == 130 else 130
@@ -55,7 +57,7 @@ def test_a_list_of_coordinates_by_columns() -> None:
 
 
 def test_extents_of_zero() -> None:
-    for letters in ("db", "tb", "sl", "uq"):
+    for letters in ("db", "tb", "uq"):
         sums(letters, (0, 3), 0.5)
         sums(letters, (3, 0), 0.5)
 
