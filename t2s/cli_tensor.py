@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,14 +80,14 @@ def tensor(
     try:
         _check_choice("device", device, tuple(DEVICES))
         _check_choice("engine", engine, ENGINES)
-        assignment = sparse.parse(expression, formats or [])
+        assignment = sparse.parse(expression, _given(formats))
         schedule = _schedule(order, split or [], locate or [], parallelize or [])
-        for text in schedules or []:
+        for text in _given(schedules):
             more = sparse.schedule(text)
             schedule = sparse.Schedule(directives=(*schedule.directives, *more.directives))
         schedule = schedule.transpose() if transpose else schedule
         kernel = sparse.compile(assignment, schedule)
-        inputs = _inputs(assignment, files or [], random or [], sizes or [], seed)
+        inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
         _show_design(console, kernel)
         options: dict[str, Any] = {} if capacity is None else {"capacity": capacity}
         _write_graphs(console, kernel, inputs, out, options)
@@ -100,6 +101,11 @@ def tensor(
         text = f"[bold red]error:[/] {escape(_without_lines(str(error)))}"
         Console(stderr=True, highlight=False).print(text, soft_wrap=True)
         raise typer.Exit(code=1) from None
+
+
+def _given(texts: list[str] | None) -> list[str]:
+    """What a short option was given, be it written ``-f A:ds`` or, as TACO does, ``-f=A:ds``."""
+    return [text.removeprefix("=") for text in texts or []]
 
 
 def _without_lines(text: str) -> str:
@@ -165,11 +171,13 @@ def _inputs(
         _check_tensor("--input", name, tuple(read))
         if not path:
             raise UserError(f"--input {text} names no file", expected="NAME=FILE")
+        _check_new(name, inputs)
         inputs[name] = sparse.read(path)
     densities: dict[str, float] = {}
     for text in random:
         name, _, number = text.partition("=")
         _check_tensor("--random", name, tuple(read))
+        _check_new(name, (*inputs, *densities))
         densities[name] = _number(text, number) if number else -1.0
     missing = [name for name in read if name not in inputs and name not in densities]
     if missing:
@@ -203,7 +211,10 @@ def _extents(assignment: Assignment, inputs: dict[str, Any], sizes: list[str]) -
                 f"--size {text} gives no extent",
                 expected=f"VARIABLE=EXTENT, with a variable of {', '.join(sorted(names))}",
             )
-        extents.setdefault(name, int(number))
+        if extents.setdefault(name, int(number)) != int(number):
+            raise UserError(
+                f"--size {text} is not the extent of {name}", expected=f"{extents[name]}"
+            )
     return extents
 
 
@@ -231,6 +242,13 @@ def _check_tensor(option: str, name: str, names: tuple[str, ...]) -> None:
         raise UserError(
             f"{option} names {name}, which the expression does not read",
             expected=f"one of {', '.join(names)}" if names else "no inputs",
+        )
+
+
+def _check_new(name: str, before: Collection[str]) -> None:
+    if name in before:
+        raise UserError(
+            f"there are two inputs for {name}", expected="one --input or --random for each tensor"
         )
 
 

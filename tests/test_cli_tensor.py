@@ -186,3 +186,23 @@ def test_directives_in_text(matrix: Path) -> None:
 )
 def test_errors(arguments: tuple[str, ...], text: str) -> None:
     assert refuses(*arguments) == text
+
+
+def test_options_in_the_way_of_taco(matrix: Path) -> None:
+    result = run(
+        "y(i)=A(i,j)*x(j)", "-f=A:ds:0,1", f"-i=A={matrix}", "--random", "x", "-d=j=4",
+        "-s=split(j,j0,j1,2)", "--engine", "python",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "j = 2*j0 + j1" in result.stdout
+
+
+def test_inputs_that_contradict_each_other(matrix: Path) -> None:
+    common = "y(i)=A(i,j)*x(j)", "-i", f"A={matrix}", "--random", "x"
+    twice = (
+        "error: there are two inputs for A\n  expected: one --input or --random for each tensor\n"
+    )
+    assert refuses(*common, "-i", f"A={matrix}") == twice
+    assert refuses(*common, "--random", "A=0.5") == twice
+    wrong = "error: --size j=50 is not the extent of j\n  expected: 4\n"
+    assert refuses(*common, "-d", "j=50") == wrong

@@ -34,11 +34,12 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "backends.capstan": frozenset({"core", "graph", "backends.base"}),
 }
 # may import every package, and consumers at their first use
-DRIVERS = ("driver.py", "hardware_driver.py", "lower_driver.py", "sparse.py")
+DRIVERS = ("driver.py", "hardware_driver.py", "kernel_driver.py", "lower_driver.py", "sparse.py")
 # parts of the driver, and who may import each
 PARTS = {
     "lower_driver": ("driver.py", "hardware_driver.py"),
-    "hardware_driver": ("driver.py", "sparse.py"),
+    "hardware_driver": ("driver.py", "kernel_driver.py"),
+    "kernel_driver": ("sparse.py",),
 }
 # may import everything, and locally
 PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_tensor.py")

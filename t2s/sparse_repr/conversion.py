@@ -136,6 +136,11 @@ class Conversion(Iteration):
         block = plumbing.fork(stream.type, ways, location=user_location())
         return self.place(block, name, {"in": stream})
 
+    def counted(self, crd: Stream, name: str = "count") -> Stream:
+        """The position of each coordinate in the level that is written of them."""
+        block = plumbing.counted(crd.type, location=user_location())
+        return self.place(block, name, {"crd": crd})[0]
+
     def parallelize(
         self, streams: Sequence[Stream], ways: int, *, run: int = 1, name: str = "parallelize"
     ) -> tuple[tuple[Stream, ...], ...]:

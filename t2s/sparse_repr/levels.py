@@ -71,6 +71,10 @@ class Level(Term):
         """Number of positions of the level, given that of the level above."""
         return len(arrays["crd"])
 
+    def requirement(self, arrays: Arrays, count: int, extent: int) -> str | None:
+        """What arrays below ``count`` positions have to be and are not; ``None`` if they fit."""
+        return None
+
 
 def _segments(parents: Array, count: int) -> Array:
     """The ``pos`` array of entries with these parents."""
@@ -133,6 +137,15 @@ class Compressed(Level):
         coordinates = arrays["crd"][positions]
         return Unpacked(parents=owner, coordinates=coordinates, positions=positions)
 
+    def requirement(self, arrays: Arrays, count: int, extent: int) -> str | None:
+        pos, length = arrays["pos"], len(arrays["crd"])
+        fits = len(pos) == count + 1 and pos[0] == 0 and pos[-1] == length
+        if fits and not (np.diff(pos) < 0).any():
+            return None
+        return (
+            f"pos of {count + 1} numbers that never decrease, from 0 to the length of crd, {length}"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedNonUnique(Compressed):
@@ -159,10 +172,17 @@ class Singleton(Level):
     def pack(self, parents: Array, coordinates: Array, count: int, extent: int) -> Packed:
         first = _firsts(parents, coordinates)
         if not np.array_equal(parents[first], np.arange(count)):
-            raise PackingError(
-                f"a {self.title} level holds exactly one coordinate for each position above it"
-            )
+            raise self.misfit()
         return Packed(arrays={"crd": coordinates[first]}, positions=parents, count=count)
+
+    def requirement(self, arrays: Arrays, count: int, extent: int) -> str | None:
+        return None if len(arrays["crd"]) == count else f"crd of {count} coordinates"
+
+    def misfit(self) -> PackingError:
+        """The error for a fiber of no coordinate or several."""
+        return PackingError(
+            f"a {self.title} level holds exactly one coordinate for each position above it"
+        )
 
     def unpack(self, arrays: Arrays, parents: Array, extent: int) -> Unpacked:
         numbers = np.arange(len(parents))
@@ -224,6 +244,16 @@ class Bitvector(Level):
     def positions(self, arrays: Arrays, count: int, extent: int) -> int:
         return int(arrays["pos"][-1])
 
+    def requirement(self, arrays: Arrays, count: int, extent: int) -> str | None:
+        bits, words = arrays["bits"], count * words_of(extent)
+        if bits.dtype != np.uint64 or len(bits) != words:
+            return f"bits of {words} words of type uint64"
+        ones = np.unpackbits(bits.view(np.uint8)).reshape(-1, WORD).sum(axis=1)
+        before = np.concatenate([[0], np.cumsum(ones)])
+        if not np.array_equal(arrays["pos"], before):
+            return "pos of the number of bits before every word, and in all"
+        return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedList(Level):
@@ -257,6 +287,15 @@ class LinkedList(Level):
         return Unpacked(
             parents=np.array(owner, np.int64), coordinates=arrays["crd"][where], positions=where
         )
+
+    def requirement(self, arrays: Arrays, count: int, extent: int) -> str | None:
+        head, following, nodes = arrays["head"], arrays["next"], len(arrays["crd"])
+        if len(head) != count or len(following) != nodes:
+            return f"head of {count} nodes, and next as long as crd"
+        links = np.concatenate([head, following])
+        if not np.array_equal(np.sort(links[links != 0]), np.arange(1, nodes + 1)):
+            return f"each of the nodes 1 to {nodes} once, in head or in next"
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +334,15 @@ class BitTree(Level):
 
     def positions(self, arrays: Arrays, count: int, extent: int) -> int:
         return int(arrays["leaf_pos"][-1])
+
+    def requirement(self, arrays: Arrays, count: int, extent: int) -> str | None:
+        top = {"bits": arrays["top"], "pos": arrays["top_pos"]}
+        leaf = {"bits": arrays["leaf"], "pos": arrays["leaf_pos"]}
+        wrong = Bitvector().requirement(top, count, -(-extent // WORD))
+        if wrong is not None:
+            return f"for top and top_pos, {wrong}"
+        wrong = Bitvector().requirement(leaf, int(top["pos"][-1]), WORD)
+        return None if wrong is None else f"for leaf and leaf_pos, {wrong}"
 
 
 KINDS: tuple[Level, ...] = (

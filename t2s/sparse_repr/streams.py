@@ -70,11 +70,14 @@ class Streams(Computation):
         top: tuple[Tensor, Tensor],
         leaves: tuple[Tensor, Tensor],
         name: str = "write",
+        *,
+        empty_fibers: bool = True,
     ) -> None:
         """Store a bit-tree level of ``size`` coordinates; see ``scan_bit_tree``."""
         width = leaves[0].type.bits
         outer, inner = self.split(crd, width)
-        upper, _ = self.bits_of(outer, top[0].type, -(-size // width))
+        blocks = max(1, -(-size // width))
+        upper, _ = self.bits_of(outer, top[0].type, blocks, empty_fibers=empty_fibers)
         lower, _ = self.bits_of(inner, leaves[0].type, width, empty_fibers=False)
         self.write_bitvector(upper, *top, name=name)
         self.write_bitvector(lower, *leaves, name=name)

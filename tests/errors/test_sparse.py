@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 import t2s
-from t2s import sparse
+from t2s import UserError, sparse
 from t2s.sparse import Kernel, Schedule, Tensor, parse
 from tests.errors.refusal import refused
 
@@ -81,12 +83,126 @@ def test_coordinates_that_are_not_sorted() -> None:
 def test_segments_that_do_not_fit() -> None:
     levels = ({}, {"pos": np.array([0, 2]), "crd": np.array([0, 1])})
     with refused("""
-        the array pos of level 1 is not a list of segments
+        the arrays of level 1 of the format ds:0,1 do not fit
           --> sparse.from_levels((2, 2), sparse.csr, levels, np.ones(2))
-          expected: 3 numbers that never decrease, from 0 to the length of crd, 2
-          given:    2 numbers from 0 to 2
+          expected: pos of 3 numbers that never decrease, from 0 to the length of crd, 2
+          given:    pos [0, 2], crd [0, 1]
     """):
         sparse.from_levels((2, 2), sparse.csr, levels, np.ones(2))
+
+
+WORDS = np.array([3, 1], np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("letters", "arrays", "expected"),
+    [
+        ("b", {"bits": WORDS[:1], "pos": [0, 2]}, "bits of 2 words of type uint64"),
+        ("b", {"bits": [3, 1], "pos": [0, 2, 3]}, "bits of 2 words of type uint64"),
+        (
+            "b",
+            {"bits": WORDS, "pos": [0, 1, 2]},
+            "pos of the number of bits before every word, and in all",
+        ),
+        (
+            "t",
+            {"top": WORDS[:1], "top_pos": [0, 2], "leaf": WORDS[:1], "leaf_pos": [0, 2]},
+            "for leaf and leaf_pos, bits of 2 words of type uint64",
+        ),
+        (
+            "t",
+            {"top": WORDS[:1], "top_pos": [0, 1], "leaf": WORDS[:1], "leaf_pos": [0, 2]},
+            "for top and top_pos, pos of the number of bits before every word, and in all",
+        ),
+        (
+            "l",
+            {"head": [1], "crd": [0, 1], "next": [2, 1]},
+            "each of the nodes 1 to 2 once, in head or in next",
+        ),
+        (
+            "l",
+            {"head": [9], "crd": [0, 1], "next": [2, 0]},
+            "each of the nodes 1 to 2 once, in head or in next",
+        ),
+        ("l", {"head": [], "crd": [0], "next": [0]}, "head of 1 nodes, and next as long as crd"),
+        ("q", {"crd": [0, 1]}, "crd of 1 coordinates"),
+    ],
+)
+def test_arrays_that_do_not_fit(letters: str, arrays: dict[str, Any], expected: str) -> None:
+    levels = [
+        {name: np.array(array, None if len(array) else int) for name, array in arrays.items()}
+    ]
+    given = ", ".join(f"{name} {array.tolist()}" for name, array in levels[0].items())
+    with refused(f"""
+        the arrays of level 0 of the format {letters}:0 do not fit
+          --> sparse.from_levels((100,), sparse.make_format(letters), levels, np.ones(2))
+          expected: {expected}
+          given:    {given}
+    """):
+        sparse.from_levels((100,), sparse.make_format(letters), levels, np.ones(2))
+
+
+def test_arrays_of_something_else() -> None:
+    levels = [{}, {"pos": np.array([0.0, 1, 2]), "crd": [0, 1]}]
+    with refused("""
+        the array pos of level 1 is not a list of integers
+          --> sparse.from_levels((2, 2), sparse.csr, levels, [1, 2])
+          given:    1 dimensions of type float64
+    """):
+        sparse.from_levels((2, 2), sparse.csr, levels, [1, 2])
+
+
+def test_coordinates_that_are_no_table() -> None:
+    with refused("""
+        there is not one row of coordinates for each value
+          --> sparse.from_coordinates([[0, 1], [1, 1]], [1.0], (2, 2))
+          expected: 1 rows of 2
+          given:    an array of shape 2 x 2
+    """):
+        sparse.from_coordinates([[0, 1], [1, 1]], [1.0], (2, 2))
+    with refused("""
+        coordinates are integers
+          --> sparse.from_coordinates([[0.5, 1]], [1.0], (2, 2))
+    """):
+        sparse.from_coordinates([[0.5, 1]], [1.0], (2, 2))
+
+
+def test_values_that_are_not_real() -> None:
+    with refused("""
+        values of type complex128 cannot be computed on streams
+          --> sparse.tensor(np.ones(2, complex))
+          expected: real numbers
+    """):
+        sparse.tensor(np.ones(2, complex))
+
+
+def test_a_format_that_is_none() -> None:
+    assert Tensor("A", "ds:1,0").format == sparse.csc
+    with refused("""
+        A is declared with something that is not a format
+          --> Tensor("A", 3)
+          expected: a format such as csr or make_format("ds"), or its letters
+          given:    3
+    """):
+        Tensor("A", 3)
+    with refused("""
+        there is no level kind x
+          --> Tensor("A", "dx")
+          expected: one letter for each level, of d dense, s compressed, u compressed non-unique,
+                    q singleton, c singleton non-unique, b bitvector, t bit tree, l linked list
+          given:    dx
+    """):
+        Tensor("A", "dx")
+
+
+def test_what_is_no_assignment() -> None:
+    with refused("""
+        this is not an assignment
+          --> sparse.compile("y(i) = x(i)")
+          expected: the result tensor of an assignment, or what t2s.sparse.parse returns
+          given:    'y(i) = x(i)'
+    """):
+        sparse.compile("y(i) = x(i)")
 
 
 def test_a_singleton_level_for_several_coordinates() -> None:
@@ -126,6 +242,56 @@ def test_a_line_that_is_no_coordinate(tmp_path: Path) -> None:
           given:    1 2
     """):
         sparse.read(path)
+
+
+def test_coordinates_are_whole_numbers_from_one(tmp_path: Path) -> None:
+    path = tmp_path / "part.tns"
+    for line in ("0 1 2.0", "1.5 1 2.0"):
+        path.write_text(f"# shape 3 4\n{line}\n")
+        with refused(f"""
+            line 2 of part.tns is not a coordinate and a value
+              --> sparse.read(path)  # no such coordinate
+              expected: 3 numbers
+              given:    {line}
+        """):
+            sparse.read(path)  # no such coordinate
+
+
+def test_a_file_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "bytes.tns"
+    path.write_bytes(b"\xff\xfe")
+    with refused("""
+        bytes.tns is not a text
+          --> sparse.read(path)  # bytes
+    """):
+        sparse.read(path)  # bytes
+    path = tmp_path / "text.npy"
+    path.write_text("1 2 3")
+    with pytest.raises(UserError, match=r"^text.npy is not an array of numpy: "):
+        sparse.read(path)
+    empty = tmp_path / "empty.npy"
+    empty.touch()
+    with pytest.raises(UserError, match=r"^empty.npy is not an array of numpy: "):
+        sparse.read(empty)
+
+
+def test_a_file_of_no_kind_to_write() -> None:
+    with refused("""
+        a tensor of order 3 cannot be written to T.mtx
+          --> sparse.write("T.mtx", sparse.tensor(np.ones((2, 2, 2))))
+          expected: a name that ends in .tns or .npy, or in .mtx for a matrix
+    """):
+        sparse.write("T.mtx", sparse.tensor(np.ones((2, 2, 2))))
+
+
+def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sparse", None)
+    with refused("""
+        a tensor of pydata/sparse needs sparse, which is not installed
+          --> sparse.to_pydata(sparse.tensor(np.eye(2)))
+          hint:     pip install sparse
+    """):
+        sparse.to_pydata(sparse.tensor(np.eye(2)))
 
 
 def test_text_that_is_not_notation() -> None:

@@ -142,10 +142,17 @@ def test_channels_that_hold_nothing() -> None:
     with refused("""
         the capacity of channels is positive
           --> kernel.simulate({"A": [1.0]}, capacity=0)
-          expected: 1 or more
+          expected: an integer, 1 or more
           given:    0
     """):
         kernel.simulate({"A": [1.0]}, capacity=0)
+    with refused("""
+        the latency of channels is positive
+          --> kernel.simulate({"A": [1.0]}, latency=1.5)
+          expected: an integer, 1 or more
+          given:    1.5
+    """):
+        kernel.simulate({"A": [1.0]}, latency=1.5)
 
 
 def test_fused_coordinates_that_are_too_many() -> None:
@@ -179,3 +186,81 @@ def test_text_that_is_no_schedule() -> None:
           expected: split(i,i0,i1,32)
     """):
         schedule("split(i,4)")
+
+
+TWICE = parse("X(i,j) = B(i,k) * C(k,j)", {"B": "ss", "C": "ss"})
+
+
+def test_two_orders() -> None:
+    with refused("""
+        the loops are ordered twice
+          --> orders = Schedule().reorder("i j k").reorder("i k j")
+          expected: one reorder() of all loops
+          note:     the first time is here
+          --> orders = Schedule().reorder("i j k").reorder("i k j")
+    """):
+        orders = Schedule().reorder("i j k").reorder("i k j")
+        Kernel(TWICE, orders)
+
+
+def test_two_numbers_of_lanes() -> None:
+    with refused("""
+        the loop over i is dealt to lanes twice
+          --> lanes = Schedule().parallelize("i", 2).parallelize("i", 4)
+          expected: one parallelize('i', ...)
+          note:     the first time is here
+          --> lanes = Schedule().parallelize("i", 2).parallelize("i", 4)
+    """):
+        lanes = Schedule().parallelize("i", 2).parallelize("i", 4)
+        Kernel(TWICE, lanes)
+
+
+def test_two_splits_of_a_variable() -> None:
+    with refused("""
+        k is split twice
+          --> parts = schedule("split(k,k0,k1,2), split(k,k0,k1,4)")
+          expected: one split of k; its parts k0 and k1 can be split again
+          note:     the first time is here
+          --> parts = schedule("split(k,k0,k1,2), split(k,k0,k1,4)")
+    """):
+        parts = schedule("split(k,k0,k1,2), split(k,k0,k1,4)")
+        Kernel(TWICE, parts)
+
+
+def test_the_same_directive_again() -> None:
+    with refused("""
+        j is computed in vectors twice
+          --> vectors = Schedule().vectorize("j", 2).vectorize("j", 4)
+          expected: one vectorize('j', ...)
+          note:     the first time is here
+          --> vectors = Schedule().vectorize("j", 2).vectorize("j", 4)
+    """):
+        vectors = Schedule().vectorize("j", 2).vectorize("j", 4)
+        Kernel(TWICE, vectors)
+    with refused("""
+        coordinates of k are skipped twice
+          --> skips = Schedule().skip("k").skip("k")
+          expected: one skip('k')
+          note:     the first time is here
+          --> skips = Schedule().skip("k").skip("k")
+    """):
+        skips = Schedule().skip("k").skip("k")
+        Kernel(TWICE, skips)
+    with refused("""
+        the level of C at k is located into twice
+          --> places = Schedule().locate("C", "k").locate("C", "k")
+          expected: one locate('C', 'k')
+          note:     the first time is here
+          --> places = Schedule().locate("C", "k").locate("C", "k")
+    """):
+        places = Schedule().locate("C", "k").locate("C", "k")
+        Kernel(TWICE, places)
+    with refused("""
+        T is computed first twice
+          --> spaces = schedule("precompute(B(i,k),T), precompute(C(k,j),T)")
+          expected: a name of its own for each workspace
+          note:     the first time is here
+          --> spaces = schedule("precompute(B(i,k),T), precompute(C(k,j),T)")
+    """):
+        spaces = schedule("precompute(B(i,k),T), precompute(C(k,j),T)")
+        Kernel(TWICE, spaces)

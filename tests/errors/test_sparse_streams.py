@@ -7,7 +7,7 @@ import pytest
 
 from t2s.core.errors import UserError
 from t2s.core.ops import Op
-from t2s.core.types import INT32
+from t2s.core.types import INT32, UInt
 from t2s.graph.graph import StreamKind
 from t2s.graph.machine_semantics import ProtocolError
 from t2s.simulator.run import simulate
@@ -161,3 +161,58 @@ def test_a_stream_that_nobody_ends() -> None:
     bench.record("seen", bench.play([0, "S0"]))
     with pytest.raises(UserError, match="'play' loads outside of 'in0_tags'"):
         bench.run()
+
+
+def test_numbers_that_are_too_small() -> None:
+    s = Streams("small")
+    with refused("""
+        the size of a dense level is an integer, 0 or more
+          --> s.scan_dense(s.root(), -1)
+          given:    -1
+    """):
+        s.scan_dense(s.root(), -1)
+    crd, _ = s.scan_dense(s.root(), 4)
+    with refused("""
+        the factor of a split is an integer, 1 or more
+          --> s.split(crd, 0)
+          given:    0
+    """):
+        s.split(crd, 0)
+    with refused("""
+        the factor of flattened levels is an integer, 0 or more
+          --> s.flatten(crd, crd, -4)
+          given:    -4
+    """):
+        s.flatten(crd, crd, -4)
+    with refused("""
+        the number of lanes is an integer, 1 or more
+          --> s.parallelize([crd], 0)
+          given:    0
+    """):
+        s.parallelize([crd], 0)
+    with refused("""
+        the number of items in a turn is an integer, 1 or more
+          --> s.parallelize([crd], 2, run=0)
+          given:    0
+    """):
+        s.parallelize([crd], 2, run=0)
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_a_coordinate_beyond_a_bitvector(engine: str) -> None:
+    s = Streams("beyond")
+    crd, _ = s.scan_compressed(s.root(), s.tensor("pos", INT32), s.tensor("crd", INT32))
+    bits, _ = s.bits_of(crd, UInt(64), 70)
+    s.write_bitvector(bits, s.output("bits", UInt(64)), s.output("ranks", INT32))
+    inputs = {"pos": np.array([0, 2], np.int32), "crd": np.array([3, 100], np.int32)}
+    with refused(
+        """
+        'bits' met tokens that it cannot take
+          --> bits, _ = s.bits_of(crd, UInt(64), 70)
+          expected: increasing coordinates below 70, stops or D
+          given:    scan_crd_to_bits_crd: 100
+          hint:     look at the streams that are joined here: they have to have the same shape
+        """,
+        ProtocolError,
+    ):
+        simulate(s.graph(), inputs, engine=engine)

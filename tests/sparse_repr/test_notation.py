@@ -141,12 +141,11 @@ def test_renaming_changes_nothing() -> None:
 
 def test_views_are_shown() -> None:
     kernel = compile(
-        parse("X(i,j)=B(i,j)+C(i,j)", ["B:ds", "C:ds:1,0", "X:uq"]), Schedule().transpose("C")
+        parse("X(i,j)=B(i,j)+C(i,j)", ["B:ds", "C:ds:1,0", "X:qs"]), Schedule().transpose("C")
     )
     assert str(kernel) == (
         "C_view is C stored as ds:0,1: levels in the order of the loops, i, j\n"
-        "X is converted from X_written, stored as ss:0,1: compressed non-unique, singleton levels "
-        "are made afterwards\n"
+        "X is converted from X_written, stored as ss:0,1: singleton levels are made afterwards\n"
         "for i:\n"
         "  for j:\n"
         "    X_written(i,j) = B(i,j) + C_view(i,j)\n"

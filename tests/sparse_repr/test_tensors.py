@@ -179,6 +179,17 @@ def test_files_of_coordinates(tmp_path: Path) -> None:
     assert np.array_equal(read(matrix, csr).to_dense(), array[0])
 
 
+def test_arrays_and_empty_tensors_in_files(tmp_path: Path) -> None:
+    array = random((3, 4), 0.3)
+    write(tmp_path / "a.npy", from_dense(array, csr))
+    assert np.array_equal(read(tmp_path / "a.npy").to_dense(), array)
+    for name in ("z.npy", "z.tns", "z.mtx"):
+        write(tmp_path / name, from_dense(np.zeros((3, 4)), csr))
+        found = read(tmp_path / name)
+        assert found.shape == (3, 4)
+        assert not found.to_dense().any()
+
+
 def test_repr() -> None:
     stored: SparseTensor = from_dense(np.eye(3), csr)
     assert repr(stored) == "<SparseTensor 3 x 3, ds:0,1, 3 values>"

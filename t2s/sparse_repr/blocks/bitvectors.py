@@ -101,7 +101,7 @@ def bitvector_converter(
     ending = [when(more, rule("flush", "run", puts=token, body=flush)), when(None, stop)]
     draft.mode(
         "run",
-        when(crd.is_value, collecting, body=[divide]),
+        when(both(crd.is_value, less(crd.value, const(size, type))), collecting, body=[divide]),
         when(crd.is_stop, ending),
         when(crd.is_done, rule("done", None, takes=[crd], puts=stops)),
         needs=[crd],

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import numpy as np
+
+from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Local
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
@@ -293,3 +296,11 @@ def pass_done(source: In, *outputs: Out) -> Choice:
         source.is_done,
         rule("done", None, takes=[source], puts=[put(o, tag=tag(DONE)) for o in outputs]),
     )
+
+
+def check_number(what: str, value: int, least: int, location: SourceLocation | None) -> None:
+    """Raise ``UserError`` for a number of a block that is too small."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise UserError(
+            f"{what} is an integer, {least} or more", location=location, given=repr(value)
+        )

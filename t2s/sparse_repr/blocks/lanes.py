@@ -18,6 +18,7 @@ from t2s.sparse_repr.blocks.draft import (
     Draft,
     In,
     Out,
+    check_number,
     copy,
     put,
     rule,
@@ -78,6 +79,8 @@ def parallelizer(
     A turn is ``run`` items.  Each list starts with lane 0.
     Ports: ``in0``, ``in1``, ...; ``out0_0`` (stream 0, lane 0), ...
     """
+    check_number("the number of lanes", lanes, 1, location)
+    check_number("the number of items in a turn", run, 1, location)
     draft = Draft(BlockKind.PARALLEL, Role.RELAY, location)
     inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(streams)]
     outs = [

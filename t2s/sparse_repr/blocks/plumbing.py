@@ -84,6 +84,27 @@ def fork(stream: StreamType, ways: int, *, location: SourceLocation | None = Non
     return draft.block()
 
 
+def counted(coordinates: StreamType, *, location: SourceLocation | None = None) -> Block:
+    """The number of coordinates before each: its position in the level that is written of them.
+
+    Ports: ``crd``; ``ref``.
+    """
+    draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
+    crd = draft.input("crd", coordinates)
+    ref = draft.output("ref", coordinates.element, StreamKind.REFERENCE, coordinates.nesting)
+    at = draft.register("at", coordinates.element)
+    number = rule("number", "run", takes=[crd], puts=[put(ref, at)], body=[count_up(at)])
+    draft.mode(
+        "run",
+        when(crd.is_value, number),
+        when(crd.is_stop, rule("stop", "run", takes=[crd], puts=[put(ref, tag=crd.tag)])),
+        pass_done(crd, ref),
+        needs=[crd],
+        expected="coordinates, stops or D",
+    )
+    return draft.block()
+
+
 def values_only(
     stream: StreamType, *, missing: Expr | None = None, location: SourceLocation | None = None
 ) -> Block:

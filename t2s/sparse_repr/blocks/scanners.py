@@ -26,6 +26,7 @@ from t2s.sparse_repr.blocks.draft import (
     Draft,
     In,
     Out,
+    check_number,
     let,
     load,
     pass_done,
@@ -111,6 +112,7 @@ def dense_scanner(
 
     Ports: ``ref``; ``crd``, ``out_ref``.
     """
+    check_number("the size of a dense level", size, 0, location)
     draft = Draft(BlockKind.SCAN, Role.RELAY, location)
     type = reference.element
     at, base = draft.register("at", type), draft.register("base", type)

@@ -15,6 +15,7 @@ from t2s.sparse_repr.blocks.draft import (
     Draft,
     In,
     Out,
+    check_number,
     copy,
     let,
     put,
@@ -51,6 +52,7 @@ def split(
     ``beside`` goes with the inner stream.  A new block costs one more cycle, for the stop.
     Ports: ``crd``, ``in0``, ...; ``outer``, ``inner``, ``out0``, ...
     """
+    check_number("the factor of a split", factor, 1, location)
     draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
     crd = draft.input("crd", coordinates)
     others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
@@ -102,6 +104,7 @@ def flatten(
     With ``keep`` the inner coordinates are put as they are.  What is ``beside`` has the shape of
     ``inner``.  Ports: ``outer``, ``inner``, ``in0``, ...; ``crd``, ``out0``, ...
     """
+    check_number("the factor of flattened levels", factor, 0, location)
     draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
     high, low = draft.input("outer", outer), draft.input("inner", inner)
     others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]

@@ -31,6 +31,7 @@ from t2s.sparse_repr.concrete.notes import (
     with_parts,
     with_vector_loops,
 )
+from t2s.sparse_repr.concrete.once import check_once
 from t2s.sparse_repr.concrete.order import Path, check_order, choose_order, discordant
 from t2s.sparse_repr.concrete.precompute import precompute
 from t2s.sparse_repr.concrete.result import Written, walked_format, written_result
@@ -93,6 +94,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
     which may not be transposed.
     """
     schedule = schedule or Schedule()
+    check_once(schedule)
     assignments = precompute(assignment, schedule)
     variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
     exact = _summed_everywhere(assignments)

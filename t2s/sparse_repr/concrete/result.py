@@ -1,8 +1,8 @@
 """What the last stage writes: the result as the user wants it, or a tensor to convert.
 
 Streams come in the order of the loops, coordinate by coordinate, and leave out what is not there.
-So compressed levels in the order of the loops are written as they come, also below dense levels
-whose loops visit everything, and so is a tensor of dense levels only (every value has its address).
+So levels in the order of the loops are written as they come, also below dense levels whose loops
+visit everything, and so is a tensor of dense levels only (every value has its address).
 Anything else is written compressed in the order of the loops, and converted.
 """
 
@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 
 from t2s.sparse_repr.concrete.access import Stored
 from t2s.sparse_repr.formats import Format, Part, csf
-from t2s.sparse_repr.levels import Compressed, Dense
+from t2s.sparse_repr.levels import (
+    BitTree,
+    Bitvector,
+    Compressed,
+    Dense,
+    Level,
+    LinkedList,
+    Singleton,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +53,16 @@ def written_result(
     if target.all_dense and placed and (lane or len(target.reasons) == read_too):
         return Written(stored=target)
     in_order = [name for name in order if name in target.variables]
-    compressed = all(type(level) is Compressed for level in target.format.levels)
-    leading = _leading_dense(target)
+    leading = _leading_dense(target.format)
     walked = list(target.levels) == in_order and list(covered[:leading]) == in_order[:leading]
-    written = all(type(level) is Compressed for level in target.format.levels[leading:])
-    if written and walked and len(target.reasons) == read_too:
+    if walked and _have_writers(target.format) and len(target.reasons) == read_too:
         return Written(stored=target)
     reasons = list(target.reasons)
     if list(target.levels) != in_order:
         reasons.append(f"written in the order of the loops, {', '.join(in_order)}")
     if any(level.full for level in target.format.levels):
         reasons.append("dense levels are filled in afterwards")
-    elif not compressed:
+    elif not _have_writers(target.format):
         titles = dict.fromkeys(
             level.title for level in target.format.levels if type(level) is not Compressed
         )
@@ -77,10 +83,29 @@ def walked_format(modes: Sequence[int], *, in_lanes: bool) -> Format:
     return Format(levels=levels, parts=tuple(Part(mode=mode) for mode in modes))
 
 
-def _leading_dense(target: Stored) -> int:
+_WRITTEN: tuple[type[Level], ...] = (Compressed, Bitvector, BitTree, LinkedList)
+
+
+def _have_writers(format: Format) -> bool:
+    """Whether blocks write the format in the order of its levels.
+
+    A list of coordinates, or levels with a writer below dense ones.  A singleton level is not
+    below a dense one, whose fibers may be empty.
+    """
+    if format.coordinate_list:
+        return True
+    above: Level | None = None
+    for level in format.levels[_leading_dense(format) :]:
+        if not (type(level) in _WRITTEN or (type(level) is Singleton and above is not None)):
+            return False
+        above = level
+    return True
+
+
+def _leading_dense(format: Format) -> int:
     """Number of dense levels above all others."""
     count = 0
-    for level in target.format.levels:
+    for level in format.levels:
         if not level.full:
             break
         count += 1

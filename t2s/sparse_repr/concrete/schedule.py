@@ -195,9 +195,9 @@ class Schedule:
 
     @property
     def order(self) -> Reorder | None:
-        """The last ``reorder``."""
+        """The ``reorder``, if there is one."""
         found = [one for one in self.directives if isinstance(one, Reorder)]
-        return found[-1] if found else None
+        return found[0] if found else None
 
     @property
     def splits(self) -> tuple[SplitVariable, ...]:

@@ -10,6 +10,7 @@ from t2s.sparse_repr.concrete.ir import (
     Forall,
     Statement,
     Where,
+    reads_of,
     result_of,
 )
 from t2s.sparse_repr.notation.ir import Access, Sum, accesses
@@ -20,17 +21,60 @@ def verify_program(program: ConcreteProgram) -> None:
 
     Every variable of an access is bound by a loop around it, and no loop is repeated inside of
     itself; a temporary is made by a producer around its reader; every level of a tensor that is
-    read comes in the order of the loops; every tensor has a storage; sums are loops.
+    read comes in the order of the loops; every tensor has a storage; sums are loops, and what they
+    add up accumulates.  Notes of loops and views and splits are about what is there.
     """
     known = {tensor.name for tensor in program.tensors}
-    if len(known) != len(program.tensors):
-        raise InternalError("a tensor has two storages")
+    _require(len(known) == len(program.tensors), "a tensor has two storages")
+    _require(bool(program.stages), "there are no stages")
     for stage in program.stages:
-        if any(isinstance(term, Sum) for term in walk(stage)):
-            raise InternalError("a sum is left in concrete index notation")
+        _require(
+            not any(isinstance(term, Sum) for term in walk(stage)),
+            "a sum is left in concrete index notation",
+        )
         _verify(program, stage, (), frozenset(known))
-    if result_of(program.stages[-1]).tensor != program.written:
-        raise InternalError(f"the last stage does not write {program.written}")
+        _verify_sums(stage, ())
+    last = result_of(program.stages[-1]).tensor
+    _require(last == program.written, f"the last stage does not write {program.written}")
+    made = {view.name: view.source for view in program.views}
+    result = made.get(program.written, program.written)
+    _require(result == program.result, f"{program.written} is not stored for {program.result}")
+    for view in program.views:
+        fits = view.name in known and program.format_of(view.name) == view.format
+        fits = fits and len(view.parts) == view.format.order
+        _require(fits, f"the view {view.name} is not stored as it says")
+    for split in program.splits:
+        fits = split.factor > 0 and len({split.variable, split.outer, split.inner}) == 3
+        _require(fits, f"the split of {split.variable} has no parts")
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise InternalError(otherwise)
+
+
+def _verify_sums(statement: Statement, summed: tuple[str, ...]) -> None:
+    """``summed`` are the loops since the result of the statement came into being."""
+    match statement:
+        case Forall(variable=variable, body=body):
+            _verify_sums(body, (*summed, variable))
+        case Where(consumer=consumer, producer=producer):
+            _verify_sums(producer, ())
+            _verify_sums(consumer, summed)
+        case Assign(result=result, accumulate=accumulate):
+            adds_up = not set(summed) <= set(result.variables)
+            _require(accumulate or not adds_up, f"{result.tensor} is overwritten in a loop")
+
+
+def _verify_notes(loop: Forall) -> None:
+    """What a loop says about itself fits the loop."""
+    name = loop.variable
+    fits = loop.lanes > 0 and loop.run > 0 and loop.vector >= 0
+    _require(fits, f"the loop over {name} has no lanes")
+    inside = any(isinstance(term, Forall) for term in walk(loop.body))
+    _require(not (loop.vector and inside), f"vectors of {name} are not innermost")
+    at = {access.tensor for access in reads_of(loop) if name in access.variables}
+    _require(set(loop.located) <= at, f"nothing locates into a level at {name}")
 
 
 def _verify(
@@ -38,8 +82,8 @@ def _verify(
 ) -> None:
     match statement:
         case Forall(variable=variable, body=body):
-            if variable in loops:
-                raise InternalError(f"a loop over {variable} is inside of one")
+            _require(variable not in loops, f"a loop over {variable} is inside of one")
+            _verify_notes(statement)
             _verify(program, body, (*loops, variable), known)
         case Where(consumer=consumer, producer=producer):
             made = result_of(producer).tensor
@@ -65,9 +109,13 @@ def _verify_access(
     free = [name for name in access.variables if name not in loops]
     if free:
         raise InternalError(f"no loop binds {', '.join(free)} of {access.tensor}")
-    if not read or access.tensor not in {tensor.name for tensor in program.tensors}:
+    if access.tensor not in {tensor.name for tensor in program.tensors}:
         return
     format = program.format_of(access.tensor)
+    fits = len(access.variables) == format.order
+    _require(fits, f"{access.tensor} is not of order {len(access.variables)}")
+    if not read:
+        return
     places = [loops.index(access.variables[mode]) for mode in format.modes]
     if places != sorted(places) or len(set(places)) < len(places):
         raise InternalError(f"the loops do not walk the levels of {access.tensor} in order")

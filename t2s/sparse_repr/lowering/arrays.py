@@ -10,8 +10,9 @@ from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type, UInt
 from t2s.core.walk import Term
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.levels import Array, Arrays, Compressed
-from t2s.sparse_repr.tensors.tensor import SparseTensor
+from t2s.sparse_repr.levels import Array, Arrays, Singleton
+from t2s.sparse_repr.lowering.level_writers import level_arrays
+from t2s.sparse_repr.tensors.tensor import SparseTensor, level_extents, misfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +64,14 @@ def tensor_of(
     """The tensor that a stage wrote.  Arrays that it left short are filled with ``fill``."""
     levels: list[Arrays] = []
     count = 1
-    extents = tuple(part.extent(shape[part.mode]) for part in format.parts)
-    for number, level in enumerate(format.levels):
-        if isinstance(level, Compressed):
-            found = {name: arrays[number, name] for name in level.array_names}
-            found["pos"] = found["pos"][: count + 1]  # no fibers of a variable of extent 0
-            levels.append(found)
-            count = len(found["crd"])
-        else:
-            levels.append({})
-            count *= extents[number]
+    extents = level_extents(shape, format)
+    for number, (level, extent) in enumerate(zip(format.levels, extents, strict=True)):
+        stored = {array: found for (at, array), found in arrays.items() if at == number}
+        made = level_arrays(level, stored, count, extent)
+        if isinstance(level, Singleton) and len(made["crd"]) != count:
+            raise misfit(format, level, level.misfit())
+        levels.append(made)
+        count = level.positions(made, count, extent)
     values = arrays[None, "vals"]
     if len(values) < count:
         values = np.concatenate([values, np.full(count - len(values), fill, values.dtype)])

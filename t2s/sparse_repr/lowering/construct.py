@@ -26,11 +26,15 @@ def construct(scope: Scope, result: Access, computed: Computed) -> None:
         for number, coordinate in enumerate(computed.coordinates):
             if format.levels[number].full:  # its loop visits everything
                 continue
+            written = coordinate
+            if format.coordinate_list:
+                written = _for_each_entry(scope.blocks, computed, number)
             scope.blocks.add(
                 WriteLevel(
                     tensor=result.tensor,
                     level=number,
-                    coordinate=coordinate,
+                    coordinate=written,
+                    above=computed.coordinates[number - 1] if number else None,
                     empty_fibers=number > 0 and format.levels[number - 1].full,
                     variable=computed.regions[number],
                     location=result.location,
@@ -56,6 +60,17 @@ def construct(scope: Scope, result: Access, computed: Computed) -> None:
             location=result.location,
         )
     )
+
+
+def _for_each_entry(blocks: Blocks, computed: Computed, number: int) -> Stream:
+    """The coordinates of a loop, once for every coordinate of the innermost one."""
+    stream = computed.coordinates[number]
+    inner = zip(computed.coordinates[number + 1 :], computed.regions[number + 1 :], strict=True)
+    for coordinate, region in inner:
+        repeated = blocks.like(stream, coordinate.depth)
+        blocks.add(Repeat(input=stream, by=coordinate, output=repeated, variable=region))
+        stream = repeated
+    return stream
 
 
 def program_levels(result: Access, program: ConcreteProgram) -> tuple[str, ...]:

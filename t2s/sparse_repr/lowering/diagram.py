@@ -294,11 +294,16 @@ class Regroup(Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteLevel(Block):
-    """Level writer of a compressed level; ``empty_fibers``: those are stored too."""
+    """Level writer; ``empty_fibers``: those are stored too.
+
+    ``above`` are the coordinates of the level above, if there is one, which a linked list needs.
+    In a list of coordinates ``coordinate`` has been repeated for every entry below it.
+    """
 
     tensor: str
     level: int
     coordinate: Stream
+    above: Stream | None = None
     empty_fibers: bool = False
 
 

@@ -41,6 +41,10 @@ def interpret_diagram(
     data = np.array(tokens, np.float64).reshape(-1)
     if not run.levels:
         return SparseTensor(shape, format, ({},) * len(format.levels), data, fill=fill)
+    if format.coordinate_list:
+        columns = [flatten(run.levels[level]) for level in sorted(run.levels)]
+        table = np.array(columns, np.int64).reshape(len(columns), len(data)).T
+        return from_coordinates(table[:, np.argsort(format.modes)], data, shape, format, fill=fill)
     first = min(run.levels)  # the levels above are dense, and all their coordinates are there
     levels = [counted(run.levels[first], depth) for depth in range(first)]
     levels += [pruned(run.levels[n], first) for n in sorted(run.levels)]

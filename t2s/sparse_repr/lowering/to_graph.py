@@ -13,11 +13,7 @@ from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole
 from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
-from t2s.sparse_repr.levels import (
-    Compressed,
-    Dense,
-    words_of,
-)
+from t2s.sparse_repr.levels import Compressed, Dense, words_of
 from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
 from t2s.sparse_repr.lowering.balance import balanced
 from t2s.sparse_repr.lowering.diagram import (
@@ -51,7 +47,8 @@ from t2s.sparse_repr.lowering.diagram import (
     WriteLevel,
     WriteValues,
 )
-from t2s.sparse_repr.lowering.scans import scan_rare
+from t2s.sparse_repr.lowering.level_writers import LevelPorts, write_level
+from t2s.sparse_repr.lowering.scans import ArrayOfLevel, scan_rare
 from t2s.sparse_repr.streams import UNBOUNDED, Streams
 from t2s.sparse_repr.streams import Stream as Port
 
@@ -199,13 +196,8 @@ class _Writer:
             case Regroup(input=input, like=like, output=output):
                 items, lists = self.ports[input], self.ports[like]
                 self.ports[output] = self.streams.regroup(items, lists, f"regroup_{block.variable}")
-            case WriteLevel(tensor=tensor, level=level, coordinate=coordinate):
-                pos = self._tensor(tensor, level, "pos", written=True)
-                crd = self._tensor(tensor, level, "crd", written=True)
-                name = f"write_{tensor}_{block.variable}"
-                self.streams.write_compressed(
-                    self.ports[coordinate], pos, crd, empty_fibers=block.empty_fibers, name=name
-                )
+            case WriteLevel():
+                self._write_level(block)
             case WriteValues(tensor=tensor, value=value):
                 array = self._tensor(tensor, None, "vals", written=True)
                 port = self.ports[value]
@@ -232,6 +224,9 @@ class _Writer:
             (self.writes if written else self.reads).append(found)
         return self.tensors[found]
 
+    def _arrays(self, tensor: str, level: int, *, written: bool = False) -> ArrayOfLevel:
+        return lambda of, words=False: self._tensor(tensor, level, of, written=written, words=words)
+
     def _deal(self, block: Deal) -> None:
         ports = [self.ports[stream] for stream in block.inputs]
         name = f"deal_{block.variable}"
@@ -256,12 +251,25 @@ class _Writer:
                 made = self.streams.scan_compressed(port, pos, crd, name=name)
             case _:
                 size = self.extents[self.variables[block.variable]]
-
-                def array(of: str, words: bool = False) -> Tensor:
-                    return self._tensor(block.tensor, block.level, of, words=words)
-
+                array = self._arrays(block.tensor, block.level)
                 made = scan_rare(self.streams, level, array, size, port, name)
         self.ports[block.coordinate], self.ports[block.child] = made
+
+    def _write_level(self, block: WriteLevel) -> None:
+        format = self.program.format_of(block.tensor)
+        array = self._arrays(block.tensor, block.level, written=True)
+        write_level(
+            self.streams,
+            format.levels[block.level],
+            array,
+            LevelPorts(
+                coordinate=self.ports[block.coordinate],
+                above=None if block.above is None else self.ports[block.above],
+                size=self.extents[self.variables[block.variable]],
+                empty_fibers=block.empty_fibers,
+            ),
+            f"write_{block.tensor}_{block.variable}",
+        )
 
     def _scan_list(self, block: Scan, port: Port, name: str) -> tuple[Port, Port]:
         """The scanners of COO, which put each coordinate once."""

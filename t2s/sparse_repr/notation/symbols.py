@@ -27,6 +27,7 @@ from t2s.sparse_repr.notation.ir import (
     accesses,
     print_expression,
 )
+from t2s.sparse_repr.notation.parse import parse_format
 
 
 class Notation:
@@ -83,7 +84,8 @@ class Tensor(Notation):
     Parameters
     ----------
     name: its name, for inputs and reports.
-    format: how it is stored; all dense if not given, which needs ``order`` or ``shape``.
+    format: how it is stored, or its letters (``"ds:1,0"``); all dense if not given, which needs
+        ``order`` or ``shape``.
     shape: its extents, where no input gives them.
     order: number of modes, if neither ``format`` nor ``shape`` says it.
     """
@@ -91,7 +93,7 @@ class Tensor(Notation):
     def __init__(
         self,
         name: str,
-        format: Format | None = None,
+        format: Format | str | None = None,
         *,
         shape: Sequence[int] | None = None,
         order: int | None = None,
@@ -102,8 +104,8 @@ class Tensor(Notation):
         self.shape = None if shape is None else tuple(shape)
         if format is None:
             format = dense(len(self.shape) if self.shape is not None else order or 0)
-        self.format = format
-        known = {format.order}
+        self.format = _as_format(name, format, self.location)
+        known = {self.format.order}
         known |= set() if self.shape is None else {len(self.shape)}
         known |= set() if order is None else {order}
         if len(known) > 1:
@@ -216,3 +218,17 @@ def _check_name(name: str, location: SourceLocation) -> None:
             location=location,
             expected="a letter, then letters, digits and underscores",
         )
+
+
+def _as_format(name: str, given: object, location: SourceLocation) -> Format:
+    match given:
+        case Format():
+            return given
+        case str():
+            return parse_format(f"{name}:{given}", location=location)[1]
+    raise UserError(
+        f"{name} is declared with something that is not a format",
+        location=location,
+        expected='a format such as csr or make_format("ds"), or its letters',
+        given=repr(given),
+    )

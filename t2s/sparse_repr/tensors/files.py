@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, coo
-from t2s.sparse_repr.tensors.interchange import tensor, to_scipy
+from t2s.sparse_repr.tensors.interchange import library, tensor, to_scipy
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 
 READERS = (".mtx", ".mtx.gz", ".tns", ".npy")
@@ -33,7 +32,7 @@ def read(path: str | Path, format: Format | None = None) -> SparseTensor:
     if name.endswith(".tns"):
         return _read_tns(path, format)
     if name.endswith(".npy"):
-        return tensor(np.load(path), format)
+        return tensor(_read_numpy(path), format)
     raise UserError(
         f"{path.name} is not a tensor that t2s can read",
         location=user_location(),
@@ -42,10 +41,10 @@ def read(path: str | Path, format: Format | None = None) -> SparseTensor:
 
 
 def write(path: str | Path, value: SparseTensor) -> None:
-    """Write a tensor as ``.mtx`` (matrices) or ``.tns``."""
+    """Write a tensor as ``.mtx`` (matrices), ``.tns``, or ``.npy`` with all its zeros."""
     path = Path(path)
     if path.suffix == ".mtx" and value.order == 2:
-        io: Any = import_module("scipy.io")
+        io: Any = library("scipy.io", f"writing {path.name}")
         io.mmwrite(path, to_scipy(value).tocoo())
         return
     if path.suffix == ".tns":
@@ -57,22 +56,18 @@ def write(path: str | Path, value: SparseTensor) -> None:
         size = f"# shape {' '.join(map(str, value.shape))}\n"
         path.write_text(size + "".join(f"{line}\n" for line in lines), encoding="utf-8")
         return
+    if path.suffix == ".npy":
+        np.save(path, value.to_dense())
+        return
     raise UserError(
         f"a tensor of order {value.order} cannot be written to {path.name}",
         location=user_location(),
-        expected="a name that ends in .tns, or in .mtx for a matrix",
+        expected="a name that ends in .tns or .npy, or in .mtx for a matrix",
     )
 
 
 def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
-    try:
-        io: Any = import_module("scipy.io")
-    except ImportError:
-        raise UserError(
-            f"reading {path.name} needs scipy",
-            location=user_location(),
-            hint='pip install "t2s[sparse]"',
-        ) from None
+    io: Any = library("scipy.io", f"reading {path.name}")
     try:
         matrix = io.mmread(path)
     except ValueError as error:
@@ -85,6 +80,15 @@ def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
     return from_coordinates(table, matrix.data, matrix.shape, format or coo(2), sum_duplicates=True)
 
 
+def _read_numpy(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise UserError(
+            f"{path.name} is not an array of numpy: {error}", location=user_location()
+        ) from None
+
+
 def _read_tns(path: Path, format: Format | None) -> SparseTensor:
     """Lines of coordinates from 1 and a value; the shape is that of the largest coordinates.
 
@@ -92,27 +96,42 @@ def _read_tns(path: Path, format: Format | None) -> SparseTensor:
     """
     shape: tuple[int, ...] | None = None
     rows: list[list[float]] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(_lines(path), start=1):
         words = line.split("#")[0].split()
-        if line.startswith("# shape "):
+        if line.startswith("# shape ") and all(word.isdecimal() for word in line.split()[2:]):
             shape = tuple(int(word) for word in line.split()[2:])
         if not words:
             continue
-        try:
-            rows.append([float(word) for word in words])
-        except ValueError:
-            rows.append([])
-        if len(rows[-1]) < 2 or len(rows[-1]) != len(rows[0]):
+        rows.append(_numbers(words))
+        wanted = len(rows[0]) if shape is None else len(shape) + 1
+        if len(rows[-1]) < 2 or len(rows[-1]) != wanted:
             raise UserError(
                 f"line {number} of {path.name} is not a coordinate and a value",
                 location=user_location(),
-                expected=f"{len(rows[0])} numbers" if len(rows[0]) > 1 else "numbers",
+                expected=f"{wanted} numbers" if wanted > 1 else "numbers",
                 given=line.strip(),
             )
-    if not rows:
+    if shape is None and not rows:
         raise UserError(f"{path.name} has no values", location=user_location())
-    entries = np.array(rows)
+    order = len(rows[0]) - 1 if shape is None else len(shape)
+    entries = np.array(rows, np.float64).reshape(len(rows), order + 1)
     table = entries[:, :-1].astype(np.int64) - 1
     shape = tuple(table.max(axis=0) + 1) if shape is None else shape
-    order = table.shape[1]
     return from_coordinates(table, entries[:, -1], shape, format or coo(order), sum_duplicates=True)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise UserError(f"{path.name} is not a text", location=user_location()) from None
+
+
+def _numbers(words: list[str]) -> list[float]:
+    """A coordinate, of whole numbers from 1, and a value; nothing if they are not."""
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        return []
+    whole = all(number.is_integer() and number >= 1 for number in numbers[:-1])
+    return numbers if whole else []

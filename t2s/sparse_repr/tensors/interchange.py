@@ -69,6 +69,12 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
     if hasattr(value, "todense") and hasattr(value, "to_coo"):
         return _as_stored(value.to_coo(), format)
     array = np.asarray(value)
+    if array.dtype.kind == "c":
+        raise UserError(
+            f"values of type {array.dtype} cannot be computed on streams",
+            location=user_location(),
+            expected="real numbers",
+        )
     if array.dtype.kind not in "iufb":
         raise UserError(
             f"a {type(value).__name__} is not a tensor",
@@ -93,7 +99,7 @@ def _check_fill(fill: Any) -> None:
 
 def to_scipy(value: SparseTensor) -> Any:
     """A scipy.sparse array: CSR and CSC share their arrays, anything else becomes COO."""
-    sparse: Any = import_module("scipy.sparse")
+    sparse: Any = library("scipy.sparse", "a tensor of scipy")
     if value.format in (csr, csc):
         make = sparse.csr_array if value.format == csr else sparse.csc_array
         arrays = value.levels[1]
@@ -104,6 +110,19 @@ def to_scipy(value: SparseTensor) -> Any:
 
 def to_pydata(value: SparseTensor) -> Any:
     """A ``sparse.COO`` of pydata/sparse."""
-    sparse: Any = import_module("sparse")
+    sparse: Any = library("sparse", "a tensor of pydata/sparse")
     table, values = value.coordinates()
     return sparse.COO(table.T, values, shape=value.shape)
+
+
+def library(name: str, purpose: str) -> Any:
+    """A module that t2s does not need otherwise; raises ``UserError`` if it is not installed."""
+    package = name.split(".")[0]
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UserError(
+            f"{purpose} needs {package}, which is not installed",
+            location=user_location(),
+            hint=f"pip install {package}",
+        ) from None

@@ -10,7 +10,7 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, csf
-from t2s.sparse_repr.levels import Array, Arrays, PackingError
+from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 
 
 class SparseTensor:
@@ -142,7 +142,7 @@ def from_coordinates(
     shape = tuple(int(extent) for extent in shape)
     format = csf(len(shape)) if format is None else format
     data = np.asarray(values).reshape(-1)
-    table = np.asarray(coordinates).astype(np.int64).reshape(len(data), len(shape))
+    table = _table(coordinates, len(data), len(shape))
     _check_format(shape, format)
     _check_inside(table, shape)
     columns = [
@@ -161,6 +161,24 @@ def from_coordinates(
     return SparseTensor(shape, format, levels, stored, fill=fill)
 
 
+def _table(coordinates: Any, count: int, order: int) -> Array:
+    """The coordinates as rows of integers."""
+    given = np.asarray(coordinates)
+    if given.size == 0 and not (count and order):
+        return np.zeros((count, order), np.int64)
+    if given.shape != (count, order) and not (order == 1 and given.shape == (count,)):
+        raise UserError(
+            "there is not one row of coordinates for each value",
+            location=user_location(),
+            expected=f"{count} rows of {order}",
+            given=f"an array of shape {' x '.join(map(str, given.shape)) or 'none'}",
+        )
+    whole = given.astype(np.int64).reshape(count, order)
+    if given.dtype.kind not in "iub" and (whole != given.reshape(count, order)).any():
+        raise UserError("coordinates are integers", location=user_location())
+    return whole
+
+
 def _pack_levels(
     columns: Sequence[Array], shape: Sequence[int], format: Format
 ) -> tuple[list[Arrays], Array, int]:
@@ -172,14 +190,19 @@ def _pack_levels(
         try:
             packed = level.pack(positions, column, count, extent)
         except PackingError as error:
-            raise UserError(
-                f"the tensor does not fit the format {format}: {error}",
-                location=user_location(),
-                hint=f"a {level.title} level goes below a non-unique one, as in uq",
-            ) from None
+            raise misfit(format, level, error) from None
         levels.append(packed.arrays)
         positions, count = packed.positions, packed.count
     return levels, positions, count
+
+
+def misfit(format: Format, level: Level, error: PackingError) -> UserError:
+    """The error for entries that a level of the format cannot store."""
+    return UserError(
+        f"the tensor does not fit the format {format}: {error}",
+        location=user_location(),
+        hint=f"a {level.title} level goes below a non-unique one, as in uq",
+    )
 
 
 def _unique(
@@ -244,13 +267,15 @@ def from_levels(
             location=user_location(),
             given=f"the arrays of {len(levels)}",
         )
+    levels = [{name: np.asarray(array) for name, array in one.items()} for one in levels]
+    values = np.asarray(values)
     parents = np.zeros(1, np.int64)
     count = 1
     extents = level_extents(shape, format)
     for number, (level, arrays, extent) in enumerate(
         zip(format.levels, levels, extents, strict=True)
     ):
-        _check_arrays(format, number, arrays, count)
+        _check_arrays(format, number, arrays, count, extent)
         count = level.positions(arrays, count, extent)
         _check_increasing(format, number, arrays, parents, extent)
         parents = np.arange(count)
@@ -263,7 +288,7 @@ def from_levels(
     return SparseTensor(shape, format, levels, values)
 
 
-def _check_arrays(format: Format, number: int, arrays: Arrays, count: int) -> None:
+def _check_arrays(format: Format, number: int, arrays: Arrays, count: int, extent: int) -> None:
     level = format.levels[number]
     if set(arrays) != set(level.array_names):
         raise UserError(
@@ -272,17 +297,28 @@ def _check_arrays(format: Format, number: int, arrays: Arrays, count: int) -> No
             expected=f"the arrays {', '.join(level.array_names) or 'of none'}",
             given=", ".join(arrays) or "no array",
         )
-    if "pos" in arrays and "crd" in arrays:
-        pos = arrays["pos"]
-        fits = len(pos) == count + 1 and pos[0] == 0 and pos[-1] == len(arrays["crd"])
-        if not fits or (np.diff(pos) < 0).any():
+    for name, array in arrays.items():
+        if array.ndim != 1 or array.dtype.kind not in "iu":
             raise UserError(
-                f"the array pos of level {number} is not a list of segments",
+                f"the array {name} of level {number} is not a list of integers",
                 location=user_location(),
-                expected=f"{count + 1} numbers that never decrease, from 0 to the length of crd, "
-                f"{len(arrays['crd'])}",
-                given=f"{len(pos)} numbers" + (f" from {pos[0]} to {pos[-1]}" if len(pos) else ""),
+                given=f"{array.ndim} dimensions of type {array.dtype}",
             )
+    requirement = level.requirement(arrays, count, extent)
+    if requirement is not None:
+        raise UserError(
+            f"the arrays of level {number} of the format {format} do not fit",
+            location=user_location(),
+            expected=requirement,
+            given=", ".join(_shown(name, array) for name, array in arrays.items()),
+        )
+
+
+def _shown(name: str, array: Array) -> str:
+    """An array in an error: all of it if it is short."""
+    if len(array) <= 8:
+        return f"{name} {array.tolist()}"
+    return f"{name} of {len(array)} numbers from {array[0]} to {array[-1]}"
 
 
 def _check_increasing(
