@@ -114,6 +114,9 @@ class Tensor(Term):
     larger, of shape ``padded``: its first elements are the user's; the others are zero in an input,
     and dropped from an output.  Of an array that is padded the user's part may be empty.
     ``layout`` says how the host orders the (padded) array, if it is not in memory as it is.
+
+    ``ascending`` names a tensor of positions: between two of them the elements of this one have to
+    increase.  Both are inputs; runs check it.
     """
 
     name: str
@@ -124,6 +127,7 @@ class Tensor(Term):
     layout: Layout | None = None
     open: bool = False
     place: Place = Place.MEMORY
+    ascending: str | None = None
     location: SourceLocation | None = None
 
     @property

@@ -142,7 +142,8 @@ def show_space(node: Node) -> str:
 
 def _tensor_line(tensor: Tensor) -> str:
     if tensor.layout is None:
-        return f"{tensor.role.value} {tensor.name}: {tensor.shape_text}"
+        order = "" if tensor.ascending is None else f", ascending between {tensor.ascending}"
+        return f"{tensor.role.value} {tensor.name}: {tensor.shape_text}{order}"
     line = f"{tensor.role.value} {tensor.name}: {tensor.type}{list(tensor.allocated)}"
     loops = zip(tensor.layout.loops, tensor.layout.extents, strict=True)
     nest = ", ".join(f"{name}: {extent}" for name, extent in loops)

@@ -22,7 +22,7 @@ from dataclasses import replace
 from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Store
-from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor
+from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
 from t2s.graph.verify_body import BodyVerifier
 from t2s.graph.verify_expr import (
@@ -53,6 +53,7 @@ def verify_graph(graph: Graph) -> None:
         _verify_scalar_type(subject, tensor.type)
         _verify_extents(subject, () if tensor.open else tensor.padded or tensor.shape)
         _verify_place(graph, subject, tensor)
+        _verify_ascending(graph, subject, tensor)
         _verify_padding(subject, tensor)
         verify_layout(subject, tensor)
     verify_arrays(graph)
@@ -161,6 +162,19 @@ def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
                 given=tensor.shape_text,
                 notes=[(node.location, f"node {node.name!r} is made here")],
             )
+
+
+def _verify_ascending(graph: Graph, subject: Subject, tensor: Tensor) -> None:
+    if tensor.ascending is None:
+        return
+    found = [t for t in graph.tensors if t.name == tensor.ascending]
+    lists = [t for t in (tensor, *found) if t.role is TensorRole.INPUT and len(t.shape) == 1]
+    if len(lists) != 2 or tensor.layout is not None:
+        raise subject.error(
+            "it ascends between positions that are no input",
+            expected="two inputs of one dimension",
+            given=f"{tensor.shape_text} between {tensor.ascending!r}",
+        )
 
 
 def _verify_padding(subject: Subject, tensor: Tensor) -> None:

@@ -13,6 +13,7 @@ from t2s.core.expr import Expr, Parameter
 from t2s.core.ops import Array
 from t2s.core.walk import walk
 from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
+from t2s.graph.ascending import check_ascending
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.graph import Graph
 from t2s.graph.inputs import check_graph_inputs, check_parameters
@@ -56,6 +57,7 @@ def build_program(
         scalars = check_parameters(graph, parameters or {}, required=required)
     else:
         arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
+        check_ascending(graph, arrays)
     nodes: list[NodeTiming] = []
     for node in graph.nodes:
         first = nodes[-1].instances.stop if nodes else 0

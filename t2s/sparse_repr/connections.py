@@ -86,6 +86,7 @@ class Connections:
         self._names = NameSupply()
         self._blocks: dict[str, _Placed] = {}
         self._tensors: dict[str, Tensor] = {}
+        self._stored: dict[str, tuple[Tensor, Tensor]] = {}
         self._regions: list[Region] = []
         self._dense: list[Embedded] = []
         self._counts: Counter[BlockKind] = Counter()
@@ -158,6 +159,20 @@ class Connections:
         self._counts[block.kind] += count
         location = block.machine.location
         return tuple(Stream(self, fresh, o.port, o.stream, location) for o in block.outputs)
+
+    def comes_from(self, stream: Stream, positions: Tensor, coordinates: Tensor) -> None:
+        """Say that a stream is what is stored between positions."""
+        self._stored[stream.node] = positions, coordinates
+
+    def require_order(self, stream: Stream) -> None:
+        """Have runs check that the coordinates of a stream increase, if they are inputs."""
+        positions, coordinates = self._stored.get(stream.node, (None, None))
+        if positions is None or coordinates is None:
+            return
+        known = self._tensors[coordinates.name]
+        given = positions.role is coordinates.role is TensorRole.INPUT
+        if given and known.ascending is None:
+            self._tensors[coordinates.name] = replace(known, ascending=positions.name)
 
     def connect(self, stream: Stream, node: str, port: str, capacity: int = 1) -> None:
         """Connect a port that was left open, so that the graph gets a cycle.

@@ -45,7 +45,9 @@ class Iteration(Connections):
         block = scanners.compressed_scanner(
             ref.type, positions, coordinates, location=user_location()
         )
-        return self._scan(block, ref, name)
+        crd, out_ref = self._scan(block, ref, name)
+        self.comes_from(crd, positions, coordinates)
+        return crd, out_ref
 
     def scan_dense(self, ref: Stream, size: int, name: str = "scan") -> tuple[Stream, Stream]:
         """Coordinates and references of a dense level."""
@@ -138,6 +140,8 @@ class Iteration(Connections):
                 ref.type, positions, coordinates, lag=lag, location=user_location()
             )
             crd, out = self.place(scanner, "scan", {"ref": ref}, later=["skip"])
+            self.comes_from(crd, positions, coordinates)
+            self.require_order(crd)
             sides.append((crd, out))
         types = [(crd.type, [ref.type]) for crd, ref in sides]
         block = joins.intersect(types, skipping=True, location=user_location())
@@ -176,6 +180,8 @@ class Iteration(Connections):
             beside = iter(others[0])
             back = tuple(tuple(next(beside) for _ in side[1:]) for side in first)
             return crd, (*back, *others[1:])
+        for side in sides:
+            self.require_order(side[0])
         inputs = {f"crd{n}": side[0] for n, side in enumerate(sides)}
         inputs |= {
             f"in{n}_{at}": stream

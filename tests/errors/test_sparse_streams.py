@@ -216,3 +216,30 @@ def test_a_coordinate_beyond_a_bitvector(engine: str) -> None:
         ProtocolError,
     ):
         simulate(s.graph(), inputs, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+@pytest.mark.parametrize("skipping", [False, True])
+def test_coordinates_out_of_order(engine: str, skipping: bool) -> None:
+    s = Streams("unsorted")
+    sides = [(s.tensor(f"{n}_pos", INT32), s.tensor(f"{n}_crd", INT32)) for n in "BC"]
+    outer, _ = s.scan_dense(s.root(), 2)
+    if skipping:
+        crd, _ = s.intersect_skipping(*((outer, *side) for side in sides))
+    else:
+        crd, _ = s.union(*([s.scan_compressed(outer, *side)[0]] for side in sides))
+    s.write_singleton(crd, s.output("X", INT32))
+    graph = s.graph()
+    positions = np.array([0, 2, 4], np.int32)
+    inputs = {"B_pos": positions, "B_crd": np.array([3, 5, 1, 2], np.int32), "C_pos": positions}
+    simulate(graph, {**inputs, "C_crd": np.array([3, 5, 2, 9], np.int32)}, engine=engine)
+    with refused(
+        """
+        the coordinates 'C_crd' are not in order
+          --> sides = [(s.tensor(f"{n}_pos", INT32), s.tensor(f"{n}_crd", INT32)) for n in "BC"]
+          expected: coordinates that increase inside of each fiber
+          given:    2 behind 2, at position 3 in fiber 1 of 'C_pos'
+          hint:     sort the coordinates, and add up entries that occur twice
+        """
+    ):
+        simulate(graph, {**inputs, "C_crd": np.array([3, 5, 2, 2], np.int32)}, engine=engine)

@@ -195,6 +195,16 @@ class TestTensorsAndParameters:
             f"  given:    {padded}",
         )
 
+    def test_order(self) -> None:
+        verify_graph(with_tensor(pipeline(), "X", ascending="X"))
+        refuse(
+            with_tensor(pipeline(), "X", ascending="Y"),
+            "tensor 'X': it ascends between positions that are no input",
+            "  --> design.py:6",
+            "  expected: two inputs of one dimension",
+            "  given:    int32[8] between 'Y'",
+        )
+
     def test_vector_elements(self) -> None:
         refuse(
             with_tensor(pipeline(), "X", type=V4),
