@@ -127,12 +127,14 @@ def _sparse(generator: np.random.Generator, *shape: int) -> np.ndarray:
 
 def spmv_example(path: str, shape: tuple[int, int] = (7, 6)) -> Case:
     """An example of sparse representations."""
-    module, generator = module_of(f"spmv/{path}"), np.random.default_rng(3)
+    module, generator = module_of(f"spmv/{path.split(',')[0]}"), np.random.default_rng(3)
     a, right = _sparse(generator, *shape), generator.integers(1, 9, shape[1])
     inputs = {"A": a, "x": right.astype(np.float32)}
     design = getattr(module, "y", None)
     if path == "spmm":
         design, inputs = module.Y, {"A": a, "X": _sparse(generator, shape[1], 4)}
+    if path == "cisr, x in banks":
+        design = module.spmv(4, banks=2)
     if path == "conjugate_gradient":
         design, inputs = module.product(2), {"A": a, "d": inputs["x"]}
     structure = t2s.structure(design, A=a)
@@ -232,7 +234,7 @@ def sparse_examples() -> dict[str, Make]:
     """Designs with machines."""
     made: dict[str, Make] = {
         f"spmv {path}": (lambda path=path: spmv_example(path))
-        for path in ("cisr", "row_blocks", "conjugate_gradient", "spmm")
+        for path in ("cisr", "cisr, x in banks", "row_blocks", "conjugate_gradient", "spmm")
     }
     for name, chain in GALLERY.items():
         made[f"gallery {name}"] = lambda chain=chain: representation(chain())
