@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2s.sparse import Kernel, Schedule, bcsr, parse
+from t2s.sparse import Kernel, Schedule, bcsr, compile, parse
 from t2s.sparse_repr.lowering.counts import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 
@@ -164,3 +164,27 @@ def test_lanes_store_what_plain_loops_store(
         assert np.array_equal(one.values, other.values)
         for ours, theirs in zip(other.levels, one.levels, strict=True):
             assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+@pytest.mark.parametrize(
+    ("expression", "part", "workspace"),
+    [
+        ("X=B(i)*(c*A(j))", "c*A(j)", "W"),
+        ("X=c*(b-A(i))", "A(i)", "W(i)"),
+        ("X=c/(b+A(i)*B(i))", "A(i)*B(i)", "W(i)"),
+        ("X(i)=D(i,j)*(c/(1*A(j)))", "1*A(j)", "W(j)"),
+        ("X(i)=D(i,j)*(c/(1*A(j)))", "c/(1*A(j))", "W(j)"),
+    ],
+)
+def test_sums_go_into_workspaces_of_factors_only(
+    expression: str, part: str, workspace: str
+) -> None:
+    """A sum over a term or a divisor is not the term or divisor of a sum."""
+    formats = [f"{name}:{levels}" for name, levels in (("A", "s"), ("B", "d"), ("D", "ds"))]
+    used = [text for text in formats if f"{text[0]}(" in expression]
+    kernel = compile(parse(expression, used), f"precompute({part}, W)")
+    assert f"{workspace} " in str(kernel).splitlines()[1]
+    values = np.array([2.0, 4.0, 8.0])
+    inputs: Inputs = {"A": values, "B": values, "D": np.eye(3), "b": 5.0, "c": 16.0}
+    names = {access.tensor for access in accesses(parse(expression, used).value)}
+    right(kernel, {name: inputs[name] for name in names})

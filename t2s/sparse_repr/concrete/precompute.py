@@ -1,10 +1,16 @@
-"""``precompute``: a part of an expression becomes an assignment to a workspace before it."""
+"""``precompute``: a part of an expression becomes an assignment to a workspace before it.
+
+A sum over variables that only the part has goes with it where what is between the two is linear in
+the part: factors can be taken out of a sum, and terms or divisors cannot.  Elsewhere the workspace
+has these variables, and the sum stays.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from t2s.core.errors import UserError
+from t2s.core.ops import Op
 from t2s.core.walk import Term, children, rebuild, walk
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
 from t2s.sparse_repr.formats import csf
@@ -12,7 +18,9 @@ from t2s.sparse_repr.notation.check import make_assignment
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
+    Combine,
     Expression,
+    Negative,
     Sum,
     TensorDeclaration,
     all_variables,
@@ -48,7 +56,7 @@ def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assi
             expected="a new name for the workspace",
         )
     outside = _variables_outside(assignment.value, one.value)
-    needed = {*assignment.result.variables, *outside}
+    needed = {*assignment.result.variables, *outside, *_sums_that_stay(assignment.value, one.value)}
     inside = variables_of(one.value)
     variables = tuple(v for v in all_variables(assignment) if v in needed and v in inside)
     result = Access(tensor=one.workspace, variables=variables, location=one.location)
@@ -74,6 +82,29 @@ def _variables_outside(value: Expression, part: Expression) -> set[str]:
             visit(child)
 
     visit(value)
+    return found
+
+
+def _sums_that_stay(value: Expression, part: Expression) -> set[str]:
+    """The variables of sums around a part that is not a factor of what is summed up."""
+    found: set[str] = set()
+
+    def visit(term: Term, around: tuple[str, ...]) -> None:
+        """``around`` are the variables of sums with nothing but factors in between."""
+        match term:
+            case _ if term == part:
+                found.difference_update(around)
+            case Sum(variables=variables, value=inner):
+                found.update(variables)
+                visit(inner, (*around, *variables))
+            case Negative() | Combine(operator=Op.MULTIPLY):
+                for child in children(term):
+                    visit(child, around)
+            case _:
+                for child in children(term):
+                    visit(child, ())
+
+    visit(value, ())
     return found
 
 
