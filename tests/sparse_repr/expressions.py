@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from t2s.core.walk import walk
+from t2s.core.ops import Op
+from t2s.core.walk import Term, walk
 from t2s.sparse import Format, Notation, Schedule, coo, make_format, parse
 from t2s.sparse_repr.notation.ir import (
     Assignment,
@@ -83,7 +84,7 @@ def cases(draw: st.DrawFn, *, extent: int = 3, zero: bool = True) -> Case:
     parts = [
         term
         for term in walk(assignment.value)
-        if isinstance(term, Combine) and not any(isinstance(inner, Sum) for inner in walk(term))
+        if isinstance(term, Combine) and not any(map(_is_no_part, walk(term)))
     ]
     if parts and draw(st.integers(0, 7)) == 0:
         part = draw(st.sampled_from(parts))
@@ -96,6 +97,12 @@ def cases(draw: st.DrawFn, *, extent: int = 3, zero: bool = True) -> Case:
         array = generator.integers(1, 9, shape) * (generator.random(shape) < part)
         inputs[access.tensor] = np.asarray(array, np.float64)
     return Case(text=text, assignment=assignment, schedule=schedule, inputs=inputs)
+
+
+def _is_no_part(term: Term) -> bool:
+    """Sums, and quotients: a workspace that holds an infinity is a tensor as any other, whose
+    infinities are not multiplied with what is not stored."""
+    return isinstance(term, Sum) or (isinstance(term, Combine) and term.operator is Op.DIVIDE)
 
 
 @st.composite

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t2s import UserError
-from t2s.sparse import Kernel, SparseTensor, from_coordinates, parse
+from t2s.sparse import Kernel, SparseTensor, compile, from_coordinates, parse
 
 ORDERED = ("db", "dt", "sb", "bs", "tb", "bt", "uq", "b", "t", "u")
 LINKED = ("dl", "sl", "ls", "lb", "l")
@@ -90,3 +90,16 @@ def test_a_singleton_level_has_one_coordinate_for_each_position_above() -> None:
     assert np.array_equal(result.output, 3 * one)
     with pytest.raises(UserError, match="holds exactly one coordinate for each position above it"):
         kernel.simulate({"B": np.ones((3, 4))}, engine="python")
+
+
+@pytest.mark.parametrize("letters", ["ucq", "ssl", "sll", "ssb", "dst", "lbs"])
+def test_empty_fibers_of_several_loops(letters: str) -> None:
+    """Rows without entries, in a loop that visits everything, leave nothing behind."""
+    kernel = compile(parse("X(i,j,k)=A(i,j)*C(k)", {"X": letters, "A": "ds", "C": "s"}))
+    some, nothing = np.array([0.0, 2.0, 3.0]), np.zeros(3)
+    for a in (np.diag(some), np.zeros((3, 3))):
+        for c in (some, nothing):
+            inputs = {"A": a, "C": c}
+            expected = kernel.interpret(inputs)
+            assert np.array_equal(kernel.interpret(inputs, level="blocks"), expected)
+            assert np.array_equal(kernel.simulate(inputs, engine="python").output, expected)

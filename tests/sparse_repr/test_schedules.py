@@ -188,3 +188,12 @@ def test_sums_go_into_workspaces_of_factors_only(
     inputs: Inputs = {"A": values, "B": values, "D": np.eye(3), "b": 5.0, "c": 16.0}
     names = {access.tensor for access in accesses(parse(expression, used).value)}
     right(kernel, {name: inputs[name] for name in names})
+
+
+def test_infinities_of_workspaces_meet_what_is_stored_only() -> None:
+    assignment = parse("X(i)=(1/A(i))*B(i)", ["A:d", "B:s", "X:s"])
+    inputs: Inputs = {"A": np.array([0.0, 0.0, 2.0]), "B": np.array([0.0, 3.0, 3.0])}
+    direct = compile(assignment).simulate(inputs, engine="python").output
+    assert np.array_equal(direct, [np.nan, np.inf, 1.5], equal_nan=True)
+    first = compile(assignment, "precompute(1/A(i), W)").simulate(inputs, engine="python").output
+    assert np.array_equal(first, [0, np.inf, 1.5])

@@ -90,15 +90,15 @@ def _have_writers(format: Format) -> bool:
     """Whether blocks write the format in the order of its levels.
 
     A list of coordinates, or levels with a writer below dense ones.  A singleton level is not
-    below a dense one, whose fibers may be empty.
+    below a dense one, whose fibers may be empty; and a linked list, which is written fiber by
+    fiber, is below one level at most that drops coordinates.
     """
     if format.coordinate_list:
         return True
-    above: Level | None = None
-    for level in format.levels[_leading_dense(format) :]:
-        if not (type(level) in _WRITTEN or (type(level) is Singleton and above is not None)):
+    for dropping, level in enumerate(format.levels[_leading_dense(format) :]):
+        listed = type(level) in _WRITTEN and (type(level) is not LinkedList or dropping < 2)
+        if not (listed or (type(level) is Singleton and dropping)):
             return False
-        above = level
     return True
 
 

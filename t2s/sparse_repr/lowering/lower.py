@@ -142,7 +142,7 @@ def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False
         items=items,
     )
     kept = frozenset(result.variables)
-    whole = _dense_variables(scope.program, result) if top else frozenset()
+    whole = _kept_whole(scope.program, result) if top else frozenset()
     return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole)
 
 
@@ -150,14 +150,18 @@ def _body(statement: Statement, top: bool) -> Callable[[Scope], Computed]:
     return lambda scope: _lower(scope, statement, top=top, items=True)
 
 
-def _dense_variables(program: ConcreteProgram, result: Access) -> frozenset[str]:
-    """Variables of which the result stores every coordinate."""
+def _kept_whole(program: ConcreteProgram, result: Access) -> frozenset[str]:
+    """Variables that keep their coordinates also where nothing is inside of them.
+
+    The result stores every coordinate of a dense level.  In a list of coordinates those of the
+    outer loops are repeated for each entry, and so for none of an empty fiber.
+    """
     format = program.format_of(result.tensor)
-    return frozenset(
-        result.variables[mode]
-        for level, mode in zip(format.levels, format.modes, strict=True)
-        if level.full
-    )
+    variables = [result.variables[mode] for mode in format.modes]
+    if format.coordinate_list:
+        return frozenset(variables[:-1])
+    levels = zip(format.levels, variables, strict=True)
+    return frozenset(variable for level, variable in levels if level.full)
 
 
 def _written_dense(program: ConcreteProgram, result: Access) -> bool:
