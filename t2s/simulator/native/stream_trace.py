@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from t2s.core.errors import InternalError
 from t2s.core.ops import Array
 from t2s.graph.machine import Machine
 from t2s.simulator.native.stream_values import StreamValues
@@ -67,9 +66,12 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
                 refusing.add(instance)
     cut = any(not needs for instance, needs in unfinished.items() if instance not in refusing)
 
+    # A trace lives longer than the values and the inputs do.
+    refuse, timed = values.refusal, replace(program, inputs=None)
+
     def refusal(instance: int) -> Exception:
-        timing = program.node_of(instance)
-        return values.refusal(timing.node.name, instance - timing.first)
+        timing = timed.node_of(instance)
+        return refuse(timing.node.name, instance - timing.first)
 
     return Trace(
         codes=codes,
@@ -77,14 +79,9 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
         refusing=frozenset(refusing),
         sent=_counted(values.sent, control.sent, control.sender, machines),
         received=_counted(values.received, control.received, control.receiver, machines),
-        refusal=refusal if refusing else _nobody_refuses,
+        refusal=refusal,
         limit=limit if cut else None,
     )
-
-
-def _nobody_refuses(instance: int) -> Exception:
-    """In place of what would keep the memory of the run alive."""
-    return InternalError(f"machine {instance} refuses nothing")
 
 
 def _elements(program: SimProgram, instance: int, needs: tuple[str, ...]) -> tuple[int, ...]:

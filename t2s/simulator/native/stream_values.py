@@ -144,12 +144,14 @@ def stream_values(
     done = not state.unfinished()
     again = done and state.bytes + total <= _MOST_KEPT_BYTES
     reader = _Reader(graph, layout, state)
+    traces = reader.traces(most_firings, copied=again)
+    refused = any(trace.refuses for trace in traces.values())
     values = StreamValues(
         outputs=outputs_of(graph, state.tensors()) if done else None,
-        traces=reader.traces(most_firings, copied=again),
+        traces=traces,
         sent=state.words[prepared.tails],
         received=state.words[prepared.heads],
-        refusal=_nobody_refuses if done else reader.refusal,
+        refusal=reader.refusal if refused else _nobody_refuses,
     )
     if again:
         prepared.leave(state)
