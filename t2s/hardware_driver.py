@@ -16,6 +16,7 @@ import numpy as np
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
 from t2s.graph.graph import Graph
+from t2s.graph.verify import verify_graph
 from t2s.lower_driver import Design, lower, resolve
 
 if TYPE_CHECKING:
@@ -36,13 +37,21 @@ def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[P
 
     Raises ``UserError`` for an unknown backend, and for what the backend cannot express.
     """
-    graph = design if isinstance(design, Graph) else lower(design)
+    graph = _sound(design)
     files = find_backend(backend).emit(graph)
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     return tuple(folder / name for name in files)
+
+
+def _sound(design: Graph | Design) -> Graph:
+    """The graph of a design; one that the user brings is verified before anything is made of it."""
+    if not isinstance(design, Graph):
+        return lower(design)
+    verify_graph(design)
+    return design
 
 
 def find_backend(name: str) -> Backend:
@@ -69,6 +78,7 @@ def emulate(
     from t2s.backends.opencl_fpga.emulator import emulate as emulate_graph
 
     graph, arrays, scalars = resolve(design, inputs)
+    verify_graph(graph)
     return emulate_graph(graph, arrays, scalars, time_limit=time_limit)
 
 

@@ -1,8 +1,37 @@
-"""Unique names within one compilation."""
+"""What may be a name, unique names within one compilation, and text on one line.
+
+Names go into many kinds of generated text.  Backends turn them into identifiers of their own; that
+they are plain words to begin with is checked where they come in: by the language, when a graph is
+read from a file, and when a graph is verified.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+LONGEST_NAME = 1_000
+"""Characters of the longest name."""
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be a name: a Python identifier of a bearable length."""
+    return text.isidentifier() and len(text) <= LONGEST_NAME
+
+
+def one_line(text: str) -> str:
+    r"""The text for a comment that ends with its line: nothing in it can end the line or join two.
+
+    What cannot be printed is spelled as in Python; a backslash at the end would join the next line
+    to this one in C.
+
+    >>> one_line("a\nb"), one_line("folder" + chr(92))
+    ('a\\nb', 'folder\\ .')
+    """
+    printable = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+    return f"{printable} ." if printable.rstrip().endswith("\\") else printable
 
 
 class NameSupply:

@@ -17,6 +17,7 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.expr import Cast, Const, Expr, Read, apply
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.names import is_name
 from t2s.core.ops import OPERATORS, Op, Operands, accepts
 from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, WEAK_FLOAT, WEAK_INT, Kind, Type, unify, value_range
@@ -32,7 +33,7 @@ class Symbol:
 
     def __init__(self, name: str) -> None:
         self.location = user_location()
-        if not isinstance(name, str) or not name.isidentifier():
+        if not isinstance(name, str) or not is_name(name):
             raise UserError(
                 f"a {self.kind} needs a name that is a Python identifier",
                 location=self.location,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from t2s.core.names import one_line
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine, Node, Role
 from t2s.graph.printer import show_loops, show_space, show_stream
@@ -47,5 +48,5 @@ def _edge_line(channel: Channel) -> str:
 
 def _quoted(*lines: str) -> str:
     """A quoted DOT string of one or more lines; every character of ``lines`` is shown as it is."""
-    escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    escaped = (one_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
     return '"' + "\\n".join(escaped) + '"'

@@ -64,6 +64,7 @@ from t2s.graph.machine import (
     SortedMemory,
 )
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
+from t2s.graph.verify_names import wrong_texts
 
 FORMAT = 1
 
@@ -193,9 +194,12 @@ class _Decoder:
                 f"the fields {', '.join(declared)}",
                 ", ".join(items) or "no fields",
             )
-        return known(
+        found: object = known(
             **{name: self.decode(items[name], declared[name], f"{path}.{name}") for name in items}
         )
+        for field, text, wanted in wrong_texts(found):
+            raise _malformed(f"{path}.{field}", wanted.value, _brief(text))
+        return found
 
 
 def _alternatives(declared: Any) -> tuple[Any, ...]:

@@ -4,10 +4,10 @@
 is raised as a ``GraphError`` that names the node, channel or tensor, shows the user's line that
 made it, and says what was expected and what was given.
 
-The rules, in the order they are checked: names are unique; regions form a tree; tensors,
-parameters, channels and registers have proper types and extents; layouts stay inside of the user's
-arrays, and those of outputs fill them; loop bounds depend on what lies
-outside them; bodies are well typed, bind locals before their use and keep control static; load
+The rules, in the order they are checked: texts are names (``verify_names``), which are unique;
+regions form a tree; tensors, parameters, channels and registers have proper types and extents;
+layouts stay inside of the user's arrays, and those of outputs fill them; loop bounds depend on what
+lies outside them; bodies are well typed, bind locals before their use and keep control static; load
 and store units have exactly one access; every channel has one ``Send`` in its source and one
 ``Receive`` in its sink, and index maps of its rank.  Machines have rules of their own
 (``verify_machine``), and PE arrays use neither streams with nesting nor open tensors.
@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from t2s.core.expr import Expr
 from t2s.core.types import Type
+from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
@@ -37,12 +38,14 @@ from t2s.graph.verify_expr import (
 )
 from t2s.graph.verify_layout import verify_arrays, verify_layout
 from t2s.graph.verify_machine import accesses_of, verify_machine
+from t2s.graph.verify_names import wrong_texts
 
 __all__ = ["GraphError", "verify_graph"]
 
 
 def verify_graph(graph: Graph) -> None:
     """Raise ``GraphError`` at the first rule that ``graph`` breaks; see the module's docstring."""
+    _verify_texts(graph)
     _verify_names("node", graph.nodes)
     _verify_names("channel", graph.channels)
     _verify_names("tensor", graph.tensors)
@@ -66,6 +69,18 @@ def verify_graph(graph: Graph) -> None:
     for channel in graph.channels:
         _verify_end(graph, channel, Send, channel.source, channel.source_index)
         _verify_end(graph, channel, Receive, channel.sink, channel.sink_index)
+
+
+def _verify_texts(graph: Graph) -> None:
+    for part in walk(graph):
+        for field, text, wanted in wrong_texts(part):
+            kind = type(part).__name__
+            raise GraphError(
+                f"the {field} of a {kind} of graph {graph.name!r} is not what it has to be",
+                location=getattr(part, "location", None) or graph.location,
+                expected=wanted.value,
+                given=repr(text),
+            )
 
 
 def _verify_names(kind: str, items: Iterable[Node | Channel | Tensor | ScalarParameter]) -> None:

@@ -9,6 +9,7 @@ import jinja2
 from t2s.backends.opencl_fpga.host import HostProgram
 from t2s.backends.opencl_fpga.kernel_ast import File, Function, Kernel
 from t2s.backends.opencl_fpga.printer import declarator, lines
+from t2s.core.names import one_line
 
 
 def emit_kernels(file: File) -> str:
@@ -26,6 +27,14 @@ def _parameters(function: Function | Kernel) -> str:
     return ", ".join(declarator(parameter) for parameter in function.parameters) or "void"
 
 
+def _quoted(value: object) -> str:
+    """Texts and lists of texts as literals of Python: those of JSON, whose escapes it shares.
+
+    Letters stand for themselves, because JSON would spell those outside of the basic plane as two.
+    """
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("t2s.backends.opencl_fpga"),
@@ -35,5 +44,6 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters["quote"] = json.dumps
+    environment.filters["quote"] = _quoted
+    environment.filters["one_line"] = one_line
     return environment

@@ -72,8 +72,8 @@ def emulate(
     with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as temporary:
         folder = Path(temporary)
         for path, text in files.items():
-            (folder / path).write_text(text)
-        (folder / "emulator.icd").write_text(f"{libraries[0]}\n")
+            (folder / path).write_text(text, encoding="utf-8")
+        (folder / "emulator.icd").write_bytes(os.fsencode(f"{libraries[0]}\n"))
         command = [sys.executable, f"{file_stem(graph)}_host.py"]
         command += ["--exact-depths"] if exact_depths else []
         for number, (name, value) in enumerate({**arrays, **scalars}.items()):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import keyword
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from t2s.backends.opencl_fpga.kernels import arguments_of
 from t2s.backends.opencl_fpga.links import Bundle, Separate
 from t2s.backends.opencl_fpga.machine_kernels import machine_arguments
+from t2s.backends.opencl_fpga.names import Identifiers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
-from t2s.core.expr import Cast, Expr
+from t2s.core.expr import Cast, Expr, Index
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
-from t2s.graph.graph import TensorRole
+from t2s.graph.graph import Layout, Tensor, TensorRole
 from t2s.graph.nodes import Machine
 
 
@@ -114,18 +117,7 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
             )
             for t in graph.tensors
         ),
-        layouts=tuple(
-            HostLayout(
-                tensor=t.name,
-                array=t.array,
-                shape=t.shape,
-                padded=t.padded or t.shape,
-                loops=t.layout.loops,
-                indices=tuple(_python(index) for index in t.layout.indices),
-            )
-            for t in graph.tensors
-            if t.layout is not None
-        ),
+        layouts=tuple(_host_layout(t, t.layout) for t in graph.tensors if t.layout is not None),
         scalars=tuple((p.name, p.type.numpy.name) for p in graph.parameters),
         kernels=tuple(kernels),
         kernel_count=len(graph.nodes),
@@ -138,11 +130,29 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
     )
 
 
-def _python(index: Expr) -> str:
+def _host_layout(tensor: Tensor, layout: Layout) -> HostLayout:
+    names = Identifiers(keyword.kwlist, variables=True)
+    loops = {name: names.fresh(name) for name in layout.loops}
+    return HostLayout(
+        tensor=tensor.name,
+        array=tensor.array,
+        shape=tensor.shape,
+        padded=tensor.padded or tensor.shape,
+        loops=tuple(loops.values()),
+        indices=tuple(_python(index, loops) for index in layout.indices),
+    )
+
+
+def _python(index: Expr, loops: Mapping[str, str]) -> str:
     """A subscript of a layout, which is quasi-affine, as Python that numpy arrays can be put in."""
 
     def rule(node: Term) -> Term | None:
-        return node.value if isinstance(node, Cast) else None
+        match node:
+            case Cast(value=value):
+                return value
+            case Index(name=name):
+                return Index(name=loops[name])
+        return None
 
     return show(rewrite(index, rule))
 

@@ -12,7 +12,7 @@ bool char uchar short ushort int uint long ulong float double half size_t ptrdif
 uintptr_t void unsigned signed auto break case const continue default do else enum extern for goto
 if inline register restrict return sizeof static struct switch typedef union volatile while global
 local constant private generic kernel channel pipe read_only write_only read_write uniform event_t
-sampler_t complex imaginary quad main true false NULL asm typeof INFINITY NAN INT_MIN LONG_MIN M_PI
+sampler_t complex imaginary quad main true false asm typeof
 abs exp fabs sqrt mem_fence read_channel_intel write_channel_intel
 """
 _FUNCTIONS = """
@@ -29,7 +29,9 @@ _BUILT_IN = frozenset(_FUNCTIONS.split())
 _RESERVED_END = re.compile(
     r"(.*_)?(u?(char|short|int|long)|float|double|half|bool|quad)(2|3|4|8|16|_x\d+)?"
 )
-_RESERVED_START = re.compile(r"image[123]d|vload|vstore|convert_|as_|get_|CLK_|CL_|cl_")
+_RESERVED_START = re.compile(r"image[123]d|vload|vstore|convert_|as_|get_|cl_")
+# Macros are written in capitals: NAN, NULL, M_PI, INT_MAX, CLK_LOCAL_MEM_FENCE and many more.
+_MACRO = re.compile(r"[A-Z][A-Z0-9_]{2,}")
 
 
 def identifier(name: str, *, variable: bool = False) -> str:
@@ -46,7 +48,7 @@ def identifier(name: str, *, variable: bool = False) -> str:
     if _RESERVED_START.match(text):
         text = f"v_{text}"
     taken = text in _RESERVED or (text in _BUILT_IN and not variable)
-    if taken or _RESERVED_END.fullmatch(text):
+    if taken or _RESERVED_END.fullmatch(text) or _MACRO.fullmatch(text):
         text = f"{text}_"
     return text
 

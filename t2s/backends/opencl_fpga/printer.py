@@ -34,6 +34,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     While,
     ZeroInitializer,
 )
+from t2s.core.names import one_line
 
 INDENT = "    "
 _WIDTH = 96
@@ -142,7 +143,7 @@ def _lines(statement: Statement, level: int) -> list[str]:
     match statement:
         case Declare(initial=initial, comment=comment):
             value = "" if initial is None else f" = {show(initial)}"
-            remark = "" if comment is None else f"  // {comment}"
+            remark = "" if comment is None else f"  // {one_line(comment)}"
             return [*_attributes(statement, pad), f"{pad}{declarator(statement)}{value};{remark}"]
         case DeclareAll(type=type, variables=variables):
             named = [f"{name} = {show(initial)}" for name, initial in variables]
@@ -156,7 +157,7 @@ def _lines(statement: Statement, level: int) -> list[str]:
         case Return(value=value):
             return [f"{pad}return {show(value)};"]
         case Remark(text=text):
-            return [f"{pad}// {text}"]
+            return [f"{pad}// {one_line(text)}"]
         case If(otherwise=(_, *_)):
             return _if_else(statement, level)
         case Switch(value=value, cases=cases):
@@ -203,7 +204,7 @@ def _if_else(statement: If, level: int) -> list[str]:
 def _cases(cases: tuple[Case, ...], level: int) -> Iterator[str]:
     pad = INDENT * level
     for case in cases:
-        yield f"{pad}case {case.value}: {{  // {case.comment}"
+        yield f"{pad}case {case.value}: {{  // {one_line(case.comment)}"
         yield from lines(case.body, level + 1)
         yield f"{pad}{INDENT}break;"
         yield f"{pad}}}"

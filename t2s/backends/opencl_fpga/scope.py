@@ -12,6 +12,8 @@ from t2s.backends.opencl_fpga.names import Identifiers, identifier
 from t2s.core.types import Type
 from t2s.graph.graph import Channel, Graph
 
+_LONGEST_STEM = 100
+
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
@@ -76,8 +78,8 @@ def file_scope(design: Design) -> FileScope:
 
 
 def file_stem(graph: Graph) -> str:
-    """The name of the files of a design."""
-    return identifier(graph.name)
+    """The name of the files of a design, of a length that every file system takes."""
+    return identifier(graph.name)[:_LONGEST_STEM]
 
 
 def dimensions_of(channel: Channel) -> tuple[int, ...]:

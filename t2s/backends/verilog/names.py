@@ -29,7 +29,13 @@ timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1 triand trior trireg ty
 unique unique0 unsigned until until_with untyped use uwire var vectored virtual void wait wait_order
 wand weak weak0 weak1 while wildcard wire with within wor xnor xor
 """
-RESERVED = frozenset(_WORDS.split())
+# Macros of C and C++, which Verilator writes: all others are in capitals.
+_MACROS = """
+assert errno linux math_errhandling stderr stdin stdout unix vl_unique_ptr vl_unordered_map
+vl_unordered_set
+"""
+RESERVED = frozenset((*_WORDS.split(), *_MACROS.split()))
+_MACRO = re.compile(r"[A-Z][A-Z0-9_]{2,}")
 
 
 def identifier(name: str) -> str:
@@ -42,7 +48,7 @@ def identifier(name: str) -> str:
     text = re.sub(r"__+", "_", text)
     if text[0].isdigit():
         text = f"v{text}"
-    return f"{text}_" if text in RESERVED else text
+    return f"{text}_" if text in RESERVED or _MACRO.fullmatch(text) else text
 
 
 class Identifiers:

@@ -37,6 +37,7 @@ from t2s.backends.verilog.verilog_ast import (
     Variable,
     Wire,
 )
+from t2s.core.names import one_line
 
 _INDENT = "  "
 _COLUMNS = 100
@@ -68,7 +69,7 @@ def print_modules(modules: tuple[Module, ...]) -> str:
 
 
 def _module(module: Module) -> Iterator[str]:
-    yield from (f"// {line}".rstrip() for line in module.about)
+    yield from (f"// {one_line(line)}".rstrip() for line in module.about)
     yield f"module {module.name} ("
     for position, port in enumerate(module.ports):
         yield f"{_INDENT}{_port(port)}" + ("," if position < len(module.ports) - 1 else "")
@@ -101,7 +102,7 @@ def _item(item: Item, indent: str) -> Iterator[str]:
     match item:
         case Remark(text=text):
             yield ""
-            yield f"{indent}// {text}"
+            yield f"{indent}// {one_line(text)}"
         case Declaration(variable=variable):
             yield f"{indent}{_variable(variable)};"
         case Constant(name=constant, type=type, value=number):

@@ -242,7 +242,7 @@ def build_hardware(
             " build-essential",
         )
     for name, text in files.items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text, encoding="utf-8")
     _compile(
         graph, tools, folder, runtime or folder, [name for name in files if name[-3:] == ".sv"]
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.names import is_name
 from t2s.func.symbols import Var
 from t2s.sparse_repr.representation import steps
 from t2s.sparse_repr.representation.layout import Layout
@@ -124,7 +125,7 @@ class Representation:
 
     def __init__(self, name: str) -> None:
         self.location = user_location()
-        if not isinstance(name, str) or not name.isidentifier():
+        if not isinstance(name, str) or not is_name(name):
             raise UserError(
                 "a Representation needs a name that is a Python identifier",
                 location=self.location,

@@ -54,7 +54,7 @@ def build(context, device, aocx, exact_depths):
     """
     if aocx is not None:
         return cl.Program(context, [device], [Path(aocx).read_bytes()]).build()
-    source = Path(__file__).with_name("double_buffer.cl").read_text()
+    source = Path(__file__).with_name("double_buffer.cl").read_text(encoding="utf-8")
     if not exact_depths:
         for name, size in TOKEN_BYTES.items():
             depth = max(1, EMULATED_CHANNEL_BYTES // size)
