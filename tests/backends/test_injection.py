@@ -47,7 +47,7 @@ PAYLOADS = (
 def host_ordered() -> Graph:
     """A design with a parameter, PEs, a layout of the host and an accumulator."""
     x, scale = ImageParam(Int(32), 2, name="X"), Param(Int(32), name="scale")
-    i, j, k = Var("i"), Var("j"), RDom(0, 4, name="k")
+    i, k = Var("i"), RDom(0, 4, name="k")
     y, loader, serializer = Func("Y"), Func("X_loader"), Func("X_serializer", place=Place.HOST)
     y[i] = 0
     y[i] += x[i, k] * scale
@@ -106,8 +106,7 @@ def test_no_text_of_a_file_reaches_code(design: str) -> None:
         for payload in PAYLOADS:
             try:
                 graph = graph_from_json(with_text(document, path, payload))
-            except UserError as error:
-                assert "expected" in str(error)
+            except UserError:
                 continue
             read += 1
             for name, text in everything(graph).items():
@@ -145,7 +144,7 @@ def test_graphs_made_by_hand_are_checked_too(backend: str, tmp_path: Path) -> No
 
 
 def test_names() -> None:
-    assert is_name("A_1") and is_name("é") and is_name("x" * LONGEST_NAME)
+    assert all(is_name(name) for name in ("A_1", "é", "x" * LONGEST_NAME))
     assert not is_name("x" * (LONGEST_NAME + 1))
     assert not any(is_name(payload) for payload in PAYLOADS)
 
@@ -153,11 +152,16 @@ def test_names() -> None:
 def test_one_line() -> None:
     for payload in PAYLOADS:
         text = one_line(payload)
-        assert text.isprintable() and not text.rstrip().endswith("\\")
+        assert text.isprintable()
+        assert not text.rstrip().endswith("\\")
     assert one_line("gemm.py:12") == "gemm.py:12"
 
 
-WORDS = ("NULL", "M_PI", "NAN", "linux", "lambda", "None", "module", "kernel", "\U0001d53d", "\uff46")
+WORDS = (
+    *["NULL", "M_PI", "NAN", "linux", "lambda", "None", "module", "kernel"],
+    "\U0001d53d",
+    "\uff46",
+)
 
 
 def named(func: str, array: str, variable: str, parameter: str) -> Func:
