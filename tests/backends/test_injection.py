@@ -157,7 +157,7 @@ def test_one_line() -> None:
     assert one_line("gemm.py:12") == "gemm.py:12"
 
 
-WORDS = (
+WORDS = ("NULL", "M_PI", "NAN", "linux", "lambda", "None", "module", "kernel", "\U0001d53d", "\uff46")
     *["NULL", "M_PI", "NAN", "linux", "lambda", "None", "module", "kernel"],
     "\U0001d53d",
     "\uff46",
