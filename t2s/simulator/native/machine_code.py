@@ -3,18 +3,15 @@
 Importing numba and taking a function from its own cache takes the better part of a second, and
 loading the same machine code through llvmlite a few milliseconds.  Such a function, over flat
 arrays and integers, neither allocates nor raises, so the code that numba makes of it needs nothing
-else.  A ``Kernel`` is called from Python, a ``Callback`` from other machine code.  A file holds its
-digest and is named by everything that it depends on: the sources, the versions of the compilers and
-the CPU.
+else.  A ``Kernel`` is called from Python, a ``Callback`` from other machine code.  A file is named
+by everything that it depends on: the sources, the versions of the compilers and the CPU.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -25,11 +22,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-
 from t2s.core.errors import InternalError
+from t2s.core.interrupts import late_module, undisturbed
 from t2s.core.ops import Array
-from t2s.simulator.native.llvm import binding
+from t2s.simulator.native.llvm import binding, llvmlite_version
+from t2s.simulator.native.object_cache import ObjectCache, cache_directory
 
 _ARRAY_WORDS = 7
 """An array is passed as two owners, its size, the size of an item, address, shape and stride."""
@@ -155,15 +152,15 @@ def _parameter_types(kind: Argument) -> list[Any]:
 
 def _code(function: Kernel | Callback, machine: Any) -> bytes:
     """The machine code, from disk if it is there."""
-    name = f"{function.name}-{_fingerprint(function)}.o"
-    for folder in _folders():
-        found = _read(folder / name)
+    name = f"{function.name}-{_fingerprint(function)}"
+    caches = _caches()
+    for cache in caches:
+        found = cache.find(name)
         if found is not None:
             return found
-    code = _compiled(function, machine)
-    for folder in _folders():
-        if _written(folder / name, code):
-            break
+    with undisturbed():
+        code = _compiled(function, machine)
+    any(cache.keep(name, code) for cache in caches)
     return code
 
 
@@ -177,7 +174,7 @@ def _fingerprint(function: Kernel | Callback) -> str:
         digest.update(Path(spec.origin).read_bytes())
     for part in (
         version("numba"),
-        llvmlite.__version__,
+        llvmlite_version,
         binding.get_process_triple(),
         binding.get_host_cpu_name(),
         binding.get_host_cpu_features().flatten(),
@@ -187,36 +184,9 @@ def _fingerprint(function: Kernel | Callback) -> str:
     return digest.hexdigest()[:32]
 
 
-def _folders() -> Iterator[Path]:
+def _caches() -> tuple[ObjectCache, ObjectCache]:
     """Where machine code may be kept: beside the bytecode here, else in the user's cache."""
-    yield Path(__file__).parent / "__pycache__"
-    try:
-        yield Path.home() / ".cache" / "t2s"
-    except RuntimeError:
-        return
-
-
-def _read(path: Path) -> bytes | None:
-    """The code in a file; ``None`` if it is not there or not whole."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    digest, code = content[:32], content[32:]
-    return code if sha256(code).digest() == digest else None
-
-
-def _written(path: Path, code: bytes) -> bool:
-    """Write a file whole or not at all; whether it is there."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(sha256(code).digest() + code)
-        os.replace(temporary, path)
-    except OSError:
-        return False
-    return True
+    return ObjectCache(Path(__file__).parent / "__pycache__"), ObjectCache(cache_directory())
 
 
 def _compiled(function: Kernel | Callback, machine: Any) -> bytes:
@@ -227,9 +197,7 @@ def _compiled(function: Kernel | Callback, machine: Any) -> bytes:
 
 def _callback_text(callback: Callback) -> str:
     """The code that numba writes, with a plain name for the function that takes an address."""
-    import numba
-
-    cfunc: Any = numba.cfunc
+    cfunc = late_module("numba").cfunc
     compiled = cfunc("int64(CPointer(int64))")(_function(callback))
     text = str(compiled.inspect_llvm())
     _check_alone(callback, text)
@@ -242,8 +210,7 @@ def _function(function: Kernel | Callback) -> Any:
 
 def _kernel_text(kernel: Kernel) -> str:
     """The code that numba writes, with a plain name for the function."""
-    import numba
-
+    numba = late_module("numba")
     items = {
         Argument.INT32_ARRAY: numba.int32[::1],
         Argument.INT64_ARRAY: numba.int64[::1],
@@ -251,8 +218,7 @@ def _kernel_text(kernel: Kernel) -> str:
         Argument.INT64: numba.int64,
         Argument.BOOLEAN: numba.boolean,
     }
-    njit: Any = numba.njit
-    dispatcher = njit(
+    dispatcher = numba.njit(
         nogil=True,
         error_model="numpy",
         _nrt=False,

@@ -4,12 +4,16 @@ Files are named by a digest of everything that the code depends on.  A file hold
 contents too, so one that is damaged, or half written, counts as missing.  Files are written under
 another name and then moved into place, so processes may share the directory.  A directory that
 cannot be used is no error: then code is compiled every time.
+
+Machine code is run, so it is read only from whom the process trusts: a directory and a file of the
+user, of the administrator, or of whoever owns t2s itself, which nobody else may write.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 from contextlib import suppress
@@ -20,9 +24,14 @@ _DIGEST_BYTES = 32
 _SUFFIX = ".object"
 
 
-def cache_directory() -> Path:
-    """Where this platform keeps what a program can make again."""
-    home = Path.home()
+def cache_directory() -> Path | None:
+    """Where this platform keeps what a program can make again; ``None`` without a home."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # no HOME, and a user without a name
+        return None
+    if not home.is_absolute():
+        return None
     if sys.platform == "win32":
         return home / "AppData" / "Local" / "t2s" / "Cache"
     if sys.platform == "darwin":
@@ -40,16 +49,26 @@ def digest_of(*parts: str) -> str:
 
 
 class ObjectCache:
-    """Object files by digest, in one directory; the oldest are deleted when there are many."""
+    """Object files by digest, in one directory; the oldest are deleted when there are many.
 
-    def __init__(self, directory: Path) -> None:
+    A ``directory`` of ``None`` holds nothing, as one that cannot be used or trusted.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
         self._directory = directory
 
     def find(self, digest: str) -> bytes | None:
-        """The object file, or ``None`` if there is no sound one."""
-        path = self._path(digest)
+        """The object file, or ``None`` if there is no sound one that can be trusted."""
+        if self._directory is None:
+            return None
+        path = self._directory / f"{digest}{_SUFFIX}"
         try:
-            data = path.read_bytes()
+            if not _trusted(self._directory.stat()):
+                return None
+            with path.open("rb") as file:
+                if not _trusted(os.fstat(file.fileno())):
+                    return None
+                data = file.read()
         except OSError:
             return None
         mark, code = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
@@ -59,27 +78,31 @@ class ObjectCache:
             os.utime(path)
         return code
 
-    def keep(self, digest: str, code: bytes) -> None:
-        """Write an object file, unless that is impossible."""
-        path = self._path(digest)
-        with suppress(OSError):
+    def keep(self, digest: str, code: bytes) -> bool:
+        """Write an object file, unless that is impossible; whether it is there."""
+        if self._directory is None:
+            return False
+        try:
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not _trusted(self._directory.stat()):
+                return False
             handle, name = tempfile.mkstemp(dir=self._directory, suffix=".part")
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(hashlib.sha256(code).digest() + code)
-                os.replace(name, path)
+                os.replace(name, self._directory / f"{digest}{_SUFFIX}")
             except OSError:
                 os.unlink(name)
                 raise
-            self._forget_the_oldest()
+        except OSError:
+            return False
+        with suppress(OSError):
+            self._forget_the_oldest(self._directory)
+        return True
 
-    def _path(self, digest: str) -> Path:
-        return self._directory / f"{digest}{_SUFFIX}"
-
-    def _forget_the_oldest(self) -> None:
+    def _forget_the_oldest(self, directory: Path) -> None:
         """Delete files used longest ago, also what was left behind by processes that died."""
-        found = [path for path in self._directory.iterdir() if path.suffix in (_SUFFIX, ".part")]
+        found = [path for path in directory.iterdir() if path.suffix in (_SUFFIX, ".part")]
         if len(found) <= _MOST_FILES:
             return
         ages = []
@@ -88,3 +111,12 @@ class ObjectCache:
                 ages.append((path.stat().st_mtime, path.name, path))
         for _, _, path in sorted(ages)[: len(found) - _MOST_FILES // 2]:
             path.unlink(missing_ok=True)
+
+
+def _trusted(status: os.stat_result) -> bool:
+    """Whether nobody but the user, the administrator and the owner of t2s can have written it."""
+    if sys.platform == "win32":  # a home is private, and there are no such modes
+        return True
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return False
+    return status.st_uid in (os.geteuid(), 0, os.stat(__file__).st_uid)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import numba
-
+from t2s.core.interrupts import late_module
 from t2s.simulator.native.sorted_memory import (
     ADDED,
     CAPACITY,
@@ -29,7 +28,7 @@ _MANY = 32
 
 Word = Any  # a 64-bit integer inside compiled code
 F = TypeVar("F", bound=Callable[..., Any])
-_njit: Callable[[F], F] = cast(Any, numba.njit(nogil=True, forceinline=True))
+_njit: Callable[[F], F] = late_module("numba").njit(nogil=True, forceinline=True)
 
 
 @_njit

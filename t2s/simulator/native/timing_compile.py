@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from t2s.core.interrupts import late_module
 
 Signed = NDArray[np.int64]
 Unsigned = NDArray[np.uint64]
@@ -17,8 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # The kernels allocate nothing.  Without the run-time for reference counts (``_nrt``) passing an
 # array to an inlined function costs nothing; with it, an atomic addition: a third of a firing.
-_njit = cast(Any, numba.njit)
-compiled: Callable[[F], F] = _njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-inlined: Callable[[F], F] = _njit(
-    cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True
-)
+# What numba makes is kept by ``machine_code``, and never by numba: its own cache raises where it
+# cannot be written, or is damaged.
+_njit = late_module("numba").njit
+compiled: Callable[[F], F] = _njit(nogil=True, error_model="numpy", _nrt=False)
+inlined: Callable[[F], F] = _njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)

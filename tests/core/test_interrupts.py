@@ -1,0 +1,64 @@
+"""Ctrl-C comes after what must not be left in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from t2s.core.interrupts import late_module, undisturbed
+
+
+def test_an_interrupt_waits() -> None:
+    done = []
+
+    def interrupted() -> None:
+        with undisturbed():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_error_inside_comes_through() -> None:
+    with pytest.raises(ZeroDivisionError), undisturbed():
+        _ = 1 // 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_other_threads_have_no_signals() -> None:
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(late_module("json")))
+    thread.start()
+    thread.join()
+    assert found
+
+
+LIBRARY = """
+import os, signal
+os.kill(os.getpid(), signal.SIGINT)
+whole = True
+"""
+
+
+def test_an_interrupted_import_is_complete(tmp_path: Path) -> None:
+    (tmp_path / "fragile.py").write_text(LIBRARY)
+    code = (
+        "import sys; from t2s.core.interrupts import late_module\n"
+        "try: late_module('fragile')\n"
+        "except KeyboardInterrupt: print(sys.modules['fragile'].whole)"
+    )
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{tmp_path}"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.stdout == "True\n", run.stderr
