@@ -7,7 +7,14 @@ An embedded language, compiler and cycle simulator for spatial hardware.  See th
 from importlib import import_module
 from types import ModuleType
 
-from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
+from t2s.core.errors import (
+    InternalError,
+    T2SError,
+    T2SWarning,
+    UnsupportedError,
+    UserError,
+    show_errors_without_frames,
+)
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
 from t2s.driver import (
     Func,
@@ -132,6 +139,9 @@ __all__ = [
     "verilate",
     "write_matrix",
 ]
+
+
+show_errors_without_frames()
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -7,8 +7,10 @@ both are shown (``notes``).
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
+from types import TracebackType
 
 from t2s.core.location import SourceLocation
 
@@ -47,6 +49,10 @@ class UserError(T2SError):
         self.notes = tuple(notes)
         super().__init__(self._render())
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show in place of a traceback."""
+        return message_of(self).splitlines()
+
     def _render(self) -> str:
         lines = [self.message]
         lines += _snippet(self.location)
@@ -74,6 +80,32 @@ def warn(message: str, *, location: SourceLocation, expected: str, given: str, h
     """Warn the user about one of their lines; every time, not only the first."""
     text = str(UserError(message, expected=expected, given=given, hint=hint))
     warnings.warn_explicit(text, T2SWarning, location.file, location.line)
+
+
+def message_of(error: BaseException) -> str:
+    """What a user is shown of an error: the text, which names his line, and no frames of t2s."""
+    return f"error: {error}"
+
+
+def show_errors_without_frames() -> None:
+    """Have Python print a ``UserError`` that nobody catches as ``t2s run`` prints it.
+
+    An error of t2s already names the user's line; the frames above it are those of t2s.  Other
+    errors, bugs of t2s among them, keep their tracebacks, and so do programs that have set
+    ``sys.excepthook`` themselves before t2s is imported.
+    """
+    if sys.excepthook is not sys.__excepthook__:
+        return
+
+    def show(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None, /
+    ) -> None:
+        if isinstance(error, UserError):
+            sys.stderr.write(f"{message_of(error)}\n")
+        else:
+            sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = show
 
 
 class InternalError(T2SError):

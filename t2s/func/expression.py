@@ -45,6 +45,16 @@ class Symbol:
     def __repr__(self) -> str:
         return f"{self.kind} {self.name}"
 
+    def __iter__(self) -> NoReturn:
+        """Without this Python would ask for element 0, 1, 2 and so on without end."""
+        raise UserError(
+            f"{self.kind} {self.name} is not a sequence of values that Python could go through",
+            location=user_location(),
+            expected=f"its elements inside of definitions, as {self.name}[i]",
+            given=f"a loop over {self.name}, or a function such as list, sum or sorted",
+            hint="sum up over an RDom; t2s.interpret and t2s.simulate give arrays",
+        )
+
 
 Symbols = Mapping[str, Symbol]
 

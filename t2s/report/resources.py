@@ -6,7 +6,7 @@ elements are not estimated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from math import ceil
@@ -77,6 +77,9 @@ class ResourceReport:
     design: str
     device: Device
     nodes: tuple[NodeResources, ...]
+
+    def __iter__(self) -> Iterator[NodeResources]:
+        return iter(self.nodes)
 
     def __getitem__(self, node: str) -> NodeResources:
         for row in self.nodes:

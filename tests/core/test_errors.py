@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,48 @@ def test_an_internal_error_asks_for_a_report() -> None:
     assert str(InternalError("lost a loop")) == (
         "internal error in t2s: lost a loop (please report this)"
     )
+
+
+SCRIPT = """\
+import sys
+{before}
+import t2s
+{after}
+"""
+
+
+def printed(before: str, after: str) -> tuple[int, str]:
+    """The exit code and the error output of a program that imports t2s."""
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(before=before, after=after)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return run.returncode, run.stderr
+
+
+def test_an_error_that_nobody_catches_is_shown_without_frames() -> None:
+    code, text = printed("", "list(t2s.Func('F'))")
+    assert code == 1
+    assert text.startswith("error: Func F is not a sequence of values that Python could go through")
+    assert "-->" in text
+    assert "Traceback" not in text
+
+
+def test_other_errors_keep_their_traceback() -> None:
+    for statement in ("1 / 0", "raise t2s.InternalError('lost')"):
+        code, text = printed("", statement)
+        assert code == 1
+        assert text.startswith("Traceback")
+
+
+def test_a_hook_of_the_program_stays() -> None:
+    hook = "sys.excepthook = lambda *_: sys.stderr.write('mine')"
+    assert printed(hook, "list(t2s.Func('F'))") == (1, "mine")
+    assert printed("", f"{hook}; list(t2s.Func('F'))") == (1, "mine")
+
+
+def test_notebooks_show_no_frames() -> None:
+    error = UserError("it is wrong", expected="right")
+    assert error._render_traceback_() == ["error: it is wrong", "  expected: right"]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import pytest
 
 import t2s
 from t2s import Bool, Float, Func, ImageParam, Int, Param, UInt, Var
@@ -130,6 +134,24 @@ def test_iteration_over_an_element() -> None:
               --> list(A[i, j])
             """):
         list(A[i, j])
+
+
+@pytest.mark.parametrize("use", [list, sum, sorted, tuple, set, max])
+@pytest.mark.parametrize("kind", ["ImageParam", "Func", "Func with a definition"])
+def test_iteration_over_something_that_has_elements(
+    kind: str, use: Callable[[Any], object]
+) -> None:
+    x: Any = ImageParam(Int(32), 1, name="x") if kind == "ImageParam" else Func("x")
+    if kind == "Func with a definition":
+        x[i] = N[i]
+    with refused(f"""
+            {kind.split()[0]} x is not a sequence of values that Python could go through
+              --> use(x)
+              expected: its elements inside of definitions, as x[i]
+              given:    a loop over x, or a function such as list, sum or sorted
+              hint:     sum up over an RDom; t2s.interpret and t2s.simulate give arrays
+            """):
+        use(x)
 
 
 def test_division_of_integers() -> None:
