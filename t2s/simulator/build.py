@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Parameter
 from t2s.core.ops import Array
 from t2s.core.walk import walk
 from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.ascending import check_ascending
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.inputs import check_graph_inputs, check_parameters
 from t2s.graph.kept import KeptFor
 from t2s.graph.machine_analysis import (
@@ -26,6 +26,7 @@ from t2s.graph.machine_analysis import (
 )
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
+from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.flatten import Control, flatten
 from t2s.simulator.memory.port import addresses_of
@@ -190,9 +191,23 @@ def _buffered(node: Node, device: Device) -> int:
 
 
 def _check_memory(graph: Graph, device: Device) -> None:
-    """All tensors fit into the memory."""
+    """All tensors fit into a DRAM, and only nodes whose accesses it times use it."""
+    if device.memory is None:
+        return
+    given = {t.name for t in graph.tensors if t.role is not TensorRole.INTERMEDIATE}
+    for node in graph.machines:
+        used = sorted(given & accesses_of(node))
+        if used:
+            raise UnsupportedError(
+                f"{node.name!r} accesses {used[0]!r} where its tokens say, and memory"
+                f" {device.memory.name!r} does not time that yet",
+                location=node.location or graph.location,
+                expected="memory of constant latency and bandwidth for streams of sparse tensors",
+                given=f"device {device.name!r} with memory {device.memory.name!r}",
+                hint='simulate on device.with_memory("ideal"), or with memory="ideal"',
+            )
     _, end = addresses_of(graph)
-    if device.memory is not None and end > device.memory.capacity:
+    if end > device.memory.capacity:
         raise UserError(
             f"the tensors of {graph.name!r} do not fit into memory {device.memory.name!r}",
             location=graph.tensors[-1].location,

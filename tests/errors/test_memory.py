@@ -6,6 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast
 
+import numpy as np
+
 import t2s
 from t2s import Func, ImageParam, Int, UnsupportedError, Var
 from t2s.simulator.devices import DEVICES
@@ -202,3 +204,24 @@ def test_hardware_with_a_dram() -> None:
         UnsupportedError,
     ):
         t2s.verilate(copied, device=device)
+
+
+def test_machines_on_a_dram() -> None:
+    """They would load and store for free."""
+    kernel = t2s.sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
+    with refused(
+        """
+        'scan_A_j' accesses 'A_crd1' where its tokens say, and memory 'ddr4-2133' does not time
+            that yet
+          --> t2s.sparse.simulate(
+          expected: memory of constant latency and bandwidth for streams of sparse tensors
+          given:    device 'arria10' with memory 'ddr4-2133'
+          hint:     simulate on device.with_memory("ideal"), or with memory="ideal"
+        """,
+        UnsupportedError,
+    ):
+        t2s.sparse.simulate(
+            kernel,
+            {"A": np.eye(3, dtype=np.float32), "x": np.ones(3, np.float32)},
+            device=DEVICES["arria10"].with_memory("ddr4-2133"),
+        )
