@@ -212,7 +212,7 @@ def test_machines_on_a_dram() -> None:
     with refused(
         """
         'scan_A_j' accesses 'A_crd1' where its tokens say, and memory 'ddr4-2133' does not time
-            that yet
+                    that yet
           --> t2s.sparse.simulate(
           expected: memory of constant latency and bandwidth for streams of sparse tensors
           given:    device 'arria10' with memory 'ddr4-2133'
