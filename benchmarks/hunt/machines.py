@@ -1,0 +1,60 @@
+"""Graphs that no front end makes: random machines, and random arrays of PEs, with random depths.
+
+Interpreter, engines, kernels of times and hardware have to agree.  A graph may deadlock: then all
+have to say so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import t2s
+from benchmarks.hunt.choices import Choices
+from benchmarks.hunt.judge import graph_agrees
+from benchmarks.hunt.verdict import Kind, Verdict, Wrong, verdict_of
+from benchmarks.random_graphs import random_device, random_graph
+from benchmarks.random_machines import random_machines
+from t2s.graph.graph import TensorRole
+from t2s.simulator.deadlock import DeadlockError
+
+
+def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
+    """Draw a graph and judge it."""
+    machines, seed = choices.below(3) < 2, choices.below(1 << 30)
+    shown = f"{'random_machines' if machines else 'random_graph'}({seed})"
+    try:
+        graph, inputs = random_machines(seed) if machines else _array(seed)
+        _judge(graph, inputs, seed, hardware)
+    except Exception as error:  # noqa: BLE001 - every exception is a finding
+        return shown, verdict_of(error)
+    return shown, Verdict(kind=Kind.LEGAL)
+
+
+def _array(seed: int) -> tuple[t2s.Graph, dict[str, Any]]:
+    """Arrays of PEs, with small numbers as inputs."""
+    graph = random_graph(seed)
+    generator = np.random.default_rng(seed)
+    given = [(t.array, t.type, t.shape) for t in graph.tensors if t.role is TensorRole.INPUT]
+    given += [(p.name, p.type, ()) for p in graph.parameters]
+    return graph, {
+        name: np.asarray(generator.integers(0, 5, shape)).astype(type.numpy)[()]
+        for name, type, shape in given
+    }
+
+
+def _judge(graph: t2s.Graph, inputs: dict[str, Any], seed: int, hardware: bool) -> None:
+    device: Any
+    for device in random_device(seed):
+        ends = set()
+        for engine in ("python", "native"):
+            try:
+                result = t2s.simulate(graph, inputs, engine=engine, device=device, progress=False)
+                ends.add(("finished", result.cycles))
+            except DeadlockError as error:
+                ends.add(("deadlock", error.result.cycles))
+        if len(ends) != 1:
+            raise Wrong(f"engines end differently\n{ends}")
+        if ends.pop()[0] == "finished":
+            graph_agrees(graph, inputs, None, hardware=hardware, device=device)
