@@ -47,8 +47,11 @@ class PEArray(Term):
     space: the space domain, one PE per point; empty for a single PE.
     exists: where not all points of that box have a PE (a triangular array), the condition over the
         space indices for there being one.
-    loops: time loops, outermost first; a firing is one iteration of the innermost loop.
+    loops: time loops, outermost first; a firing is one iteration of the innermost loop, unless it
+        is an empty slot (``active``).
     registers, body: storage and statements, see ``graph.body``.
+    active: which iterations the definition has, over space and loops (``None``: all).  The others
+        are empty slots of a schedule: they take their cycle, do nothing, and are no firings.
     region: name of the innermost region (loop level) the node belongs to.
     location: the user's line that made this node.
     """
@@ -60,6 +63,7 @@ class PEArray(Term):
     registers: tuple[Register, ...] = ()
     body: tuple[Statement, ...]
     exists: Expr | None = None
+    active: Expr | None = None
     region: str | None = None
     location: SourceLocation | None = None
 

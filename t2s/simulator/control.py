@@ -141,7 +141,7 @@ def firing_codes(domain: Domain, features: Sequence[Feature]) -> FiringCodes:
         values = feature.at(where, space)
         full = np.broadcast_to(values if where else values[..., np.newaxis], (*space, count))
         row[:] = full.reshape(domain.pe_count, count)
-    return FiringCodes(order=order, table=table, counts=_firings_per_code(order, count))
+    return FiringCodes(order=order, table=table, counts=firings_per_code(order, count))
 
 
 def compressed(domain: Domain, arrays: Sequence[Array]) -> list[Array]:
@@ -228,7 +228,7 @@ def _first_positions(labels: Array) -> NDArray[np.int64]:
     return first
 
 
-def _firings_per_code(order: FiringOrder, count: int) -> NDArray[np.int64]:
+def firings_per_code(order: FiringOrder, count: int) -> NDArray[np.int64]:
     """How many firings have each code: those before the end less those before the start."""
     return _counts_before(order, order.start + order.firings, count) - _counts_before(
         order, order.start, count

@@ -101,6 +101,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
                 registers=built.registers,
                 body=built.statements,
                 exists=exists,
+                active=active if plan is None else None,
                 region=_region(kernel),
                 location=kernel.location,
             )
