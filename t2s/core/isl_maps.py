@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from t2s.core.expr import Const, Expr, Index, apply, const, simplify
+from t2s.core.expr import Const, Expr, Index, Select, apply, const, simplify, substitute
 from t2s.core.isl import LoopDomain, islpy_module
 from t2s.core.isl_ast import AstReader
+from t2s.core.mixed_radix import as_digits
 from t2s.core.ops import Op
+from t2s.core.walk import walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,7 @@ class Transformation:
     def __init__(self, domain: LoopDomain, new: Mapping[str, Expr]) -> None:
         self.domain = domain
         self.names = tuple(new)
+        self.new = new
         self._map = domain.image(tuple(new.values()))
         self.image = self._map.range().coalesce()
 
@@ -144,7 +147,21 @@ class Transformation:
             piece = islpy.Map.from_pw_aff(function.get_pw_aff(at))
             value = self._as_parameters_of_map(piece)
             result[interval.name] = reader.read(build.expr_from_pw_aff(value))
+        if any(isinstance(part, Select) for expr in result.values() for part in walk(expr)):
+            return self._as_digits() or result
         return result
+
+    def _as_digits(self) -> dict[str, Expr] | None:
+        """The old loops as digits of the new ones, if they are: without cases."""
+        found = as_digits(self.domain.intervals, self.new)
+        if found is None:
+            return None
+        for name, expr in found.items():
+            over_old = substitute(expr, dict(self.new))
+            other = apply(Op.NOT_EQUAL, over_old, Index(name=name))
+            if not self.domain.restricted(other).is_empty():
+                return None
+        return found
 
     def constant_range(self, name: str) -> tuple[int, int]:
         """The first and the last index that a new loop ever has."""

@@ -115,9 +115,9 @@ def access_ranges(definition: Definition) -> list[AccessRange]:
     """The ranges of all reads of a definition; reads that never happen are left out."""
     result: list[AccessRange] = []
     intervals = [dimension.interval for dimension in definition.domain]
-    known: set[tuple[str, tuple[Expr, ...], Expr | None]] = set()
+    known: set[tuple[str, tuple[Expr, ...], tuple[Expr, ...]]] = set()
     for guarded in guarded_reads(definition.value):
-        key = (guarded.read.source, guarded.read.indices, guarded.condition)
+        key = (guarded.read.source, guarded.read.indices, conjuncts(guarded.condition))
         if key in known:
             continue
         known.add(key)

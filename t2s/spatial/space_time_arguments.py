@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, apply, const, simplify
 from t2s.core.location import user_location
@@ -93,7 +95,8 @@ def _maps(function: str, given: Mapping[object, object]) -> tuple[tuple[str, Exp
 
 
 def _integers(function: str, given: Sequence[object], count: int) -> tuple[int, ...]:
-    values = tuple(v for v in given if isinstance(v, int) and not isinstance(v, bool))
+    whole = (v for v in given if isinstance(v, int | np.integer) and not isinstance(v, bool))
+    values = tuple(int(v) for v in whole)
     if len(values) != len(given) or len(values) != count:
         raise UserError(
             f"space_time_transform on {function} needs one integer for each loop",

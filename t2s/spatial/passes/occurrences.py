@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, Read, reads
+from t2s.core.expr import Expr, Index, Read, conjuncts, reads
 from t2s.core.location import SourceLocation
 from t2s.core.printer import show
 from t2s.core.walk import distinct, walk
@@ -99,7 +99,8 @@ def _occurrence(
 ) -> Occurrence:
     condition = found[0][0]
     for other, _ in found[1:]:
-        condition = condition if condition == other else any_of(condition, other)
+        same = conjuncts(condition) == conjuncts(other)
+        condition = condition if same else any_of(condition, other)
     read = next(iter(reads(value)), None)
     location = read.location if read is not None else None
     return Occurrence(
