@@ -160,3 +160,13 @@ def test_padding_of_an_inner_part_of_a_recurrence() -> None:
     F.bound(i, 0, 5).bound(j, 0, 4).split(i, i, q, 3).split(q, q, r, 2)
     a = np.arange(20, dtype=np.int32).reshape(5, 4)
     assert t2s.simulate(F, {"A": a}).outputs["F"].tolist() == np.cumsum(a, 1).tolist()
+
+
+@pytest.mark.parametrize("number", [1.5, float("nan"), float("inf")])
+def test_fractions_are_not_cut_off(number: float) -> None:
+    """F is an int32 since it starts from 0: 1.5 became 1 without a word."""
+    i, F = Var("i"), Func("F")
+    F[i] = 0
+    with pytest.raises(t2s.UserError, match=f"the number {number} is no int32"):
+        F[i] += number
+        F.bound(i, 0, 3).lower()
