@@ -9,7 +9,6 @@ node: what it does next depends on the tokens that it sees.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -77,8 +76,12 @@ class PEArray(Term):
         """Number of PEs."""
         if self.exists is None:
             return self.place_count
-        points = product(*(range(d.minimum, d.minimum + d.extent) for d in self.space))
-        return sum(self.has_pe(point) for point in points)
+        ranges = (np.arange(d.minimum, d.minimum + d.extent, dtype=np.int32) for d in self.space)
+        names = [dimension.name for dimension in self.space]
+        points = dict(zip(names, np.ix_(*ranges), strict=True))
+        with np.errstate(all="ignore"):
+            there = np.asarray(evaluate(self.exists, dict(points)))
+        return int(np.broadcast_to(there, [d.extent for d in self.space]).sum())
 
     def has_pe(self, point: tuple[int, ...]) -> bool:
         """Whether there is a PE at a point of the space domain."""

@@ -33,6 +33,9 @@ USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)
 MOST_SHARED_ROWS = 1 << 20
 """A domain is split by PE if its table would have more rows than this."""
 
+FEW_CODES = 16
+"""PEs with so few codes may have more rows: apart they would not have fewer."""
+
 End = type[Receive] | type[Send]
 SharedElement = tuple[int, str, int, int]
 
@@ -271,7 +274,8 @@ def _flatten_domain(
     builder: _Builder,
 ) -> None:
     found = firing_codes(domain, ports.features)
-    if domain.pe_count > 1 and domain.pe_count * len(found.counts) > MOST_SHARED_ROWS:
+    most = MOST_SHARED_ROWS if len(found.counts) > FEW_CODES else 16 * MOST_SHARED_ROWS
+    if domain.pe_count > 1 and domain.pe_count * len(found.counts) > most:
         for part in domains(node, parameters, separate=True):
             own = _ports(graph, node, part, first_elements)
             _flatten_domain(graph, node, part, own, parameters, first_elements, builder)

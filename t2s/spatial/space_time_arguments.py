@@ -53,6 +53,7 @@ def space_time_directive(
             location=user_location(),
             expected=f"{most} new loops, time last, for at least as many old ones",
             given=f"{len(names)} loop{'s' if len(names) > 1 else ''} to {_spell(maps)}",
+            hint=_too_few(names) if len(maps) == 1 else None,
         )
     return SpaceTimeTransform(
         loops=names,
@@ -61,6 +62,16 @@ def space_time_directive(
         location=user_location(),
         text=f"{what}({text})",
     )
+
+
+def _too_few(names: Sequence[str]) -> str:
+    """What to write where there is no new loop in space."""
+    if len(names) == 1:
+        return (
+            f"a Func without the directive runs {names[0]} in time; "
+            f"space_time_transform({names[0]}) puts it into space"
+        )
+    return "fuse the loops, or reorder them, to change the order in one PE"
 
 
 def _no_form(function: str, given: str) -> UserError:

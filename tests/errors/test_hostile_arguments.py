@@ -167,6 +167,7 @@ def test_fractions_are_not_cut_off(number: float) -> None:
     """F is an int32 since it starts from 0: 1.5 became 1 without a word."""
     i, F = Var("i"), Func("F")
     F[i] = 0
+    F[i] += number
+    F.bound(i, 0, 3)
     with pytest.raises(t2s.UserError, match=f"the number {number} is no int32"):
-        F[i] += number
-        F.bound(i, 0, 3).lower()
+        F.lower()

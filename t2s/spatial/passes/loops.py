@@ -132,8 +132,8 @@ def _split(
         part(inner, factor, apply(Op.MODULO, offset, by), "inner"),
     )
     position = kernel.loops.index(loop)
-    value = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
-    value = shifted(value, minimum)
+    sum_of_parts = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
+    value = shifted(sum_of_parts, minimum)
     loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
     result = _substituted(replace(kernel, loops=loops), {name: value})
     if not extent % factor:

@@ -59,7 +59,8 @@ def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> Spati
             hint="read along an RDom, or keep one of the Funcs in memory: give it an update",
         )
     for occurrence in loads:
-        unit = names.fresh(f"{name}_load_{occurrence.value.source}")
+        source = next(iter(reads(occurrence.value))).source
+        unit = names.fresh(f"{name}_load_{source}")
         program, locals[occurrence.value] = with_operand(
             program, program.kernel(name), occurrence, (unit,), None
         )
