@@ -23,6 +23,7 @@ from t2s.core.types import Type, value_range
 from t2s.core.walk import Term, distinct, rewrite
 from t2s.func.bounds import AccessRange, access_ranges, hull
 from t2s.func.collect import AnyFunc, global_symbols, needed_funcs, output_funcs
+from t2s.func.dead_reads import without_dead_reads
 from t2s.func.domains import (
     Domain,
     check_inside,
@@ -207,7 +208,10 @@ def _freeze_definition(
     return Definition(
         function=func.name,
         target=tuple(state.resolve(part.node) for part in written.target),
-        value=_with_final_types(replace_parameters(value.node, state.constants), state.types),
+        value=without_dead_reads(
+            _with_final_types(replace_parameters(value.node, state.constants), state.types),
+            [dimension.interval for dimension in domain],
+        ),
         domain=tuple(domain),
         location=written.location,
     )
