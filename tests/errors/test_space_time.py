@@ -233,6 +233,7 @@ def test_time_only() -> None:
               --> Z.space_time_transform([i, q], {t: i + q})
               expected: 2 new loops, time last, for at least as many old ones
               given:    2 loops to {t: i + q}
+              hint:     fuse the loops, or reorder them, to change the order in one PE
             """):
         Z.space_time_transform([i, q], {t: i + q})
 
