@@ -162,7 +162,7 @@ def differences(program: SimProgram, expected: SimResult, found: HardwareResult)
         fired = found.firings[timing.instances]
         first, last = found.first[timing.instances], found.last[timing.instances]
         seen = (int(fired.sum()), int(first[fired > 0].min(initial=2**62)), int(last.max()))
-        wanted = (node.firings, node.first_firing or 2**62, node.last_firing or 0)
+        wanted = (node.slots, node.first_firing or 2**62, node.last_firing or 0)
         if seen != wanted:
             yield f"{node.name} fires {seen}, not {wanted} (number, first, last)"
     left = sum(channel.tokens for channel in expected.tokens_left)

@@ -19,6 +19,7 @@ import numpy as np
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
+from t2s.func.symbols import split_names
 from t2s.graph.graph import Graph
 from t2s.hardware_driver import emulate
 from t2s.lower_driver import (
@@ -105,7 +106,7 @@ class Func(SparseFunc):
 
 def funcs(names: str, place: Place = Place.DEVICE) -> tuple[Func, ...]:
     """Several Funcs at once: ``A_loader, A_feeder = t2s.funcs("A_loader A_feeder")``."""
-    return tuple(Func(name, place=place) for name in names.split())
+    return tuple(Func(name, place=place) for name in split_names("funcs", names))
 
 
 def simulate(

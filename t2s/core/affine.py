@@ -8,9 +8,14 @@ stay as they are: data may wrap around.
 
 from __future__ import annotations
 
-from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify
+from itertools import islice
+
+from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, apply, const, simplify
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite, walk
+
+MOST_TIDIED = 256
+"""Longer expressions stay as they are."""
 
 _COMPARISONS = (
     Op.EQUAL,
@@ -29,7 +34,7 @@ def tidy(expr: Expr) -> Expr:
     def rule(node: Term) -> Term | None:
         if not isinstance(node, Apply) or not node.operands[0].type.is_integer:
             return None
-        if node.operands[0].type.lanes > 1:
+        if node.operands[0].type.lanes > 1 or not _is_tidied(node):
             return None
         if node.operator in _COMPARISONS:
             return _compared(node)
@@ -48,6 +53,12 @@ def tidy(expr: Expr) -> Expr:
         return shorter if _size(shorter) < _size(node) else _positive(node)
 
     return simplify(rewrite(expr, rule))
+
+
+def _is_tidied(node: Term) -> bool:
+    """Whether a term is index arithmetic, and no longer than such is."""
+    parts = list(islice(walk(node), MOST_TIDIED + 1))
+    return len(parts) <= MOST_TIDIED and not any(isinstance(x, Local | Read) for x in parts)
 
 
 def _divided(node: Apply, whole: Expr, by: int) -> Expr:

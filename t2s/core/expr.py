@@ -16,7 +16,7 @@ import numpy as np
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS, Array, Op, apply_operator, cast_value, result_type
 from t2s.core.types import BOOL, INT32, Type
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, distinct, rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +146,15 @@ def conjunction(*conditions: Expr | None) -> Expr | None:
 
 def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
     """The factors of a condition: ``a and b and c`` as ``(a, b, c)``; none for 'always'."""
-    match condition:
-        case None:
-            return ()
-        case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
-            return conjuncts(left) + conjuncts(right)
-        case _:
-            return (condition,)
+    found: list[Expr] = []
+    waiting = [] if condition is None else [condition]
+    while waiting:
+        match waiting.pop():
+            case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
+                waiting += [right, left]
+            case factor:
+                found.append(factor)
+    return tuple(found)
 
 
 def equals(left: Expr, right: Expr) -> Expr:
@@ -183,12 +185,12 @@ def digits(flat: Expr, extents: Sequence[int]) -> tuple[Expr, ...]:
 
 def index_names(expr: Term) -> frozenset[str]:
     """Names of all loops and space dimensions that occur."""
-    return frozenset(node.name for node in walk(expr) if isinstance(node, Index))
+    return frozenset(node.name for node in distinct(expr) if isinstance(node, Index))
 
 
 def reads(expr: Term) -> tuple[Read, ...]:
-    """All element reads, in the order they are written."""
-    return tuple(node for node in walk(expr) if isinstance(node, Read))
+    """All element reads, in the order they are written; an object that is shared comes once."""
+    return tuple(node for node in distinct(expr) if isinstance(node, Read))
 
 
 def simplify(expr: Expr) -> Expr:

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from t2s.core.expr import Const, Expr, Index, apply, const, simplify
+from t2s.core.expr import Const, Expr, Index, Select, apply, const, simplify, substitute
 from t2s.core.isl import LoopDomain, islpy_module
 from t2s.core.isl_ast import AstReader
+from t2s.core.mixed_radix import as_digits
 from t2s.core.ops import Op
+from t2s.core.walk import walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,7 @@ class Transformation:
     def __init__(self, domain: LoopDomain, new: Mapping[str, Expr]) -> None:
         self.domain = domain
         self.names = tuple(new)
+        self.new = new
         self._map = domain.image(tuple(new.values()))
         self.image = self._map.range().coalesce()
 
@@ -144,7 +147,21 @@ class Transformation:
             piece = islpy.Map.from_pw_aff(function.get_pw_aff(at))
             value = self._as_parameters_of_map(piece)
             result[interval.name] = reader.read(build.expr_from_pw_aff(value))
+        if any(isinstance(part, Select) for expr in result.values() for part in walk(expr)):
+            return self._as_digits() or result
         return result
+
+    def _as_digits(self) -> dict[str, Expr] | None:
+        """The old loops as digits of the new ones, if they are: without cases."""
+        found = as_digits(self.domain.intervals, self.new)
+        if found is None:
+            return None
+        for name, expr in found.items():
+            over_old = substitute(expr, dict(self.new))
+            other = apply(Op.NOT_EQUAL, over_old, Index(name=name))
+            if not self.domain.restricted(other).is_empty():
+                return None
+        return found
 
     def constant_range(self, name: str) -> tuple[int, int]:
         """The first and the last index that a new loop ever has."""
@@ -155,17 +172,27 @@ class Transformation:
         )
 
     def span(self, name: str) -> Span:
-        """The bounds of a new loop over those before it; a hull where the set has holes."""
+        """The first and the last index of a new loop over the loops before it, without slack."""
         at = self.names.index(name)
         dim = islpy_module().dim_type
         size = len(self.names)
         prefix = self.image.project_out(dim.set, at + 1, size - at - 1)
-        hull = prefix.remove_divs().convex_hull()
+        convex = prefix.remove_divs().convex_hull()
+        hull = convex.to_set()
+        first, last = self._straight(convex, prefix, at)
+        if not self._agree(prefix, hull, at, lower=True):
+            first = self._exact(prefix, at, lower=True)
+        if not self._agree(prefix, hull, at, lower=False):
+            last = self._exact(prefix, at, lower=False)
+        return Span(name=name, first=first, last=last)
+
+    def _straight(self, hull: Any, prefix: Any, at: int) -> tuple[Expr, Expr]:
+        """The bounds in a dimension that the constraints of a convex set give."""
+        dim = islpy_module().dim_type
         outside = prefix.project_out(dim.set, at, 1).remove_divs().convex_hull()
         first: list[Expr] = []
         last: list[Expr] = []
-        known = outside.insert_dims(dim.set, at, 1) if hasattr(outside, "insert_dims") else None
-        relevant = hull if known is None else hull.gist(known)
+        relevant = hull.gist(outside.insert_dims(dim.set, at, 1))
         for constraint in relevant.get_constraints():
             factor = int(constraint.get_coefficient_val(dim.set, at).to_python())
             if factor == 0:
@@ -180,7 +207,22 @@ class Transformation:
                 last.append(_floor(rest, factor)) if factor > 0 else first.append(
                     _floor(_plus(rest, -factor - 1), -factor)
                 )
-        return Span(name=name, first=_fold(Op.MAXIMUM, first), last=_fold(Op.MINIMUM, last))
+        return _fold(Op.MAXIMUM, first), _fold(Op.MINIMUM, last)
+
+    def _agree(self, prefix: Any, hull: Any, at: int, *, lower: bool) -> bool:
+        """Whether a convex set starts (or ends) in a dimension where the set itself does."""
+        exact, straight = (_end_of(points, at, lower=lower) for points in (prefix, hull))
+        wanted = prefix.project_out(islpy_module().dim_type.set, at, 1)
+        return bool(exact.intersect(straight).domain().is_equal(wanted))
+
+    def _exact(self, prefix: Any, at: int, *, lower: bool) -> Expr:
+        """The first or the last index in a dimension, case by case."""
+        islpy = islpy_module()
+        moved = self._as_parameters(prefix, at)
+        value = (moved.dim_min(0) if lower else moved.dim_max(0)).coalesce()
+        names = {f"y{number}": name for number, name in enumerate(self.names)}
+        build = islpy.AstBuild.from_context(moved.params())
+        return AstReader(islpy, names).read(build.expr_from_pw_aff(value))
 
     def _rest(self, constraint: Any, at: int, sign: int) -> Expr:
         """A constraint times ``sign``, without its term in dimension ``at``."""
@@ -200,10 +242,12 @@ class Transformation:
                 total = apply(operator, total, term)
         return simplify(total if starts else _plus(total, number))
 
-    def _as_parameters(self, points: Any) -> Any:
+    def _as_parameters(self, points: Any, count: int | None = None) -> Any:
+        """The set with its dimensions, or the first ``count`` of them, as parameters."""
         dim = islpy_module().dim_type
-        moved = points.move_dims(dim.param, 0, dim.set, 0, len(self.names))
-        for at in range(len(self.names)):
+        count = len(self.names) if count is None else count
+        moved = points.move_dims(dim.param, 0, dim.set, 0, count)
+        for at in range(count):
             moved = moved.set_dim_name(dim.param, at, f"y{at}")
         return moved
 
@@ -214,6 +258,13 @@ class Transformation:
         for at in range(len(self.names)):
             moved = moved.set_dim_name(dim.param, at, f"y{at}")
         return moved.range().dim_min(0)
+
+
+def _end_of(points: Any, at: int, *, lower: bool) -> Any:
+    """isl's map from the dimensions before ``at`` to the first or last value of the last one."""
+    dim = islpy_module().dim_type
+    moved = islpy_module().Map.from_range(points).move_dims(dim.in_, 0, dim.out, 0, at)
+    return moved.lexmin() if lower else moved.lexmax()
 
 
 def _plus(expr: Expr, number: int) -> Expr:

@@ -42,9 +42,27 @@ def children(term: Term) -> Iterator[Term]:
 
 def walk(term: Term) -> Iterator[Term]:
     """The term and all its sub-terms, parents first."""
-    yield term
-    for child in children(term):
-        yield from walk(child)
+    waiting = [term]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(tuple(children(node))))
+
+
+def distinct(term: Term, into: Callable[[Term], bool] | None = None) -> Iterator[Term]:
+    """As ``walk``, but an object that is a sub-term several times comes once.
+
+    Nothing inside of terms for which ``into`` is false is visited.
+    """
+    waiting, seen = [term], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if into is None or into(node):
+            waiting.extend(reversed(tuple(children(node))))
 
 
 def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
@@ -63,12 +81,32 @@ def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
     return cast(T, dataclasses.replace(cast(Any, term), **changes)) if changes else term
 
 
-def rewrite(term: T, rule: Callable[[Term], Term | None]) -> T:
-    """Bottom-up rewriting: ``rule`` returns a replacement, or ``None`` to keep the node."""
+def rewrite(
+    term: T,
+    rule: Callable[[Term], Term | None],
+    into: Callable[[Term], bool] | None = None,
+) -> T:
+    """Bottom-up rewriting: ``rule`` returns a replacement, or ``None`` to keep the node.
 
-    def visit(node: Term) -> Term:
-        rebuilt = rebuild(node, visit)
+    Neither the depth of a term matters nor how often it has one object as a sub-term: that is
+    rewritten once, and is one object in the result too.  Terms for which ``into`` is false stay as
+    they are.
+    """
+    done: dict[int, Term] = {}
+    waiting: list[tuple[Term, bool]] = [(term, False)]
+    while waiting:
+        node, entered = waiting.pop()
+        if id(node) in done:
+            continue
+        if into is not None and not into(node):
+            done[id(node)] = node
+            continue
+        inside = () if entered else tuple(x for x in children(node) if id(x) not in done)
+        if inside:
+            waiting.append((node, True))
+            waiting.extend((child, False) for child in reversed(inside))
+            continue
+        rebuilt = rebuild(node, lambda child: done[id(child)])
         replacement = rule(rebuilt)
-        return rebuilt if replacement is None else replacement
-
-    return cast(T, visit(term))
+        done[id(node)] = rebuilt if replacement is None else replacement
+    return cast(T, done[id(term)])

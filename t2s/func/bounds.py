@@ -11,8 +11,12 @@ from t2s.core.isl import LoopDomain, NotAffine, is_affine
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.printer import show
+from t2s.core.steps import bottom_up, is_repetitive
 from t2s.core.walk import children
 from t2s.func.ir import Definition
+
+MOST_CONDITIONS = 8
+"""Most path conditions of one shared expression that are kept apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,27 +42,85 @@ class AccessRange:
     location: SourceLocation | None
 
 
-def guarded_reads(expr: Expr, condition: Expr | None = None) -> Iterator[GuardedRead]:
-    """All reads with their path conditions, in the order they are written."""
-    match expr:
-        case Read(indices=indices):
-            yield GuardedRead(read=expr, condition=condition)
-            for index in indices:
-                yield from guarded_reads(index, condition)
+def guarded_reads(
+    expr: Expr, condition: Expr | None = None, *, nested: bool = True
+) -> Iterator[GuardedRead]:
+    """All reads with their path conditions, in the order they are written.
+
+    Those in subscripts of others are left out unless they are ``nested``.
+    """
+    for node, where in guarded_nodes(expr, condition, nested=nested):
+        if isinstance(node, Read):
+            yield GuardedRead(read=node, condition=where)
+
+
+def guarded_nodes(
+    expr: Expr, condition: Expr | None = None, *, nested: bool = True
+) -> Iterator[tuple[Expr, Expr | None]]:
+    """All sub-expressions with their path conditions, in the order they are written.
+
+    Subscripts of reads are left out unless they are ``nested``.
+
+    In an expression that is much larger written out than its objects are, each object comes once
+    for each of its conditions; where these are many, once with a condition that they all imply.
+    """
+    if is_repetitive(expr):
+        yield from _guarded_objects(expr, condition, nested)
+        return
+    waiting: list[tuple[Expr, Expr | None]] = [(expr, condition)]
+    while waiting:
+        node, where = waiting.pop()
+        yield node, where
+        if nested or not isinstance(node, Read):
+            waiting.extend(reversed(_guarded_children(node, where)))
+
+
+def _guarded_children(node: Expr, where: Expr | None) -> list[tuple[Expr, Expr | None]]:
+    match node:
         case Select(condition=test, if_true=if_true, if_false=if_false):
-            yield from guarded_reads(test, condition)
-            yield from guarded_reads(if_true, conjunction(condition, test))
-            yield from guarded_reads(if_false, conjunction(condition, apply(Op.NOT, test)))
-        case _:
-            for child in children(expr):
-                yield from guarded_reads(cast(Expr, child), condition)
+            return [
+                (test, where),
+                (if_true, conjunction(where, test)),
+                (if_false, conjunction(where, apply(Op.NOT, test))),
+            ]
+    return [(cast(Expr, child), where) for child in children(node)]
+
+
+def _guarded_objects(
+    expr: Expr, condition: Expr | None, nested: bool
+) -> Iterator[tuple[Expr, Expr | None]]:
+    conditions: dict[int, list[Expr | None]] = {id(expr): [condition]}
+    for term in reversed(list(bottom_up(expr))):
+        node = cast(Expr, term)
+        found = conditions.get(id(node), [])
+        if len(found) > MOST_CONDITIONS:
+            found = [_weaker(found)]
+        for where in found:
+            yield node, where
+            if isinstance(node, Read) and not nested:
+                continue
+            for child, inner in _guarded_children(node, where):
+                known = conditions.setdefault(id(child), [])
+                if inner not in known:
+                    known.append(inner)
+
+
+def _weaker(conditions: Sequence[Expr | None]) -> Expr | None:
+    """What all conditions have in common."""
+    first, *others = (conjuncts(condition) for condition in conditions)
+    return conjunction(*(part for part in first if all(part in other for other in others)))
 
 
 def access_ranges(definition: Definition) -> list[AccessRange]:
     """The ranges of all reads of a definition; reads that never happen are left out."""
     result: list[AccessRange] = []
     intervals = [dimension.interval for dimension in definition.domain]
+    known: set[tuple[str, tuple[Expr, ...], tuple[Expr, ...]]] = set()
     for guarded in guarded_reads(definition.value):
+        key = (guarded.read.source, guarded.read.indices, conjuncts(guarded.condition))
+        if key in known:
+            continue
+        known.add(key)
         conditions = [part for part in conjuncts(guarded.condition) if is_affine(part)]
         try:
             domain = LoopDomain(intervals, conditions)

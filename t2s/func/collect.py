@@ -66,24 +66,39 @@ def needed_funcs(outputs: Iterable[AnyFunc]) -> list[AnyFunc]:
     order: list[AnyFunc] = []
     seen: list[AnyFunc] = []
 
-    def visit(func: AnyFunc) -> None:
+    def visit(func: AnyFunc, reader: AnyFunc | None) -> None:
         if any(func is other for other in seen):
             return
         if not func.written:
-            raise UserError(
-                f"Func {func.name} has no definition",
-                location=func.location,
-                expected=f"for example {func.name}[i, j] = ...",
-            )
+            raise _undefined(func, reader)
         seen.append(func)
         for producer in producers(func):
-            visit(producer)
+            visit(producer, func)
         order.append(func)
 
     for output in outputs:
-        visit(output)
+        visit(output, None)
     _check_ranks(order)
     return order
+
+
+def _undefined(func: AnyFunc, reader: AnyFunc | None) -> UserError:
+    """The line that reads the Func is named, where one does."""
+    location, notes = func.location, []
+    for written in reader.written if reader is not None else ():
+        parts = (written.value.node, *(part.node for part in written.target))
+        found = next((r for node in parts for r in reads(node) if r.source == func.name), None)
+        if found is not None:
+            location = found.location or written.location
+            notes = [(func.location, f"Func {func.name} was made here")]
+            break
+    return UserError(
+        f"Func {func.name} has no definition",
+        location=location,
+        expected=f"for example {func.name}[i, j] = ...",
+        notes=tuple(notes),
+        hint=f"define {func.name} before {reader.name} is lowered" if reader is not None else None,
+    )
 
 
 def _check_ranks(functions: Iterable[AnyFunc]) -> None:

@@ -247,6 +247,14 @@ def _check_literals(node: Expr, target: Type, location: SourceLocation) -> None:
     for literal in walk(node):
         if not isinstance(literal, Const) or not literal.type.weak:
             continue
+        if target.is_integer and not float(literal.value).is_integer():
+            raise UserError(
+                f"the number {literal.value} is no {target}",
+                location=location,
+                expected="an integer, or values of a type with fractions",
+                given=str(literal.value),
+                hint="declare the type, as in Func(name, t2s.Float(32)), or round the number",
+            )
         low, high = value_range(target)
         wider = "Float" if target.is_float else "Int"
         if math.isfinite(literal.value) and not low <= literal.value <= high:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import cast
 
 from t2s.core.errors import UnsupportedError, UserError
@@ -19,9 +20,10 @@ from t2s.core.expr import Cast, Expr, Read, index_names, simplify, substitute
 from t2s.core.isl import is_affine
 from t2s.core.location import user_location
 from t2s.core.types import Type, value_range
-from t2s.core.walk import Term, rewrite
+from t2s.core.walk import Term, distinct, rewrite
 from t2s.func.bounds import AccessRange, access_ranges, hull
 from t2s.func.collect import AnyFunc, global_symbols, needed_funcs, output_funcs
+from t2s.func.dead_reads import without_dead_reads
 from t2s.func.domains import (
     Domain,
     check_inside,
@@ -43,6 +45,9 @@ from t2s.func.ir import (
 )
 from t2s.func.symbols import ImageParam, Param, RVar
 from t2s.func.systems import Unit, group, iteration_order
+
+MOST_TERMS = 100_000
+"""Most terms (operators, reads, numbers) of one definition."""
 
 
 @dataclass(slots=True)
@@ -184,6 +189,7 @@ def _freeze_definition(
     func: AnyFunc, written: Written, bounds: Domain, state: _State
 ) -> Definition:
     value = typed_value(func, written)
+    _check_length(func, written)
     pure = _pure_dimensions(func, written, bounds, state)
     domain = [
         *pure.values(),
@@ -202,10 +208,25 @@ def _freeze_definition(
     return Definition(
         function=func.name,
         target=tuple(state.resolve(part.node) for part in written.target),
-        value=_with_final_types(replace_parameters(value.node, state.constants), state.types),
+        value=without_dead_reads(
+            _with_final_types(replace_parameters(value.node, state.constants), state.types),
+            [dimension.interval for dimension in domain],
+        ),
         domain=tuple(domain),
         location=written.location,
     )
+
+
+def _check_length(func: AnyFunc, written: Written) -> None:
+    terms = distinct(written.value.node)
+    if next(islice(terms, MOST_TERMS, None), None) is not None:
+        raise UserError(
+            f"the definition of {func.name} is too long",
+            location=written.location,
+            expected=f"at most {MOST_TERMS:,} terms in one definition",
+            given="more",
+            hint="write a sum of many terms as a reduction over an RDom: it takes one adder",
+        )
 
 
 def _pure_dimensions(

@@ -11,10 +11,10 @@ which no member reads another iteration are evaluated at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -36,7 +36,10 @@ from t2s.core.expr import (
 )
 from t2s.core.ops import Array, apply_operator, cast_value
 from t2s.core.printer import show
+from t2s.core.steps import is_repetitive
 from t2s.func.ir import Definition, Dimension, Function, System, TemporalProgram
+
+_Steps = Generator[tuple[Expr, Any], Array, Array]
 
 
 def interpret_program(program: TemporalProgram, inputs: Mapping[str, Any]) -> dict[str, Array]:
@@ -77,6 +80,7 @@ class _Run:
     arrays: dict[str, Array]
     scalars: dict[str, Array]
     origins: dict[str, tuple[int, ...]]
+    repetitive: dict[int, bool] = field(default_factory=dict)
 
     def define(self, function: Function, definition: Definition) -> None:
         """Execute one definition over its whole domain."""
@@ -121,25 +125,59 @@ class _Run:
         array[where] = value if inside is np.True_ else np.where(mask, value, array[where])
 
     def value(self, expr: Expr, environment: dict[str, Array], inside: Any) -> Array:
-        """The value of an expression where ``inside`` holds (anything elsewhere)."""
+        """The value of an expression where ``inside`` holds (anything elsewhere).
+
+        Parts wait for the values of theirs on a stack of our own: expressions may be deep.  Where
+        one object is a part very often, its value is kept.
+        """
+        if id(expr) not in self.repetitive:
+            self.repetitive[id(expr)] = is_repetitive(expr)
+        keeps = self.repetitive[id(expr)]
+        kept: dict[tuple[int, int], tuple[Any, Array]] = {}
+        waiting = [(self._steps(expr, environment, inside), expr, inside)]
+        found: Any = None
+        while waiting:
+            steps, whole, where = waiting[-1]
+            try:
+                part, within = steps.send(found)
+            except StopIteration as ended:
+                found = ended.value
+                if keeps:
+                    kept[id(whole), id(where)] = where, ended.value
+                waiting.pop()
+                continue
+            key = id(part), id(within)
+            if isinstance(part, Const | Index | Parameter):
+                found = evaluate(part, environment)
+            elif key in kept:
+                found = kept[key][1]
+            else:
+                waiting.append((self._steps(part, environment, within), part, within))
+                found = None
+        return cast(Array, found)
+
+    def _steps(self, expr: Expr, environment: dict[str, Array], inside: Any) -> _Steps:
+        """The value of an expression: yields the parts that it needs, and is sent their values."""
         match expr:
             case Read(indices=indices):
-                parts = [self.value(index, environment, inside) for index in indices]
+                parts: list[Any] = [None] * len(indices)
+                for at, index in enumerate(indices):
+                    parts[at] = yield index, inside
                 return self.arrays[expr.source][self._locate(expr.source, expr, parts, inside)]
             case Apply(operator=operator, operands=operands, type=type):
-                values = tuple(self.value(operand, environment, inside) for operand in operands)
-                return apply_operator(operator, type, values)
+                values: list[Any] = [None] * len(operands)
+                for at, operand in enumerate(operands):
+                    values[at] = yield operand, inside
+                return apply_operator(operator, type, tuple(values))
             case Select(condition=condition, if_true=if_true, if_false=if_false):
-                chosen = self.value(condition, environment, inside)
+                chosen = yield condition, inside
                 if np.ndim(chosen) == 0:
-                    return self.value(if_true if chosen else if_false, environment, inside)
-                return np.where(
-                    chosen,
-                    self.value(if_true, environment, np.logical_and(inside, chosen)),
-                    self.value(if_false, environment, np.logical_and(inside, ~chosen)),
-                )
+                    return (yield (if_true if chosen else if_false), inside)
+                positive = yield if_true, np.logical_and(inside, chosen)
+                negative = yield if_false, np.logical_and(inside, ~chosen)
+                return np.where(chosen, positive, negative)
             case Cast(value=value, type=type):
-                return cast_value(self.value(value, environment, inside), type)
+                return cast_value((yield value, inside), type)
             case Const() | Index() | Parameter():
                 return evaluate(expr, environment)
         raise TypeError(f"{expr.__class__.__name__} does not occur in temporal programs")

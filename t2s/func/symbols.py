@@ -133,7 +133,9 @@ class ImageParam(Symbol):
                 given=f"{type}, {rank}",
             )
         if shape is not None and (
-            len(shape) != rank or any(not isinstance(n, int) or n < 1 for n in shape)
+            not isinstance(shape, tuple | list)
+            or len(shape) != rank
+            or any(not isinstance(n, int) or n < 1 for n in shape)
         ):
             raise UserError(
                 f"the shape of ImageParam {name} is not one of {rank} dimensions",
@@ -143,7 +145,7 @@ class ImageParam(Symbol):
             )
         self.type = type
         self.rank = rank
-        self.shape = shape
+        self.shape = None if shape is None else tuple(shape)
 
     def __getitem__(self, indices: object) -> Expression:
         location = user_location()
@@ -173,4 +175,16 @@ class Param(_Variable):
 
 def variables(names: str) -> tuple[Var, ...]:
     """Several Vars at once: ``i, j = t2s.variables("i j")``."""
-    return tuple(Var(name) for name in names.split())
+    return tuple(Var(name) for name in split_names("variables", names))
+
+
+def split_names(what: str, names: object) -> list[str]:
+    """The names in a text, for a function ``what`` that makes one object of each."""
+    if isinstance(names, str):
+        return names.split()
+    raise UserError(
+        f"{what} needs names",
+        location=user_location(),
+        expected=f'one text with spaces between the names, as in {what}("i j")',
+        given=repr(names),
+    )

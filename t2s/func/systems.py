@@ -262,9 +262,9 @@ def _distances(unit: Unit, access: _MemberRead) -> tuple[int, ...] | None:
     vector: list[int] = []
     for name, index in zip(unit.arguments, access.indices, strict=False):
         found = distance(index, name)
-        if found is None:
+        if found is None and not any(vector):
             return None
-        vector.append(found)
+        vector.append(found or 0)  # of an earlier iteration: here it may vary, as isl will find
     if len(access.indices) > len(unit.arguments):
         lane = access.indices[-1]
         if unit.lanes in access.reader.arguments:

@@ -9,7 +9,6 @@ node: what it does next depends on the tokens that it sees.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -47,8 +46,11 @@ class PEArray(Term):
     space: the space domain, one PE per point; empty for a single PE.
     exists: where not all points of that box have a PE (a triangular array), the condition over the
         space indices for there being one.
-    loops: time loops, outermost first; a firing is one iteration of the innermost loop.
+    loops: time loops, outermost first; a firing is one iteration of the innermost loop, unless it
+        is an empty slot (``active``).
     registers, body: storage and statements, see ``graph.body``.
+    active: which iterations the definition has, over space and loops (``None``: all).  The others
+        are empty slots of a schedule: they take their cycle, do nothing, and are no firings.
     region: name of the innermost region (loop level) the node belongs to.
     location: the user's line that made this node.
     """
@@ -60,6 +62,7 @@ class PEArray(Term):
     registers: tuple[Register, ...] = ()
     body: tuple[Statement, ...]
     exists: Expr | None = None
+    active: Expr | None = None
     region: str | None = None
     location: SourceLocation | None = None
 
@@ -73,8 +76,12 @@ class PEArray(Term):
         """Number of PEs."""
         if self.exists is None:
             return self.place_count
-        points = product(*(range(d.minimum, d.minimum + d.extent) for d in self.space))
-        return sum(self.has_pe(point) for point in points)
+        ranges = (np.arange(d.minimum, d.minimum + d.extent, dtype=np.int32) for d in self.space)
+        names = [dimension.name for dimension in self.space]
+        points = dict(zip(names, np.ix_(*ranges), strict=True))
+        with np.errstate(all="ignore"):
+            there = np.asarray(evaluate(self.exists, dict(points)))
+        return int(np.broadcast_to(there, [d.extent for d in self.space]).sum())
 
     def has_pe(self, point: tuple[int, ...]) -> bool:
         """Whether there is a PE at a point of the space domain."""

@@ -81,6 +81,10 @@ _DATACLASSES: tuple[type[Any], ...] = (
 _ENUMS: tuple[type[Enum], ...] = (Kind, Op, Place, RegionKind, Role, StreamKind, TensorRole)
 
 
+_OPTIONAL = ((PEArray, "active"),)
+"""Fields that are written only where they are not ``None``."""
+
+
 def graph_to_json(graph: Graph) -> str:
     """The graph as JSON; equal graphs give equal text.
 
@@ -121,7 +125,7 @@ def graph_from_json(text: str) -> Graph:
 
 def _encode(value: object, path: str) -> object:
     if isinstance(value, _DATACLASSES):
-        fields = dataclasses.fields(value)
+        fields = [f for f in dataclasses.fields(value) if not _left_out(value, f.name)]
         encoded = {f.name: _encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields}
         return {"class": type(value).__name__, **encoded}
     if isinstance(value, _ENUMS):
@@ -137,6 +141,11 @@ def _encode(value: object, path: str) -> object:
         expected="a class of the graph, a number, a truth value or text",
         given=f"{value!r} of class {type(value).__name__}",
     )
+
+
+def _left_out(value: object, name: str) -> bool:
+    """Whether a field is not written."""
+    return (type(value), name) in _OPTIONAL and getattr(value, name) is None
 
 
 class _Decoder:
@@ -188,7 +197,8 @@ class _Decoder:
 
     def _instance(self, known: type[Any], items: dict[str, object], path: str) -> object:
         declared = self._fields[known]
-        if set(items) != set(declared):
+        left_out = {name for one, name in _OPTIONAL if one is known} - set(items)
+        if set(items) != set(declared) - left_out:
             raise _malformed(
                 f"{path}, a {known.__name__},",
                 f"the fields {', '.join(declared)}",

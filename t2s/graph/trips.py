@@ -20,8 +20,11 @@ def firings_per_pe(node: PEArray) -> int | str | None:
     """Firings of one PE: a number, or a formula over the node's space indices.
 
     ``None`` where there is no closed form: bounds with ``//`` or ``%`` or with parameters, and
-    nests in which an inner loop may be empty.
+    nests in which an inner loop may be empty.  Where a schedule has empty slots, PEs may differ,
+    and the text says how many firings they make in all.
     """
+    if node.active is not None:
+        return _among_slots(node)
     count = 1
     for loop in node.loops:
         extent = simplify(loop.extent)
@@ -29,6 +32,18 @@ def firings_per_pe(node: PEArray) -> int | str | None:
             return _symbolic(node)
         count *= max(0, int(extent.value))
     return count
+
+
+def _among_slots(node: PEArray) -> str | None:
+    intervals = [
+        Interval(name=d.name, minimum=const(d.minimum), extent=const(d.extent)) for d in node.space
+    ]
+    intervals += [Interval(name=x.name, minimum=x.minimum, extent=x.extent) for x in node.loops]
+    conditions = [part for part in (node.exists, node.active) if part is not None]
+    try:
+        return f"{LoopDomain(intervals, conditions).count():,} in all"
+    except NotAffine:
+        return None
 
 
 def _symbolic(node: PEArray) -> int | str | None:

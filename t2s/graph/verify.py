@@ -252,6 +252,7 @@ def _verify_pe_array(graph: Graph, node: PEArray, subject: Subject) -> None:
         for what, bound in (("minimum", loop.minimum), ("extent", loop.extent)):
             verify_index(bound, scope, f"the {what} of loop {loop.name!r}")
         scope = replace(scope, indices=scope.indices | {loop.name})
+    verify_condition(node.active, scope, "the iterations that there are")
     _verify_role(node, subject)
     body = BodyVerifier(graph=graph, node=node, static=scope)
     for statement in node.body:

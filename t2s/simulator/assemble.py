@@ -44,7 +44,7 @@ def assemble(
         nodes=nodes,
         ending=tally.ending,
         deadlock=explain(program, tally) if tally.ending is Ending.DEADLOCK else None,
-        tokens_left=_tokens_left(program, tally) if tally.ending is Ending.FINISHED else (),
+        tokens_left=_tokens_left(program, tally, nodes) if tally.ending is Ending.FINISHED else (),
         memory=_memory(program, tally),
         padded=tuple(tensor for tensor in program.graph.tensors if tensor.padded is not None),
         program=replace(program, inputs=None),
@@ -96,10 +96,12 @@ def _sums(values: Sequence[Counts], starts: Sequence[int]) -> list[list[int]]:
 def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
     """What every node did, from the counters of its PEs and of its channels."""
     starts = [timing.first for timing in program.nodes]
-    firings, planned, waiting, memory_starved, memory_blocked, idle = _sums(
+    slots, empty, planned, spare, waiting, memory_starved, memory_blocked, idle = _sums(
         (
             tally.firings,
+            program.control.empty_until(tally.firings),
             program.control.firings,
+            program.control.empty,
             tally.waiting,
             tally.memory_starved,
             tally.memory_blocked,
@@ -124,11 +126,12 @@ def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
             location=node.location,
             pe_count=timing.pe_count - timing.holes,
             interval=timing.interval,
-            firings=firings[n],
-            total_firings=firings[n] if isinstance(node, Machine) else planned[n],
-            first_firing=first[n] if firings[n] else None,
-            last_firing=last[n] if firings[n] else None,
-            waiting=waiting[n],
+            firings=slots[n] - empty[n],
+            total_firings=slots[n] if isinstance(node, Machine) else planned[n] - spare[n],
+            empty=empty[n],
+            first_firing=first[n] if slots[n] else None,
+            last_firing=last[n] if slots[n] else None,
+            waiting=waiting[n] + empty[n],
             starved_by=starved_by[node.name],
             blocked_by=blocked_by[node.name],
             starved_by_memory=memory_starved[n],
@@ -148,12 +151,11 @@ def _ends(tally: Tally, starts: Sequence[int]) -> tuple[list[int], list[int]]:
     return [int(cycle) for cycle in first], [int(cycle) for cycle in last]
 
 
-def _tokens_left(program: SimProgram, tally: Tally) -> tuple[TokensLeft, ...]:
+def _tokens_left(
+    program: SimProgram, tally: Tally, nodes: Mapping[str, NodeStatistics]
+) -> tuple[TokensLeft, ...]:
     if not tally.left.any():
         return ()
-    firings = {
-        timing.node.name: int(tally.firings[timing.instances].sum()) for timing in program.nodes
-    }
     left = [
         TokensLeft(
             channel=timing.channel.name,
@@ -162,9 +164,9 @@ def _tokens_left(program: SimProgram, tally: Tally) -> tuple[TokensLeft, ...]:
             sent=int(np.sum(program.control.sent[timing.elements])),
             received=int(np.sum(program.control.received[timing.elements])),
             sender=timing.channel.source,
-            sender_firings=firings[timing.channel.source],
+            sender_firings=nodes[timing.channel.source].firings,
             receiver=timing.channel.sink,
-            receiver_firings=firings[timing.channel.sink],
+            receiver_firings=nodes[timing.channel.sink].firings,
         )
         for timing in program.channels
         if tally.left[timing.elements].any()

@@ -37,6 +37,9 @@ from t2s.simulator.time_bound import check_times
 _VERIFIED: KeptFor[None, frozenset[str]] = KeptFor()
 _CONTROL: KeptFor[tuple[tuple[str, bytes], ...], Control] = KeptFor()
 
+MOST_PES = 1 << 22
+"""Most points of the space domains of all nodes."""
+
 
 def build_program(
     graph: Graph,
@@ -52,6 +55,7 @@ def build_program(
     target = find_device(device)
     required = _VERIFIED.get(graph, None, lambda: _verified(graph))
     _check_memory(graph, target)
+    _check_places(graph)
     arrays: dict[str, Array] | None = None
     if inputs is None:
         _check_static(graph)
@@ -91,6 +95,21 @@ def build_program(
     _check_ends(program)
     check_times(program)
     return program
+
+
+def _check_places(graph: Graph) -> None:
+    """PEs are simulated one by one."""
+    places = sum(node.place_count for node in graph.nodes)
+    largest = max(graph.nodes, key=lambda node: node.place_count, default=None)
+    if places <= MOST_PES or largest is None:
+        return
+    raise UserError(
+        f"{graph.name!r} has too many PEs to simulate",
+        location=largest.location,
+        expected=f"at most {MOST_PES:,} PEs, those that load and store included",
+        given=f"{places:,}, of which {largest.name!r} has {largest.place_count:,}",
+        hint="unroll fewer loops, or split them first and unroll the inner parts",
+    )
 
 
 def _verified(graph: Graph) -> frozenset[str]:

@@ -28,6 +28,12 @@ UNUSED = -1
 
 _FEW = 8
 
+_MANY = 64
+"""So many PEs are compared all at once."""
+
+_LONG_ROW = 1 << 12
+"""Rows of so many bytes are told apart as a whole."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
@@ -141,7 +147,7 @@ def firing_codes(domain: Domain, features: Sequence[Feature]) -> FiringCodes:
         values = feature.at(where, space)
         full = np.broadcast_to(values if where else values[..., np.newaxis], (*space, count))
         row[:] = full.reshape(domain.pe_count, count)
-    return FiringCodes(order=order, table=table, counts=_firings_per_code(order, count))
+    return FiringCodes(order=order, table=table, counts=firings_per_code(order, count))
 
 
 def compressed(domain: Domain, arrays: Sequence[Array]) -> list[Array]:
@@ -180,6 +186,10 @@ def _numbered(rows: Array) -> NDArray[np.int32]:
     if rows.dtype == np.bool_:
         rows = np.packbits(rows, axis=1)
     words = np.ascontiguousarray(rows).view(np.uint8)
+    if words.shape[1] > _LONG_ROW:
+        known: dict[bytes, int] = {}
+        listed = [known.setdefault(row.tobytes(), len(known)) for row in words]
+        return np.asarray(listed, np.int32)
     padded = np.zeros((len(words), -(-words.shape[1] // 8) * 8), np.uint8)
     padded[:, : words.shape[1]] = words
     numbers, count = np.zeros(len(words), np.int32), 1
@@ -199,8 +209,13 @@ def _codes_at(features: Sequence[Feature], where: Any, space: tuple[int, ...]) -
         narrow = values[(..., *(slice(None) if varies else slice(1) for varies in axes))]
         key = narrow.shape[len(space) :]
         found = classes.get(key, (np.zeros(key, np.int32), 1))
-        for row in narrow.reshape((-1, *key)):
-            found = _refined(*found, row)
+        rows = narrow.reshape((-1, *key))
+        if len(rows) > _MANY:
+            columns = _numbered(rows.reshape(len(rows), -1).T)
+            found = _refined(*found, columns.reshape(key))
+        else:
+            for row in rows:
+                found = _refined(*found, row)
         classes[key] = found
     codes, count = np.zeros((1,) * len(shape), np.int32), 1
     for narrow, _ in sorted(classes.values(), key=lambda item: item[0].size):
@@ -228,7 +243,7 @@ def _first_positions(labels: Array) -> NDArray[np.int64]:
     return first
 
 
-def _firings_per_code(order: FiringOrder, count: int) -> NDArray[np.int64]:
+def firings_per_code(order: FiringOrder, count: int) -> NDArray[np.int64]:
     """How many firings have each code: those before the end less those before the start."""
     return _counts_before(order, order.start + order.firings, count) - _counts_before(
         order, order.start, count

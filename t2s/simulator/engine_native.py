@@ -30,6 +30,10 @@ from t2s.simulator.trace import Trace
 MANY_FIRINGS = 2_000_000
 """More firings than this are worth compiling the array kernel for."""
 
+MANY_PES = 1 << 16
+FEW_FIRINGS = 64
+"""More PEs that fire less often than this are left to the table kernel."""
+
 MOST_LISTED_FIRINGS = 1 << 28
 """Most firings of one PE that the table kernel runs."""
 
@@ -66,7 +70,7 @@ class NativeEngine:
             return run_streams(program, limits, observer, self.name, TableTimes)
         kernel = self.kernel
         if kernel is None or program.memory_depends_on_addresses:
-            many = program.total_firings > MANY_FIRINGS
+            many = program.total_firings > MANY_FIRINGS and not _is_wide(program)
             simple = not program.memory_depends_on_addresses
             kernel = Kernel.ARRAY if many and simple else Kernel.TABLE
         if kernel is Kernel.ARRAY:
@@ -88,6 +92,12 @@ class NativeEngine:
             except KeyboardInterrupt:
                 tally = replace(tally, ending=Ending.INTERRUPTED)
         return assemble(program, tally, outputs, self.name, kernel=kernel.value, skipped=skipped)
+
+
+def _is_wide(program: SimProgram) -> bool:
+    """Whether PEs are so many, and fire so seldom, that preparing each of them is most of it."""
+    wide = program.pe_count > MANY_PES
+    return wide and program.total_firings < FEW_FIRINGS * program.pe_count
 
 
 def array_engine() -> NativeEngine:

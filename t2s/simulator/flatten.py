@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from t2s.core.expr import Expr
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Machine, PEArray
 from t2s.simulator.checks import check_addresses, port_feature
-from t2s.simulator.control import UNUSED, Feature, FiringCodes, FiringOrder, firing_codes, listed
+from t2s.simulator.control import (
+    UNUSED,
+    Feature,
+    FiringCodes,
+    FiringOrder,
+    firing_codes,
+    firings_per_code,
+    listed,
+)
 from t2s.simulator.domain import Domain, UndividedLoop, domains
 from t2s.simulator.machine_rows import LOADS, STORES, MachineRow, machine_rows
 
@@ -23,6 +32,9 @@ USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)
 
 MOST_SHARED_ROWS = 1 << 20
 """A domain is split by PE if its table would have more rows than this."""
+
+FEW_CODES = 16
+"""PEs with so few codes may have more rows: apart they would not have fewer."""
 
 End = type[Receive] | type[Send]
 SharedElement = tuple[int, str, int, int]
@@ -47,6 +59,8 @@ class Control:
     orders, rows, uses: see above.
     taken: for each of ``uses``, false where the token has to be there, but stays.
     sender, receiver: the PE at each end of every channel element, -1 where nobody is.
+    fires: for each of ``rows``, false in empty slots of a schedule.
+    empty: per PE, the empty slots of a complete run, which are among its ``firings``.
     sent, received: tokens through every channel element in a complete run, by its two ends.
     shared_element: an element that two PEs use from one end, where there is one: the element,
         what they do, and the two PEs.  Such a program must not run.
@@ -63,7 +77,19 @@ class Control:
     receiver: NDArray[np.int64]
     sent: NDArray[np.int64]
     received: NDArray[np.int64]
+    fires: NDArray[np.bool_]
+    empty: NDArray[np.int64]
     shared_element: SharedElement | None
+
+    def empty_until(self, firings: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Per PE, the empty slots among its first ``firings``."""
+        found = np.where(firings == self.firings, self.empty, 0)
+        for pe in np.flatnonzero((firings < self.firings) & (self.empty > 0) & (firings > 0)):
+            order = replace(self.orders[self.order_of[pe]], firings=int(firings[pe]))
+            count = int(order.codes.max(initial=0)) + 1
+            fires = self.fires[self.row_start[pe] : self.row_start[pe] + count]
+            found[pe] = firings_per_code(order, count)[~fires].sum()
+        return np.asarray(found, np.int64)
 
     @cached_property
     def codes(self) -> NDArray[np.int32]:
@@ -88,6 +114,8 @@ class _Builder:
         self.rows: list[Array] = []
         self.uses: list[Array] = []
         self.taken: list[Array] = []
+        self.fires: list[Array] = []
+        self.empty: list[Array] = []
         self.ends = {side: np.full(elements, -1, np.int64) for side in (Receive, Send)}
         self.tokens = {side: np.zeros(elements, np.int64) for side in (Receive, Send)}
         self.shared: SharedElement | None = None
@@ -113,7 +141,10 @@ class _Builder:
         all_uses = used.sum(-1).reshape(-1)
         end = self._uses + np.cumsum(all_uses)
         begin = end - all_uses
-        moved = found.table[ports.channel_count :]
+        moved = found.table[ports.channel_count : ports.channel_count + len(ports.stores)]
+        fires = found.table[-1] > 0 if ports.has_empty else np.ones(elements.shape[:2], np.bool_)
+        self.fires.append(fires.reshape(-1))
+        self.empty.append((~fires * found.counts).sum(-1))
         bits = np.where(ports.stores, STORES, LOADS).reshape(-1, 1, 1)
         access = np.bitwise_or.reduce(np.where(moved > 0, bits, 0), 0).reshape(-1)
         columns = (begin, begin + receives, end, moved.sum(0).reshape(-1), access)
@@ -135,6 +166,8 @@ class _Builder:
             self.firings.append(np.zeros(1, np.int64))
             self.order_of.append(np.full(1, len(self.orders)))
             self.orders.append(listed(np.zeros(0, np.int32)))
+            self.fires.append(np.ones(len(rows), np.bool_))
+            self.empty.append(np.zeros(1, np.int64))
             self.row_start.append(np.full(1, self._rows))
             for row in rows:
                 uses = np.array([*row.needs, *row.puts], np.int64)
@@ -166,12 +199,16 @@ class _Builder:
 
 @dataclass(frozen=True, kw_only=True)
 class _Ports:
-    """The features of a node over a domain: receives, sends, then memory statements."""
+    """The features of a node over a domain: receives, sends, then memory statements.
+
+    Where it ``has_empty`` slots, whether an iteration is none of them is the last feature.
+    """
 
     features: tuple[Feature, ...]
     receive_count: int
     channel_count: int
     stores: NDArray[np.bool_]
+    has_empty: bool
 
     def tables(self, found: FiringCodes) -> tuple[tuple[End, Array], tuple[End, Array]]:
         """The parts of a code table that hold received and sent elements."""
@@ -217,6 +254,8 @@ def flatten(
         receiver=builder.ends[Receive],
         sent=builder.tokens[Send],
         received=builder.tokens[Receive],
+        fires=_joined(builder.fires, np.bool_),
+        empty=_joined(builder.empty, np.int64),
         shared_element=builder.shared,
     )
 
@@ -235,7 +274,8 @@ def _flatten_domain(
     builder: _Builder,
 ) -> None:
     found = firing_codes(domain, ports.features)
-    if domain.pe_count > 1 and domain.pe_count * len(found.counts) > MOST_SHARED_ROWS:
+    most = MOST_SHARED_ROWS if len(found.counts) > FEW_CODES else 16 * MOST_SHARED_ROWS
+    if domain.pe_count > 1 and domain.pe_count * len(found.counts) > most:
         for part in domains(node, parameters, separate=True):
             own = _ports(graph, node, part, first_elements)
             _flatten_domain(graph, node, part, own, parameters, first_elements, builder)
@@ -268,9 +308,17 @@ def _ports(
             case Store(value=value):
                 moves.append(moved(statement, value.type.bytes))
                 stores.append(True)
+    slots = () if node.active is None else (_slots(node.active, domain),)
     return _Ports(
-        features=(*receives, *sends, *moves),
+        features=(*receives, *sends, *moves, *slots),
         receive_count=len(receives),
         channel_count=len(receives) + len(sends),
         stores=np.asarray(stores, np.bool_),
+        has_empty=node.active is not None,
     )
+
+
+def _slots(active: Expr, domain: Domain) -> Feature:
+    """1 in iterations that there are, 0 in empty slots."""
+    value = np.ones((1,) * len(domain.shape), np.int64)
+    return Feature(factors=domain.factors(active), value=value, otherwise=0)

@@ -36,7 +36,9 @@ class NodeStatistics:
     ``busy``, ``waiting``, ``starved``, ``blocked`` and ``idle`` are cycles summed over the PEs;
     together they are ``pe_count`` times the cycles of the run.  ``starved_by`` and ``blocked_by``
     split the stalls by channel; what is missing is memory, in ``starved_by_memory`` and
-    ``blocked_by_memory``.  ``total_firings`` of a machine are those that it made.
+    ``blocked_by_memory``.  ``firings`` are iterations that the definition has; ``total_firings``
+    are those of a complete run, of a machine those that it made.  ``empty`` slots of a schedule, in
+    which a PE steps on without an iteration, are no firings: they are part of ``waiting``.
     ``first_firing`` and ``last_firing`` are cycles, ``None`` if there was no firing.
     """
 
@@ -47,6 +49,7 @@ class NodeStatistics:
     interval: Interval
     firings: int
     total_firings: int
+    empty: int = 0
     first_firing: int | None
     last_firing: int | None
     waiting: int
@@ -60,6 +63,11 @@ class NodeStatistics:
     def busy(self) -> int:
         """Cycles with a firing."""
         return self.firings
+
+    @property
+    def slots(self) -> int:
+        """Steps of the loops in time: firings and empty slots."""
+        return self.firings + self.empty
 
     @property
     def starved(self) -> int:
@@ -88,7 +96,8 @@ class NodeStatistics:
         causes |= {f"blocked by {name}": n for name, n in self.blocked_by.items()}
         causes["starved by memory"] = self.starved_by_memory
         causes["blocked by memory"] = self.blocked_by_memory
-        causes[str(self.interval)] = self.waiting
+        causes["empty slots of the schedule"] = self.empty
+        causes[str(self.interval)] = self.waiting - self.empty
         largest = max(causes, key=lambda cause: causes[cause])
         return StallRow(
             node=self.name,
@@ -291,21 +300,28 @@ class SimResult:
 
     @property
     def node_table(self) -> Table:
-        """Role, PEs, II, firings and first and last firing of every node."""
+        """Role, PEs, II, firings and first and last firing of every node.
+
+        Where a schedule has empty slots, the slots as well.
+        """
+        gaps = any(node.empty for node in self.nodes.values())
         rows = tuple(
             (
                 node.name,
                 node.role.value,
                 f"{node.pe_count:,}",
                 f"{node.firings:,}",
+                *((f"{node.slots:,}",) if gaps else ()),
                 _cycle(node.first_firing),
                 _cycle(node.last_firing),
                 str(node.interval),
             )
             for node in self.nodes.values()
         )
-        headers = ("node", "role", "PEs", "firings", "first", "last", "initiation interval")
-        return Table(title="nodes", headers=headers, rows=rows, left=frozenset({0, 1, 6}))
+        slots = ("slots",) if gaps else ()
+        headers = ("node", "role", "PEs", "firings", *slots, "first", "last", "initiation interval")
+        left = frozenset({0, 1, len(headers) - 1})
+        return Table(title="nodes", headers=headers, rows=rows, left=left)
 
     def __str__(self) -> str:
         width = max(len(label) for label, _ in self.summary)

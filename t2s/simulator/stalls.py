@@ -16,7 +16,8 @@ class StallRow:
     """The cycles of one node by what its PEs did, summed over its PEs.
 
     busy: a firing.  starved: no token, or no memory bandwidth to load.  blocked: no space, or no
-    memory bandwidth to store.  waiting: the node's own initiation interval.  idle: before the
+    memory bandwidth to store.  waiting: the node's own initiation interval, or an empty slot of
+    its schedule.  idle: before the
     first firing or after the last.  ``main_cause`` names what cost most of the stalled cycles.
     """
 

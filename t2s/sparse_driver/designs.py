@@ -29,9 +29,13 @@ def refuse_sparse(design: object) -> None:
             raise UnsupportedError(
                 f"{func.name} is a product of a sparse matrix, which is a design of its own",
                 location=func.written[-1].location,
-                expected=f"{func.name} alone, to interpret, lower or simulate",
-                given="a design of several Funcs, or a printout of its loops",
-                hint="let the next design read the result of this one as an input",
+                expected=f"{func.name} alone, to interpret, lower or simulate"
+                if func is not design
+                else f"interpret, lower or simulate of {func.name}",
+                given="a design of several Funcs" if func is not design else "its loop nest",
+                hint="let the next design read the result of this one as an input"
+                if func is not design
+                else "its hardware follows from the representation: there is no loop nest to print",
             )
 
 

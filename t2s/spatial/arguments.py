@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.func.func import TemporalFunc
@@ -61,11 +63,11 @@ class DirectiveArguments(TemporalFunc[Directive]):
                 )
 
     def _positive(self, what: str, role: str, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise UserError(
                 f"the {role} of {what} on {self.name} has to be a positive integer",
                 location=user_location(),
                 expected="1 or more",
                 given=repr(value),
             )
-        return value
+        return int(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from t2s.core.errors import InternalError
@@ -17,9 +17,12 @@ from t2s.core.expr import (
 )
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
+from t2s.core.steps import in_steps
 from t2s.graph.body import (
+    Let,
     Load,
     Receive,
+    RegisterWrite,
     Send,
     Statement,
     Store,
@@ -85,7 +88,7 @@ def build_body(
         value = with_operands(builder, kernel.value)
         send(builder, value, placed(builder, kernel.condition))
     return Body(
-        statements=tuple(_where_active(active, builder.statements)),
+        statements=tuple(_where_active(active, _in_steps(builder))),
         registers=tuple(builder.registers),
         channels=tuple(builder.channels),
     )
@@ -164,7 +167,24 @@ def _store(builder: Builder) -> None:
     )
 
 
-def _where_active(active: Expr | None, statements: Sequence[Statement]) -> Iterator[Statement]:
+def _in_steps(builder: Builder) -> Iterator[Statement]:
+    """The statements, with large values in several steps."""
+    for statement in builder.statements:
+        match statement:
+            case (
+                Let(value=value)
+                | Send(value=value)
+                | Store(value=value)
+                | RegisterWrite(value=value)
+            ):
+                parts, left = in_steps(value, lambda: builder.locals.fresh("part"))
+                yield from (Let(target=name, value=part) for name, part in parts)
+                yield replace(statement, value=left) if parts else statement
+            case _:
+                yield statement
+
+
+def _where_active(active: Expr | None, statements: Iterable[Statement]) -> Iterator[Statement]:
     """Nothing is received, sent, loaded or stored in iterations that there are not."""
     if active is None:
         yield from statements

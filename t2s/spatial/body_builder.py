@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from t2s.core.expr import (
     Apply,
@@ -24,7 +23,7 @@ from t2s.core.expr import (
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
-from t2s.core.walk import Term, rebuild, rewrite
+from t2s.core.walk import Term, rewrite
 from t2s.graph.body import (
     Let,
     Receive,
@@ -221,28 +220,25 @@ def with_operands(builder: Builder, expr: Expr) -> Expr:
 def widen(expr: Expr) -> Expr:
     """Make operators on vectors take vectors: scalars beside them are broadcast."""
 
-    def visit(node: Term) -> Term:
-        if isinstance(node, Broadcast | ReduceLanes):
-            return node
-        rebuilt = cast(Expr, rebuild(node, visit))
-        match rebuilt:
+    def rule(node: Term) -> Term | None:
+        match node:
             case Apply(operands=operands):
                 lanes = max(operand.type.lanes for operand in operands)
                 wide = tuple(broadcast(operand, lanes) for operand in operands)
-                return replace(rebuilt, operands=wide, type=rebuilt.type.with_lanes(lanes))
+                return replace(node, operands=wide, type=node.type.with_lanes(lanes))
             case Select(condition=condition, if_true=if_true, if_false=if_false):
                 lanes = max(part.type.lanes for part in (condition, if_true, if_false))
                 return replace(
-                    rebuilt,
+                    node,
                     if_true=broadcast(if_true, lanes),
                     if_false=broadcast(if_false, lanes),
-                    type=rebuilt.type.with_lanes(lanes),
+                    type=node.type.with_lanes(lanes),
                 )
             case Cast(value=value, type=type):
-                return replace(rebuilt, type=type.with_lanes(value.type.lanes))
-        return rebuilt
+                return replace(node, type=type.with_lanes(value.type.lanes))
+        return None
 
-    return cast(Expr, visit(expr))
+    return rewrite(expr, rule, into=lambda term: not isinstance(term, Broadcast | ReduceLanes))
 
 
 def broadcast(expr: Expr, lanes: int) -> Expr:

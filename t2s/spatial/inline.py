@@ -5,14 +5,22 @@ Two reads that the loops choose between become one read of the element that they
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 
-from t2s.core.expr import Expr, Read, Select, substitute
+from t2s.core.affine import tidy
+from t2s.core.errors import UnsupportedError
+from t2s.core.expr import Expr, Read, Select, reads, substitute
 from t2s.core.isl import is_affine
-from t2s.core.walk import Term, rebuild, rewrite
+from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Function, TemporalProgram
 from t2s.spatial.ir import Kernel
+
+MOST_INLINED = 20_000
+"""Most elements of Funcs that one value may be made of."""
+
+_Key = tuple[str, tuple[Expr, ...]] | None
+"""A Func and subscripts, or the expression itself."""
 
 
 def inline_functions(
@@ -55,15 +63,49 @@ def _chosen(test: Expr, if_true: Expr, if_false: Expr) -> Expr:
     return Select(condition=test, if_true=if_true, if_false=if_false, type=if_true.type)
 
 
-def inline(expr: Expr, pure: dict[str, Function]) -> Expr:
-    """Inline into one expression, transitively."""
+def _too_many(function: Function) -> UnsupportedError:
+    return UnsupportedError(
+        f"{function.name} is computed inside of the Funcs that use it, for too many elements",
+        location=function.location,
+        expected=f"at most {MOST_INLINED:,} different elements of Funcs in one iteration",
+        hint="a Func that has an update is kept in memory: write F[i] = 0 and F[i] += ...",
+    )
 
-    def visit(node: Term) -> Term:
-        rebuilt = rebuild(node, visit)
-        if isinstance(rebuilt, Read) and rebuilt.source in pure:
-            function = pure[rebuilt.source]
-            values = dict(zip(function.arguments, rebuilt.indices, strict=True))
-            return visit(substitute(function.initial.value, values))
-        return rebuilt
 
-    return cast(Expr, visit(expr))
+def inline(expr: Expr, pure: Mapping[str, Function]) -> Expr:
+    """Inline into one expression, transitively.
+
+    Elements of one Func at equal subscripts become one object, however often they are read.
+    """
+    done: dict[_Key, Expr] = {}
+    bodies: dict[_Key, Expr] = {None: expr}
+    waiting: list[_Key] = [None]
+    while waiting:
+        key = waiting[-1]
+        missing: list[_Key] = []
+
+        def rule(node: Term, missing: list[_Key] = missing) -> Term | None:
+            if not isinstance(node, Read) or node.source not in pure:
+                return None
+            inner = (node.source, tuple(tidy(index) for index in node.indices))
+            if inner in done:
+                return done[inner]
+            if any(read.source in pure for index in node.indices for read in reads(index)):
+                return None
+            if inner not in bodies:
+                function = pure[node.source]
+                values = dict(zip(function.arguments, node.indices, strict=True))
+                if len(bodies) > MOST_INLINED:
+                    raise _too_many(function)
+                bodies[inner] = substitute(function.initial.value, values)
+            missing.append(inner)
+            return None
+
+        result = rewrite(bodies[key], rule)
+        if missing:
+            waiting += missing
+            continue
+        done[key] = result
+        while waiting and waiting[-1] in done:
+            waiting.pop()
+    return done[None]

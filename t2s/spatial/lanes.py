@@ -10,7 +10,7 @@ from t2s.core.expr import Expr, Index, Local, Read, apply, substitute
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.core.walk import Term, children, walk
+from t2s.core.walk import Term, distinct, walk
 from t2s.spatial.directives import Directive
 from t2s.spatial.ir import Kernel, Loop
 from t2s.spatial.operands import Member
@@ -107,11 +107,6 @@ def _free(expr: Term) -> list[str]:
 
 def outside_reads(expr: Term) -> Iterator[Index]:
     """The indices of an expression that are not part of a subscript."""
-    match expr:
-        case Read():
-            return
-        case Index():
-            yield expr
-        case _:
-            for child in children(expr):
-                yield from outside_reads(child)
+    for node in distinct(expr, into=lambda term: not isinstance(term, Read)):
+        if isinstance(node, Index):
+            yield node

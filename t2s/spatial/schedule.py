@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
+import numpy as np
+
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import Type
@@ -65,12 +67,13 @@ class ScheduledFunc(DirectiveArguments):
     def update(self, index: int = 0) -> Self:
         """The update definition, to schedule it.  Raises if there is no such update."""
         count = max(0, len(self.written) - 1)
-        if not 0 <= index < count:
+        whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        if not whole or not 0 <= index < count:
             raise UserError(
                 f"Func {self.name} has no update {index}",
                 location=user_location(),
                 expected=f"an index below {count}" if count else "a definition such as C[i] += ...",
-                given=str(index),
+                given=repr(index),
             )
         return self
 

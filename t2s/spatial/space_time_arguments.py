@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, apply, const, simplify
 from t2s.core.location import user_location
@@ -51,6 +53,7 @@ def space_time_directive(
             location=user_location(),
             expected=f"{most} new loops, time last, for at least as many old ones",
             given=f"{len(names)} loop{'s' if len(names) > 1 else ''} to {_spell(maps)}",
+            hint=_too_few(names) if len(maps) == 1 else None,
         )
     return SpaceTimeTransform(
         loops=names,
@@ -59,6 +62,16 @@ def space_time_directive(
         location=user_location(),
         text=f"{what}({text})",
     )
+
+
+def _too_few(names: Sequence[str]) -> str:
+    """What to write where there is no new loop in space."""
+    if len(names) == 1:
+        return (
+            f"a Func without the directive runs {names[0]} in time; "
+            f"space_time_transform({names[0]}) puts it into space"
+        )
+    return "fuse the loops, or reorder them, to change the order in one PE"
 
 
 def _no_form(function: str, given: str) -> UserError:
@@ -93,7 +106,8 @@ def _maps(function: str, given: Mapping[object, object]) -> tuple[tuple[str, Exp
 
 
 def _integers(function: str, given: Sequence[object], count: int) -> tuple[int, ...]:
-    values = tuple(v for v in given if isinstance(v, int) and not isinstance(v, bool))
+    whole = (v for v in given if isinstance(v, int | np.integer) and not isinstance(v, bool))
+    values = tuple(int(v) for v in whole)
     if len(values) != len(given) or len(values) != count:
         raise UserError(
             f"space_time_transform on {function} needs one integer for each loop",

@@ -136,8 +136,10 @@ def stored_members(program: TemporalProgram, system: System) -> tuple[str, ...]:
 
 
 def is_projection(program: TemporalProgram, function: Function, system: System) -> bool:
-    """Whether a Func is an output that only picks elements of a member."""
+    """Whether a Func is an output that only picks elements of a member, and none itself."""
     if function.name not in program.outputs or function.updates:
+        return False
+    if function.name in system.members:
         return False
     return _picked(function, system) is not None
 

@@ -78,6 +78,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         _channel(program, link, plans[link.producer.name], plans[link.consumer.name], meeting)
         for link in links
     ]
+    types = {link.channel: _type(link) for link in links}
     nodes: list[PEArray] = []
     origins = origins_of(program)
     for kernel in program.kernels:
@@ -85,7 +86,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
             incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},
             outgoing=tuple(k.channel for k in links if k.producer.name == kernel.name),
             results={k.channel: k.operand.source for k in links if k.producer.name == kernel.name},
-            types={k.channel: _type(k) for k in links},
+            types=types,
             parameters=tuple(p.name for p in program.temporal.parameters),
         )
         plan = plans[kernel.name]
@@ -101,6 +102,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
                 registers=built.registers,
                 body=built.statements,
                 exists=exists,
+                active=active if plan is None else None,
                 region=_region(kernel),
                 location=kernel.location,
             )

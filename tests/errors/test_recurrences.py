@@ -279,7 +279,10 @@ def test_member_without_definition() -> None:
     M[i] = undefined[i - 1]
     with refused("""
             Func undefined has no definition
-              --> undefined = Func("undefined", type=Int(32))
+              --> M[i] = undefined[i - 1]
               expected: for example undefined[i, j] = ...
+              note:     Func undefined was made here
+              --> undefined = Func("undefined", type=Int(32))
+              hint:     define undefined before M is lowered
             """):
         t2s.interpret(M, {})

@@ -233,6 +233,7 @@ def test_time_only() -> None:
               --> Z.space_time_transform([i, q], {t: i + q})
               expected: 2 new loops, time last, for at least as many old ones
               given:    2 loops to {t: i + q}
+              hint:     fuse the loops, or reorder them, to change the order in one PE
             """):
         Z.space_time_transform([i, q], {t: i + q})
 
@@ -454,6 +455,24 @@ def test_inner_loop_whose_bounds_are_transformed() -> None:
               --> T.space_time_transform([i, j], {p: j, t: i + j})
               expected: below among the loops that are transformed
               given:    below from 0 to i
+              hint:     add below to the loops, and to the sum of t
+            """):
+        T.lower()
+
+
+def test_outer_loop_whose_bounds_are_transformed() -> None:
+    """It was islpy's own error."""
+    T, B, q = Func("T"), ImageParam(Int(32), 2, name="B"), RDom(0, 3, name="q")
+    T[i, j] = 0
+    T[i, j] += B[i, q]
+    T.bound(i, 0, 4).bound(j, i, 4 - i)
+    T.space_time_transform([i, q], {p: q, t: i + q})
+    with refused("""
+            space_time_transform([i, q], {p: q, t: i + q}) on T: the bounds of j depend on i
+              --> T.space_time_transform([i, q], {p: q, t: i + q})
+              expected: j among the loops that are transformed
+              given:    j from i to 3
+              hint:     add j to the loops, and to the sum of t
             """):
         T.lower()
 

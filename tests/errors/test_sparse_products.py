@@ -546,7 +546,7 @@ def test_a_product_inside_of_another_design() -> None:
             y is a product of a sparse matrix, which is a design of its own
               --> y[i] += A.values[p, q] * x[j]
               expected: y alone, to interpret, lower or simulate
-              given:    a design of several Funcs, or a printout of its loops
+              given:    a design of several Funcs
               hint:     let the next design read the result of this one as an input
             """,
         UnsupportedError,

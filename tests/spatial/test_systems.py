@@ -140,6 +140,33 @@ def test_member_and_projection_are_outputs_together() -> None:
     assert {node.name for node in graph.nodes} == {"S", "loader", "stored", "picked"}
 
 
+COPIES: dict[str, Callable[[Func], Any]] = {
+    "plain": lambda S: S[i, j],
+    "of the one before": lambda S: t2s.select(j > 0, S[i, j - 1], 0),
+    "where i is 1": lambda S: t2s.select(i == 1, S[i, j], 0),
+    "elsewhere": lambda S: t2s.select(i == 1, 0, S[i, j]),
+}
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("beside", [False, True])
+def test_an_output_that_copies_a_recurrence_is_stored_once(
+    copy: Callable[[Func], Any], beside: bool
+) -> None:
+    """It is a member of the recurrence, and costs no more than an output of its own."""
+    (S,), x, table = recurrences("S", Int(32)), ImageParam(Int(32), 1, name="x"), Func("table")
+    S[i, j] = t2s.select(j > 0, S[i, j - 1], 0) + x[i]
+    table[i, j] = copy(S)
+    S.unroll(i)
+    for func in (S, table):
+        func.bound(i, 0, 4).bound(j, 0, 6)
+    graph = check([table, S] if beside else [table], {"x": np.arange(4, dtype=np.int32)})
+    stores = [node for node in graph.nodes if node.role is Role.STORE]
+    assert len(stores) == 1 + beside
+    alone = t2s.cycles(S, device="arria10")
+    assert t2s.cycles(table, device="arria10") <= alone + 1
+
+
 def test_operands_are_loaded_only_where_they_are_needed() -> None:
     """Row 0 comes from A, the others from the row above: one loader per column, not per PE."""
     (S,) = recurrences("S", Int(32))

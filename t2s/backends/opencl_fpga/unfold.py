@@ -112,7 +112,7 @@ class _Unfolding:
         if isinstance(node, Machine):
             self._nodes.append(self._machine(replace(node, name=name, space=space)))
             return
-        self._add_alone(replace(node, name=name, space=space, exists=None))
+        self._add_alone(replace(node, name=name, space=space, exists=None, active=None))
 
     def _add_alone(self, single: PEArray) -> None:
         match lockstep(self._graph, single):

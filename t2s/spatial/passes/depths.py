@@ -56,6 +56,8 @@ def meeting_depths(program: SpatialProgram) -> dict[tuple[str, str], int]:
                 for name in first.keys() & second.keys()
                 if first[name].channels or second[name].channels
             }
+            if not common:
+                continue
             prefix, iterations = _common_loops(program, kernel, common, [first, second])
             for operand in pair:
                 if not any(ways[operand.name][name].channels for name in common):

@@ -15,6 +15,7 @@ loops, and neither has the producer of a value that only the start of a reductio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from t2s.core.errors import InternalError, UserError
@@ -59,6 +60,21 @@ def extract(
     directive: IsolateProducer | None,
 ) -> SpatialProgram:
     """Replace a value in a kernel by an operand that a chain of new kernels sends."""
+    program, local = with_operand(program, kernel, occurrence, chain, directive)
+    return with_locals(program, kernel.name, {occurrence.value: local})
+
+
+def with_operand(
+    program: SpatialProgram,
+    kernel: Kernel,
+    occurrence: Occurrence,
+    chain: tuple[str, ...],
+    directive: IsolateProducer | None,
+) -> tuple[SpatialProgram, Local]:
+    """Give a kernel an operand that a chain of new kernels sends; ``with_locals`` has to follow.
+
+    Returns what the operand is called in place of the value.
+    """
     value = occurrence.value
     source = value.source if isinstance(value, Read) else chain[0]
     base, condition, pinned = _producer(kernel, occurrence)
@@ -93,18 +109,23 @@ def extract(
         at_start=occurrence.at_start,
         pinned=pinned,
     )
-
-    def rule(node: Term) -> Term | None:
-        return local if node == value else None
-
     placed = _computing(kernel) if kernel.value != value else kernel
     if placed.role is Role.COMPUTE and placed.name != placed.function:
         placed = replace(placed, vector_operands=(*placed.vector_operands, source))
     placed = replace(placed, operands=(*kernel.operands, operand))
-    placed = placed.rewritten(lambda expr: rewrite(expr, rule))
     if kernel.role is Role.LOAD and kernel.value == value:
         placed = replace(placed, role=Role.RELAY)
-    return program.with_kernel(placed)
+    return program.with_kernel(placed), local
+
+
+def with_locals(program: SpatialProgram, name: str, locals: Mapping[Expr, Local]) -> SpatialProgram:
+    """The program with operands in place of values in a kernel."""
+    kinds = tuple({type(value) for value in locals})
+
+    def rule(node: Term) -> Term | None:
+        return locals.get(node) if isinstance(node, kinds) else None
+
+    return program.with_kernel(program.kernel(name).rewritten(lambda expr: rewrite(expr, rule)))
 
 
 def _computing(kernel: Kernel) -> Kernel:

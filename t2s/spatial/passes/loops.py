@@ -132,23 +132,28 @@ def _split(
         part(inner, factor, apply(Op.MODULO, offset, by), "inner"),
     )
     position = kernel.loops.index(loop)
-    value = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
+    sum_of_parts = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
+    value = shifted(sum_of_parts, minimum)
     loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
-    result = _substituted(replace(kernel, loops=loops), {name: shifted(value, minimum)})
+    result = _substituted(replace(kernel, loops=loops), {name: value})
     if not extent % factor:
         return result
-    return _cut(result) if kernel.members else with_padding(result, loop, directive)
+    return (
+        _cut(result, apply(Op.LESS, value, const(minimum + extent)))
+        if kernel.members
+        else with_padding(result, loop, directive)
+    )
 
 
-def _cut(kernel: Kernel) -> Kernel:
-    """A system with a ragged nest: the iterations past the end of the domain are left out.
+def _cut(kernel: Kernel, within: Expr) -> Kernel:
+    """A system with a ragged nest: the iterations past the end of the old loop are left out.
 
     A recurrence cannot run on: what it computed there would be read again inside.
     """
     bounds = [bound for d in kernel.domain for bound in d.interval.conditions]
     inside = [kernel.first_lane(kernel.place(bound)) for bound in bounds]
     nest = replace(kernel, active=None).domain_of_iterations
-    held = kernel.domain_of_iterations.restricted(*inside)
+    held = kernel.domain_of_iterations.restricted(*inside, within)
     return replace(kernel, active=condition(nest, held.points))
 
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from t2s.core.errors import InternalError
-from t2s.core.expr import Read, reads
+from t2s.core.errors import InternalError, UnsupportedError
+from t2s.core.expr import Expr, Local, Read, reads
 from t2s.core.names import NameSupply
 from t2s.graph.nodes import Role
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.operands import StoreTarget
-from t2s.spatial.passes.isolate import consumer_of, consumer_of_result, extract
-from t2s.spatial.passes.occurrences import all_reads, occurrence_of
+from t2s.spatial.passes.isolate import consumer_of, consumer_of_result, with_locals, with_operand
+from t2s.spatial.passes.occurrences import all_reads, loads_of
 from t2s.spatial.passes.safety import check_loadable
+
+MOST_LOADS = 4096
+"""Most load units of one kernel."""
 
 
 def place_memory_units(program: SpatialProgram) -> SpatialProgram:
@@ -46,13 +49,22 @@ def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> Spati
     program = program.with_kernel(kernel)
     for guarded, _ in all_reads(kernel):
         check_loadable(program.temporal, kernel, guarded)
-    while True:
-        kernel = program.kernel(name)
-        found = next((guarded.read for guarded, _ in all_reads(kernel)), None)
-        if found is None:
-            return program
-        unit = names.fresh(f"{name}_load_{found.source}")
-        program = extract(program, kernel, occurrence_of(kernel, found), (unit,), None)
+    locals: dict[Expr, Local] = {}
+    loads = loads_of(kernel)
+    if len(loads) > MOST_LOADS:
+        raise UnsupportedError(
+            f"{name} would need a load unit for each of {len(loads):,} reads",
+            location=kernel.location,
+            expected=f"at most {MOST_LOADS:,} different elements in one iteration",
+            hint="read along an RDom, or keep one of the Funcs in memory: give it an update",
+        )
+    for occurrence in loads:
+        source = next(iter(reads(occurrence.value))).source
+        unit = names.fresh(f"{name}_load_{source}")
+        program, locals[occurrence.value] = with_operand(
+            program, program.kernel(name), occurrence, (unit,), None
+        )
+    return with_locals(program, name, locals)
 
 
 def _place_result_store(

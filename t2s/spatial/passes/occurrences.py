@@ -7,17 +7,16 @@ An expression (``alpha * A[i, k]``) is found by its structure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, Read, Select, apply, conjunction, reads
+from t2s.core.expr import Expr, Index, Read, conjuncts, reads
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.core.walk import children, walk
-from t2s.func.bounds import GuardedRead, guarded_reads
+from t2s.core.walk import distinct, walk
+from t2s.func.bounds import GuardedRead, guarded_nodes, guarded_reads
 from t2s.func.ir import TemporalProgram
 from t2s.spatial.conditions import any_of
 from t2s.spatial.directives import IsolateProducer
@@ -49,14 +48,12 @@ class Occurrence:
 
 
 def _subscripts(expr: Expr) -> Iterator[Expr]:
-    match expr:
-        case Read(indices=indices):
-            yield from indices
-        case Index():
-            yield expr
-        case _:
-            for child in children(expr):
-                yield from _subscripts(cast(Expr, child))
+    for node in distinct(expr, into=lambda term: not isinstance(term, Read)):
+        match node:
+            case Read(indices=indices):
+                yield from indices
+            case Index():
+                yield node
 
 
 def find_occurrence(
@@ -86,10 +83,24 @@ def find_occurrence(
 
 def occurrence_of(kernel: Kernel, value: Expr) -> Occurrence:
     """A value that occurs in a kernel, under any of the conditions that it has there."""
-    found = list(_everywhere(kernel, value))
+    return _occurrence(kernel, value, list(_everywhere(kernel, value)))
+
+
+def loads_of(kernel: Kernel) -> list[Occurrence]:
+    """What a kernel loads itself: reads that have no producer yet, each once."""
+    found: dict[Read, list[tuple[Expr | None, bool]]] = {}
+    for guarded, start in all_reads(kernel, nested=False):
+        found.setdefault(guarded.read, []).append((guarded.condition, start))
+    return [_occurrence(kernel, read, places) for read, places in found.items()]
+
+
+def _occurrence(
+    kernel: Kernel, value: Expr, found: Sequence[tuple[Expr | None, bool]]
+) -> Occurrence:
     condition = found[0][0]
     for other, _ in found[1:]:
-        condition = condition if condition == other else any_of(condition, other)
+        same = conjuncts(condition) == conjuncts(other)
+        condition = condition if same else any_of(condition, other)
     read = next(iter(reads(value)), None)
     location = read.location if read is not None else None
     return Occurrence(
@@ -111,34 +122,29 @@ def _everywhere(kernel: Kernel, value: Expr) -> Iterator[tuple[Expr | None, bool
 
 
 def _guards(expr: Expr, value: Expr, condition: Expr | None) -> Iterator[Expr | None]:
-    if expr == value:
-        yield condition
-        return
-    match expr:
-        case Select(condition=test, if_true=if_true, if_false=if_false):
-            yield from _guards(test, value, condition)
-            yield from _guards(if_true, value, conjunction(condition, test))
-            yield from _guards(if_false, value, conjunction(condition, apply(Op.NOT, test)))
-        case _:
-            for child in children(expr):
-                yield from _guards(cast(Expr, child), value, condition)
+    for node, where in guarded_nodes(expr, condition):
+        if node == value:
+            yield where
 
 
-def all_reads(kernel: Kernel) -> list[tuple[GuardedRead, bool]]:
-    """The reads that have no producer yet, and whether only the start of a reduction needs them."""
-    start = [] if kernel.initial is None else list(guarded_reads(kernel.initial))
+def all_reads(kernel: Kernel, *, nested: bool = True) -> list[tuple[GuardedRead, bool]]:
+    """The reads that have no producer yet, and whether only the start of a reduction needs them.
+
+    Those in subscripts of others are left out unless ``nested``.
+    """
+    start = [] if kernel.initial is None else list(guarded_reads(kernel.initial, nested=nested))
     return [
         *((guarded, True) for guarded in start),
-        *((guarded, False) for guarded in guarded_reads(kernel.value)),
-        *((guarded, False) for guarded in _reads_of_members(kernel)),
+        *((guarded, False) for guarded in guarded_reads(kernel.value, nested=nested)),
+        *((guarded, False) for guarded in _reads_of_members(kernel, nested)),
     ]
 
 
-def _reads_of_members(kernel: Kernel) -> list[GuardedRead]:
+def _reads_of_members(kernel: Kernel, nested: bool) -> list[GuardedRead]:
     """What the members of a kernel read that are not members themselves."""
     names = {member.name for member in kernel.members}
     exprs = [e for m in kernel.members for e in (m.value, m.initial) if e is not None]
-    found = [guarded for expr in exprs for guarded in guarded_reads(expr)]
+    found = [guarded for expr in exprs for guarded in guarded_reads(expr, nested=nested)]
     return [guarded for guarded in found if guarded.read.source not in names]
 
 

@@ -135,7 +135,7 @@ def _check_maps(plan: Plan) -> None:
 def _transformed(kernel: Kernel, plan: Plan) -> Kernel:
     names = {loop.name for loop in plan.sources}
     outer, inner = _around(kernel, plan)
-    for loop in inner:
+    for loop in (*outer, *inner):
         needed = sorted((index_names(loop.minimum) | index_names(loop.extent)) & names)
         if needed:
             raise UserError(
@@ -144,6 +144,7 @@ def _transformed(kernel: Kernel, plan: Plan) -> Kernel:
                 location=plan.directive.location,
                 expected=f"{loop.name} among the loops that are transformed",
                 given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
+                hint=f"add {loop.name} to the loops, and to the sum of {plan.time}",
             )
     change = Transformation(*_change(kernel, plan.maps, plan))
     _check_injective(kernel, plan, change)
