@@ -12,13 +12,13 @@ firing n of PE p and taken in firing n of PE p + 1.  So with a channel of c toke
 * (p, n) comes after (p + 1, n - c): there is no room before.
 
 Let g(n) be the largest of n and all s(m) with r(m) <= n, and L the largest of all s(m) - r(m),
-which ``_lags`` gives: g never decreases, and n <= g(n) <= n + L.  Take the firings of the first PE in
-their order, and insert, PE by PE, firing n of PE p + 1 right behind firing g(n) of PE p.  Then the
-first two rules hold, and the third one if g(n - c) < n, which c = L + 1 grants: there is an order
-that meets all rules, so that nothing blocks, whatever the hops of the sums hold (sums are sent in
-the order in which they are taken).  Further dimensions of space change nothing: a firing of PE p
-stands for those of all PEs beside it, which take the same operands in the same firings.  With a
-reduction in space inside of another one, a firing of the outer chain stands for the inner chain,
+which ``_lags`` gives: g never decreases, and n <= g(n) <= n + L.  Take the firings of the first PE
+in their order, and insert, PE by PE, firing n of PE p + 1 right behind firing g(n) of PE p.  Then
+the first two rules hold, and the third one if g(n - c) < n, which c = L + 1 grants: there is an
+order that meets all rules, so that nothing blocks, whatever the hops of the sums hold (sums are
+sent in the order in which they are taken).  Further dimensions of space change nothing: a firing of
+PE p stands for those of all PEs beside it, which take the same operands in the same firings.  With
+a reduction in space inside of another one, a firing of the outer chain stands for the inner chain,
 whose last PE is at most the inner chain's own lag behind its first, so that this is added to L.  A
 reduction loop in time around the chain, whose sums go back to the first PE, cuts the order into
 pieces, one for each iteration, of which each is as above.  A channel takes one cycle, so that two

@@ -143,8 +143,10 @@ def test_repeated_ports() -> None:
 
 
 def test_bounds_that_are_not_affine_in_space() -> None:
+    """Such loops run as far as any PE needs; there has to be a number for that."""
     p, t = index("p"), index("t")
-    loops = (Loop(name="t", minimum=const(0), extent=times(p, p)),)
+    n = Parameter(name="n", type=INT32)
+    loops = (Loop(name="t", minimum=const(0), extent=times(times(p, p), n)),)
     row = (space("p", 3),)
     square = graph(
         "square",
@@ -155,8 +157,12 @@ def test_bounds_that_are_not_affine_in_space() -> None:
         (channel("x_in", "x_load", "y_store", (3,), (p,)),),
         (tensor("x", 3, 4), tensor("y", 3, 4, role="output")),
     )
-    why = "the bounds of loop 't' are not affine in the PE's position"
+    square = replace(square, parameters=(ScalarParameter(name="n", type=INT32),))
+    why = "the bounds of loop 't' depend on the PE without any limit"
     assert problems(square) == [f"node 'x_load': {why}", f"node 'y_store': {why}"]
+    known = (replace(loops[0], extent=times(p, p)),)
+    nodes = tuple(replace(node, loops=known) for node in square.pe_arrays)
+    assert problems(replace(square, nodes=nodes)) == []
 
 
 def test_one_sided_channels() -> None:

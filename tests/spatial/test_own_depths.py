@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom, UserError, Var
+from t2s.func.expression import Expression
 from t2s.simulator.deadlock import DeadlockError
 from tests.spatial.agreement import agree
 from tests.spatial.programs import LoopVar, random_inputs
@@ -93,7 +94,7 @@ def drafts(draw: st.DrawFn) -> Draft:
     chosen = draw(st.lists(st.sampled_from(sorted(arrays)), min_size=1, max_size=3, unique=True))
     C = Func("C")
     C[i, j] = 0
-    term: t2s.Expression | int = 1
+    term: Expression | int = 1
     for names in chosen:
         term = arrays[names][tuple(loops[name] for name in names)] * term
     C[i, j] += term
