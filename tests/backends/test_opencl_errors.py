@@ -12,7 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2s.backends.opencl_fpga import BACKEND, EmulationError, emulate, emulator, emulator_available
+from t2s.backends.opencl_fpga import (
+    BACKEND,
+    EmulationError,
+    emulate,
+    emulator,
+    emulator_available,
+    lower,
+)
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Parameter, Read, apply, const, equals
 from t2s.core.location import SourceLocation
@@ -184,6 +191,20 @@ def test_one_sided_channels() -> None:
     ]
 
 
+@pytest.fixture
+def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No PE is given a kernel of its own."""
+    monkeypatch.setattr(lower, "MOST_KERNELS", 0)
+
+
+def test_pes_that_cannot_keep_step_are_kernels() -> None:
+    t = index("t")
+    late, early = at_least(t, const(1)), less(t, const(3))
+    for design in exchange(late, early), exchange(None, None), cyclic_wait():
+        assert problems(design) == []
+
+
+@pytest.mark.usefixtures("no_kernels")
 def test_receiving_before_the_neighbour_sends() -> None:
     """PE p receives from the start what its neighbour sends later: lockstep cannot wait."""
     t = index("t")
@@ -195,6 +216,7 @@ def test_receiving_before_the_neighbour_sends() -> None:
     ]
 
 
+@pytest.mark.usefixtures("no_kernels")
 def test_no_order_of_the_pes() -> None:
     assert problems(exchange(None, None, shift=0)) == [
         "channel 'own': a PE would receive a token in the firing that sends it"
@@ -316,6 +338,14 @@ def cyclic_wait() -> Graph:
     )
 
 
+@needs_emulator
+@pytest.mark.emulator
+def test_a_node_that_serves_pes_in_turn_and_waits_for_one_of_them() -> None:
+    inputs = {"x": np.arange(6, dtype=np.int32).reshape(2, 3)}
+    assert emulate(cyclic_wait(), inputs)["y"].tolist() == [[0, 1, 2], [4, 5, 6]]
+
+
+@pytest.mark.usefixtures("no_kernels")
 def test_lockstep_that_would_wait_for_ever() -> None:
     design = cyclic_wait()
     inputs = {"x": np.arange(6, dtype=np.int32).reshape(2, 3)}

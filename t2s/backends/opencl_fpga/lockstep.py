@@ -43,6 +43,11 @@ from t2s.graph.nodes import PEArray, SpaceDimension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfStep(Unsupported):
+    """What PEs that share their iterations cannot do, and PEs in kernels of their own can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLoop:
     """A loop of the kernel: ``name`` runs from ``start`` up to, not including, ``stop``."""
 
