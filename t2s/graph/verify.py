@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from t2s.core.expr import Expr
-from t2s.core.types import Type
+from t2s.core.types import MOST_LANES, Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
@@ -197,6 +197,12 @@ def _verify_strong(subject: Subject, type: Type) -> None:
             expected="a type with a fixed width",
             given=spell(type),
             hint=f"Type.strengthened() gives {type}",
+        )
+    if type.lanes > MOST_LANES:
+        raise subject.error(
+            "the vector is too long",
+            expected=f"at most {MOST_LANES} lanes",
+            given=f"{type.lanes} lanes",
         )
 
 
