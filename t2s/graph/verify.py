@@ -25,6 +25,7 @@ from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
 from t2s.graph.verify_body import BodyVerifier
+from t2s.graph.verify_bounds import verify_bounds
 from t2s.graph.verify_expr import (
     GraphError,
     Scope,
@@ -247,6 +248,7 @@ def _verify_pe_array(graph: Graph, node: PEArray, subject: Subject) -> None:
     body = BodyVerifier(graph=graph, node=node, static=scope)
     for statement in node.body:
         body.verify(statement)
+    verify_bounds(graph, node)
 
 
 def _static_scope(graph: Graph, node: Node, subject: Subject, *, loops: bool = False) -> Scope:
