@@ -84,8 +84,9 @@ def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: Isola
             location=directive.location,
             expected=f"a chain: isolate_consumer_chain(unloader, {deserializer})",
         )
-    readers = _readers(program, kernel.function)
-    if readers or kernel.function not in program.temporal.outputs:
+    output = kernel.function in program.temporal.outputs
+    readers = _readers(program, kernel.function) if output else []
+    if readers or not output:
         raise UnsupportedError(
             f"{subject}: {kernel.function} is read by the device, and {deserializer} is on the "
             "host",
