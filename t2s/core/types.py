@@ -26,6 +26,10 @@ class Kind(Enum):
     FLOAT = "float"
 
 
+MOST_LANES = 1 << 12
+"""Most lanes of a vector: compilers of hardware and of machine code break down with far more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A scalar type (``lanes == 1``) or a vector of ``lanes`` equal scalars."""

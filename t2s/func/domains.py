@@ -14,7 +14,7 @@ from t2s.core.expr import Cast, Const, Expr, Index, Parameter, const, index_name
 from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.location import SourceLocation
 from t2s.core.printer import show
-from t2s.core.types import INT32
+from t2s.core.types import INT32, value_range
 from t2s.core.walk import Term, rewrite, walk
 from t2s.func.bounds import AccessRange
 from t2s.func.collect import AnyFunc
@@ -118,6 +118,7 @@ def unit_domain(
             )
         dimensions.append(dimension)
         box.append(_hull(dimensions, given.get(name)))
+        _check_countable(unit, name, box[-1], given.get(name))
     if unit.lanes is not None and not _is_constant(dimensions[-1]):
         bound = given[unit.lanes].bound
         raise UserError(
@@ -220,6 +221,22 @@ def _hull(dimensions: Sequence[Dimension], given: Given | None) -> tuple[int, in
         )
     assert found is not None
     return found[0], found[1] - found[0] + 1
+
+
+def _check_countable(unit: Unit, name: str, box: tuple[int, int], given: Given | None) -> None:
+    """Indices are of 32 bits; distances from the first one, too."""
+    low, high = box[0], box[0] + box[1] - 1
+    most = value_range(INT32)[1]
+    if -most <= low and high <= most:
+        return
+    func = next(func for func in unit.funcs if name in func.arguments)
+    raise UserError(
+        f"bound({name}) on {func.name} goes beyond what an index can count",
+        location=func.location if given is None else given.bound.location,
+        expected=f"{name} from {-most} to {most}",
+        given=f"{name} from {low} to {high}",
+        hint=f"count {name} from 0, and add the distance where {name} is used as a value",
+    )
 
 
 def check_inside(func: AnyFunc, domain: Domain, accesses: Iterable[AccessRange]) -> None:

@@ -23,7 +23,7 @@ def pack(tensor: Tensor, array: Array) -> Array:
     if tensor.layout is None:
         return array
     packed = array[_indices(tensor.layout)]
-    return np.ascontiguousarray(np.broadcast_to(packed, tensor.allocated))
+    return _contiguous(np.broadcast_to(packed, tensor.allocated))
 
 
 def unpack(tensor: Tensor, memory: Array) -> Array:
@@ -36,7 +36,12 @@ def unpack(tensor: Tensor, memory: Array) -> Array:
         array[_indices(tensor.layout)] = memory
     if tensor.padded is None:
         return array
-    return np.ascontiguousarray(array[tuple(slice(extent) for extent in tensor.shape)])
+    return _contiguous(array[tuple(slice(extent) for extent in tensor.shape)])
+
+
+def _contiguous(array: Array) -> Array:
+    """The array in one piece, of the same shape (numpy's own function makes rows of scalars)."""
+    return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def outputs_of(graph: Graph, memory: Mapping[str, Array]) -> dict[str, Array]:

@@ -20,12 +20,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from t2s.core.expr import Expr
-from t2s.core.types import Type
+from t2s.core.types import MOST_LANES, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
 from t2s.graph.verify_body import BodyVerifier
+from t2s.graph.verify_bounds import verify_bounds
 from t2s.graph.verify_expr import (
     GraphError,
     Scope,
@@ -213,6 +214,12 @@ def _verify_strong(subject: Subject, type: Type) -> None:
             given=spell(type),
             hint=f"Type.strengthened() gives {type}",
         )
+    if type.lanes > MOST_LANES:
+        raise subject.error(
+            "the vector is too long",
+            expected=f"at most {MOST_LANES} lanes",
+            given=f"{type.lanes} lanes",
+        )
 
 
 def _verify_scalar_type(subject: Subject, type: Type) -> None:
@@ -257,6 +264,7 @@ def _verify_pe_array(graph: Graph, node: PEArray, subject: Subject) -> None:
     body = BodyVerifier(graph=graph, node=node, static=scope)
     for statement in node.body:
         body.verify(statement)
+    verify_bounds(graph, node)
 
 
 def _static_scope(graph: Graph, node: Node, subject: Subject, *, loops: bool = False) -> Scope:

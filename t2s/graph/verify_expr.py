@@ -28,7 +28,7 @@ from t2s.core.expr import (
 from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS, accepts, result_type
 from t2s.core.printer import show
-from t2s.core.types import BOOL, INT32, Kind, Type
+from t2s.core.types import BOOL, INT32, MOST_LANES, Kind, Type
 from t2s.core.walk import Term, walk
 from t2s.graph.graph import Channel, ScalarParameter, Tensor
 from t2s.graph.nodes import Node
@@ -154,6 +154,12 @@ def _problem(term: Term, scope: Scope) -> _Problem | None:
             expected="a type with a fixed width",
             given=f"{show(term)} of type {spell(term.type)}",
             hint=f"Type.strengthened() gives {term.type}",
+        )
+    if isinstance(term, Expr) and term.type.lanes > MOST_LANES:
+        return _Problem(
+            text="the vector is too long",
+            expected=f"at most {MOST_LANES} lanes",
+            given=f"{term.type.lanes} lanes",
         )
     match term:
         case Const(value=value, type=type):

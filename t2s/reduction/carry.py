@@ -6,7 +6,10 @@ all reduction loops inside ``d`` have just gone from their last iteration back t
 
 * If neither ``d`` nor any of those is unrolled, the step before happened in the same PE: the
   partial result waits in a register file with one register for each element that the PE works on
-  in between (the register file before the outermost such loop, T2S-Tensor §IV.B).
+  in between (the register file before the outermost such loop, T2S-Tensor §IV.B).  Where a loop
+  of elements is not equally long everywhere, the file has room for its longest run, and an element
+  is addressed by its distance from where the run starts: loops outside of the file stand still
+  between two steps of an element, so that its place stays the same.
 * Otherwise it happened in another PE: a *hop* along a channel.  The token waits in the channel
   until its turn, so a hop over a loop in time needs room for all elements in between.
 """
@@ -20,10 +23,15 @@ from math import prod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarryLoop:
-    """A loop as far as carrying is concerned; ``extent`` is ``None`` if it is not constant."""
+    """A loop as far as carrying is concerned.
+
+    ``extent`` is the largest number of iterations that it ever has, ``least`` the smallest one, or
+    ``None`` where iterations of a reduction differ in it.
+    """
 
     name: str
-    extent: int | None
+    extent: int
+    least: int | None
     reduction: bool
     space: bool
 
@@ -81,7 +89,7 @@ def plan_carry(loops: Sequence[CarryLoop]) -> CarryPlan:
     return CarryPlan(
         registers=RegisterFile(
             loops=tuple(loop.name for loop in addressed),
-            shape=tuple(loop.extent or 1 for loop in addressed),
+            shape=tuple(loop.extent for loop in addressed),
             distance=min(_distance(loops, loop) for loop in local),
         ),
         hops=hops,
@@ -94,18 +102,23 @@ def _inside(loops: Sequence[CarryLoop], outer: CarryLoop) -> list[CarryLoop]:
 
 
 def _elements_inside(loops: Sequence[CarryLoop], outer: CarryLoop) -> int:
-    return prod(loop.extent or 1 for loop in _inside(loops, outer) if not loop.reduction)
+    return prod(loop.extent for loop in _inside(loops, outer) if not loop.reduction)
 
 
 def _distance(loops: Sequence[CarryLoop], advancing: CarryLoop) -> int:
-    """Firings from a step to the next one of the same element, when ``advancing`` advances."""
+    """Fewest firings from a step to the next one of the same element, when ``advancing`` advances.
+
+    The elements inside of a reduction loop are the same ones in each of its iterations, so that
+    those after an element and those before it are all of them, however many they are.
+    """
     inner = _inside(loops, advancing)
-    if any(loop.extent is None for loop in inner):
+    least = [loop.least for loop in inner]
+    if None in least:
         return 1
-    stride = prod(loop.extent or 1 for loop in inner)
+    stride = prod(count for count in least if count is not None)
     back = sum(
-        ((loop.extent or 1) - 1) * prod(deeper.extent or 1 for deeper in _inside(loops, loop))
+        (loop.extent - 1) * prod(deeper.extent for deeper in _inside(loops, loop))
         for loop in inner
         if loop.reduction
     )
-    return stride - back
+    return max(1, stride - back)

@@ -47,6 +47,7 @@ from t2s.spatial.body_builder import (
 from t2s.spatial.body_reduction import reduce_step
 from t2s.spatial.body_streams import gathered_body, scattered_body
 from t2s.spatial.body_system import SystemBody
+from t2s.spatial.capacity import hop_capacity
 from t2s.spatial.ir import Kernel, shifted
 from t2s.spatial.operands import Operand
 from t2s.spatial.padding import load_guard
@@ -118,7 +119,7 @@ def _receive(builder: Builder, operand: Operand) -> None:
             element,
             loop,
             frozenset([*absent, *(other.name for other in outer)]),
-            operand.hop_capacities[position],
+            hop_capacity(kernel, operand, position),
         )
         neighbour = receive_from(
             builder, f"{operand.name}_passed", hop.name, element, conjunction(reached, inside)

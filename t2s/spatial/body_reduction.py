@@ -15,8 +15,10 @@ from t2s.core.expr import (
     apply,
     conjunction,
     const,
+    index_names,
     simplify,
 )
+from t2s.core.isl import LoopDomain
 from t2s.core.ops import Op, neutral_element
 from t2s.core.types import Type
 from t2s.graph.body import (
@@ -66,13 +68,26 @@ def _carry_loops(kernel: Kernel) -> list[CarryLoop]:
     return [
         CarryLoop(
             name=loop.name,
-            extent=loop.constant[1] if loop.constant is not None else None,
+            extent=kernel.longest(loop),
+            least=_least(kernel, loop),
             reduction=loop.reduction,
             space=loop.kind is LoopKind.UNROLLED,
         )
         for loop in kernel.loops
         if loop.kind is not LoopKind.VECTOR
     ]
+
+
+def _least(kernel: Kernel, loop: Loop) -> int | None:
+    """Fewest iterations of a loop; ``None`` where steps of a reduction may differ in them."""
+    if loop.constant is not None:
+        return loop.constant[1]
+    outer = kernel.loops[: kernel.loops.index(loop)]
+    used = index_names(loop.minimum) | index_names(loop.extent)
+    if loop.reduction or any(other.reduction and other.name in used for other in outer):
+        return None
+    found = LoopDomain([other.interval for other in outer]).range_of(loop.extent)
+    return 0 if found is None else max(0, found[0])
 
 
 def _step(builder: Builder, previous: Expr, lanes: int, result_lanes: int) -> Expr:

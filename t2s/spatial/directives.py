@@ -168,12 +168,12 @@ class Stream(Directive):
 class Forward(Directive):
     """``operand`` enters at the boundary PEs of ``loop`` and is passed on from PE to PE.
 
-    ``capacity`` is the depth of the channels between the PEs.
+    ``capacity`` is the depth of the channels between the PEs (``None``: the compiler's).
     """
 
     operand: str
     loop: str
-    capacity: int
+    capacity: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ class Operand(Term):
         producer has no reduction loops.
     pinned: loops of either end along which there is a token at one iteration only.
     forwards: unrolled loops along which PEs pass the value on, outermost hop first, and in
-        ``hop_capacities`` the depth of the channels along each.
+        ``hop_capacities`` the depth of the channels along each (``None``: not the user's choice).
     removed, removed_by: loops that the producer does not have any more, and why.
     buffer: the buffer that restores the stream, if there is one.
     scatter, gather: PEs pass these values on as one stream, on their way in or out.
@@ -59,7 +59,7 @@ class Operand(Term):
     at_start: bool
     pinned: tuple[str, ...] = ()
     forwards: tuple[str, ...] = ()
-    hop_capacities: tuple[int, ...] = ()
+    hop_capacities: tuple[int | None, ...] = ()
     removed: tuple[str, ...] = ()
     removed_by: Directive | None = None
     buffer: Buffer | None = None

@@ -19,6 +19,7 @@ from dataclasses import replace
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, Read, apply, conjunction, conjuncts, const
 from t2s.core.isl import LoopDomain, is_affine
+from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
@@ -154,6 +155,20 @@ def in_domain(kernel: Kernel, *, reductions_only: bool = False) -> Expr | None:
             if padding.variable in reductions or not reductions_only
         )
     )
+
+
+def inside_of_domain(kernel: Kernel, *within: Expr) -> Kernel:
+    """A system with a ragged nest: the iterations past the end of the domain are left out.
+
+    ``within`` holds for those of them that are inside of the loop that was split.
+
+    A recurrence cannot run on: what it computed there would be read again inside.
+    """
+    bounds = [bound for d in kernel.domain for bound in d.interval.conditions]
+    inside = [kernel.first_lane(kernel.place(bound)) for bound in bounds]
+    nest = replace(kernel, active=None).domain_of_iterations
+    held = kernel.domain_of_iterations.restricted(*inside, *within)
+    return replace(kernel, active=condition(nest, held.points))
 
 
 def load_guard(kernel: Kernel, origins: Origins) -> Expr | None:

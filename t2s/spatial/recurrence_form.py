@@ -30,6 +30,7 @@ from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
 from t2s.spatial.ir import Kernel, Loop, LoopKind
 from t2s.spatial.operands import Member, Result
+from t2s.spatial.padding import in_domain, inside_of_domain
 from t2s.spatial.reduction_form import PREVIOUS
 
 
@@ -41,6 +42,7 @@ def as_system(kernel: Kernel) -> Kernel:
         raise InternalError(f"{kernel.name} stores nothing")
     value = kernel.value
     if kernel.initial is not None:
+        value = _masked(kernel, value)
         previous = _previous(kernel, kernel.initial)
 
         def rule(node: Term) -> Term | None:
@@ -48,8 +50,12 @@ def as_system(kernel: Kernel) -> Kernel:
 
         value = rewrite(value, rule)
     vector = kernel.vector_loop
-    arguments = tuple(dimension.name for dimension in kernel.domain)
-    intervals = [dimension.interval for dimension in kernel.domain]
+    domain = tuple(
+        padded if padded.reduction else dimension
+        for dimension, padded in zip(kernel.domain, kernel.padded_domain, strict=True)
+    )
+    arguments = tuple(dimension.name for dimension in domain)
+    intervals = [dimension.interval for dimension in domain]
     final = [equals(loop.definition, kernel.over_domain(loop.last)) for loop in _steps(kernel)]
     where = condition(LoopDomain(intervals), LoopDomain(intervals, final).points)
     member = Member(
@@ -66,11 +72,11 @@ def as_system(kernel: Kernel) -> Kernel:
         indices=kernel.store.indices,
         condition=where,
     )
-    return Kernel(
+    system = Kernel(
         name=kernel.name,
         role=kernel.role,
         function=kernel.function,
-        domain=kernel.domain,
+        domain=domain,
         loops=tuple(_plain(loop) for loop in kernel.loops),
         variables=kernel.variables,
         value=Local(name=member.name, type=member.type),
@@ -84,6 +90,19 @@ def as_system(kernel: Kernel) -> Kernel:
         capacity=kernel.capacity,
         location=kernel.location,
     )
+    return inside_of_domain(system) if kernel.paddings else system
+
+
+def _masked(kernel: Kernel, value: Expr) -> Expr:
+    """In padded steps of a reduction the value of the step before.
+
+    A step that were left out would not hand that on to the next one.
+    """
+    inside = in_domain(kernel, reductions_only=True)
+    if inside is None:
+        return value
+    before = Local(name=PREVIOUS, type=value.type)
+    return Select(condition=inside, if_true=value, if_false=before, type=value.type)
 
 
 def _plain(loop: Loop) -> Loop:

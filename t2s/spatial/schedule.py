@@ -18,7 +18,6 @@ from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
 from t2s.spatial.arguments import DirectiveArguments, Loop
 from t2s.spatial.directives import (
-    DEFAULT_CAPACITY,
     Buffer,
     Depth,
     Directive,
@@ -185,13 +184,14 @@ class ScheduledFunc(DirectiveArguments):
         return self._add(Stream(function=name, location=user_location(), text=f"stream({name})"))
 
     def forward(
-        self, operand: ImageParam | ScheduledFunc, loop: Loop, *, depth: int = DEFAULT_CAPACITY
+        self, operand: ImageParam | ScheduledFunc, loop: Loop, *, depth: int | None = None
     ) -> Self:
         """Send ``operand`` to the boundary PEs of ``loop`` only; PEs pass it on along ``loop``.
 
         ``operand`` is the producer Func that feeds this one, or an input.  It must not depend on
         ``loop``, and ``loop`` has to be unrolled.  ``depth`` is the capacity, in tokens, of the
-        channel from each PE to the next.
+        channel from each PE to the next; without it, what the PEs need so as not to wait for one
+        another.
         """
         source = self._operand("forward", operand)
         names = self._loops("forward", loop)
@@ -208,7 +208,7 @@ class ScheduledFunc(DirectiveArguments):
             Forward(
                 operand=source,
                 loop=name,
-                capacity=self._positive("forward", "depth", depth),
+                capacity=None if depth is None else self._positive("forward", "depth", depth),
                 location=user_location(),
                 text=f"forward({source}, {name})",
             )

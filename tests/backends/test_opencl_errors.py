@@ -12,7 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2s.backends.opencl_fpga import BACKEND, EmulationError, emulate, emulator, emulator_available
+from t2s.backends.opencl_fpga import (
+    BACKEND,
+    EmulationError,
+    emulate,
+    emulator,
+    emulator_available,
+    lower,
+)
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Parameter, Read, apply, const, equals
 from t2s.core.location import SourceLocation
@@ -143,8 +150,10 @@ def test_repeated_ports() -> None:
 
 
 def test_bounds_that_are_not_affine_in_space() -> None:
+    """Such loops run as far as any PE needs; there has to be a number for that."""
     p, t = index("p"), index("t")
-    loops = (Loop(name="t", minimum=const(0), extent=times(p, p)),)
+    n = Parameter(name="n", type=INT32)
+    loops = (Loop(name="t", minimum=const(0), extent=times(times(p, p), n)),)
     row = (space("p", 3),)
     square = graph(
         "square",
@@ -155,8 +164,12 @@ def test_bounds_that_are_not_affine_in_space() -> None:
         (channel("x_in", "x_load", "y_store", (3,), (p,)),),
         (tensor("x", 3, 4), tensor("y", 3, 4, role="output")),
     )
-    why = "the bounds of loop 't' are not affine in the PE's position"
+    square = replace(square, parameters=(ScalarParameter(name="n", type=INT32),))
+    why = "the bounds of loop 't' depend on the PE without any limit"
     assert problems(square) == [f"node 'x_load': {why}", f"node 'y_store': {why}"]
+    known = (replace(loops[0], extent=times(p, p)),)
+    nodes = tuple(replace(node, loops=known) for node in square.pe_arrays)
+    assert problems(replace(square, nodes=nodes)) == []
 
 
 def test_one_sided_channels() -> None:
@@ -178,6 +191,20 @@ def test_one_sided_channels() -> None:
     ]
 
 
+@pytest.fixture
+def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No PE is given a kernel of its own."""
+    monkeypatch.setattr(lower, "MOST_KERNELS", 0)
+
+
+def test_pes_that_cannot_keep_step_are_kernels() -> None:
+    t = index("t")
+    late, early = at_least(t, const(1)), less(t, const(3))
+    for design in exchange(late, early), exchange(None, None), cyclic_wait():
+        assert problems(design) == []
+
+
+@pytest.mark.usefixtures("no_kernels")
 def test_receiving_before_the_neighbour_sends() -> None:
     """PE p receives from the start what its neighbour sends later: lockstep cannot wait."""
     t = index("t")
@@ -189,6 +216,7 @@ def test_receiving_before_the_neighbour_sends() -> None:
     ]
 
 
+@pytest.mark.usefixtures("no_kernels")
 def test_no_order_of_the_pes() -> None:
     assert problems(exchange(None, None, shift=0)) == [
         "channel 'own': a PE would receive a token in the firing that sends it"
@@ -310,6 +338,14 @@ def cyclic_wait() -> Graph:
     )
 
 
+@needs_emulator
+@pytest.mark.emulator
+def test_a_node_that_serves_pes_in_turn_and_waits_for_one_of_them() -> None:
+    inputs = {"x": np.arange(6, dtype=np.int32).reshape(2, 3)}
+    assert emulate(cyclic_wait(), inputs)["y"].tolist() == [[0, 1, 2], [4, 5, 6]]
+
+
+@pytest.mark.usefixtures("no_kernels")
 def test_lockstep_that_would_wait_for_ever() -> None:
     design = cyclic_wait()
     inputs = {"x": np.arange(6, dtype=np.int32).reshape(2, 3)}

@@ -1,7 +1,7 @@
 """Where the partial results of a reduction wait, with distances counted by hand.
 
 Nests are written outermost first: ``"i:3 k:4r jj:2s"`` has a loop i of 3 iterations, a reduction k
-of 4, and 2 PEs jj.  An extent of ``?`` is not constant.
+of 4, and 2 PEs jj.  ``1-3`` are at least 1 and at most 3 iterations, ``?-3`` any number up to 3.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from t2s.reduction.carry import CarryLoop, CarryPlan, Hop, RegisterFile, plan_ca
 def nest(text: str) -> list[CarryLoop]:
     loops = []
     for part in text.split():
-        found = re.fullmatch(r"(\w+):(\d+|\?)(r?)(s?)", part)
+        found = re.fullmatch(r"(\w+):(?:(\d+|\?)-)?(\d+)(r?)(s?)", part)
         assert found is not None
-        name, extent, reduction, space = found.groups()
+        name, least, extent, reduction, space = found.groups()
+        least = extent if least is None else least
         loops.append(
             CarryLoop(
                 name=name,
-                extent=None if extent == "?" else int(extent),
+                extent=int(extent),
+                least=None if least == "?" else int(least),
                 reduction=bool(reduction),
                 space=bool(space),
             )
@@ -60,9 +62,16 @@ def hop(loop: str, inner: str, waiting: int) -> Hop:
         # loops in space do not take time
         ("k:4r ii:8s i:3", registers("i", (3,), 3)),
         # a reduction of unknown length inside: the next step may be the next firing
-        ("k:4r i:3 m:?r", registers("i", (3,), 1)),
+        ("k:4r i:3 m:?-2r", registers("i", (3,), 1)),
+        # rows of 1 to 4 elements: room for the longest one, and the shortest one comes again first
+        ("i:4 k:3r j:1-4", registers("j", (4,), 1)),
+        ("k:3r i:4 j:2-4", registers("i j", (4, 4), 8)),
+        # rows may be empty
+        ("k:3r i:4 j:0-4", registers("i j", (4, 4), 1)),
+        # from (ko, ki=1) to (ko+1, ki=0): at least 3*2*2 firings, but 4 less for ki
+        ("ko:2r i:3 ki:2r j:2-4", registers("i j", (3, 4), 2)),
         # its length does not matter outside
-        ("m:?r i:3", registers("i", (3,), 3)),
+        ("m:?-2r i:3", registers("i", (3,), 3)),
     ],
 )
 def test_reductions_in_time(loops: str, file: RegisterFile) -> None:
@@ -79,6 +88,7 @@ def test_reductions_in_time(loops: str, file: RegisterFile) -> None:
         ("i:3 k:4r kk:2rs", None, [hop("k", "kk", 1), hop("kk", "", 0)]),
         ("k:4r i:3 kk:2rs", None, [hop("k", "kk", 3), hop("kk", "", 0)]),
         ("k:4r i:3 j:5 kk:2rs", None, [hop("k", "kk", 15), hop("kk", "", 0)]),
+        ("k:4r i:3 j:1-5 kk:2rs", None, [hop("k", "kk", 15), hop("kk", "", 0)]),
         # k in time inside kk: every PE sums by itself, then hands on its sum
         ("kk:2rs i:3 k:4r", registers("", (), 1), [hop("kk", "k", 0)]),
         ("kk:2rs k:4r i:3", registers("i", (3,), 3), [hop("kk", "k", 0)]),
@@ -113,8 +123,8 @@ def test_distances_are_those_of_the_nest(loops: str) -> None:
     """Executing the nest: the shortest time between two steps of one element is the distance."""
     order = nest(loops)
     last: dict[tuple[int, ...], int] = {}
-    shortest = prod(loop.extent or 1 for loop in order)
-    for time, point in enumerate(product(*(range(loop.extent or 1) for loop in order))):
+    shortest = prod(loop.extent for loop in order)
+    for time, point in enumerate(product(*(range(loop.extent) for loop in order))):
         pairs = zip(order, point, strict=True)
         element = tuple(at for loop, at in pairs if not loop.reduction)
         if element in last:
@@ -133,7 +143,7 @@ def test_register_files_are_large_enough(loops: str) -> None:
     assert file is not None
     slots: dict[tuple[int, ...], tuple[tuple[int, ...], int]] = {}
     count: dict[tuple[int, ...], int] = {}
-    for point in product(*(range(loop.extent or 1) for loop in order)):
+    for point in product(*(range(loop.extent) for loop in order)):
         at = dict(zip((loop.name for loop in order), point, strict=True))
         element = tuple(at[loop.name] for loop in order if not loop.reduction)
         address = tuple(at[name] for name in file.loops)

@@ -43,6 +43,11 @@ from t2s.graph.nodes import PEArray, SpaceDimension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfStep(Unsupported):
+    """What PEs that share their iterations cannot do, and PEs in kernels of their own can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLoop:
     """A loop of the kernel: ``name`` runs from ``start`` up to, not including, ``stop``."""
 
@@ -114,12 +119,12 @@ def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
     for loop in node.loops:
         minimum = fold(loop.minimum, ranges, fixed)
         stop = _tidy(fold(apply(Op.ADD, loop.minimum, loop.extent), ranges, fixed))
-        start = bound_over(minimum, space_ranges, min) or minimum
-        end = bound_over(stop, space_ranges, max) or stop
-        if (index_names(start) | index_names(end)) & space_ranges.keys():
+        start = _shared(minimum, space_ranges, ranges, min)
+        end = _shared(stop, space_ranges, ranges, max)
+        if start is None or end is None:
             return Unsupported(
                 subject=f"node {node.name!r}",
-                why=f"the bounds of loop {loop.name!r} are not affine in the PE's position",
+                why=f"the bounds of loop {loop.name!r} depend on the PE without any limit",
                 location=node.location,
             )
         low, high = interval(start, ranges), interval(end, ranges)
@@ -135,6 +140,20 @@ def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
         if end != stop:
             guard = conjunction(guard, apply(Op.LESS, at, stop))
     return _with_body(graph, node, tuple(loops), guard, ranges, fixed)
+
+
+def _shared(
+    bound: Expr,
+    space: dict[str, Interval],
+    ranges: dict[str, Interval],
+    best: Callable[[int, int], int],
+) -> Expr | None:
+    """The least or largest value that a bound has in any PE; ``None`` if that is not known."""
+    found = bound_over(bound, space, best) or bound
+    if not index_names(found) & space.keys():
+        return found
+    limits = interval(bound, ranges)
+    return None if limits is None else const(best(*limits))
 
 
 def _tidy(expr: Expr) -> Expr:

@@ -8,7 +8,7 @@ from t2s.backends.opencl_fpga.comments import channel_comment, file_comment
 from t2s.backends.opencl_fpga.kernel_ast import ChannelArray, File, Struct, Variable
 from t2s.backends.opencl_fpga.kernels import lower_kernel
 from t2s.backends.opencl_fpga.links import Bundle, Links, Separate, plan_links
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, lockstep
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, OutOfStep, lockstep
 from t2s.backends.opencl_fpga.machine_kernels import lower_machine
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
@@ -21,9 +21,16 @@ from t2s.core.walk import walk
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Machine
 
+MOST_KERNELS = 256
+"""Most kernels that PEs which cannot keep step are given, one each."""
+
 
 def analyse(graph: Graph) -> Design | list[Unsupported]:
-    """Decide how every node and channel is built; the problems if there are any."""
+    """Decide how every node and channel is built; the problems if there are any.
+
+    The PEs of a node are one kernel where they can keep step.  Where they cannot, as when each
+    waits for a sum that its neighbour is not done with, every PE becomes a kernel.
+    """
     problems = check_vocabulary(graph)
     if problems:
         return problems
@@ -43,7 +50,15 @@ def analyse(graph: Graph) -> Design | list[Unsupported]:
     if problems:
         return problems
     links = plan_links(graph, nodes)
-    return Design(graph=graph, nodes=nodes, links=links) if isinstance(links, Links) else links
+    if isinstance(links, Links):
+        return Design(graph=graph, nodes=nodes, links=links)
+    out_of_step = all(isinstance(problem, OutOfStep) for problem in links)
+    if not out_of_step or sum(node.pe_count for node in graph.pe_arrays) > MOST_KERNELS:
+        return links
+    match unfold(graph):
+        case Unfolded(graph=single, nodes=pes, links=channels):
+            return Design(graph=single, nodes=pes, links=channels, source=graph)
+    return links
 
 
 def lower_design(design: Design, scope: FileScope) -> File:

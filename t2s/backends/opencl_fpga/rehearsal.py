@@ -28,7 +28,7 @@ from t2s.backends.opencl_fpga.domains import (
     is_static,
     loops_used,
 )
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, OutOfStep, Port
 from t2s.backends.opencl_fpga.periods import when_used
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
@@ -71,10 +71,11 @@ def rehearse(
             return _problem(item.channel, players)
         stuck = _play(_downstream_first(players, cluster), cluster, peaks)
         if stuck is not None:
-            return _problem(
-                stuck,
-                "PEs of one kernel share their iterations, and in that order tokens wait for one "
-                "another for ever; independent PEs may not",
+            return OutOfStep(
+                subject=f"channel {stuck.name!r}",
+                why="PEs of one kernel share their iterations, and in that order tokens wait for "
+                "one another for ever; independent PEs may not",
+                location=stuck.location,
             )
     return peaks
 

@@ -23,7 +23,7 @@ from t2s.backends.opencl_fpga.domains import (
     loops_used,
     select_loops,
 )
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port, TimeLoop
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, OutOfStep, Port, TimeLoop
 from t2s.backends.opencl_fpga.periods import one_period
 from t2s.core.expr import Expr, index_names
 from t2s.core.ops import Array
@@ -145,7 +145,7 @@ def _ordered(node: LockstepNode, exchanges: list[_Exchange]) -> SelfLinks | list
 def _disorder(exchange: _Exchange) -> Unsupported:
     if any(sender == receiver for sender, receiver in exchange.ordered):
         return _problem(exchange.channel, "a PE would receive a token in the firing that sends it")
-    return _problem(
+    return _out_of_step(
         exchange.channel,
         "PEs of one kernel run in a fixed order, and no order of rows and columns has every "
         "sender run before its receiver within an iteration; pass data one way only",
@@ -219,7 +219,7 @@ def _delay(node: LockstepNode, send: Port, receive: Port) -> _Exchange | Unsuppo
             f"{len(sent.times)} tokens are sent and {len(received.times)} are received",
         )
     if np.any(sent.times > received.times):
-        return _problem(
+        return _out_of_step(
             send.channel,
             "a PE would receive before its neighbour has sent, in an earlier iteration; all PEs "
             "of one kernel share their iterations, so delay the receiving PE's condition",
@@ -252,9 +252,11 @@ def _split_nest(
 ) -> tuple[int, tuple[TimeLoop, ...], tuple[TimeLoop, ...]]:
     """Iterations of the innermost loops that do not matter; the loops that do; the ones outside.
 
-    Loops of varying extent always matter.
+    Loops of varying extent always matter, and those that their bounds depend on.
     """
-    used = loops_used(node, deciding)
+    varying = [loop for loop in node.loops if extent_of(loop, node) is None]
+    bounds = [bound for loop in varying for bound in (loop.start, loop.stop)]
+    used = loops_used(node, (*deciding, *bounds))
     matters = [loop.name in used or extent_of(loop, node) is None for loop in node.loops]
     first = matters.index(True) if any(matters) else len(node.loops)
     last = len(matters) - matters[::-1].index(True) if any(matters) else len(node.loops)
@@ -279,6 +281,10 @@ def _overlapping(sent: _Tokens, received: _Tokens) -> frozenset[Pair]:
     sends, receives = sent.elements * times + sent.times, received.elements * times + received.times
     _, at_send, at_receive = np.intersect1d(sends, receives, return_indices=True)
     return _pairs(sent.pes[at_send], received.pes[at_receive])
+
+
+def _out_of_step(channel: Channel, why: str) -> OutOfStep:
+    return OutOfStep(subject=f"channel {channel.name!r}", why=why, location=channel.location)
 
 
 def _problem(channel: Channel, why: str) -> Unsupported:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from t2s.backends.base import Unsupported
+from t2s.backends.opencl_fpga.elements import by_element
 from t2s.backends.opencl_fpga.links import Link, Links, Separate, inside
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, fold, lockstep
 from t2s.backends.opencl_fpga.machine_points import (
@@ -135,6 +136,7 @@ class _Unfolding:
     def _add_pe(self, node: LockstepNode) -> None:
         renamed: dict[tuple[type[Statement], str], str] = {}
         receives, sends = {}, {}
+        node = by_element(node)
         for name, port in node.receives.items():
             element = self._port(node.name, port.channel, port.index)
             element.sink = node.name
@@ -160,7 +162,7 @@ class _Unfolding:
             raise _Refused(
                 Unsupported(
                     subject=f"channel {channel.name!r}",
-                    why=f"{node!r} uses several elements of it, in a design with machines",
+                    why=f"{node!r} uses several elements of it, and is a kernel of its own",
                     location=channel.location,
                 )
             )

@@ -16,7 +16,6 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import index_names
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import (
-    DEFAULT_CAPACITY,
     Distribute,
     Forward,
     Remove,
@@ -54,7 +53,7 @@ def distribute(program: SpatialProgram, name: str, directive: Distribute) -> Spa
                 Forward(
                     operand=directive.operand,
                     loop=loop.name,
-                    capacity=DEFAULT_CAPACITY,
+                    capacity=None,
                     location=directive.location,
                     text=f"forward({directive.operand}, {loop.name})",
                 ),

@@ -15,7 +15,7 @@ from dataclasses import replace
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
-from t2s.spatial.directives import DEFAULT_CAPACITY, SKEW, Directive, Forward
+from t2s.spatial.directives import Directive, Forward
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.operands import Operand
 from t2s.spatial.passes.forward_timed import forward_timed
@@ -51,18 +51,12 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
     hops = replace(
         operand,
         forwards=(*operand.forwards, loop.name),
-        hop_capacities=(*operand.hop_capacities, _capacity(kernel, directive)),
+        hop_capacities=(*operand.hop_capacities, directive.capacity),
     )
     program = program.with_kernel(kernel.with_operand(operand, hops))
     if operand.taken_by is not None:
         return program
     return drop_upstream(program, kernel, operand.producer, loop, directive)
-
-
-def _capacity(kernel: Kernel, directive: Forward) -> int:
-    """Room in a hop: in a recurrence the operand waits for values that take longer."""
-    default = kernel.members and directive.capacity == DEFAULT_CAPACITY
-    return directive.capacity + (SKEW if default else 0)
 
 
 def drop_upstream(

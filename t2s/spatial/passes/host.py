@@ -16,7 +16,7 @@ left; the loader then reads the array in memory again in each iteration of the d
 from __future__ import annotations
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Read, index_names
+from t2s.core.expr import Read, index_names, reads
 from t2s.core.isl import is_affine
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
@@ -84,14 +84,30 @@ def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: Isola
             location=directive.location,
             expected=f"a chain: isolate_consumer_chain(unloader, {deserializer})",
         )
-    if kernel.function not in program.temporal.outputs:
+    output = kernel.function in program.temporal.outputs
+    readers = _readers(program, kernel.function) if output else []
+    if readers or not output:
         raise UnsupportedError(
             f"{subject}: {kernel.function} is read by the device, and {deserializer} is on the "
             "host",
             location=directive.location,
-            expected=f"an output: {', '.join(program.temporal.outputs)}",
+            expected="an output that no other function reads"
+            if readers
+            else f"an output: {', '.join(program.temporal.outputs)}",
+            given=f"read by {', '.join(readers)}" if readers else None,
             hint="the host takes results from memory when the design has ended",
         )
+
+
+def _readers(program: SpatialProgram, function: str) -> list[str]:
+    """The other functions that read a function's array."""
+    found = {
+        kernel.function
+        for kernel in program.kernels
+        for value in (kernel.value, *(member.value for member in kernel.members))
+        if any(read.source == function for read in reads(value))
+    }
+    return sorted(found - {function})
 
 
 def check_directive_on_host(kernel: Kernel, directive: Directive) -> None:

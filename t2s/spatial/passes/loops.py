@@ -18,14 +18,13 @@ from dataclasses import replace
 from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
 from t2s.core.isl import LoopDomain
-from t2s.core.isl_maps import condition
 from t2s.core.ops import Op, reorderable
 from t2s.core.printer import show
 from t2s.core.types import INT32, value_range
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, Fuse, Reorder, Split, Tile
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.padding import in_domain, nest_of, with_padding
+from t2s.spatial.padding import in_domain, inside_of_domain, nest_of, with_padding
 from t2s.spatial.passes.lookup import check_new_names, constant_bounds, find_serial
 from t2s.spatial.reduction_form import reduction_operator
 
@@ -138,23 +137,9 @@ def _split(
     result = _substituted(replace(kernel, loops=loops), {name: value})
     if not extent % factor:
         return result
-    return (
-        _cut(result, apply(Op.LESS, value, const(minimum + extent)))
-        if kernel.members
-        else with_padding(result, loop, directive)
-    )
-
-
-def _cut(kernel: Kernel, within: Expr) -> Kernel:
-    """A system with a ragged nest: the iterations past the end of the old loop are left out.
-
-    A recurrence cannot run on: what it computed there would be read again inside.
-    """
-    bounds = [bound for d in kernel.domain for bound in d.interval.conditions]
-    inside = [kernel.first_lane(kernel.place(bound)) for bound in bounds]
-    nest = replace(kernel, active=None).domain_of_iterations
-    held = kernel.domain_of_iterations.restricted(*inside, within)
-    return replace(kernel, active=condition(nest, held.points))
+    if not kernel.members:
+        return with_padding(result, loop, directive)
+    return inside_of_domain(result, apply(Op.LESS, value, const(minimum + extent)))
 
 
 def _check_size(kernel: Kernel, size: int, directive: Directive) -> None:

@@ -243,12 +243,25 @@ def _takes(operand: Operand, kernel: Kernel) -> bool:
     return isinstance(operand.taken_by, Stream) and operand.producer == kernel.name
 
 
+def _with_padded(producer: Kernel, box: LoopDomain) -> LoopDomain:
+    """The values of a function with those of the padded iterations of its kernel."""
+    pure = [dimension.name for dimension in producer.domain if not dimension.reduction]
+    padded = {padding.variable: const(padding.padded) for padding in producer.paddings}
+    intervals = [
+        replace(interval, extent=padded.get(name, interval.extent))
+        for name, interval in zip(pure, box.intervals, strict=False)
+    ]
+    return LoopDomain([*intervals, *box.intervals[len(intervals) :]])
+
+
 def check_all_read(
     program: SpatialProgram, consumer: Kernel, operand: Operand, repeating: tuple[Loop, ...]
 ) -> None:
     """Every value of a streamed function is taken exactly once.
 
-    ``repeating`` are the loops in which the consumer does not take the values again.
+    ``repeating`` are the loops in which the consumer does not take the values again.  What the
+    producer sends in padded iterations may be taken too; that both ends have the same of these is
+    checked elsewhere.
     """
     function, directive = program.temporal.function(operand.source), operand.taken_by
     names = list(function.arguments)
@@ -261,7 +274,8 @@ def check_all_read(
     nest = [loop.interval for loop in consumer.loops]
     once = [equals(Index(name=loop.name), loop.minimum) for loop in repeating]
     places = [consumer.place(index) for index in operand.access or ()]
-    problem = LoopDomain(nest, once).covers_exactly(places, box, names=names)
+    sent = _with_padded(program.kernel(operand.producer), box)
+    problem = LoopDomain(nest, once).covers_exactly(places, box, names=names, within=sent)
     if problem is None or directive is None:
         return
     again = [

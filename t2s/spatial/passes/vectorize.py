@@ -19,6 +19,7 @@ from dataclasses import replace
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Read, conjunction, index_names
 from t2s.core.printer import show
+from t2s.core.types import MOST_LANES
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, Place, VectorLoad, VectorStore
 from t2s.spatial.inline import inline_functions
@@ -132,7 +133,15 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
         )
     loop = serial[-1]
     check_not_time(kernel, loop, directive)
-    constant_bounds(kernel, loop, directive)
+    _, lanes = constant_bounds(kernel, loop, directive)
+    if lanes > MOST_LANES:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {loop.name} would be a vector of {lanes} lanes",
+            location=directive.location,
+            expected=f"at most {MOST_LANES} lanes",
+            given=f"{loop.name}: {loop.reason}",
+            hint=f"split {loop.name} first, so that a shorter loop is innermost",
+        )
     if loop.reduction and reduction_term(kernel.value) is None:
         raise UserError(
             f"{directive.text} on {kernel.name}: the innermost loop {loop.name} is a reduction "

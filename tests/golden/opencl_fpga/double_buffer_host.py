@@ -85,7 +85,7 @@ def run(values, aocx=None, exact_depths=False):
     for name, (dtype, shape, role) in TENSORS.items():
         array = np.zeros(shape, dtype)
         if role == "input":
-            array = np.ascontiguousarray(values[name], dtype)
+            array = np.asarray(values[name], dtype, order="C")
             if array.shape != shape:
                 sys.exit(f"{name} must have shape {shape}, not {array.shape}")
         arguments[name] = cl.Buffer(context, cl.mem_flags.READ_WRITE, max(1, array.nbytes))

@@ -177,9 +177,9 @@ class Frame:
             digit
             for loop, (low, extent) in zip(node.loops, bounds, strict=True)
             for digit in _digits_of(loop.name, low, extent, divisors.get(loop.name, []))
-        )
+        ) or (_ONCE,)
         self.all: Product = tuple(digit.values for digit in self.digits)
-        self._of_loop: dict[str, list[int]] = {loop.name: [] for loop in node.loops}
+        self._of_loop: dict[str, list[int]] = {digit.loop: [] for digit in self.digits}
         for number, digit in enumerate(self.digits):
             self._of_loop[digit.loop].append(number)
         self._number = {digit.name: number for number, digit in enumerate(self.digits)}
@@ -336,6 +336,10 @@ def _numbers(low: int, high: int) -> Numbers:
     if high - low > LONGEST_TABLE:
         raise Opaque
     return np.arange(low, high, dtype=np.int64)
+
+
+_ONCE = Digit(name="(once)", loop="(once)", unit=1, values=_numbers(0, 1))
+"""The digit of PEs without loops, which fire once: no points are not the one point of no digits."""
 
 
 def _refuse_overflow(form: Expr, base: int, tables: Mapping[int, Numbers]) -> None:

@@ -1,0 +1,59 @@
+"""Functions on the host at the ends of what they can be: one element, padded, read by others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s import Func, ImageParam, Int, Place, RDom, UnsupportedError, Var
+from t2s.backends.opencl_fpga.emulator import emulator_available
+from tests.spatial.agreement import agree
+
+
+def one_element(*, unrolled: bool) -> Func:
+    i, A, F = Var("i"), ImageParam(Int(32), 1, name="A"), Func("F")
+    F[i] = A[i] * A[1]
+    F.bound(i, 0, 4)
+    if unrolled:
+        F.unroll(i)
+    serializer = Func("S", place=Place.HOST)
+    F.isolate_producer_chain(A[1], serializer, Func("L"))
+    serializer.remove(i)
+    return F
+
+
+@pytest.mark.parametrize("unrolled", [False, True])
+def test_an_operand_of_one_element(unrolled: bool) -> None:
+    assert t2s.lower(one_element(unrolled=unrolled)).tensor("S").allocated == ()
+    agree(one_element(unrolled=unrolled))
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed")
+def test_one_element_emulated() -> None:
+    data = {"A": np.arange(4, dtype=np.int32) + 1}
+    assert t2s.emulate(one_element(unrolled=False), data)["F"].tolist() == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("factor", [5, 7, 43])
+def test_a_padded_fused_loop(factor: int) -> None:
+    i, j, z, q = t2s.variables("i j z q")
+    w, F = ImageParam(Int(32), 1, name="w"), Func("F")
+    F[i, j] = w[i]
+    F.bound(i, 0, 9).bound(j, 0, 6).fuse(j, i, z).split(z, z, q, factor)
+    F.isolate_producer_chain(w, Func("S", place=Place.HOST), Func("L"))
+    agree(F)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_an_output_that_another_function_reads(both: bool) -> None:
+    i, k, B = Var("i"), RDom(0, 2, name="k"), ImageParam(Int(32), 2, name="B")
+    G, F = t2s.funcs("G F")
+    G[i] = 0
+    G[i] += B[i, k]
+    F[i] = G[i] + 1
+    F.bound(i, 0, 2)
+    G.bound(i, 0, 2).isolate_consumer_chain(Func("U"), Func("H", place=Place.HOST))
+    with pytest.raises(UnsupportedError, match="G is read by the device, and H is on the host"):
+        t2s.lower((F, G) if both else F)
