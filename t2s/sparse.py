@@ -197,9 +197,10 @@ def simulate(
 
     ``inputs`` maps the names of the tensors that are read to a ``SparseTensor``, a sparse object of
     scipy or pydata/sparse, an array or a number; each is stored in the format that its tensor
-    declares.  Values are computed in ``type``, by default the type numpy gives them.  All channels
-    have ``capacity`` and ``latency``; with ``balance``, a channel beside a longer way holds more,
-    by the cycles that the longer way takes more.
+    declares.  Values are computed in ``type``, by default the type numpy gives them together, and a
+    value that it does not hold is refused.  All channels have ``capacity`` and ``latency``; with
+    ``balance``, a channel beside a longer way holds more, by the cycles that the longer way takes
+    more.
 
     A stage that is cut short leaves no tensor: ``CycleLimitError`` after ``max_cycles`` cycles and
     ``RunInterrupted`` at Ctrl-C have what was measured of it as ``result``.

@@ -10,23 +10,22 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.ops import Op
-from t2s.core.types import Float, Int, Type
-from t2s.core.walk import walk
-from t2s.sparse_repr.concrete.ir import ConcreteProgram, Split, result_of
+from t2s.core.types import Type
+from t2s.sparse_repr.concrete.ir import ConcreteProgram, Split, reads_of, result_of
 from t2s.sparse_repr.concrete.materialise import (
     as_blocks_need_it,
     read_tensor_view,
+    source_coordinates,
     written_tensor,
 )
 from t2s.sparse_repr.formats import csf
 from t2s.sparse_repr.notation.check import extents_of
-from t2s.sparse_repr.notation.ir import Assignment, Combine, Number, accesses
+from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
 from t2s.sparse_repr.tensors.interchange import filled_tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
-TYPES = (Float(32), Float(64), Int(32), Int(64))
-"""Types in which values may be computed."""
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +65,22 @@ def bind(
     for loop in program.fused:
         _check_fused(loop, program, extents)
     given = {name: tensor.convert(assignment.tensor(name).format) for name, tensor in given.items()}
-    value_type = _value_type(assignment, given) if type is None else type
-    _check_type(value_type)
+    if type is None:
+        type = value_type(assignment, [tensor.dtype for tensor in given.values()])
+    check_type(assignment, type)
+    given = {name: _typed(tensor, type, name) for name, tensor in given.items()}
     tensors = {name: as_blocks_need_it(tensor) for name, tensor in given.items()}
     for view in program.views:
         if view.name != program.written and view.source in tensors:
             tensors[view.name] = read_tensor_view(view, tensors[view.source])
-    return Binding(given=given, tensors=tensors, extents=extents, type=value_type)
+    return Binding(given=given, tensors=tensors, extents=extents, type=type)
+
+
+def _typed(tensor: SparseTensor, type: Type, name: str) -> SparseTensor:
+    values = typed_values(tensor.values, type, name)
+    if values is tensor.values:
+        return tensor
+    return SparseTensor(tensor.shape, tensor.format, tensor.levels, values, fill=tensor.fill)
 
 
 def _check_split(split: Split, extent: int) -> None:
@@ -124,6 +132,46 @@ def add_stage_views(
             binding.tensors[view.name] = read_tensor_view(view, written)
 
 
+def stored_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
+    """Where the inputs store something, as the stages read them."""
+    found: dict[str, Array] = {}
+    for name, there in read_places(program, binding).items():
+        view = next((view for view in program.views if view.name == name), None)
+        if view is None:
+            found[name] = found.get(name, False) | there
+            continue
+        shape = binding.given[view.source].shape
+        table = source_coordinates(view, np.argwhere(there), len(shape))
+        inside = (table < np.array(shape)).all(axis=1)
+        shown = found.setdefault(view.source, np.zeros(shape, np.bool_))
+        shown[tuple(table[inside].T)] = True
+    return found
+
+
+def read_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
+    """Where the inputs and the views of them that the stages read store something.
+
+    Tensors of dense levels alone, which store everything, are left out.
+    """
+    found: dict[str, Array] = {}
+    read = {access.tensor for stage in program.stages for access in reads_of(stage)}
+    sources = {view.name: view.source for view in program.views}
+    for name in sorted(read):
+        tensor = binding.tensors.get(name)
+        if tensor is None or sources.get(name, name) not in binding.given:
+            continue
+        if not all(level.full for level in tensor.format.levels):
+            found[name] = np.zeros(tensor.shape, np.bool_)
+            found[name][tuple(tensor.coordinates()[0].T)] = True
+    return found
+
+
+def as_bools(tensor: SparseTensor) -> SparseTensor:
+    """The tensor of bools that one of zeros and ones is."""
+    values = tensor.values.astype(np.bool_)
+    return SparseTensor(tensor.shape, tensor.format, tensor.levels, values)
+
+
 def final_result(
     assignment: Assignment, program: ConcreteProgram, binding: Binding, written: SparseTensor
 ) -> SparseTensor:
@@ -152,30 +200,4 @@ def _check_names(assignment: Assignment, read: tuple[str, ...], inputs: Mapping[
             location=user_location(),
             expected=f"values for {', '.join(read)}",
             given=", ".join(inputs) or "nothing",
-        )
-
-
-def _value_type(assignment: Assignment, given: Mapping[str, SparseTensor]) -> Type:
-    """The type that numpy gives the expression, of those that can be computed."""
-    kinds = [tensor.dtype for tensor in given.values()] or [np.dtype(np.float64)]
-    common = np.result_type(*kinds)
-    numbers = [term.value for term in walk(assignment.value) if isinstance(term, Number)]
-    divides = any(
-        isinstance(term, Combine) and term.operator is Op.DIVIDE for term in walk(assignment.value)
-    )
-    fraction = not float(assignment.semiring.zero).is_integer()
-    divides = divides or fraction  # an infinite zero is no integer
-    if common.kind in "iub" and (divides or any(isinstance(n, float) for n in numbers)):
-        return Float(64)
-    if common.kind in "iub":
-        return Int(32) if common.itemsize <= 4 and common.kind != "u" else Int(64)
-    return Float(32) if common.itemsize <= 4 else Float(64)
-
-
-def _check_type(type: Type) -> None:
-    if type not in TYPES:
-        raise UserError(
-            f"values of type {type} cannot be computed on streams",
-            location=user_location(),
-            expected=f"one of {', '.join(map(str, TYPES))}",
         )

@@ -176,6 +176,59 @@ def test_values_that_are_not_real() -> None:
         sparse.tensor(np.ones(2, complex))
 
 
+def test_values_that_a_type_does_not_hold() -> None:
+    doubled = sparse.compile(sparse.parse("y(i) = a(i) + a(i)", {"a": "s"}))
+    large = np.array([1, 2**40])
+    with refused("""
+        a has values that are no int32
+          --> doubled.simulate({"a": large}, type=t2s.Int(32))
+          expected: values that int32 holds
+          given:    1099511627776, of type int64
+          hint:     convert a as you mean it, or compute in another type=
+    """):
+        doubled.simulate({"a": large}, type=t2s.Int(32))
+    for value, type in (
+        (1.5, t2s.Int(32)),
+        (np.nan, t2s.Int(64)),
+        (np.inf, t2s.UInt(8)),
+        (-1, t2s.UInt(64)),
+        (2**53 + 1, t2s.Float(64)),
+        (2.0**63, t2s.Int(64)),
+        (1e300, t2s.Float(32)),
+        (2, t2s.Bool()),
+    ):
+        with pytest.raises(UserError, match="has values that are no"):
+            doubled.interpret({"a": np.array([value])}, type=type)
+
+
+def test_numbers_that_a_type_does_not_hold() -> None:
+    small = {"a": np.array([1, 0], np.uint8)}
+    kernel = sparse.compile(sparse.parse("y(i) = (100 + 200) * a(i)", {"a": "s"}))
+    with refused("""
+        the number 300 is no uint8
+          --> kernel = sparse.compile(sparse.parse("y(i) = (100 + 200) * a(i)", {"a": "s"}))
+          expected: numbers of the type uint8, in which the operands are computed
+          hint:     type= computes in another type, such as Int(64) or Float(64)
+    """):
+        kernel.simulate(small)
+    for text in ("y(i) = 0.5 * a(i)", "y(i) = a(i) / 2"):
+        fraction = sparse.compile(sparse.parse(text, {"a": "s"}))
+        with pytest.raises(UserError, match="is no int32"):
+            fraction.simulate(small, type=t2s.Int(32))
+    shortest = sparse.parse("y(i) = a(i) * a(i)", {"a": "s"})
+    with pytest.raises(UserError, match="the number inf is no int32"):
+        sparse.compile(shortest, semiring=sparse.MIN_PLUS).simulate(small, type=t2s.Int(32))
+
+
+def test_complex_values_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "complex.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1.0 2.0\n")
+    square = sparse.compile(sparse.parse("y(i) = A(i,j) * A(i,j)", {"A": "ss"}))
+    for run in (square.simulate, square.interpret):
+        with pytest.raises(UserError, match="complex128 cannot be computed on streams"):
+            run({"A": sparse.read(path)})
+
+
 def test_a_format_that_is_none() -> None:
     assert Tensor("A", "ds:1,0").format == sparse.csc
     with refused("""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from t2s.core.ops import Op
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, rewrite
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, result_of
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -20,6 +20,7 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Number,
+    is_finite,
 )
 
 
@@ -62,7 +63,7 @@ def merge_of(value: Expression, variable: str) -> Merge:
             return Everything()
         case Negative(value=inner):
             return merge_of(inner, variable)
-        case Combine(operator=Op.MULTIPLY, left=left, right=right) if _finite(value):
+        case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_finite(value):
             return both(merge_of(left, variable), merge_of(right, variable))
         case Combine(operator=Op.DIVIDE, left=left, right=Number(value=number)) if number != 0:
             return merge_of(left, variable)
@@ -85,16 +86,6 @@ def is_unbounded(merge: Merge) -> bool:
             return True
         case _:
             return False
-
-
-def _finite(value: Expression) -> bool:
-    """Whether finite operands give a finite value, so that zero times it is zero."""
-    return not any(
-        isinstance(term, Combine)
-        and term.operator is Op.DIVIDE
-        and not (isinstance(term.right, Number) and term.right.value != 0)
-        for term in walk(value)
-    )
 
 
 def both(*members: Merge) -> Merge:

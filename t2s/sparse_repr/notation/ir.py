@@ -112,6 +112,16 @@ def variables_of(value: Term) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for access in accesses(value) for name in access.variables))
 
 
+def is_finite(value: Expression) -> bool:
+    """Whether finite operands give a finite value, so that zero times it is zero."""
+    return not any(
+        isinstance(term, Combine)
+        and term.operator is Op.DIVIDE
+        and not (isinstance(term.right, Number) and term.right.value != 0)
+        for term in walk(value)
+    )
+
+
 def all_variables(assignment: Assignment) -> tuple[str, ...]:
     """Variables of the result, then those of the expression, in order of first occurrence."""
     return tuple(dict.fromkeys((*assignment.result.variables, *variables_of(assignment.value))))
