@@ -118,9 +118,24 @@ def compile(
     ``UserError`` if the schedule does not fit.
     """
     if isinstance(design, Kernel):
+        if schedule is not None or semiring != PLUS_TIMES:
+            raise UserError(
+                "this kernel is compiled already",
+                location=user_location(),
+                expected="an assignment, where a schedule or a semiring is given",
+                given=repr(design),
+                hint="compile its assignment: t2s.sparse.compile(kernel.assignment, schedule)",
+            )
         return design
     if isinstance(schedule, str):
         schedule = parse_schedule(schedule, location=user_location())
+    if not isinstance(schedule, Schedule | None):
+        raise UserError(
+            "this is not a schedule",
+            location=user_location(),
+            expected='a Schedule, or its directives as a text such as "reorder(i,k,j)"',
+            given=repr(schedule),
+        )
     if isinstance(design, Assignment):
         return Kernel(design, schedule, semiring)
     if not isinstance(design, Tensor):

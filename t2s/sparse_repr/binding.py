@@ -23,7 +23,7 @@ from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
 from t2s.sparse_repr.tensors.interchange import filled_tensor
-from t2s.sparse_repr.tensors.tensor import SparseTensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, check_tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -55,6 +55,10 @@ def bind(
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
     _check_names(assignment, read, inputs)
     zero = assignment.semiring.zero
+    for name in read:
+        if isinstance(inputs[name], SparseTensor):
+            stored = inputs[name].format
+            check_tensor(inputs[name], increasing=not stored.coordinate_list)
     given = {name: filled_tensor(inputs[name], zero) for name in read}
     shapes = {name: tensor.shape for name, tensor in given.items()}
     extents = extents_of(assignment, shapes)

@@ -176,6 +176,98 @@ def test_values_that_are_not_real() -> None:
         sparse.tensor(np.ones(2, complex))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sparse.coo(-1),
+        lambda: sparse.coo(0),
+        lambda: sparse.csf(2.5),
+        lambda: sparse.dense(-1),
+        lambda: sparse.dense(10**9),
+        lambda: Tensor("A", order=1.5),
+    ],
+)
+def test_orders_that_are_none(make: Any) -> None:
+    with pytest.raises(UserError, match="this is no number of modes"):
+        make()
+
+
+@pytest.mark.parametrize("shape", [(-1, 2), (2.5, 2), ("a", 2), (2**70, 2), 3, "ab", (True, 2)])
+def test_shapes_that_are_none(shape: Any) -> None:
+    for make in (
+        lambda: sparse.from_coordinates([], [], shape),
+        lambda: Tensor("A", shape=shape),
+        lambda: parse("A(i,j) = 1", {}, {"A": shape}),
+        lambda: sparse.from_levels(shape, sparse.dense(2), ({}, {}), np.zeros(4)),
+    ):
+        with pytest.raises(UserError, match=r"this is no shape of (the tensor|A)\n"):
+            make()
+
+
+def test_blocks_and_letters_that_are_none() -> None:
+    with refused("""
+        a block has at least one row and one column
+          --> sparse.bcsr(2.5, 2)
+          expected: integers, 1 or more
+          given:    2.5 x 2
+    """):
+        sparse.bcsr(2.5, 2)
+    with pytest.raises(UserError, match="the letters of a format are a text"):
+        sparse.make_format(3)
+    with pytest.raises(UserError, match="no format for A"):
+        parse("y(i) = A(i)", {"A": 3})
+
+
+def test_a_result_and_an_operand_of_one_name() -> None:
+    other, result = Tensor("A", "s"), Tensor("A", "d")
+    with refused("""
+        two tensors are named A
+          --> result["i"] = other["i"] * 2
+          expected: a name for each tensor
+          note:     the first one
+          --> other, result = Tensor("A", "s"), Tensor("A", "d")
+          note:     the other one
+          --> other, result = Tensor("A", "s"), Tensor("A", "d")
+    """):
+        result["i"] = other["i"] * 2
+
+
+def test_a_schedule_for_a_kernel() -> None:
+    kernel = sparse.compile(parse("y(i) = A(i,j)", {"A": "dd"}))
+    with refused("""
+        this kernel is compiled already
+          --> sparse.simulate(kernel, {"A": np.ones((2, 2))}, schedule="reorder(j,i)")
+          expected: an assignment, where a schedule or a semiring is given
+          given:    <Kernel y(i) = sum(j, A(i,j))>
+          hint:     compile its assignment: t2s.sparse.compile(kernel.assignment, schedule)
+    """):
+        sparse.simulate(kernel, {"A": np.ones((2, 2))}, schedule="reorder(j,i)")
+    with pytest.raises(UserError, match="compiled already"):
+        sparse.compile(kernel, semiring=sparse.MIN_PLUS)
+    with pytest.raises(UserError, match="this is not a schedule"):
+        sparse.compile(kernel.assignment, 3)
+
+
+@pytest.mark.parametrize(
+    ("positions", "coordinates", "values", "reason"),
+    [
+        ([0, 1, 2], [0, 7], [1.0, 2.0], "coordinates outside of its mode"),
+        ([0, 1, 2], [0, -1], [1.0, 2.0], "coordinates outside of its mode"),
+        ([0, 1, 9], [0, 1], [1.0, 2.0], "do not fit"),
+        ([0, 2, 2], [1, 0], [1.0, 2.0], "are not sorted"),
+        ([0, 1, 2], [0, 1], [1.0], "stores 2 values"),
+        ([0, 1, 2], [0.0, 1.0], [1.0, 2.0], "not a list of integers"),
+    ],
+)
+def test_tensors_made_by_hand(positions: Any, coordinates: Any, values: Any, reason: str) -> None:
+    arrays = {"pos": np.array(positions), "crd": np.array(coordinates)}
+    by_hand = sparse.SparseTensor((2, 3), sparse.csr, ({}, arrays), np.array(values))
+    kernel = sparse.compile(parse("y(i) = A(i,j)", {"A": "ds"}))
+    for run in (kernel.simulate, kernel.interpret):
+        with pytest.raises(UserError, match=reason):
+            run({"A": by_hand})
+
+
 def test_values_that_a_type_does_not_hold() -> None:
     doubled = sparse.compile(sparse.parse("y(i) = a(i) + a(i)", {"a": "s"}))
     large = np.array([1, 2**40])

@@ -21,6 +21,7 @@ from t2s.sparse_repr.notation.ir import (
     TensorDeclaration,
     accesses,
 )
+from t2s.sparse_repr.shapes import checked_shape
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)|(?P<name>[A-Za-z_]\w*)"
@@ -49,8 +50,18 @@ def parse_assignment(
     Raises ``UserError`` with the column for text that is not index notation, and for a format or a
     shape of a tensor that does not occur.
     """
+    if not isinstance(text, str):
+        raise UserError("index notation is a text", location=location, given=repr(text))
     result, value = _Parser(text, location).assignment()
     formats, shapes = dict(formats or {}), dict(shapes or {})
+    for name, made in formats.items():
+        if not isinstance(made, Format):
+            raise UserError(
+                f"there is something that is no format for {name}",
+                location=location,
+                expected='a format such as csr, or its letters, such as "ds"',
+                given=repr(made),
+            )
     names = tuple(dict.fromkeys(access.tensor for access in (result, *accesses(value))))
     for what, given in (("format", formats), ("shape", shapes)):
         for name in given:
@@ -69,7 +80,7 @@ def parse_assignment(
             TensorDeclaration(
                 name=name,
                 format=formats.get(name, dense(order)),
-                shape=None if shape is None else tuple(shape),
+                shape=None if shape is None else checked_shape(shape, name, location),
                 location=location,
             )
         )
