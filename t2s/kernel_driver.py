@@ -162,7 +162,7 @@ class Kernel:
 
     def _stage(self, number: int, binding: Binding, channels: Channels) -> StageGraph:
         """The graph of a stage; kept, since other inputs of the same shapes have the same one."""
-        key = number, tuple(sorted(binding.extents.items())), binding.type, channels
+        key = number, tuple(sorted(binding.extents.items())), binding.type, binding.index, channels
         if key not in self._graphs:
             diagram = self.diagrams[number]
             void = frozenset(name for name, extent in binding.extents.items() if not extent)
@@ -177,6 +177,7 @@ class Kernel:
                 capacity=channels.capacity,
                 latency=channels.latency,
                 balance=channels.balance,
+                index=binding.index,
             )
         return self._graphs[key]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.types import Type
+from t2s.core.types import INT32, Int, Type
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, Split, reads_of, result_of
 from t2s.sparse_repr.concrete.materialise import (
     as_blocks_need_it,
@@ -18,7 +20,7 @@ from t2s.sparse_repr.concrete.materialise import (
     source_coordinates,
     written_tensor,
 )
-from t2s.sparse_repr.formats import csf
+from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
@@ -33,13 +35,15 @@ class Binding:
     """What a program runs on.
 
     ``given`` are the inputs as the user declares them, ``tensors`` what the stages read, and
-    ``extents`` those of all variables and of the parts of split ones.
+    ``extents`` those of all variables and of the parts of split ones.  Values are computed in
+    ``type``; coordinates and references are of the type ``index``.
     """
 
     given: dict[str, SparseTensor]
     tensors: dict[str, SparseTensor]
     extents: dict[str, int]
     type: Type
+    index: Type
 
 
 def bind(
@@ -77,7 +81,13 @@ def bind(
     for view in program.views:
         if view.name != program.written and view.source in tensors:
             tensors[view.name] = read_tensor_view(view, tensors[view.source])
-    return Binding(given=given, tensors=tensors, extents=extents, type=type)
+    return Binding(
+        given=given,
+        tensors=tensors,
+        extents=extents,
+        type=type,
+        index=_index_type(program, tensors, extents),
+    )
 
 
 def _typed(tensor: SparseTensor, type: Type, name: str) -> SparseTensor:
@@ -102,14 +112,32 @@ def _check_fused(
     loop: tuple[str, str, str], program: ConcreteProgram, extents: Mapping[str, int]
 ) -> None:
     outer, inner, fused = loop
-    count, most = extents[outer] * extents[inner], 1 << 31
+    count, most = extents[outer] * extents[inner], 1 << 63
     if count > most:
         raise UserError(
-            f"the coordinates of {fused} do not fit into 32 bits",
+            f"the coordinates of {fused} do not fit into 64 bits",
             location=program.location,
             expected=f"at most {most} coordinates of {outer} and {inner}",
             given=f"{extents[outer]} x {extents[inner]}",
         )
+
+
+def _index_type(
+    program: ConcreteProgram, tensors: Mapping[str, SparseTensor], extents: Mapping[str, int]
+) -> Type:
+    """The type of coordinates and references: 32 bits where all of them, and their ends, fit."""
+    counts = [*extents.values(), *(len(tensor.values) for tensor in tensors.values())]
+    counts += [extents[outer] * extents[inner] for outer, inner, _ in program.fused]
+    for stage in program.stages:
+        result = result_of(stage)
+        counts.append(_dense_size(program.format_of(result.tensor), result.variables, extents))
+    return INT32 if max(counts, default=0) < 1 << 31 else Int(64)
+
+
+def _dense_size(format: Format, variables: tuple[str, ...], extents: Mapping[str, int]) -> int:
+    """The largest number of positions that dense levels alone make of a result."""
+    outer = takewhile(lambda pair: pair[0].full, zip(format.levels, format.modes, strict=True))
+    return prod(extents[variables[mode]] for _, mode in outer)
 
 
 def stage_shape(program: ConcreteProgram, binding: Binding, stage: int) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from math import prod
 
 from t2s.core.expr import Const, Expr, ReduceLanes, apply
 from t2s.core.ops import Op
-from t2s.core.types import Type
+from t2s.core.types import INT32, Type
 from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole
 from t2s.sparse_repr.blocks.expressions import both, either, spread
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
@@ -86,13 +86,15 @@ def diagram_to_graph(
     capacity: int = UNBOUNDED,
     latency: int = 1,
     balance: bool = True,
+    index: Type = INT32,
 ) -> StageGraph:
     """The graph of a stage for variables of these extents and values of this type.
 
+    Coordinates and references are of the type ``index``.
     ``capacity`` and ``latency`` are those of all channels; with ``balance``, those that join ways
     of different length hold more.
     """
-    streams = Streams(name, capacity=capacity, latency=latency)
+    streams = Streams(name, index=index, capacity=capacity, latency=latency)
     writer = _Writer(streams, program, diagram, extents, values)
     for block in diagram.blocks:
         writer.enter(block.variable)
@@ -118,7 +120,7 @@ class _Writer:
     writes: list[ArrayOf] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.names = ArrayNames(self.values)
+        self.names = ArrayNames(self.values, self.streams.index)
         self.variables = {loop.name: loop.variable for loop in self.diagram.loops}
         for loop in self.diagram.loops:
             self.streams.add_region(
