@@ -34,7 +34,7 @@ from t2s.sparse_repr.formats import (
 )
 from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
-from t2s.sparse_repr.notation.symbols import Notation, Tensor, maximum, minimum
+from t2s.sparse_repr.notation.symbols import Notation, Tensor, maximum, minimum, summation
 from t2s.sparse_repr.semiring import (
     MAX_PLUS,
     MAX_TIMES,
@@ -97,6 +97,7 @@ __all__ = [
     "scalar",
     "schedule",
     "simulate",
+    "summation",
     "tensor",
     "to_pydata",
     "to_scipy",

@@ -268,6 +268,30 @@ def test_tensors_made_by_hand(positions: Any, coordinates: Any, values: Any, rea
             run({"A": by_hand})
 
 
+def test_sums_over_what_is_not_there() -> None:
+    with refused("""
+        sum(i, A(i,k)) sums over i, a variable of the result
+          --> parse("y(i) = max(sum(i, A(i,k)), 0)")
+          expected: another variable than i
+          given:    y(i) = max(sum(i, A(i,k)), 0)
+    """):
+        parse("y(i) = max(sum(i, A(i,k)), 0)")
+    with refused("""
+        nothing in sum(j, A(i,k)*2) has the variable j
+          --> parse("y(i) = sum(j, A(i,k)*2)")
+          expected: one of i, k
+          given:    y(i) = sum(j, A(i,k)*2)
+    """):
+        parse("y(i) = sum(j, A(i,k)*2)")
+    with pytest.raises(UserError, match="does not name what it sums over"):
+        parse("y = sum(k, k, x(k)*2)")
+    x, y = Tensor("x", "d"), Tensor("y")
+    with pytest.raises(UserError, match="does not name what it sums over"):
+        y[()] = sparse.summation(x["k"])
+    with pytest.raises(UserError, match="over something that is not an index variable"):
+        sparse.summation(x["k"], 3)
+
+
 def test_values_that_a_type_does_not_hold() -> None:
     doubled = sparse.compile(sparse.parse("y(i) = a(i) + a(i)", {"a": "s"}))
     large = np.array([1, 2**40])

@@ -134,7 +134,7 @@ class _Run:
 
     def _sum(self, variables: tuple[str, ...], inner: Expression) -> _Found:
         factors = _factors(inner) if self.semiring == PLUS_TIMES else None
-        if factors is not None:
+        if factors is not None and all(np.isfinite(one).all() for one in self.arrays.values()):
             found = self._contract(factors, variables)
             if np.isfinite(found.array).all():
                 return found
@@ -146,7 +146,7 @@ class _Run:
         else:
             moved = np.moveaxis(found.array, summed, range(len(summed)))
             total = self._added(moved, len(summed))
-        return _Found(total, kept, np.broadcast_to(np.asarray(True), total.shape))
+        return _Found(total, kept, np.asarray(found.there.any(axis=summed)))
 
     def _added(self, array: Array, count: int) -> Array:
         """The sum over the first axes; the zero of the semiring if they are empty."""

@@ -18,6 +18,7 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Number,
+    Sum,
     TensorDeclaration,
     accesses,
 )
@@ -169,7 +170,29 @@ class _Parser:
         name = self._take("a tensor, a number or (", "name")
         if name.text in _FUNCTIONS and self._next() == "(":
             return self._function(_FUNCTIONS[name.text])
+        if name.text == "sum" and self._next() == "(":
+            return self._sum_over(name)
         return self._access(name)
+
+    def _sum_over(self, name: _Token) -> Expression:
+        """``sum(k, ...)`` over variables; names alone are a tensor of that name."""
+        start = self.at
+        self._take("", "(")
+        variables: list[str] = []
+        while self._is_name_before(","):
+            variables.append(self._take("an index variable", "name").text)
+            self._take("", ",")
+        if not variables or self._is_name_before(")"):
+            self.at = start
+            return self._access(name)
+        value = self._sum()
+        self._take("an operator or )", ")")
+        return Sum(variables=tuple(variables), value=value)
+
+    def _is_name_before(self, mark: str) -> bool:
+        """Whether a name and that mark come next."""
+        two = self.tokens[self.at : self.at + 2]
+        return len(two) == 2 and two[0].kind == "name" and two[1].text == mark
 
     def _function(self, operator: Op) -> Expression:
         """``min`` or ``max`` of two operands or more."""

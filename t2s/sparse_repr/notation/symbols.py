@@ -23,6 +23,7 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Number,
+    Sum,
     TensorDeclaration,
     accesses,
     print_expression,
@@ -77,6 +78,27 @@ def minimum(left: Operand, right: Operand) -> Notation:
 def maximum(left: Operand, right: Operand) -> Notation:
     """The larger one of two operands, of which at least one is notation."""
     return _combine(Op.MAXIMUM, left, right)
+
+
+def summation(value: Operand, *variables: Any) -> Notation:
+    """The sum of an operand over index variables, wherever it stands.
+
+    ``maximum(summation(A[i, k] * x[k], k), 0)``; sums of terms need not be written.
+    """
+    location = user_location()
+    notation = _notation(value, location)
+    names = []
+    for variable in variables:
+        name = variable if isinstance(variable, str) else getattr(variable, "name", None)
+        if not isinstance(name, str):
+            raise UserError(
+                "a sum is over something that is not an index variable",
+                location=location,
+                expected='index variables, as of k = t2s.Var("k")',
+                given=repr(variable),
+            )
+        names.append(name)
+    return Notation(Sum(variables=tuple(names), value=notation.value), notation.tensors)
 
 
 class Tensor(Notation):
