@@ -264,6 +264,6 @@ def verilate(
     )
 
 
-def interpret(design: Design, inputs: Mapping[str, Any]) -> Array:
-    """The result by numpy, dense: the oracle of every compiled assignment."""
-    return compile(design).interpret(inputs)
+def interpret(design: Design, inputs: Mapping[str, Any], *, type: Type | None = None) -> Array:
+    """The result by numpy, dense, in the type of ``simulate``: the oracle of every assignment."""
+    return compile(design).interpret(inputs, type=type)

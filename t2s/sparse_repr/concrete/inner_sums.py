@@ -1,6 +1,6 @@
 """Sums inside of other terms: each becomes an assignment to a workspace before it.
 
-``y(i) = max(sum(k, A(i,k)*x(k)), 0)`` is ``sum(i) = sum(k, A(i,k)*x(k)); y(i) = max(sum(i), 0)``.
+``y(i) = max(sum(k, A(i,k)), 0)`` is ``total(i) = sum(k, A(i,k)); y(i) = max(total(i), 0)``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment
         free = set(free_variables(inner))
         variables = tuple(name for name in order if name in free)
         result = Access(
-            tensor=names.fresh("sum"), variables=variables, location=assignment.location
+            tensor=names.fresh("total"), variables=variables, location=assignment.location
         )
         tensors.append(
             TensorDeclaration(
