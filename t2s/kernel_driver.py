@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.types import Type
+from t2s.core.types import BOOL, Type, UInt
 from t2s.graph.graph import Graph
 from t2s.sparse_repr.binding import (
     Binding,
     add_stage_views,
+    as_bools,
     bind,
     final_result,
+    read_places,
     stage_shape,
+    stored_places,
 )
 from t2s.sparse_repr.concrete.build import build_program
 from t2s.sparse_repr.concrete.interpret import interpret_program
@@ -32,7 +36,7 @@ from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
 from t2s.sparse_repr.notation.check import with_semiring
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
-from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+from t2s.sparse_repr.semiring import OR_AND, PLUS_TIMES, Semiring
 from t2s.sparse_repr.streams import UNBOUNDED
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from t2s.simulator.result import SimResult
 
 Array = np.ndarray[Any, Any]
+BYTE = UInt(8)
 RunStage = Callable[[Graph, Mapping[str, Array]], "SimResult | HardwareResult"]
 
 
@@ -112,12 +117,18 @@ class Kernel:
     ) -> None:
         assignment = with_semiring(assignment, semiring)
         self.assignment = assignment
+        self._schedule = schedule
         self.program: ConcreteProgram = build_program(assignment, schedule)
         self.diagrams: tuple[Diagram, ...] = tuple(
             lower_stage(self.program, stage) for stage in self.program.stages
         )
         check_skips(schedule or Schedule(), self.diagrams)
         self._graphs: dict[tuple[object, ...], StageGraph] = {}
+
+    @cached_property
+    def _of_bools(self) -> Kernel:
+        """The kernel for bools, which are 0 and 1 in bytes: a sum is an or, a product an and."""
+        return Kernel(self.assignment, self._schedule, OR_AND)
 
     def __repr__(self) -> str:
         return f"<Kernel {print_assignment(self.assignment)}>"
@@ -140,6 +151,10 @@ class Kernel:
     ) -> tuple[Graph, ...]:
         """The graph of every stage for inputs of these shapes."""
         binding = self.bind(inputs, type)
+        if binding.type == BOOL:
+            return self._of_bools.graphs(
+                inputs, type=BYTE, capacity=capacity, latency=latency, balance=balance
+            )
         channels = _channels(capacity, latency, balance)
         return tuple(
             self._stage(number, binding, channels).graph for number in range(len(self.diagrams))
@@ -147,7 +162,7 @@ class Kernel:
 
     def _stage(self, number: int, binding: Binding, channels: Channels) -> StageGraph:
         """The graph of a stage; kept, since other inputs of the same shapes have the same one."""
-        key = number, tuple(sorted(binding.extents.items())), binding.type, channels
+        key = number, tuple(sorted(binding.extents.items())), binding.type, binding.index, channels
         if key not in self._graphs:
             diagram = self.diagrams[number]
             void = frozenset(name for name, extent in binding.extents.items() if not extent)
@@ -162,6 +177,7 @@ class Kernel:
                 capacity=channels.capacity,
                 latency=channels.latency,
                 balance=channels.balance,
+                index=binding.index,
             )
         return self._graphs[key]
 
@@ -212,6 +228,9 @@ class Kernel:
     ) -> SparseResult:
         """Run the stages one after the other; each reads what those before it have written."""
         binding = self.bind(inputs, type)
+        if binding.type == BOOL:
+            made_of_bytes = self._of_bools._run(inputs, BYTE, channels, run)
+            return replace(made_of_bytes, tensor=as_bools(made_of_bytes.tensor))
         results: list[SimResult | HardwareResult] = []
         written: SparseTensor | None = None
         for number, stage in enumerate(self.program.stages):
@@ -229,18 +248,26 @@ class Kernel:
         final = final_result(self.assignment, self.program, binding, written)
         return SparseResult(tensor=final, stages=tuple(results))
 
-    def interpret(self, inputs: Mapping[str, Any], *, level: str = "notation") -> Array:
+    def interpret(
+        self, inputs: Mapping[str, Any], *, level: str = "notation", type: Type | None = None
+    ) -> Array:
         """Compute without time: the notation by numpy, or the ``"loops"``, or the ``"blocks"``.
 
         Loops are run one by one, so they are for small inputs.
         """
-        binding = self.bind(inputs)
+        binding = self.bind(inputs, type)
+        if binding.type == BOOL:
+            made = self._of_bools.interpret(inputs, level=level, type=BYTE)
+            return made.astype(np.bool_)
+        kind = binding.type.numpy
         dense = {name: value.to_dense() for name, value in binding.given.items()}
         match level:
             case "notation":
-                return evaluate(self.assignment, dense)
+                return evaluate(self.assignment, dense, kind, stored_places(self.program, binding))
             case "loops":
-                return interpret_program(self.program, dense, binding.extents)
+                return interpret_program(
+                    self.program, dense, binding.extents, kind, read_places(self.program, binding)
+                )
             case "blocks":
                 return self._interpret_blocks(binding)
         raise UserError(
@@ -261,6 +288,7 @@ class Kernel:
                 binding.extents,
                 stage_shape(self.program, binding, number),
                 self.program.format_of(name),
+                binding.type.numpy,
             )
             add_stage_views(self.program, binding, written, name)
         assert written is not None

@@ -34,7 +34,7 @@ from t2s.sparse_repr.formats import (
 )
 from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
-from t2s.sparse_repr.notation.symbols import Notation, Tensor, maximum, minimum
+from t2s.sparse_repr.notation.symbols import Notation, Tensor, maximum, minimum, summation
 from t2s.sparse_repr.semiring import (
     MAX_PLUS,
     MAX_TIMES,
@@ -97,6 +97,7 @@ __all__ = [
     "scalar",
     "schedule",
     "simulate",
+    "summation",
     "tensor",
     "to_pydata",
     "to_scipy",
@@ -118,9 +119,24 @@ def compile(
     ``UserError`` if the schedule does not fit.
     """
     if isinstance(design, Kernel):
+        if schedule is not None or semiring != PLUS_TIMES:
+            raise UserError(
+                "this kernel is compiled already",
+                location=user_location(),
+                expected="an assignment, where a schedule or a semiring is given",
+                given=repr(design),
+                hint="compile its assignment: t2s.sparse.compile(kernel.assignment, schedule)",
+            )
         return design
     if isinstance(schedule, str):
         schedule = parse_schedule(schedule, location=user_location())
+    if not isinstance(schedule, Schedule | None):
+        raise UserError(
+            "this is not a schedule",
+            location=user_location(),
+            expected='a Schedule, or its directives as a text such as "reorder(i,k,j)"',
+            given=repr(schedule),
+        )
     if isinstance(design, Assignment):
         return Kernel(design, schedule, semiring)
     if not isinstance(design, Tensor):
@@ -197,9 +213,10 @@ def simulate(
 
     ``inputs`` maps the names of the tensors that are read to a ``SparseTensor``, a sparse object of
     scipy or pydata/sparse, an array or a number; each is stored in the format that its tensor
-    declares.  Values are computed in ``type``, by default the type numpy gives them.  All channels
-    have ``capacity`` and ``latency``; with ``balance``, a channel beside a longer way holds more,
-    by the cycles that the longer way takes more.
+    declares.  Values are computed in ``type``, by default the type numpy gives them together, and a
+    value that it does not hold is refused.  All channels have ``capacity`` and ``latency``; with
+    ``balance``, a channel beside a longer way holds more, by the cycles that the longer way takes
+    more.
 
     A stage that is cut short leaves no tensor: ``CycleLimitError`` after ``max_cycles`` cycles and
     ``RunInterrupted`` at Ctrl-C have what was measured of it as ``result``.
@@ -247,6 +264,6 @@ def verilate(
     )
 
 
-def interpret(design: Design, inputs: Mapping[str, Any]) -> Array:
-    """The result by numpy, dense: the oracle of every compiled assignment."""
-    return compile(design).interpret(inputs)
+def interpret(design: Design, inputs: Mapping[str, Any], *, type: Type | None = None) -> Array:
+    """The result by numpy, dense, in the type of ``simulate``: the oracle of every assignment."""
+    return compile(design).interpret(inputs, type=type)

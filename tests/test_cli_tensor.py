@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from t2s import T2SError, sparse
 from t2s.cli import app
+from t2s.cli_tensor import compare
 from t2s.graph.serialize import graph_from_json
 
 MATRIX = """%%MatrixMarket matrix coordinate real general
@@ -206,3 +208,19 @@ def test_inputs_that_contradict_each_other(matrix: Path) -> None:
     assert refuses(*common, "--random", "A=0.5") == twice
     wrong = "error: --size j=50 is not the extent of j\n  expected: 4\n"
     assert refuses(*common, "-d", "j=50") == wrong
+
+
+def test_infinities_are_compared(tmp_path: Path) -> None:
+    """What is not stored is not multiplied, by the simulator and by the oracle."""
+    np.save(tmp_path / "x.npy", np.array([np.inf, np.nan, 2.0]))
+    np.save(tmp_path / "a.npy", np.array([0.0, 3.0, 1.0]))
+    result = run(
+        "y(i)=a(i)*x(i)", "-f", "a:s", "-i", "a=a.npy", "-i", "x=x.npy", "--engine", "python"
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert result.stdout.endswith("matches numpy exactly\n")
+    kernel = sparse.compile(sparse.parse("y(i)=a(i)"))
+    inputs = {"a": np.array([1.0, 2.0])}
+    for wrong in (np.nan, np.inf, 2.0001):
+        with pytest.raises(T2SError, match=r"differs from numpy(: (nan|inf) where| by [1-9])"):
+            compare(kernel, np.array([1.0, wrong]), inputs)

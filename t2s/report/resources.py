@@ -16,6 +16,7 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, Place
+from t2s.graph.kept import KeptFor
 from t2s.graph.machine import Machine, Search
 from t2s.graph.nodes import Node, Role
 from t2s.report.arithmetic import dsp_blocks
@@ -179,6 +180,9 @@ class ResourceReport:
         return f"<div><h4>{escape(self._title)}</h4><table>{rows}</table>{self.table.html()}</div>"
 
 
+_REPORTS: KeptFor[Device, ResourceReport] = KeptFor()
+
+
 def estimate_resources(graph: Graph, device: str | Device = "arria10") -> ResourceReport:
     """Estimate the DSP and RAM blocks of a graph.
 
@@ -186,7 +190,8 @@ def estimate_resources(graph: Graph, device: str | Device = "arria10") -> Resour
     ``UnsupportedError`` for machines with memories whose size depends on data.
     """
     target = find_device(device)
-    if target.fabric is None:
+    fabric = target.fabric
+    if fabric is None:
         counted = ", ".join(name for name, other in DEVICES.items() if other.fabric is not None)
         raise UserError(
             f"the device {target.name} has no DSP and RAM blocks to count",
@@ -194,11 +199,14 @@ def estimate_resources(graph: Graph, device: str | Device = "arria10") -> Resour
             expected=f"one of {counted}, or a Device with a fabric",
             given=target.name,
         )
+    return _REPORTS.get(graph, target, lambda: _estimated(graph, target, fabric))
+
+
+def _estimated(graph: Graph, device: Device, fabric: Fabric) -> ResourceReport:
     for machine in graph.machines:
         _check_memories(graph, machine)
-    fabric = target.fabric
     nodes = tuple(_node_resources(graph, node, fabric) for node in graph.nodes)
-    return ResourceReport(design=graph.name, device=target, nodes=nodes)
+    return ResourceReport(design=graph.name, device=device, nodes=nodes)
 
 
 def _check_memories(graph: Graph, machine: Machine) -> None:

@@ -35,6 +35,7 @@ from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.time_bound import check_times
 
 _VERIFIED: KeptFor[None, frozenset[str]] = KeptFor()
+_TIMINGS: KeptFor[Device, tuple[tuple[NodeTiming, ...], tuple[ChannelTiming, ...]]] = KeptFor()
 _CONTROL: KeptFor[tuple[tuple[str, bytes], ...], Control] = KeptFor()
 
 MOST_PES = 1 << 22
@@ -63,22 +64,9 @@ def build_program(
     else:
         arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
         check_ascending(graph, arrays)
-    nodes: list[NodeTiming] = []
-    for node in graph.nodes:
-        first = nodes[-1].instances.stop if nodes else 0
-        interval, loads = _interval(graph, node, target), _loads(graph, node)
-        places = node.place_count
-        nodes.append(
-            NodeTiming(
-                node=node,
-                first=first,
-                pe_count=places,
-                holes=places - node.pe_count,
-                interval=interval,
-                loads=loads,
-            )
-        )
-    channels = _channels(graph, target)
+    nodes, channels = _TIMINGS.get(
+        graph, target, lambda: (_nodes(graph, target), _channels(graph, target))
+    )
     first_elements = {timing.channel.name: timing.first for timing in channels}
     static = tuple((name, scalars[name].tobytes()) for name in sorted(required))
     control = _CONTROL.get(graph, static, lambda: flatten(graph, scalars, first_elements))
@@ -87,7 +75,7 @@ def build_program(
         device=target,
         inputs=arrays,
         parameters=scalars,
-        nodes=tuple(nodes),
+        nodes=nodes,
         channels=channels,
         control=control,
         stalls=stalls,
@@ -154,6 +142,24 @@ def _loads(graph: Graph, node: Node) -> bool:
     if isinstance(node, Machine):
         return loads_from_memory(graph, node)
     return any(isinstance(statement, Load) for statement in node.body)
+
+
+def _nodes(graph: Graph, device: Device) -> tuple[NodeTiming, ...]:
+    """How often each node fires at most, and what it holds."""
+    nodes: list[NodeTiming] = []
+    for node in graph.nodes:
+        places = node.place_count
+        nodes.append(
+            NodeTiming(
+                node=node,
+                first=nodes[-1].instances.stop if nodes else 0,
+                pe_count=places,
+                holes=places - node.pe_count,
+                interval=_interval(graph, node, device),
+                loads=_loads(graph, node),
+            )
+        )
+    return tuple(nodes)
 
 
 def _interval(graph: Graph, node: Node, device: Device) -> Interval:

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.ops import Op
-from t2s.core.types import Float, Int, Type
-from t2s.core.walk import walk
-from t2s.sparse_repr.concrete.ir import ConcreteProgram, Split, result_of
+from t2s.core.types import INT32, Int, Type
+from t2s.sparse_repr.concrete.ir import ConcreteProgram, Split, reads_of, result_of
 from t2s.sparse_repr.concrete.materialise import (
     as_blocks_need_it,
     read_tensor_view,
+    source_coordinates,
     written_tensor,
 )
-from t2s.sparse_repr.formats import csf
+from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.check import extents_of
-from t2s.sparse_repr.notation.ir import Assignment, Combine, Number, accesses
+from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
 from t2s.sparse_repr.tensors.interchange import filled_tensor
-from t2s.sparse_repr.tensors.tensor import SparseTensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, check_tensor
 
-TYPES = (Float(32), Float(64), Int(32), Int(64))
-"""Types in which values may be computed."""
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +35,15 @@ class Binding:
     """What a program runs on.
 
     ``given`` are the inputs as the user declares them, ``tensors`` what the stages read, and
-    ``extents`` those of all variables and of the parts of split ones.
+    ``extents`` those of all variables and of the parts of split ones.  Values are computed in
+    ``type``; coordinates and references are of the type ``index``.
     """
 
     given: dict[str, SparseTensor]
     tensors: dict[str, SparseTensor]
     extents: dict[str, int]
     type: Type
+    index: Type
 
 
 def bind(
@@ -56,6 +59,10 @@ def bind(
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
     _check_names(assignment, read, inputs)
     zero = assignment.semiring.zero
+    for name in read:
+        if isinstance(inputs[name], SparseTensor):
+            stored = inputs[name].format
+            check_tensor(inputs[name], increasing=not stored.coordinate_list)
     given = {name: filled_tensor(inputs[name], zero) for name in read}
     shapes = {name: tensor.shape for name, tensor in given.items()}
     extents = extents_of(assignment, shapes)
@@ -66,13 +73,28 @@ def bind(
     for loop in program.fused:
         _check_fused(loop, program, extents)
     given = {name: tensor.convert(assignment.tensor(name).format) for name, tensor in given.items()}
-    value_type = _value_type(assignment, given) if type is None else type
-    _check_type(value_type)
+    if type is None:
+        type = value_type(assignment, [tensor.dtype for tensor in given.values()])
+    check_type(assignment, type)
+    given = {name: _typed(tensor, type, name) for name, tensor in given.items()}
     tensors = {name: as_blocks_need_it(tensor) for name, tensor in given.items()}
     for view in program.views:
         if view.name != program.written and view.source in tensors:
             tensors[view.name] = read_tensor_view(view, tensors[view.source])
-    return Binding(given=given, tensors=tensors, extents=extents, type=value_type)
+    return Binding(
+        given=given,
+        tensors=tensors,
+        extents=extents,
+        type=type,
+        index=_index_type(program, tensors, extents),
+    )
+
+
+def _typed(tensor: SparseTensor, type: Type, name: str) -> SparseTensor:
+    values = typed_values(tensor.values, type, name)
+    if values is tensor.values:
+        return tensor
+    return SparseTensor(tensor.shape, tensor.format, tensor.levels, values, fill=tensor.fill)
 
 
 def _check_split(split: Split, extent: int) -> None:
@@ -90,14 +112,32 @@ def _check_fused(
     loop: tuple[str, str, str], program: ConcreteProgram, extents: Mapping[str, int]
 ) -> None:
     outer, inner, fused = loop
-    count, most = extents[outer] * extents[inner], 1 << 31
+    count, most = extents[outer] * extents[inner], 1 << 63
     if count > most:
         raise UserError(
-            f"the coordinates of {fused} do not fit into 32 bits",
+            f"the coordinates of {fused} do not fit into 64 bits",
             location=program.location,
             expected=f"at most {most} coordinates of {outer} and {inner}",
             given=f"{extents[outer]} x {extents[inner]}",
         )
+
+
+def _index_type(
+    program: ConcreteProgram, tensors: Mapping[str, SparseTensor], extents: Mapping[str, int]
+) -> Type:
+    """The type of coordinates and references: 32 bits where all of them, and their ends, fit."""
+    counts = [*extents.values(), *(len(tensor.values) for tensor in tensors.values())]
+    counts += [extents[outer] * extents[inner] for outer, inner, _ in program.fused]
+    for stage in program.stages:
+        result = result_of(stage)
+        counts.append(_dense_size(program.format_of(result.tensor), result.variables, extents))
+    return INT32 if max(counts, default=0) < 1 << 31 else Int(64)
+
+
+def _dense_size(format: Format, variables: tuple[str, ...], extents: Mapping[str, int]) -> int:
+    """The largest number of positions that dense levels alone make of a result."""
+    outer = takewhile(lambda pair: pair[0].full, zip(format.levels, format.modes, strict=True))
+    return prod(extents[variables[mode]] for _, mode in outer)
 
 
 def stage_shape(program: ConcreteProgram, binding: Binding, stage: int) -> tuple[int, ...]:
@@ -122,6 +162,46 @@ def add_stage_views(
     for view in program.views:
         if view.source == name and view.name not in (program.written, result):
             binding.tensors[view.name] = read_tensor_view(view, written)
+
+
+def stored_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
+    """Where the inputs store something, as the stages read them."""
+    found: dict[str, Array] = {}
+    for name, there in read_places(program, binding).items():
+        view = next((view for view in program.views if view.name == name), None)
+        if view is None:
+            found[name] = found.get(name, False) | there
+            continue
+        shape = binding.given[view.source].shape
+        table = source_coordinates(view, np.argwhere(there), len(shape))
+        inside = (table < np.array(shape)).all(axis=1)
+        shown = found.setdefault(view.source, np.zeros(shape, np.bool_))
+        shown[tuple(table[inside].T)] = True
+    return found
+
+
+def read_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
+    """Where the inputs and the views of them that the stages read store something.
+
+    Tensors of dense levels alone, which store everything, are left out.
+    """
+    found: dict[str, Array] = {}
+    read = {access.tensor for stage in program.stages for access in reads_of(stage)}
+    sources = {view.name: view.source for view in program.views}
+    for name in sorted(read):
+        tensor = binding.tensors.get(name)
+        if tensor is None or sources.get(name, name) not in binding.given:
+            continue
+        if not all(level.full for level in tensor.format.levels):
+            found[name] = np.zeros(tensor.shape, np.bool_)
+            found[name][tuple(tensor.coordinates()[0].T)] = True
+    return found
+
+
+def as_bools(tensor: SparseTensor) -> SparseTensor:
+    """The tensor of bools that one of zeros and ones is."""
+    values = tensor.values.astype(np.bool_)
+    return SparseTensor(tensor.shape, tensor.format, tensor.levels, values)
 
 
 def final_result(
@@ -152,30 +232,4 @@ def _check_names(assignment: Assignment, read: tuple[str, ...], inputs: Mapping[
             location=user_location(),
             expected=f"values for {', '.join(read)}",
             given=", ".join(inputs) or "nothing",
-        )
-
-
-def _value_type(assignment: Assignment, given: Mapping[str, SparseTensor]) -> Type:
-    """The type that numpy gives the expression, of those that can be computed."""
-    kinds = [tensor.dtype for tensor in given.values()] or [np.dtype(np.float64)]
-    common = np.result_type(*kinds)
-    numbers = [term.value for term in walk(assignment.value) if isinstance(term, Number)]
-    divides = any(
-        isinstance(term, Combine) and term.operator is Op.DIVIDE for term in walk(assignment.value)
-    )
-    fraction = not float(assignment.semiring.zero).is_integer()
-    divides = divides or fraction  # an infinite zero is no integer
-    if common.kind in "iub" and (divides or any(isinstance(n, float) for n in numbers)):
-        return Float(64)
-    if common.kind in "iub":
-        return Int(32) if common.itemsize <= 4 and common.kind != "u" else Int(64)
-    return Float(32) if common.itemsize <= 4 else Float(64)
-
-
-def _check_type(type: Type) -> None:
-    if type not in TYPES:
-        raise UserError(
-            f"values of type {type} cannot be computed on streams",
-            location=user_location(),
-            expected=f"one of {', '.join(map(str, TYPES))}",
         )

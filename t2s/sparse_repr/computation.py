@@ -40,12 +40,20 @@ class Computation(Conversion):
         function: Callable[..., Expr] | Op,
         *operands: Stream,
         missing: Sequence[Expr] | None = None,
+        lost: Callable[..., Expr] | None = None,
+        instead: Expr | None = None,
         name: str = "compute",
     ) -> Stream:
-        """An ALU: an operator, or a function from expressions to an expression."""
+        """An ALU: an operator, or a function from expressions to an expression.
+
+        ``lost`` says of which operands are N whether there is nothing to compute: then N is put,
+        or ``instead``.
+        """
         combine = function if not isinstance(function, Op) else _operator(function)
         types = [stream.type for stream in operands]
-        block = arrays.compute(types, combine, missing=missing, location=user_location())
+        block = arrays.compute(
+            types, combine, missing=missing, lost=lost, instead=instead, location=user_location()
+        )
         return self.place(block, name, {f"in{n}": stream for n, stream in enumerate(operands)})[0]
 
     def reduce(

@@ -22,6 +22,7 @@ from t2s.sparse_repr.levels import (
     Singleton,
     SingletonNonUnique,
 )
+from t2s.sparse_repr.shapes import LARGEST_EXTENT, checked_order, whole_number
 
 _LETTERS = {kind.letter: kind for kind in KINDS}
 
@@ -94,6 +95,14 @@ def make_format(
 
     ``make_format("ds")`` is CSR and ``make_format("ds", (1, 0))`` is CSC.
     """
+    if not isinstance(letters, str):
+        raise UserError(
+            "the letters of a format are a text",
+            location=location or user_location(),
+            expected='such as "ds"',
+            given=repr(letters),
+        )
+    checked_order(len(letters), 0, location)
     unknown = sorted({letter for letter in letters if letter not in _LETTERS})
     if unknown:
         known = ", ".join(f"{kind.letter} {kind.title}" for kind in KINDS)
@@ -103,13 +112,14 @@ def make_format(
             expected=f"one letter for each level, of {known}",
             given=letters,
         )
-    order = tuple(range(len(letters))) if modes is None else tuple(modes)
-    if sorted(order) != list(range(len(letters))):
+    given = range(len(letters)) if modes is None else tuple(modes)
+    order = tuple(number for number in map(whole_number, given) if number is not None)
+    if len(order) < len(given) or sorted(order) != list(range(len(letters))):
         raise UserError(
-            f"the format {letters} cannot store its modes in the order {list(order)}",
+            f"the format {letters} cannot store its modes in the order {list(given)}",
             location=location or user_location(),
             expected=f"each of 0 to {len(letters) - 1} once" if letters else "no modes",
-            given=",".join(map(str, order)),
+            given=",".join(map(str, given)),
         )
     levels = tuple(_LETTERS[letter] for letter in letters)
     return Format(levels=levels, parts=tuple(Part(mode=mode) for mode in order))
@@ -117,16 +127,17 @@ def make_format(
 
 def dense(order: int, modes: Sequence[int] | None = None) -> Format:
     """All levels dense."""
-    return make_format("d" * order, modes)
+    return make_format("d" * checked_order(order, 0), modes)
 
 
 def csf(order: int, modes: Sequence[int] | None = None) -> Format:
     """All levels compressed: compressed sparse fibers; DCSR for a matrix."""
-    return make_format("s" * order, modes)
+    return make_format("s" * checked_order(order, 0), modes)
 
 
 def coo(order: int, modes: Sequence[int] | None = None) -> Format:
     """A list of coordinates: compressed non-unique, then singletons."""
+    order = checked_order(order, 1)
     if order == 1:
         return make_format("s", modes)
     middle = (SingletonNonUnique(),) * (order - 2)
@@ -136,10 +147,12 @@ def coo(order: int, modes: Sequence[int] | None = None) -> Format:
 
 def bcsr(rows: int, columns: int) -> Format:
     """Compressed sparse rows of dense blocks of ``rows`` x ``columns``."""
-    if rows < 1 or columns < 1:
+    sizes = whole_number(rows), whole_number(columns)
+    if any(size is None or not 0 < size <= LARGEST_EXTENT for size in sizes):
         raise UserError(
             "a block has at least one row and one column",
             location=user_location(),
+            expected="integers, 1 or more",
             given=f"{rows} x {columns}",
         )
     return Format(

@@ -75,6 +75,7 @@ def _broken_law(ring: Semiring) -> str | None:
 
 
 PLUS_TIMES = Semiring(add=Op.ADD, multiply=Op.MULTIPLY, zero=0)
+OR_AND = Semiring(add=Op.MAXIMUM, multiply=Op.MINIMUM, zero=0)
 MIN_PLUS = Semiring(add=Op.MINIMUM, multiply=Op.ADD, zero=inf)
 MAX_PLUS = Semiring(add=Op.MAXIMUM, multiply=Op.ADD, zero=-inf)
 MAX_TIMES = Semiring(add=Op.MAXIMUM, multiply=Op.MULTIPLY, zero=0)

@@ -156,14 +156,14 @@ def test_channels_that_hold_nothing() -> None:
 
 
 def test_fused_coordinates_that_are_too_many() -> None:
-    wide = from_coordinates([[0]], [1.0], (1 << 20,))
+    wide = from_coordinates([[0]], [1.0], (1 << 40,))
     product = parse("X(i,j) = A(i) * B(j)", ["A:s", "B:s", "X:ss"])
     kernel = Kernel(product, Schedule().fuse("i", "j", "f"))
     with refused("""
-        the coordinates of f do not fit into 32 bits
+        the coordinates of f do not fit into 64 bits
           --> product = parse("X(i,j) = A(i) * B(j)", ["A:s", "B:s", "X:ss"])
-          expected: at most 2147483648 coordinates of i and j
-          given:    1048576 x 1048576
+          expected: at most 9223372036854775808 coordinates of i and j
+          given:    1099511627776 x 1099511627776
     """):
         kernel.bind({"A": wide, "B": wide})
 

@@ -114,13 +114,13 @@ def test_the_values_from_before() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "expected"),
-    [(np.int32, np.int32), (np.int64, np.int64), (np.float32, np.float32), (bool, np.int32)],
+    [(np.int32, np.int32), (np.int64, np.int64), (np.float32, np.float32), (bool, np.bool_)],
 )
 def test_the_type_follows_from_the_inputs(dtype: type, expected: type) -> None:
     x = np.array([0, 1, 1], dtype)
     result = Kernel(parse("y(i)=x(i)+x(i)")).simulate({"x": x})
     assert result.output.dtype == expected
-    assert result.output.tolist() == [0, 2, 2]
+    assert result.output.tolist() == (np.array([0, 1, 1], dtype) + x).tolist()
 
 
 def test_a_quotient_of_integers_is_a_float() -> None:

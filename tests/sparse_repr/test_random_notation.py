@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from t2s import UserError
 from t2s.sparse import Kernel
+from t2s.sparse_repr.concrete.schedule import Precompute
 from tests.sparse_repr.expressions import Case, cases
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -60,3 +63,22 @@ def test_machines_agree_with_numpy(case: Case) -> None:
     result = kernel.simulate(case.inputs)
     assert np.allclose(result.output, kernel.interpret(case.inputs), equal_nan=True)
     assert kernel.simulate(case.inputs, engine="python").cycles == result.cycles
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
+@given(case=cases(), seed=st.integers(0, 999))
+def test_infinities_meet_nothing_that_is_not_stored(case: Case, seed: int) -> None:
+    """Workspaces of ``precompute`` are tensors of their own, and are left out here."""
+    generator = np.random.default_rng(seed)
+    odd = (np.inf, -np.inf, np.nan)
+    inputs = {
+        name: np.where((a != 0) & (generator.random(a.shape) < 0.3), generator.choice(odd), a)
+        for name, a in case.inputs.items()
+    }
+    kernel = _kernel_of(replace(case, inputs=inputs))
+    if kernel is None or any(isinstance(one, Precompute) for one in case.schedule.directives):
+        return
+    expected = kernel.interpret(inputs)
+    for level in ("blocks", "loops"):
+        found = kernel.interpret(inputs, level=level)
+        assert np.allclose(found, expected, equal_nan=True), level

@@ -103,26 +103,37 @@ def compute(
     function: Callable[..., Expr],
     *,
     missing: Sequence[Expr] | None = None,
+    lost: Callable[..., Expr] | None = None,
+    instead: Expr | None = None,
     location: SourceLocation | None = None,
 ) -> Block:
     """``function`` of the operands, element by element; an ALU.
 
     The function gets one expression for each operand and gives one; it is any expression of the
     graph, so any semiring will do.  N as an operand stands for its value in ``missing`` (zero, if
-    it is not given).  All operands have one shape.  Ports: ``in0``, ``in1``, ...; ``val``.
+    it is not given), unless ``lost``, of which operands are N, says that there is nothing to
+    compute: then N is put, or ``instead``.  All operands have one shape.  Ports: ``in0``, ``in1``,
+    ...; ``val``.
     """
     draft = Draft(BlockKind.COMPUTE, Role.COMPUTE, location)
     inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(operands)]
-    instead = missing or [zero(stream.element) for stream in operands]
+    zeros = missing or [zero(stream.element) for stream in operands]
     values = [
         select(i.is_value, i.value, cast(value, i.stream.element))
-        for i, value in zip(inputs, instead, strict=True)
+        for i, value in zip(inputs, zeros, strict=True)
     ]
     result = function(*values)
     first = inputs[0]
     val = draft.output("val", result.type, StreamKind.VALUE, first.stream.nesting)
+    nothing = put(val, tag=EMPTY_TAG) if instead is None else put(val, instead)
+    empty = (
+        []
+        if lost is None
+        else [both(*(i.is_item for i in inputs), lost(*(i.is_empty for i in inputs)))]
+    )
     draft.mode(
         "run",
+        *(when(one, rule("nothing", "run", takes=inputs, puts=[nothing])) for one in empty),
         when(
             both(*(i.is_item for i in inputs)),
             rule("compute", "run", takes=inputs, puts=[put(val, result)]),

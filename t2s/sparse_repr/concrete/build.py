@@ -13,6 +13,7 @@ from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
 from t2s.sparse_repr.concrete.cover import covered_loops
+from t2s.sparse_repr.concrete.inner_sums import take_out_sums
 from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
     Split,
@@ -95,10 +96,12 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
     """
     schedule = schedule or Schedule()
     check_once(schedule)
-    assignments = precompute(assignment, schedule)
+    supply = NameSupply([tensor.name for tensor in assignment.tensors])
+    *inner, outer = take_out_sums(assignment, supply)
+    assignments = (*inner, *precompute(outer, schedule))
     variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
     exact = _summed_everywhere(assignments)
-    taken = [tensor.name for tensor in assignment.tensors]
+    taken = [tensor.name for tensor in outer.tensors]
     splits, after = apply_splits(schedule.splits, tuple(variables), exact)
     names = NameSupply([*taken, *variables, *after, *(one.fused for one in schedule.fused)])
     split = vector_split(schedule, after, names)

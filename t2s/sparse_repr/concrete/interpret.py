@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, assert_never
 
@@ -18,29 +19,44 @@ from t2s.sparse_repr.concrete.ir import (
     Where,
     result_of,
 )
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
-from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    is_finite,
+)
+from t2s.sparse_repr.notation.types import constant
+from t2s.sparse_repr.semiring import Semiring
 
 Array = np.ndarray[Any, Any]
 Memory = dict[str, Array]
 
 
 def interpret_program(
-    program: ConcreteProgram, inputs: Mapping[str, Any], extents: Mapping[str, int]
+    program: ConcreteProgram,
+    inputs: Mapping[str, Any],
+    extents: Mapping[str, int],
+    kind: np.dtype[Any],
+    stored: Mapping[str, Array] | None = None,
 ) -> Array:
     """The result, as a dense array, for dense inputs; ``extents`` of all variables by name.
 
+    Values are computed in the type ``kind``.  ``stored`` says of tensors that are read where they
+    store something; others store everything.
+
     Takes time in proportion to the iterations of the loops: for small inputs.
     """
-    memory: Memory = {name: np.asarray(value) for name, value in inputs.items()}
+    memory: Memory = {name: np.asarray(value, kind) for name, value in inputs.items()}
     _add_views(program, memory, tuple(memory))
     semiring = program.semiring
-    kind = np.result_type(*memory.values()) if memory else np.dtype(np.float64)
+    loops = _Loops(memory, dict(stored or {}), extents, semiring, kind)
     for stage in program.stages:
         target = result_of(stage)
         memory[target.tensor] = _zeros(target, extents, kind, semiring)
         with np.errstate(all="ignore"):
-            _run(stage, memory, {}, extents, semiring)
+            loops.run(stage, {})
         name = target.tensor
         found = program.workspace_of(name)
         if found is not None:
@@ -67,54 +83,62 @@ def _add_views(program: ConcreteProgram, memory: Memory, sources: Sequence[str])
 
 def _zeros(access: Access, extents: Mapping[str, int], kind: Any, semiring: Semiring) -> Array:
     shape = tuple(extents[name] for name in access.variables)
-    kind = kind if semiring == PLUS_TIMES else np.result_type(kind, np.float64)
     return np.full(shape, semiring.zero, kind)
 
 
-def _run(
-    statement: Statement,
-    memory: Memory,
-    at: dict[str, int],
-    extents: Mapping[str, int],
-    semiring: Semiring,
-) -> None:
-    match statement:
-        case Forall(variable=variable, body=body):
-            for coordinate in range(extents[variable]):
-                _run(body, memory, {**at, variable: coordinate}, extents, semiring)
-        case Where(consumer=consumer, producer=producer):
-            target = result_of(producer)
-            kind = np.result_type(*memory.values())
-            memory[target.tensor] = _zeros(target, extents, kind, semiring)
-            _run(producer, memory, at, extents, semiring)
-            _run(consumer, memory, at, extents, semiring)
-        case Assign(result=result, value=value, accumulate=accumulate):
-            array = memory[result.tensor]
-            where = tuple(at[name] for name in result.variables)
-            new = _value(value, memory, at, semiring)
-            old = array[where] if accumulate else None
-            number = new if old is None else _apply(semiring.add, old, new)
-            if not np.can_cast(np.asarray(number).dtype, array.dtype, "same_kind"):
-                memory[result.tensor] = array = array.astype(np.asarray(number).dtype)
-            array[where] = number
-        case _:
-            assert_never(statement)
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """What loops run on."""
 
+    memory: Memory
+    stored: Mapping[str, Array]
+    extents: Mapping[str, int]
+    semiring: Semiring
+    kind: np.dtype[Any]
 
-def _value(value: Expression, memory: Memory, at: Mapping[str, int], semiring: Semiring) -> Any:
-    match value:
-        case Access(tensor=tensor, variables=variables):
-            return memory[tensor][tuple(at[name] for name in variables)]
-        case Number(value=number):
-            return np.asarray(number)[()]
-        case Negative(value=inner):
-            return -_value(inner, memory, at, semiring)
-        case Combine(operator=operator, left=left, right=right):
-            one = _value(left, memory, at, semiring)
-            other = _value(right, memory, at, semiring)
-            return _apply(semiring.operator(operator), one, other)
-        case _:
-            raise ValueError("sums are loops in concrete index notation")
+    def run(self, statement: Statement, at: dict[str, int]) -> None:
+        """Run a statement at coordinates of the loops around it."""
+        match statement:
+            case Forall(variable=variable, body=body):
+                for coordinate in range(self.extents[variable]):
+                    self.run(body, {**at, variable: coordinate})
+            case Where(consumer=consumer, producer=producer):
+                target = result_of(producer)
+                zeros = _zeros(target, self.extents, self.kind, self.semiring)
+                self.memory[target.tensor] = zeros
+                self.run(producer, at)
+                self.run(consumer, at)
+            case Assign(result=result, value=value, accumulate=accumulate):
+                array = self.memory[result.tensor]
+                where = tuple(at[name] for name in result.variables)
+                new, _ = self.value(value, at)
+                array[where] = _apply(self.semiring.add, array[where], new) if accumulate else new
+            case _:
+                assert_never(statement)
+
+    def value(self, value: Expression, at: Mapping[str, int]) -> tuple[Any, bool]:
+        """The value of an expression, and whether there is one; see ``notation/evaluate.py``."""
+        number = constant(value, self.semiring)
+        if number is not None:
+            return np.asarray(number, self.kind)[()], True
+        match value:
+            case Access(tensor=tensor, variables=variables):
+                where = tuple(at[name] for name in variables)
+                there = tensor not in self.stored or bool(self.stored[tensor][where])
+                return self.memory[tensor][where], there
+            case Negative(value=inner):
+                number, there = self.value(inner, at)
+                return -number, there
+            case Combine(operator=operator, left=left, right=right):
+                (one, here), (other, also) = self.value(left, at), self.value(right, at)
+                if operator is Op.MULTIPLY and is_finite(value) and not (here and also):
+                    return np.asarray(self.semiring.zero, self.kind)[()], False
+                there = operator in (Op.MULTIPLY, Op.DIVIDE) or here or also
+                if operator is Op.DIVIDE and isinstance(right, Number) and right.value != 0:
+                    there = here
+                return _apply(self.semiring.operator(operator), one, other), there
+            case _:
+                raise ValueError("sums are loops in concrete index notation")
 
 
 def _apply(operator: Op, one: Any, other: Any) -> Any:

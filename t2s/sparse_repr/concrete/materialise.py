@@ -41,6 +41,15 @@ def _part(table: Array, part: Part) -> Array:
     return column if part.modulus is None else column % part.modulus
 
 
+def source_coordinates(view: View, table: Array, order: int) -> Array:
+    """The coordinates of points of a view in the tensor of that order that it shows."""
+    columns = np.zeros((len(table), order), np.int64)
+    for mode, parts in enumerate(view.parts):
+        for part in dict.fromkeys(parts):
+            columns[:, part.mode] += table[:, mode] * part.divisor
+    return columns
+
+
 def written_tensor(
     view: View, written: SparseTensor, shape: Sequence[int], format: Format
 ) -> SparseTensor:
@@ -48,9 +57,7 @@ def written_tensor(
     if shape == written.shape and format == written.format and _trivial(view):
         return SparseTensor(shape, format, written.levels, written.values, fill=written.fill)
     table, values = written.coordinates()
-    columns = np.zeros((len(values), len(shape)), np.int64)
-    for mode, parts in enumerate(view.parts):
-        columns[:, parts[0].mode] += table[:, mode] * parts[0].divisor
+    columns = source_coordinates(view, table, len(shape))
     inside = (columns < np.array(shape, np.int64)).all(axis=1)
     if not all(level.full for level in written.format.levels):
         inside &= _stored(written, values)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from t2s.core.ops import Op
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, rewrite
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, result_of
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -20,6 +20,7 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Number,
+    is_finite,
 )
 
 
@@ -62,37 +63,33 @@ def merge_of(value: Expression, variable: str) -> Merge:
             return Everything()
         case Negative(value=inner):
             return merge_of(inner, variable)
-        case Combine(operator=Op.MULTIPLY, left=left, right=right) if _finite(value):
-            return _both(merge_of(left, variable), merge_of(right, variable))
+        case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_finite(value):
+            return both(merge_of(left, variable), merge_of(right, variable))
         case Combine(operator=Op.DIVIDE, left=left, right=Number(value=number)) if number != 0:
             return merge_of(left, variable)
         case Combine(operator=operator, left=left, right=right):
             members = (merge_of(left, variable), merge_of(right, variable))
-            return _either(*members, everything=operator is Op.DIVIDE or operator is Op.MULTIPLY)
+            return either(*members, everything=operator is Op.DIVIDE or operator is Op.MULTIPLY)
         case _:
             raise ValueError("sums are loops in concrete index notation")
 
 
 def is_everywhere(value: Expression, variable: str) -> bool:
     """Whether an expression may be other than zero at coordinates that nothing stores."""
-    match merge_of(value, variable):
+    return is_unbounded(merge_of(value, variable))
+
+
+def is_unbounded(merge: Merge) -> bool:
+    """Whether a merge has all coordinates of its variable, whatever is stored."""
+    match merge:
         case Everything() | Either(everything=True):
             return True
         case _:
             return False
 
 
-def _finite(value: Expression) -> bool:
-    """Whether finite operands give a finite value, so that zero times it is zero."""
-    return not any(
-        isinstance(term, Combine)
-        and term.operator is Op.DIVIDE
-        and not (isinstance(term.right, Number) and term.right.value != 0)
-        for term in walk(value)
-    )
-
-
-def _both(*members: Merge) -> Merge:
+def both(*members: Merge) -> Merge:
+    """Where all of these merges have a coordinate."""
     flat: list[Merge] = []
     for member in members:
         match member:
@@ -105,11 +102,12 @@ def _both(*members: Merge) -> Merge:
     if not flat:
         return Everything()
     if all(isinstance(member, Either) and member.everything for member in flat):
-        return _either(*flat, everything=True)
+        return either(*flat, everything=True)
     return flat[0] if len(flat) == 1 else Both(members=tuple(flat))
 
 
-def _either(*members: Merge, everything: bool) -> Merge:
+def either(*members: Merge, everything: bool) -> Merge:
+    """Where one of these merges has a coordinate; all of them, with ``everything``."""
     flat: list[Merge] = []
     for member in members:
         match member:

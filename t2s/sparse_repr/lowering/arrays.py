@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from t2s.core.names import NameSupply
-from t2s.core.types import INT32, Type, UInt
+from t2s.core.types import Type, UInt
 from t2s.core.walk import Term
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.levels import Array, Arrays, Singleton
@@ -29,8 +29,9 @@ class ArrayOf(Term):
 class ArrayNames:
     """Hands out the graph's name of every array that a stage uses."""
 
-    def __init__(self, values: Type, taken: tuple[str, ...] = ()) -> None:
+    def __init__(self, values: Type, index: Type, taken: tuple[str, ...] = ()) -> None:
         self.values = values
+        self.index = index
         self.found: dict[tuple[str, int | None, str], ArrayOf] = {}
         self._names = NameSupply(taken)
 
@@ -44,7 +45,7 @@ class ArrayNames:
                 tensor=tensor,
                 level=level,
                 array=array,
-                type=self.values if level is None else UInt(64) if words else INT32,
+                type=self.values if level is None else UInt(64) if words else self.index,
             )
         return self.found[key]
 

@@ -30,6 +30,7 @@ from t2s.sparse_repr.lowering.diagram import (
     JoinKind,
     Load,
     Locate,
+    Lost,
     Reduce,
     Regroup,
     Repeat,
@@ -59,7 +60,9 @@ class Run:
         diagram: Diagram,
         tensors: Mapping[str, SparseTensor],
         extents: Mapping[str, int],
+        kind: np.dtype[Any],
     ) -> None:
+        self.kind = kind
         self.tensors = tensors
         self.semiring = diagram.semiring
         self.extents = extents
@@ -99,22 +102,26 @@ class Run:
                 values = self.tensors[tensor].values
                 if output.lanes > 1:
                     values = values.reshape(-1, output.lanes)
-                nothing = self._zero(output.lanes)
                 streams[output] = each(
-                    lambda at: nothing if at is None else values[at],
+                    lambda at: None if at is None else values[at],
                     reference.depth,
                     streams[reference],
                 )
             case Fill(value=value, by=by, output=output):
-                streams[output] = each(lambda _: value, by.depth, streams[by])
+                constant = self._constant(value)
+                streams[output] = each(lambda _: constant, by.depth, streams[by])
             case Compute():
                 self._compute(block)
             case SumLanes(input=input, output=output):
                 add = OPERATORS[self.semiring.add].evaluate
-                streams[output] = each(lambda one: reduce(add, one), input.depth, streams[input])
+                streams[output] = each(
+                    lambda one: reduce(add, self._given(one, input)), input.depth, streams[input]
+                )
             case Spread(input=input, output=output):
                 lanes = output.lanes
-                streams[output] = each(lambda one: np.full(lanes, one), input.depth, streams[input])
+                streams[output] = each(
+                    lambda one: np.full(lanes, self._given(one, input)), input.depth, streams[input]
+                )
             case Reduce():
                 self._reduce(block)
             case Drop():
@@ -127,8 +134,8 @@ class Run:
                 self._fused(block)
             case WriteLevel(level=level, coordinate=coordinate):
                 self.levels[level] = streams[coordinate]
-            case WriteValues(value=value):
-                self.values = streams[value]
+            case WriteValues(value=made):
+                self.values = each(lambda one: self._given(one, made), made.depth, streams[made])
             case Scatter(reference=reference, value=value):
                 found: list[tuple[int, float]] = []
                 each(
@@ -192,8 +199,15 @@ class Run:
 
     def _zero(self, lanes: int) -> Any:
         """What an empty reference stands for."""
-        zero = float(self.semiring.zero)
+        zero = self._constant(self.semiring.zero)
         return zero if lanes == 1 else np.full(lanes, zero)
+
+    def _given(self, value: Any, stream: Stream) -> Any:
+        """A value of a stream, zero for an empty one."""
+        return self._zero(stream.lanes) if value is None else value
+
+    def _constant(self, value: float | int) -> Any:
+        return np.asarray(value, self.kind)[()]
 
     def _scan(self, block: Scan) -> None:
         reference = self.streams[block.reference]
@@ -290,10 +304,15 @@ class Run:
         given = [self.streams[one] for one in operands if isinstance(one, Stream)]
 
         def apply(*tokens: Any) -> Any:
+            empty = [token is None for token in tokens]
+            if {Lost.NEVER: False, Lost.ANY: any(empty), Lost.ALL: all(empty)}[block.lost]:
+                return None if block.optional else self._zero(block.output.lanes)
             rest = list(tokens)
-            full = [rest.pop(0) if isinstance(one, Stream) else one for one in operands]
+            full = [
+                rest.pop(0) if isinstance(one, Stream) else self._constant(one) for one in operands
+            ]
             with np.errstate(all="ignore"):
-                zero = self.semiring.zero
+                zero = self._zero(block.output.lanes)
                 return operators[block.operator](*(zero if a is None else a for a in full))
 
         self.streams[block.output] = each(apply, block.output.depth, *given)
@@ -325,7 +344,8 @@ class Run:
             return total
 
         streams = (*(self.streams[c] for c in block.coordinates), self.streams[block.value])
-        totals = each(combined, depth, *streams)
+        with np.errstate(all="ignore"):
+            totals = each(combined, depth, *streams)
         if not keys:
             self.streams[block.output] = self._scalars(totals, depth, block.empty, nothing)
             return

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from t2s.core.ops import Op
 from t2s.sparse_repr.lowering.diagram import (
     Compute,
     Fill,
     Load,
+    Lost,
     Spread,
     Stream,
     SumLanes,
     TokenKind,
 )
 from t2s.sparse_repr.lowering.scope import Scope
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    is_finite,
+)
+from t2s.sparse_repr.notation.types import combined
 
 
 def compute(scope: Scope, value: Expression, result: Access) -> Stream:
@@ -21,7 +32,7 @@ def compute(scope: Scope, value: Expression, result: Access) -> Stream:
 
     In lanes: vectors, if the result has the variable of the lanes, else the sums of vectors.
     """
-    found = _value(scope, value)
+    found = _value(scope, value).operand
     if not isinstance(found, Stream):
         by = scope.coordinates[-1] if scope.coordinates else scope.root()
         output = _new(scope)
@@ -42,25 +53,56 @@ def _new(scope: Scope, about: str = "", lanes: int = 1) -> Stream:
     return scope.blocks.stream(TokenKind.VALUE, scope.depth, about, lanes)
 
 
-def _value(scope: Scope, value: Expression) -> Stream | float | int:
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """The values of an expression, or a constant; ``optional`` if N may be among them."""
+
+    operand: Stream | float | int
+    optional: bool = False
+
+
+def _value(scope: Scope, value: Expression, factor: bool = False) -> _Value:
+    """The values of an expression, of a ``factor`` of a product with N where there is nothing.
+
+    What is not stored is not multiplied: a product of N and infinity is nothing, not NaN.
+    """
     match value:
         case Number(value=number):
-            return number
+            return _Value(number)
         case Access():
-            return _load(scope, value)
+            return _Value(_load(scope, value), scope.operands[value].missing)
         case Negative(value=inner):
-            operand = _value(scope, inner)
-            if not isinstance(operand, Stream):
-                return -operand
-            return _alu(scope, Op.NEGATE, operand, None)
+            one = _value(scope, inner, factor)
+            if not isinstance(one.operand, Stream):
+                return _Value(-one.operand)
+            return _alu(scope, Op.NEGATE, (one,), Lost.ALL, factor)
         case Combine(operator=operator, left=left, right=right):
-            one, other = _value(scope, left), _value(scope, right)
-            operator = scope.program.semiring.operator(operator)
-            if isinstance(one, Stream) or isinstance(other, Stream):
-                return _alu(scope, operator, one, other)
-            return _constant(scope, operator, one, other)
+            lost, inside = Lost.NEVER, False
+            if operator is Op.MULTIPLY and is_finite(value):
+                lost, inside = Lost.ANY, True
+            elif is_finite(value) or operator not in (Op.MULTIPLY, Op.DIVIDE):
+                lost, inside = Lost.ALL, factor
+            both = _value(scope, left, inside), _value(scope, right, inside)
+            return _combine(scope, scope.program.semiring.operator(operator), both, lost, factor)
         case _:
             raise ValueError("sums are loops in concrete index notation")
+
+
+def _combine(
+    scope: Scope, operator: Op, both: tuple[_Value, _Value], lost: Lost, factor: bool
+) -> _Value:
+    left, right = (one.operand for one in both)
+    if isinstance(left, Stream) or isinstance(right, Stream):
+        if operator is Op.DIVIDE and not isinstance(right, Stream):
+            return _alu(scope, operator, both[:1], Lost.ALL, factor, right)
+        return _alu(scope, operator, both, lost, factor)
+    found = combined(operator, left, right)
+    if found is not None:
+        return _Value(found)
+    by = scope.coordinates[-1] if scope.coordinates else scope.root()
+    dividend = _new(scope)
+    scope.blocks.add(Fill(value=left, by=by, output=dividend, variable=scope.region))
+    return _alu(scope, operator, (_Value(dividend),), Lost.NEVER, factor, right)
 
 
 def _load(scope: Scope, access: Access) -> Stream:
@@ -82,34 +124,33 @@ def _load(scope: Scope, access: Access) -> Stream:
 
 
 def _alu(
-    scope: Scope, operator: Op, left: Stream | float | int, right: Stream | float | int | None
-) -> Stream:
-    lanes = max(one.lanes for one in (left, right) if isinstance(one, Stream))
+    scope: Scope,
+    operator: Op,
+    given: tuple[_Value, ...],
+    lost: Lost,
+    factor: bool,
+    divisor: float | int | None = None,
+) -> _Value:
+    """An ALU, for which N is nothing only where that matters: in a product."""
+    there = [one.optional for one in given]
+    matters = any(there) if lost is Lost.ANY else factor and all(there)
+    if lost is Lost.NEVER or not matters:
+        lost = Lost.NEVER
+    operands = (*(one.operand for one in given), divisor)
+    lanes = max(one.lanes for one in operands if isinstance(one, Stream))
     output = _new(scope, lanes=lanes)
+    optional = factor and lost is not Lost.NEVER
+    left, right = operands[0], operands[1]
+    assert left is not None
     scope.blocks.add(
-        Compute(operator=operator, left=left, right=right, output=output, variable=scope.region)
+        Compute(
+            operator=operator,
+            left=left,
+            right=right,
+            output=output,
+            lost=lost,
+            optional=optional,
+            variable=scope.region,
+        )
     )
-    return output
-
-
-def _constant(
-    scope: Scope, operator: Op, left: float | int, right: float | int
-) -> Stream | float | int:
-    match operator:
-        case Op.ADD:
-            return left + right
-        case Op.SUBTRACT:
-            return left - right
-        case Op.MULTIPLY:
-            return left * right
-        case Op.MINIMUM:
-            return right if right < left else left
-        case Op.MAXIMUM:
-            return right if right > left else left
-        case _ if right != 0:
-            return left / right
-        case _:
-            by = scope.coordinates[-1] if scope.coordinates else scope.root()
-            zero = _new(scope)
-            scope.blocks.add(Fill(value=left, by=by, output=zero, variable=scope.region))
-            return _alu(scope, operator, zero, right)
+    return _Value(output, optional)

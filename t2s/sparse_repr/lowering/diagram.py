@@ -179,14 +179,31 @@ class Fill(Block):
     output: Stream
 
 
+class Lost(Enum):
+    """When there is nothing to compute, instead of a value: what is not stored is N.
+
+    ``NEVER``: N is a zero as any other.  A product has nothing if ``ANY`` operand is N, a sum if
+    ``ALL`` are.
+    """
+
+    NEVER = "never"
+    ANY = "any"
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute(Block):
-    """ALU: an operator on two streams of values, or on a stream and a constant."""
+    """ALU: an operator on two streams of values, or on a stream and a constant.
+
+    Where there is nothing to compute it puts N, or zero unless ``optional``.
+    """
 
     operator: Op
     left: Stream | float | int
     right: Stream | float | int | None
     output: Stream
+    lost: Lost = Lost.NEVER
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -24,21 +25,23 @@ def interpret_diagram(
     extents: Mapping[str, int],
     shape: tuple[int, ...],
     format: Format,
+    kind: np.dtype[Any],
 ) -> SparseTensor:
     """The tensor of that shape and format that a diagram writes.
 
-    ``tensors`` are those that it reads, by name, ``extents`` those of all variables.
+    ``tensors`` are those that it reads, by name, ``extents`` those of all variables;
+    ``kind`` is the type of the values.
     """
-    run, fill = Run(diagram, tensors, extents), diagram.semiring.zero
+    run, fill = Run(diagram, tensors, extents, kind), diagram.semiring.zero
     if run.scattered is not None:
         count = prod(shape[mode] for mode in format.modes)
-        values = np.full(count, float(diagram.semiring.zero))
+        values = np.full(count, fill, kind)
         for at, value in run.scattered:
             lanes = np.size(value)
             values[at * lanes : (at + 1) * lanes] = value
         return SparseTensor(shape, format, ({},) * len(format.levels), values, fill=fill)
     tokens = flatten(run.values)
-    data = np.array(tokens, np.float64).reshape(-1)
+    data = np.array(tokens, kind).reshape(-1)
     if not run.levels:
         return SparseTensor(shape, format, ({},) * len(format.levels), data, fill=fill)
     if format.coordinate_list:

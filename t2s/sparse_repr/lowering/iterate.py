@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from t2s.core.errors import UserError
+from t2s.core.errors import InternalError, UserError
 from t2s.sparse_repr.concrete.ir import Forall
-from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge, merge_of
+from t2s.sparse_repr.concrete.merge import (
+    Both,
+    Either,
+    Everything,
+    Leaf,
+    Merge,
+    both,
+    either,
+    is_unbounded,
+    merge_of,
+)
 from t2s.sparse_repr.levels import Bitvector, Compressed, Dense, Level
 from t2s.sparse_repr.lowering.diagram import (
     Count,
@@ -49,7 +59,7 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
     located = tuple(a for a in accesses(value) if a.tensor in loop.located)
     located = tuple(a for a in located if variable in a.variables)
     rest = _without(merge, set(located))
-    if rest is None:
+    if is_unbounded(rest) and not is_unbounded(merge):
         raise UserError(
             f"nothing is left at {variable} to locate with",
             location=scope.program.location,
@@ -63,6 +73,8 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
         if access in joined.operands:
             operands[access] = joined.operands[access]
         elif access in scope.operands:
+            if variable in access.variables and access not in located:
+                raise InternalError(f"nothing reads {access.tensor} at {variable}")
             repeated = _repeat(scope, scope.operands[access], joined.coordinate, region)
             if access in located:
                 repeated = _locate(scope, access, repeated, joined.coordinate, region)
@@ -100,25 +112,18 @@ def _kind(scope: Scope, merge: Merge) -> LoopKind:
             return LoopKind.UNION
 
 
-def _without(merge: Merge, located: set[Access]) -> Merge | None:
-    """The merge without operands that are located; ``None`` if one of them is needed."""
+def _without(merge: Merge, located: set[Access]) -> Merge:
+    """The merge where operands that are located, being dense, are there at every coordinate."""
     match merge:
         case Leaf(access=access):
-            return None if access in located else merge
+            return Everything() if access in located else merge
         case Everything():
             return merge
         case Both(members=members):
-            kept = [_without(member, located) for member in members]
-            left = tuple(member for member in kept if member is not None)
-            if not left:
-                return None
-            return left[0] if len(left) == 1 else Both(members=left)
+            return both(*(_without(member, located) for member in members))
         case Either(members=members, everything=everything):
-            parts = [_without(member, located) for member in members]
-            present = tuple(member for member in parts if member is not None)
-            if len(present) < len(parts) and not everything:
-                return None
-            return Either(members=present, everything=everything) if present else Everything()
+            parts = (_without(member, located) for member in members)
+            return either(*parts, everything=everything)
 
 
 def _level(scope: Scope, access: Access) -> Level | None:
@@ -193,12 +198,33 @@ def _count(scope: Scope, variable: str, region: str) -> _Joined:
 
 
 def _intersect(scope: Scope, members: tuple[Merge, ...], variable: str, region: str) -> _Joined:
-    sides = _sides(scope, JoinKind.INTERSECT, members, variable, region)
-    if len(sides) == 1:
-        return sides[0]
-    joined = _join(scope, JoinKind.INTERSECT, sides, region)
-    full = all(side.full for side in sides)
-    return replace(joined, full=full, filled=full and all(side.filled for side in sides))
+    """The coordinates of all members; those that go on without an end are looked up at the others.
+
+    Such a member, as ``1 + b``, is there wherever the others are, so its operands are united with
+    the coordinates of these alone.
+    """
+    bounded = tuple(member for member in members if not is_unbounded(member))
+    sides = _sides(scope, JoinKind.INTERSECT, bounded, variable, region)
+    base = sides[0]
+    if len(sides) > 1:
+        base = _join(scope, JoinKind.INTERSECT, sides, region)
+        full = all(side.full for side in sides)
+        base = replace(base, full=full, filled=full and all(side.filled for side in sides))
+    optional = [
+        _unite(
+            scope, [replace(base, operands={}), *_optional(scope, member, variable, region)], region
+        )
+        for member in members
+        if isinstance(member, Either) and member.everything
+    ]
+    if not optional:
+        return base
+    joined = _join(scope, JoinKind.INTERSECT, [base, *optional], region)
+    return replace(joined, full=base.full, filled=base.filled)
+
+
+def _optional(scope: Scope, member: Either, variable: str, region: str) -> list[_Joined]:
+    return _sides(scope, JoinKind.UNION, member.members, variable, region)
 
 
 def _sides(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
-from t2s.core.walk import Term, rewrite
+from t2s.core.walk import Term, rewrite, walk
 from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
@@ -25,7 +25,7 @@ from t2s.sparse_repr.lowering.diagram import Diagram, Manner, Root, ScanJoin, St
 from t2s.sparse_repr.lowering.fused import in_fused
 from t2s.sparse_repr.lowering.iterate import enter_lanes, enter_loop
 from t2s.sparse_repr.lowering.lanes import in_lanes
-from t2s.sparse_repr.lowering.reduce import Around, Computed, reduce_loops
+from t2s.sparse_repr.lowering.reduce import Around, Computed, outermost_vector, reduce_loops
 from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
 from t2s.sparse_repr.notation.ir import Access
 
@@ -101,11 +101,14 @@ def _numbered(stage: Statement) -> Statement:
     return rewrite(stage, number)
 
 
-def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False) -> Computed:
+def _lower(
+    scope: Scope, statement: Statement, *, top: bool, items: bool = False, clean: bool = True
+) -> Computed:
     """Blocks for a statement; what it computes, over the loops inside of ``scope``.
 
     ``top``: it is the stage, or with ``items`` the part of it inside of a loop whose coordinates
-    have to get an item each, since it is computed in lanes or in fused loops.
+    have to get an item each, since it is computed in lanes or in fused loops.  Without ``clean`` no
+    coordinates are dropped.
     """
     outside, result = scope.depth, result_of(statement)
     inner: Computed | None = None
@@ -115,7 +118,7 @@ def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False
                 scope, statement = enter_lanes(scope, statement), body
             case Forall(body=body, lanes=lanes) as loop:
                 scope = enter_loop(scope, loop, expression_of(loop))
-                statement, inside = body, _body(body, top)
+                statement, inside = body, _body(scope, body, result, top)
                 if loop.fused:
                     inner = in_fused(scope, loop, expression_of(body), inside)
                 elif lanes > 1:
@@ -135,7 +138,7 @@ def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False
         value=inner.value,
         optional=inner.optional,
     )
-    clean = top and not _written_dense(scope.program, result)
+    clean = clean and top and not _written_dense(scope.program, result)
     around = Around(
         coordinate=scope.coordinates[outside - 1] if outside else None,
         filled=all(scope.filled[:outside]),
@@ -146,8 +149,18 @@ def _lower(scope: Scope, statement: Statement, *, top: bool, items: bool = False
     return reduce_loops(scope.blocks, computed, kept, around, clean=clean, whole=whole)
 
 
-def _body(statement: Statement, top: bool) -> Callable[[Scope], Computed]:
-    return lambda scope: _lower(scope, statement, top=top, items=True)
+def _body(
+    scope: Scope, statement: Statement, result: Access, top: bool
+) -> Callable[[Scope], Computed]:
+    """What is inside of a loop that is computed in lanes or fused.
+
+    Inside of a loop that a reducer of coordinates sums out, empty fibers stay: it needs coordinates
+    and values of one shape.
+    """
+    loops = tuple(term.variable for term in walk(statement) if isinstance(term, Forall))
+    outermost = outermost_vector((*scope.variables, *loops), frozenset(result.variables))
+    clean = outermost >= len(scope.variables)
+    return lambda inside: _lower(inside, statement, top=top, items=True, clean=clean)
 
 
 def _kept_whole(program: ConcreteProgram, result: Access) -> frozenset[str]:

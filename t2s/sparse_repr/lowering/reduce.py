@@ -83,7 +83,7 @@ def reduce_loops(
         levels[-1], value = _drop_missing(blocks, levels[-1], value)
     inner: list[_Level] = []  # the levels that are kept, outermost first
     below: _Level | None = None  # the level whose fibers hang on the coordinates of the next one
-    vectors = _outermost_vector(computed.variables, kept)
+    vectors = outermost_vector(computed.variables, kept)
     for at in range(len(levels) - 1, -1, -1):
         level = levels[at]
         cleaning = clean and at < vectors
@@ -123,7 +123,7 @@ def _by(outer: list[_Level], around: Around) -> Stream | None:
     return outer[-1].coordinate if outer else around.coordinate
 
 
-def _outermost_vector(variables: tuple[str, ...], kept: frozenset[str]) -> int:
+def outermost_vector(variables: tuple[str, ...], kept: frozenset[str]) -> int:
     """The place of the outermost variable that is summed out above one that is kept."""
     for at, name in enumerate(variables):
         if name not in kept and any(other in kept for other in variables[at + 1 :]):

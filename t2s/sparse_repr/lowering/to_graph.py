@@ -8,9 +8,9 @@ from math import prod
 
 from t2s.core.expr import Const, Expr, ReduceLanes, apply
 from t2s.core.ops import Op
-from t2s.core.types import Type
+from t2s.core.types import INT32, Type
 from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole
-from t2s.sparse_repr.blocks.expressions import spread
+from t2s.sparse_repr.blocks.expressions import both, either, spread
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.levels import Compressed, Dense, words_of
@@ -33,6 +33,7 @@ from t2s.sparse_repr.lowering.diagram import (
     Load,
     Locate,
     LoopKind,
+    Lost,
     Manner,
     Reduce,
     Regroup,
@@ -85,13 +86,15 @@ def diagram_to_graph(
     capacity: int = UNBOUNDED,
     latency: int = 1,
     balance: bool = True,
+    index: Type = INT32,
 ) -> StageGraph:
     """The graph of a stage for variables of these extents and values of this type.
 
+    Coordinates and references are of the type ``index``.
     ``capacity`` and ``latency`` are those of all channels; with ``balance``, those that join ways
     of different length hold more.
     """
-    streams = Streams(name, capacity=capacity, latency=latency)
+    streams = Streams(name, index=index, capacity=capacity, latency=latency)
     writer = _Writer(streams, program, diagram, extents, values)
     for block in diagram.blocks:
         writer.enter(block.variable)
@@ -117,7 +120,7 @@ class _Writer:
     writes: list[ArrayOf] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.names = ArrayNames(self.values)
+        self.names = ArrayNames(self.values, self.streams.index)
         self.variables = {loop.name: loop.variable for loop in self.diagram.loops}
         for loop in self.diagram.loops:
             self.streams.add_region(
@@ -284,16 +287,16 @@ class _Writer:
         sides = [
             [self.ports[s] for s in (side.coordinate, *side.references)] for side in block.sides
         ]
-        both = block.kind is JoinKind.INTERSECT
+        narrow = block.kind is JoinKind.INTERSECT
         name = f"{block.kind.value}_{block.variable}"
-        join = self.streams.intersect if both else self.streams.union
+        join = self.streams.intersect if narrow else self.streams.union
         coordinate, outs = join(*sides, name=name)
         self.ports[block.coordinate] = coordinate
         flat = [stream for side in outs for stream in side]
         self.ports.update(zip(block.outputs, flat, strict=True))
 
     def _scan_join(self, block: ScanJoin) -> None:
-        both = block.kind is JoinKind.INTERSECT
+        narrow = block.kind is JoinKind.INTERSECT
         name = f"{block.kind.value}_{block.variable}"
         levels: list[tuple[str, tuple[Port, Tensor, Tensor]]] = []
         for side in block.sides:
@@ -315,7 +318,7 @@ class _Writer:
                     scan(*level, size, name=f"scan_{tensor}_{block.variable}")
                     for tensor, level in levels
                 ]
-                join = self.streams.intersect_bits if both else self.streams.union_bits
+                join = self.streams.intersect_bits if narrow else self.streams.union_bits
                 _, coordinate, references = join(*sides, name=name)
         self.ports[block.coordinate] = coordinate
         self.ports.update(zip(block.outputs, references, strict=True))
@@ -354,9 +357,12 @@ class _Writer:
             return apply(block.operator, *(spread(one, block.output.lanes) for one in full))
 
         name = block.operator.name.lower()
+        zero = self._constant(self.diagram.semiring.zero)
         missing = [self._zero(port) for port in ports]
+        lost = None if block.lost is Lost.NEVER else either if block.lost is Lost.ANY else both
+        instead = None if block.optional or lost is None else spread(zero, block.output.lanes)
         self.ports[block.output] = self.streams.compute(
-            function, *ports, missing=missing, name=name
+            function, *ports, missing=missing, lost=lost, instead=instead, name=name
         )
 
     def _zero(self, port: Port) -> Expr:

@@ -15,8 +15,10 @@ from t2s.sparse_repr.notation.ir import (
     Combine,
     Expression,
     Negative,
+    Sum,
     TensorDeclaration,
     accesses,
+    free_variables,
     next_named,
     print_expression,
     with_sums,
@@ -34,8 +36,42 @@ def make_assignment(
     text = f"{print_expression(result)} = {print_expression(value)}"
     _check_result(result, text, location)
     _check_orders(result, value, tensors, text, location)
+    _check_sums(result, value, text, location)
     summed = with_sums(value, result.variables)
     return Assignment(result=result, value=summed, tensors=tensors, location=location)
+
+
+def _check_sums(
+    result: Access, value: Expression, text: str, location: SourceLocation | None
+) -> None:
+    """Explicit sums are over variables that they have, and that are not those of the result."""
+    for term in walk(value):
+        if not isinstance(term, Sum):
+            continue
+        shown = print_expression(term)
+        twice = [name for name in term.variables if term.variables.count(name) > 1]
+        if twice or not term.variables:
+            raise UserError(
+                f"{shown} does not name what it sums over",
+                location=location,
+                expected="variables, each once, as in sum(k, A(i,k)*x(k))",
+                given=text,
+            )
+        for name in term.variables:
+            if name in result.variables:
+                raise UserError(
+                    f"{shown} sums over {name}, a variable of the result",
+                    location=location,
+                    expected=f"another variable than {', '.join(result.variables)}",
+                    given=text,
+                )
+            if name not in free_variables(term.value):
+                raise UserError(
+                    f"nothing in {shown} has the variable {name}",
+                    location=location,
+                    expected=f"one of {', '.join(free_variables(term.value)) or 'none'}",
+                    given=text,
+                )
 
 
 def with_semiring(assignment: Assignment, semiring: Semiring) -> Assignment:

@@ -112,6 +112,34 @@ def variables_of(value: Term) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for access in accesses(value) for name in access.variables))
 
 
+def is_finite(value: Expression) -> bool:
+    """Whether finite operands give a finite value, so that zero times it is zero."""
+    return not any(
+        isinstance(term, Combine)
+        and term.operator is Op.DIVIDE
+        and not (isinstance(term.right, Number) and term.right.value != 0)
+        for term in walk(value)
+    )
+
+
+def free_variables(value: Expression) -> tuple[str, ...]:
+    """The variables that occur outside of the sums over them, in order of first occurrence."""
+    match value:
+        case Access(variables=variables):
+            found = variables
+        case Number():
+            found = ()
+        case Negative(value=inner):
+            found = free_variables(inner)
+        case Combine(left=left, right=right):
+            found = (*free_variables(left), *free_variables(right))
+        case Sum(variables=summed, value=inner):
+            found = tuple(name for name in free_variables(inner) if name not in summed)
+        case _:
+            assert_never(value)
+    return tuple(dict.fromkeys(found))
+
+
 def all_variables(assignment: Assignment) -> tuple[str, ...]:
     """Variables of the result, then those of the expression, in order of first occurrence."""
     return tuple(dict.fromkeys((*assignment.result.variables, *variables_of(assignment.value))))
@@ -125,10 +153,11 @@ def with_sums(value: Expression, result: tuple[str, ...]) -> Expression:
             return Combine(operator=operator, left=left, right=right)
         case Negative():
             return Negative(value=with_sums(value.value, result))
-        case Sum():
-            return value
+        case Sum(variables=variables, value=inner):
+            more = tuple(name for name in free_variables(value) if name not in result)
+            return Sum(variables=(*variables, *more), value=inner)
         case _:
-            summed = tuple(name for name in variables_of(value) if name not in result)
+            summed = tuple(name for name in free_variables(value) if name not in result)
             return Sum(variables=summed, value=value) if summed else value
 
 

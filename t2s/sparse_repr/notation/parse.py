@@ -18,9 +18,11 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Number,
+    Sum,
     TensorDeclaration,
     accesses,
 )
+from t2s.sparse_repr.shapes import checked_shape
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)|(?P<name>[A-Za-z_]\w*)"
@@ -49,8 +51,18 @@ def parse_assignment(
     Raises ``UserError`` with the column for text that is not index notation, and for a format or a
     shape of a tensor that does not occur.
     """
+    if not isinstance(text, str):
+        raise UserError("index notation is a text", location=location, given=repr(text))
     result, value = _Parser(text, location).assignment()
     formats, shapes = dict(formats or {}), dict(shapes or {})
+    for name, made in formats.items():
+        if not isinstance(made, Format):
+            raise UserError(
+                f"there is something that is no format for {name}",
+                location=location,
+                expected='a format such as csr, or its letters, such as "ds"',
+                given=repr(made),
+            )
     names = tuple(dict.fromkeys(access.tensor for access in (result, *accesses(value))))
     for what, given in (("format", formats), ("shape", shapes)):
         for name in given:
@@ -69,7 +81,7 @@ def parse_assignment(
             TensorDeclaration(
                 name=name,
                 format=formats.get(name, dense(order)),
-                shape=None if shape is None else tuple(shape),
+                shape=None if shape is None else checked_shape(shape, name, location),
                 location=location,
             )
         )
@@ -158,7 +170,29 @@ class _Parser:
         name = self._take("a tensor, a number or (", "name")
         if name.text in _FUNCTIONS and self._next() == "(":
             return self._function(_FUNCTIONS[name.text])
+        if name.text == "sum" and self._next() == "(":
+            return self._sum_over(name)
         return self._access(name)
+
+    def _sum_over(self, name: _Token) -> Expression:
+        """``sum(k, ...)`` over variables; names alone are a tensor of that name."""
+        start = self.at
+        self._take("", "(")
+        variables: list[str] = []
+        while self._is_name_before(","):
+            variables.append(self._take("an index variable", "name").text)
+            self._take("", ",")
+        if not variables or self._is_name_before(")"):
+            self.at = start
+            return self._access(name)
+        value = self._sum()
+        self._take("an operator or )", ")")
+        return Sum(variables=tuple(variables), value=value)
+
+    def _is_name_before(self, mark: str) -> bool:
+        """Whether a name and that mark come next."""
+        two = self.tokens[self.at : self.at + 2]
+        return len(two) == 2 and two[0].kind == "name" and two[1].text == mark
 
     def _function(self, operator: Op) -> Expression:
         """``min`` or ``max`` of two operands or more."""

@@ -23,11 +23,13 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Number,
+    Sum,
     TensorDeclaration,
     accesses,
     print_expression,
 )
 from t2s.sparse_repr.notation.parse import parse_format
+from t2s.sparse_repr.shapes import checked_order, checked_shape
 
 
 class Notation:
@@ -78,6 +80,27 @@ def maximum(left: Operand, right: Operand) -> Notation:
     return _combine(Op.MAXIMUM, left, right)
 
 
+def summation(value: Operand, *variables: Any) -> Notation:
+    """The sum of an operand over index variables, wherever it stands.
+
+    ``maximum(summation(A[i, k] * x[k], k), 0)``; sums of terms need not be written.
+    """
+    location = user_location()
+    notation = _notation(value, location)
+    names = []
+    for variable in variables:
+        name = variable if isinstance(variable, str) else getattr(variable, "name", None)
+        if not isinstance(name, str):
+            raise UserError(
+                "a sum is over something that is not an index variable",
+                location=location,
+                expected='index variables, as of k = t2s.Var("k")',
+                given=repr(variable),
+            )
+        names.append(name)
+    return Notation(Sum(variables=tuple(names), value=notation.value), notation.tensors)
+
+
 class Tensor(Notation):
     """A tensor of an assignment, by name; a scalar is an operand as it is.
 
@@ -101,7 +124,8 @@ class Tensor(Notation):
         self.location = user_location()
         _check_name(name, self.location)
         self.name = name
-        self.shape = None if shape is None else tuple(shape)
+        self.shape = None if shape is None else checked_shape(shape, name, self.location)
+        order = None if order is None else checked_order(order, 0, self.location)
         if format is None:
             format = dense(len(self.shape) if self.shape is not None else order or 0)
         self.format = _as_format(name, format, self.location)
@@ -133,6 +157,9 @@ class Tensor(Notation):
         location = user_location()
         result = self._access(variables, location)
         notation = _notation(value, location)
+        other = notation.tensors.get(self.name, self)
+        if other is not self:
+            raise _same_name(self, other, location)
         tensors = {**notation.tensors, self.name: self}
         names = dict.fromkeys([self.name, *(a.tensor for a in accesses(notation.value))])
         declared = tuple(tensors[name].declaration() for name in names)
@@ -198,21 +225,23 @@ def _combine(operator: Op, left: Operand, right: Operand) -> Notation:
     one, other = _notation(left, location), _notation(right, location)
     for name in one.tensors.keys() & other.tensors.keys():
         if one.tensors[name] is not other.tensors[name]:
-            raise UserError(
-                f"two tensors are named {name}",
-                location=location,
-                expected="a name for each tensor",
-                notes=[
-                    (one.tensors[name].location, "the first one"),
-                    (other.tensors[name].location, "the other one"),
-                ],
-            )
+            raise _same_name(one.tensors[name], other.tensors[name], location)
     value = Combine(operator=operator, left=one.value, right=other.value)
     return Notation(value, {**one.tensors, **other.tensors})
 
 
-def _check_name(name: str, location: SourceLocation) -> None:
-    if not re.fullmatch(r"[A-Za-z_]\w*", name) or keyword.iskeyword(name):
+def _same_name(one: Tensor, other: Tensor, location: SourceLocation) -> UserError:
+    return UserError(
+        f"two tensors are named {one.name}",
+        location=location,
+        expected="a name for each tensor",
+        notes=[(one.location, "the first one"), (other.location, "the other one")],
+    )
+
+
+def _check_name(name: object, location: SourceLocation) -> None:
+    good = isinstance(name, str) and re.fullmatch(r"[A-Za-z_]\w*", name) is not None
+    if not isinstance(name, str) or not good or keyword.iskeyword(name):
         raise UserError(
             f"{name!r} is not a name for a tensor",
             location=location,

@@ -11,6 +11,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
+from t2s.sparse_repr.shapes import checked_shape
 
 
 class SparseTensor:
@@ -139,7 +140,7 @@ def from_coordinates(
     Raises ``UserError`` for coordinates outside of the shape, and for a coordinate that is there
     twice unless ``sum_duplicates``.
     """
-    shape = tuple(int(extent) for extent in shape)
+    shape = checked_shape(shape)
     format = csf(len(shape)) if format is None else format
     data = np.asarray(values).reshape(-1)
     table = _table(coordinates, len(data), len(shape))
@@ -260,6 +261,17 @@ def from_levels(
     Raises ``UserError`` if an array is missing or does not fit, and if the coordinates of a fiber
     do not increase.
     """
+    made = SparseTensor(checked_shape(shape), format, levels, values)
+    check_tensor(made)
+    return made
+
+
+def check_tensor(tensor: SparseTensor, *, increasing: bool = True) -> None:
+    """Raise ``UserError`` unless the arrays of a tensor fit its shape and its format.
+
+    Without ``increasing`` the coordinates of a fiber may come in any order.
+    """
+    shape, format, levels = tensor.shape, tensor.format, tensor.levels
     _check_format(shape, format)
     if len(levels) != len(format.levels):
         raise UserError(
@@ -267,8 +279,6 @@ def from_levels(
             location=user_location(),
             given=f"the arrays of {len(levels)}",
         )
-    levels = [{name: np.asarray(array) for name, array in one.items()} for one in levels]
-    values = np.asarray(values)
     parents = np.zeros(1, np.int64)
     count = 1
     extents = level_extents(shape, format)
@@ -277,15 +287,14 @@ def from_levels(
     ):
         _check_arrays(format, number, arrays, count, extent)
         count = level.positions(arrays, count, extent)
-        _check_increasing(format, number, arrays, parents, extent)
+        _check_coordinates(format, number, arrays, parents, extent, increasing)
         parents = np.arange(count)
-    if len(values) != count:
+    if np.ndim(tensor.values) != 1 or len(tensor.values) != count:
         raise UserError(
             f"the format {format} with these arrays stores {count} values",
             location=user_location(),
-            given=f"{len(values)} values",
+            given=f"an array of shape {' x '.join(map(str, np.shape(tensor.values))) or 'none'}",
         )
-    return SparseTensor(shape, format, levels, values)
 
 
 def _check_arrays(format: Format, number: int, arrays: Arrays, count: int, extent: int) -> None:
@@ -321,8 +330,13 @@ def _shown(name: str, array: Array) -> str:
     return f"{name} of {len(array)} numbers from {array[0]} to {array[-1]}"
 
 
-def _check_increasing(
-    format: Format, number: int, arrays: Arrays, parents: Array, extent: int
+def _check_coordinates(
+    format: Format,
+    number: int,
+    arrays: Arrays,
+    parents: Array,
+    extent: int,
+    increasing: bool,
 ) -> None:
     level = format.levels[number]
     if level.full:
@@ -338,7 +352,7 @@ def _check_increasing(
         )
     step = np.diff(crd)
     wrong = same & ((step <= 0) if level.unique else (step < 0))
-    if wrong.any():
+    if increasing and wrong.any():
         where = int(np.flatnonzero(wrong)[0])
         word = "there twice" if step[where] == 0 else "not sorted"
         raise UserError(

@@ -1,0 +1,195 @@
+"""The type in which an assignment is computed, and what may become a value of it.
+
+All of an expression is computed in one type: the one that numpy gives all operands together.
+Numbers adopt it, as in numpy, so integers wrap around as numpy's do; a quotient, or a fraction
+among the numbers, makes float64 of integers.  Sums have the type of what they add up, as those of
+``@`` and ``einsum`` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.ops import Op
+from t2s.core.types import BOOL, Float, Int, Type, UInt
+from t2s.core.walk import walk
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    Sum,
+)
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+
+Array = np.ndarray[Any, Any]
+
+TYPES = (
+    *(Float(bits) for bits in (16, 32, 64)),
+    *(Int(bits) for bits in (8, 16, 32, 64)),
+    *(UInt(bits) for bits in (8, 16, 32, 64)),
+    BOOL,
+)
+"""Types in which values may be computed."""
+
+
+def value_type(assignment: Assignment, kinds: Sequence[np.dtype[Any]]) -> Type:
+    """The type that numpy gives the expression for operands of these types.
+
+    Raises ``UserError`` for a type that cannot be computed, such as complex numbers.
+    """
+    common = np.result_type(*kinds) if kinds else np.dtype(np.float64)
+    terms = tuple(walk(assignment.value))
+    numbers = [term.value for term in terms if isinstance(term, Number)]
+    divides = any(isinstance(term, Combine) and term.operator is Op.DIVIDE for term in terms)
+    fraction = not float(assignment.semiring.zero).is_integer()  # an infinite zero is no integer
+    if common.kind in "iub" and (divides or fraction or any(isinstance(n, float) for n in numbers)):
+        return Float(64)
+    if common.kind == "b" and (numbers or assignment.semiring != PLUS_TIMES):
+        return Int(64)
+    found = [type for type in TYPES if type.numpy == common]
+    if not found:
+        raise _no_type(str(common))
+    return found[0]
+
+
+def _no_type(given: str) -> UserError:
+    return UserError(
+        f"values of type {given} cannot be computed on streams",
+        location=user_location(),
+        expected=f"one of {', '.join(map(str, TYPES))}",
+    )
+
+
+def check_type(assignment: Assignment, type: Type) -> None:
+    """Raise ``UserError`` unless the expression and its numbers can be computed in a type."""
+    if type not in TYPES:
+        raise _no_type(str(type))
+    quotient = any(
+        isinstance(term, Combine) and term.operator is Op.DIVIDE for term in walk(assignment.value)
+    )
+    if quotient and not type.is_float:
+        raise UserError(
+            f"a quotient is no {type}",
+            location=assignment.location or user_location(),
+            expected="a floating-point type, such as float64",
+        )
+    for number in (*constants(assignment.value, assignment.semiring), assignment.semiring.zero):
+        if not _is_exact(np.asarray(number), type):
+            raise UserError(
+                f"the number {number} is no {type}",
+                location=assignment.location or user_location(),
+                expected=f"numbers of the type {type}, in which the operands are computed",
+                hint="type= computes in another type, such as Int(64) or Float(64)",
+            )
+
+
+def typed_values(values: Array, type: Type, name: str) -> Array:
+    """The values in a type; the array itself if it has it.
+
+    Floats are rounded to shorter ones; anything else is refused, with the first value that would
+    not be the same.
+    """
+    values = np.asarray(values)
+    if values.dtype == type.numpy:
+        return values
+    if values.dtype.kind not in "iufb":
+        raise _no_type(str(values.dtype))
+    same = _same(values, type)
+    if not same.all():
+        first = values.reshape(-1)[int(np.flatnonzero(~same.reshape(-1))[0])]
+        raise UserError(
+            f"{name} has values that are no {type}",
+            location=user_location(),
+            expected=f"values that {type} holds",
+            given=f"{first}, of type {values.dtype}",
+            hint=f"convert {name} as you mean it, or compute in another type=",
+        )
+    with np.errstate(all="ignore"):
+        return values.astype(type.numpy)
+
+
+def _is_exact(number: Array, type: Type) -> bool:
+    if number.dtype.kind == "O":  # an integer of more than 64 bits
+        return type.is_float and _is_exact(np.asarray(float(number)), type)
+    return bool(_same(number, type).all())
+
+
+def _same(values: Array, type: Type) -> Array:
+    """Which values stay what they are; a float that is only rounded does."""
+    with np.errstate(all="ignore"):
+        made = values.astype(type.numpy)
+        if type.is_float and values.dtype.kind == "f":
+            return np.asarray(np.isfinite(made) | ~np.isfinite(values))
+        if values.dtype.kind == "b":
+            return np.ones(values.shape, np.bool_)
+        if type.is_float:  # an integer is not rounded
+            low, high = np.iinfo(values.dtype).min, float(np.iinfo(values.dtype).max)
+            wide = made.astype(np.float64)
+            inside = (wide >= low) & (wide < high + 1)
+            back = np.where(inside, wide, 0).astype(values.dtype)
+            return np.asarray(inside & (back == values))
+        if type.is_bool:
+            return np.asarray((values == 0) | (values == 1))
+        limits = np.iinfo(type.numpy)
+        if values.dtype.kind == "f":
+            whole = np.isfinite(values) & (np.trunc(values) == values)
+            return np.asarray(whole & (values >= limits.min) & (values < float(limits.max) + 1))
+        given = np.iinfo(values.dtype)
+        above = values >= max(given.min, limits.min)
+        return np.asarray(above & (values <= min(given.max, limits.max)))
+
+
+def constants(value: Expression, semiring: Semiring) -> Iterator[float | int]:
+    """The numbers of an expression, those of operators on numbers alone computed."""
+    number = constant(value, semiring)
+    if number is not None:
+        yield number
+        return
+    match value:
+        case Combine(left=left, right=right):
+            yield from constants(left, semiring)
+            yield from constants(right, semiring)
+        case Negative(value=inner) | Sum(value=inner):
+            yield from constants(inner, semiring)
+
+
+def constant(value: Expression, semiring: Semiring) -> float | int | None:
+    """The number that an expression is, if it reads no tensor."""
+    match value:
+        case Number(value=number):
+            return number
+        case Negative(value=inner):
+            found = constant(inner, semiring)
+            return None if found is None else -found
+        case Combine(operator=operator, left=left, right=right):
+            one, other = constant(left, semiring), constant(right, semiring)
+            if one is None or other is None:
+                return None
+            return combined(semiring.operator(operator), one, other)
+        case Access() | Sum():
+            return None
+
+
+def combined(operator: Op, left: float | int, right: float | int) -> float | int | None:
+    """An operator on two numbers; ``None`` for a division by zero."""
+    match operator:
+        case Op.ADD:
+            return left + right
+        case Op.SUBTRACT:
+            return left - right
+        case Op.MULTIPLY:
+            return left * right
+        case Op.MINIMUM:
+            return right if right < left else left
+        case Op.MAXIMUM:
+            return right if right > left else left
+        case _:
+            return left / right if right != 0 else None
