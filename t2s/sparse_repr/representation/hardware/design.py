@@ -27,6 +27,7 @@ from t2s.sparse_repr.representation.hardware.multiply import (
 )
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.results import unload
+from t2s.sparse_repr.representation.hardware.scalars import with_scalars
 from t2s.sparse_repr.representation.hardware.scatter import scatter
 
 Array = np.ndarray[Any, Any]
@@ -67,7 +68,8 @@ def product_graph(product: Product) -> Graph:
         _reduce(parts, product)
     else:
         _scatter(parts, product)
-    return parts.graph(product.result.name, product.location)
+    graph = parts.graph(product.result.name, product.location)
+    return with_scalars(graph, product.scalars)
 
 
 def _scatter(parts: Parts, product: Product) -> None:
