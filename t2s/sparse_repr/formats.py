@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from t2s.core.errors import UserError
+from t2s.core.integers import check_integer, check_shape
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.walk import Term
 from t2s.sparse_repr.levels import (
@@ -94,6 +95,13 @@ def make_format(
 
     ``make_format("ds")`` is CSR and ``make_format("ds", (1, 0))`` is CSC.
     """
+    if not isinstance(letters, str):
+        raise UserError(
+            "the level kinds of a format are no letters",
+            location=location or user_location(),
+            expected='a str, "ds" for instance',
+            given=repr(letters),
+        )
     unknown = sorted({letter for letter in letters if letter not in _LETTERS})
     if unknown:
         known = ", ".join(f"{kind.letter} {kind.title}" for kind in KINDS)
@@ -103,7 +111,7 @@ def make_format(
             expected=f"one letter for each level, of {known}",
             given=letters,
         )
-    order = tuple(range(len(letters))) if modes is None else tuple(modes)
+    order = tuple(range(len(letters))) if modes is None else _modes(modes)
     if sorted(order) != list(range(len(letters))):
         raise UserError(
             f"the format {letters} cannot store its modes in the order {list(order)}",
@@ -115,18 +123,26 @@ def make_format(
     return Format(levels=levels, parts=tuple(Part(mode=mode) for mode in order))
 
 
+def _modes(modes: Sequence[int]) -> tuple[int, ...]:
+    return check_shape(modes, "the modes of a format")
+
+
+ORDER = "the order of a format"
+
+
 def dense(order: int, modes: Sequence[int] | None = None) -> Format:
     """All levels dense."""
-    return make_format("d" * order, modes)
+    return make_format("d" * check_integer(order, ORDER, 0), modes)
 
 
 def csf(order: int, modes: Sequence[int] | None = None) -> Format:
     """All levels compressed: compressed sparse fibers; DCSR for a matrix."""
-    return make_format("s" * order, modes)
+    return make_format("s" * check_integer(order, ORDER, 0), modes)
 
 
 def coo(order: int, modes: Sequence[int] | None = None) -> Format:
     """A list of coordinates: compressed non-unique, then singletons."""
+    order = check_integer(order, ORDER, 1)
     if order == 1:
         return make_format("s", modes)
     middle = (SingletonNonUnique(),) * (order - 2)
@@ -136,12 +152,8 @@ def coo(order: int, modes: Sequence[int] | None = None) -> Format:
 
 def bcsr(rows: int, columns: int) -> Format:
     """Compressed sparse rows of dense blocks of ``rows`` x ``columns``."""
-    if rows < 1 or columns < 1:
-        raise UserError(
-            "a block has at least one row and one column",
-            location=user_location(),
-            given=f"{rows} x {columns}",
-        )
+    rows = check_integer(rows, "the number of rows of a block", 1)
+    columns = check_integer(columns, "the number of columns of a block", 1)
     return Format(
         levels=(Dense(), Compressed(), Dense(), Dense()),
         parts=(
