@@ -20,13 +20,34 @@ Notes = tuple[tuple[SourceLocation | None, str], ...]
 class ArraySpec:
     """What an input has to be: a row-major array of a shape (``()`` for a scalar) and type.
 
-    An extent of ``None`` may be any number.
+    An extent of ``None`` may be any number.  ``origin`` says how the array has to have been made,
+    where that is known of it: see ``MadeArray``.
     """
 
     name: str
     type: Type
     shape: tuple[int | None, ...]
     location: SourceLocation | None
+    origin: tuple[str, ...] = ()
+
+
+class MadeArray(np.ndarray[Any, Any]):
+    """An array that knows how it was made: ``origin`` names that, and what was promised of it.
+
+    Whatever is computed from it, and what was written to a file and read again, knows it no more.
+    """
+
+    origin: tuple[str, ...]
+
+    def __array_finalize__(self, parent: Any) -> None:
+        self.origin = ()
+
+
+def made_array(array: Any, origin: tuple[str, ...]) -> MadeArray:
+    """A view of an array that knows its origin."""
+    made = np.asarray(array).view(MadeArray)
+    made.origin = origin
+    return made
 
 
 def check_inputs(
@@ -132,7 +153,25 @@ def _checked_array(spec: ArraySpec, value: Any) -> Any:
             given=f"shape {array.shape}",
             hint=_shape_hint(spec.shape, array.shape),
         )
+    _check_origin(spec, getattr(value, "origin", ()))
     return np.ascontiguousarray(array)
+
+
+def _check_origin(spec: ArraySpec, given: tuple[str, ...]) -> None:
+    """What was made in another way, or without what the program was promised, is refused."""
+    if not spec.origin or not given:
+        return
+    missing = [promise for promise in spec.origin[1:] if promise not in given[1:]]
+    if spec.origin[0] != given[0] or missing:
+        raise UserError(
+            f"the input {spec.name} was made for another design",
+            location=user_location(),
+            notes=_declared(spec),
+            expected=", with ".join(spec.origin),
+            given=", with ".join(given),
+            hint="take the graph and its arrays of one Func: t2s.lower(y, ...), t2s.structure(y,"
+            " ...)",
+        )
 
 
 def _as_array(spec: ArraySpec, value: Any) -> Any:

@@ -99,6 +99,10 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
         continuous=continuous,
         circuit=Circuit(structure=structure, levels=levels, type=type, location=location),
         nodes=_nodes(schedule, names),
+        origin=(
+            repr(definition.matrix.chain),
+            *sorted({promise.text for promise in schedule.promises}),
+        ),
         structure_loaders=schedule.structure,
         words=min(line, max(1, width * max(rows, columns))),
         banks=banks_of(schedule, mapping.machines, block),

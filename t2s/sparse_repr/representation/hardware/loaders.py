@@ -67,6 +67,7 @@ def input_tensor(
             type=type,
             shape=shape,
             role=TensorRole.INPUT,
+            origin=product.origin,
             location=product.matrix.location,
         )
     )

@@ -96,6 +96,7 @@ class Product:
     combined: whether the sums of two machines are combined before they are reduced.
     distinct: whether no row is on two machines.
     continuous: whether the values of a row follow one another on every machine.
+    origin: the chain of the arrays of the matrix, and the promises that the design relies on.
     structure_loaders: units that load a part of the structure, by its name; else they are those
         of the matrix.
     words: elements of the result that are stored in a cycle: a line of memory.
@@ -120,6 +121,7 @@ class Product:
     continuous: bool
     circuit: Circuit
     nodes: Nodes
+    origin: tuple[str, ...]
     structure_loaders: Mapping[str, Part]
     words: int
     banks: int
