@@ -56,6 +56,8 @@ from t2s.spatial.stages import dram, host, registers, sram
 
 __version__ = "0.1.0"
 
+# Names of Python itself, and the module of index notation, are not taken over by a star import:
+# they are t2s.abs, t2s.max, t2s.min and t2s.sparse.
 __all__ = [
     "ASAP",
     "BFloat",
@@ -99,7 +101,6 @@ __all__ = [
     "Var",
     "Whole",
     "Zero",
-    "abs",
     "cast",
     "cycles",
     "dense",
@@ -113,8 +114,6 @@ __all__ = [
     "host",
     "interpret",
     "lower",
-    "max",
-    "min",
     "print_loop_nest",
     "product_report",
     "read_matrix",
@@ -124,7 +123,6 @@ __all__ = [
     "select",
     "simulate",
     "simulate_many",
-    "sparse",
     "sqrt",
     "sram",
     "structure",

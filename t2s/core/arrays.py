@@ -65,6 +65,7 @@ def check_inputs(
     Raises ``UserError`` for a missing, an unknown or a wrongly shaped or typed input.  Arrays must
     have exactly the declared dtype; so must numpy scalars, but Python numbers only have to fit.
     """
+    given = named_inputs(given)
     wanted = {spec.name: spec for spec in specs}
     unknown = [name for name in given if name not in wanted]
     if unknown:
@@ -84,6 +85,21 @@ def check_inputs(
                 hint=f'pass it by name: {{"{spec.name}": ...}}',
             )
     return result
+
+
+def named_inputs(given: object) -> Mapping[str, Any]:
+    """The inputs of a call; ``UserError`` for what is no dictionary of names."""
+    names = list(given) if isinstance(given, Mapping) else [None]
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in names):
+        raise UserError(
+            "the inputs are no dictionary of names",
+            location=user_location(),
+            expected='for example {"A": a, "x": x}; {} for none',
+            given=_class(given)
+            if not isinstance(given, Mapping)
+            else f"the key {next(name for name in names if not isinstance(name, str))!r}",
+        )
+    return given
 
 
 def _unknown(
@@ -175,9 +191,18 @@ def _check_origin(spec: ArraySpec, given: tuple[str, ...]) -> None:
 
 
 def _as_array(spec: ArraySpec, value: Any) -> Any:
+    if isinstance(value, np.ma.MaskedArray):
+        raise UserError(
+            f"the {_kind(spec)} {spec.name} has masked elements",
+            location=user_location(),
+            notes=_declared(spec),
+            expected=describe(spec),
+            given="a masked array",
+            hint="array.filled(0), for instance, says what they are",
+        )
     try:
         return np.asarray(value)
-    except ValueError as error:  # nested lists of several lengths
+    except Exception as error:  # noqa: BLE001 - whatever an object's own conversion raises
         raise UserError(
             f"the {_kind(spec)} {spec.name} is no array",
             location=user_location(),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
-from typing import SupportsIndex
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
@@ -37,13 +39,18 @@ def check_integer(value: object, what: str, least: int | None = None) -> int:
     return number
 
 
+def _is_list(value: Sequence[object] | np.ndarray[Any, Any]) -> bool:
+    return value.ndim == 1 if isinstance(value, np.ndarray) else isinstance(value, tuple | list)
+
+
 def check_shape(shape: object, what: str) -> tuple[int, ...]:
     """The extents of a shape as Python integers from 0."""
-    if not isinstance(shape, Iterable) or isinstance(shape, str):
+    extents = tuple(shape) if isinstance(shape, Sequence | np.ndarray) and _is_list(shape) else None
+    if extents is None:
         raise UserError(
             f"the shape of {what} is no sequence of integers",
             location=user_location(),
             expected="for example (3, 4)",
             given=repr(shape),
         )
-    return tuple(check_integer(extent, f"an extent of the shape of {what}", 0) for extent in shape)
+    return tuple(check_integer(n, f"an extent of the shape of {what}", 0) for n in extents)

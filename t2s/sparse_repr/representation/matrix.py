@@ -15,6 +15,9 @@ from t2s.sparse_repr.market import check_path, read_market
 
 Array = np.ndarray[Any, Any]
 
+MOST_ELEMENTS = 2**31 - 1
+"""Elements of an array of numpy, each of which is looked at."""
+
 MOST_ROWS = 2**27
 """Rows, and columns, of a matrix: operands and results are kept on the chip, whose indices, those
 of diagonals and of all right-hand sides too, are of 32 bits."""
@@ -94,6 +97,9 @@ def _from_numpy(matrix: Array, what: str) -> Coordinates:
     if isinstance(matrix, np.ma.MaskedArray):
         wanted = "all elements, matrix.filled(0) for instance"
         _refuse(what, "has masked elements", wanted, "a masked array")
+    if matrix.size > MOST_ELEMENTS:
+        shape_text = " x ".join(map(str, matrix.shape))
+        _refuse(what, "is too large as an array", f"at most {MOST_ELEMENTS} elements", shape_text)
     plain = np.asarray(matrix)
     rows, columns = np.nonzero(plain)
     shape = (plain.shape[0], plain.shape[1])
@@ -131,6 +137,11 @@ def _from_scipy(matrix: Any, what: str) -> Coordinates:
         case _:
             if matrix.format == "bsr":
                 _expand(matrix, shape[0] // matrix.blocksize[0], what)
+            if matrix.format == "lil":  # scipy's own conversion would write out of bounds
+                lengths = [[len(each) for each in lists] for lists in (matrix.rows, matrix.data)]
+                if lengths[0] != lengths[1]:
+                    wanted = "as many columns as values in every row"
+                    _refuse(what, "is damaged", wanted, "rows of other lengths")
             try:
                 parts = matrix.tocoo()
             except (ValueError, IndexError, TypeError, AttributeError, OverflowError) as error:
@@ -267,7 +278,28 @@ def _check_twice(matrix: Any, what: str, location: SourceLocation) -> None:
 
 
 def write_matrix(path: str | Path, matrix: Any) -> None:
-    """Write a scipy.sparse matrix, or a ``Storage``, as a Matrix Market file."""
-    from scipy import io
+    """Write a matrix, or a ``Storage``, as a Matrix Market file.
 
-    io.mmwrite(str(path), matrix.to_scipy() if hasattr(matrix, "to_scipy") else matrix)
+    Raises ``UserError`` for what ``store`` does not take either, and where nothing can be written.
+    """
+    from scipy import io, sparse
+
+    location = user_location()
+    check_path(path, "write_matrix")
+    if hasattr(matrix, "to_scipy"):
+        matrix = matrix.to_scipy()
+    found = coordinates_of(matrix, None, "the matrix to write")
+    if found.values.dtype.kind not in "iufbc":
+        given = str(found.values.dtype)
+        _refuse("the matrix to write", "has elements of another type", "numbers", given)
+    native = found.values.astype(found.values.dtype.newbyteorder("="), copy=False)
+    entries = sparse.coo_array((native, (found.rows, found.columns)), shape=found.shape)
+    try:
+        io.mmwrite(str(path), entries)
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(
+            f"the Matrix Market file {Path(path).name} cannot be written",
+            location=location,
+            expected="a place for a file",
+            given=f"{error}",
+        ) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def start_of(
     return Start(value=value, row=target[0], side=side, operands=operands, location=location)
 
 
-def _refuse(func: str, node: Read, expected: str, location: SourceLocation) -> None:
+def _refuse(func: str, node: Read, expected: str, location: SourceLocation) -> NoReturn:
     raise UnsupportedError(
         f"the start value of {func} reads {show(node)}",
         location=location,

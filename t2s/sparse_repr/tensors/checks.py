@@ -23,7 +23,7 @@ MOST_COORDINATE = 2**63 - 1
 
 def coordinate_table(coordinates: Any, count: int, order: int) -> Array:
     """The coordinates as rows of integers."""
-    given = np.asarray(coordinates)
+    given = plain_array(coordinates, "coordinates")
     if given.size == 0 and not (count and order):
         return np.zeros((count, order), np.int64)
     if given.shape != (count, order) and not (order == 1 and given.shape == (count,)):
@@ -55,17 +55,23 @@ def coordinate_table(coordinates: Any, count: int, order: int) -> Array:
     return whole.reshape(count, order)
 
 
-def real_values(values: Any) -> Array:
-    """Values as an array of real numbers; ``UserError`` for what streams cannot compute with."""
+def plain_array(value: Any, what: str) -> Array:
+    """A value as a numpy array, whatever its own conversion raises."""
     try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, OverflowError) as error:
+        return np.asarray(value)
+    except Exception as error:  # noqa: BLE001 - whatever an object raises
         raise UserError(
-            f"a {type(values).__name__} is not a tensor",
+            f"a {type(value).__name__} is not {what}",
             location=user_location(),
             expected="an array of numbers",
-            given=f"{error}",
+            given=f"{error}" or type(error).__name__,
         ) from None
+
+
+def real_values(values: Any) -> Array:
+    """Values as an array of real numbers; ``UserError`` for what streams cannot compute with."""
+    array = plain_array(values, "a tensor")
+    check_positions(array.size, "dense")
     if array.dtype.kind == "c":
         raise UserError(
             f"values of type {array.dtype} cannot be computed on streams",

@@ -261,8 +261,8 @@ class Product:
     def _taken(self) -> set[str]:
         """Names of inputs and results that the user gave."""
         operands = self.start.operands if self.start is not None else ()
-        given = (self.vector, self.result, *operands, *self.scalars)
-        return {each.name for each in given}
+        names = {each.name for each in (self.vector, self.result, *operands)}
+        return names | {each.name for each in self.scalars}
 
     def stream_name(self, structure: str) -> str:
         """The name of the tensor of a part of the structure."""
