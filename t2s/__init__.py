@@ -20,10 +20,7 @@ from t2s.driver import (
     simulate,
     simulate_many,
 )
-from t2s.func.functions import absolute as abs
-from t2s.func.functions import cast, exp, rsqrt, select, sqrt
-from t2s.func.functions import maximum as max
-from t2s.func.functions import minimum as min
+from t2s.func.functions import absolute, cast, exp, maximum, minimum, rsqrt, select, sqrt
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
 from t2s.hardware_driver import emit, emulate, verilate
@@ -53,6 +50,8 @@ from t2s.sparse_repr.representation.vocabulary import (
 )
 from t2s.spatial.directives import Place
 from t2s.spatial.stages import dram, host, registers, sram
+
+abs, max, min = absolute, maximum, minimum
 
 __version__ = "0.1.0"
 

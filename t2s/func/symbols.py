@@ -6,6 +6,7 @@ from typing import overload
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, Parameter
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.types import INT32, Type
 from t2s.func.expression import (
@@ -125,16 +126,16 @@ class ImageParam(Symbol):
         self, type: Type, rank: int, *, name: str, shape: tuple[int, ...] | None = None
     ) -> None:
         super().__init__(name)
-        if not isinstance(type, Type) or not isinstance(rank, int) or rank < 1:
+        dimensions = whole(rank)
+        if not isinstance(type, Type) or dimensions is None or dimensions < 1:
             raise UserError(
                 f"ImageParam {name} needs an element type and a number of dimensions",
                 location=self.location,
                 expected='for example ImageParam(Float(32), 2, name="A")',
                 given=f"{type}, {rank}",
             )
-        if shape is not None and (
-            len(shape) != rank or any(not isinstance(n, int) or n < 1 for n in shape)
-        ):
+        sizes = None if shape is None else tuple(whole(n) or 0 for n in shape)
+        if sizes is not None and (len(sizes) != rank or min(sizes) < 1):
             raise UserError(
                 f"the shape of ImageParam {name} is not one of {rank} dimensions",
                 location=self.location,
@@ -142,8 +143,8 @@ class ImageParam(Symbol):
                 given=repr(shape),
             )
         self.type = type
-        self.rank = rank
-        self.shape = shape
+        self.rank = dimensions
+        self.shape = sizes
 
     def __getitem__(self, indices: object) -> Expression:
         location = user_location()
