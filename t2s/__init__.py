@@ -27,10 +27,7 @@ from t2s.driver import (
     simulate,
     simulate_many,
 )
-from t2s.func.functions import absolute as abs
-from t2s.func.functions import cast, exp, rsqrt, select, sqrt
-from t2s.func.functions import maximum as max
-from t2s.func.functions import minimum as min
+from t2s.func.functions import absolute, cast, exp, maximum, minimum, rsqrt, select, sqrt
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
 from t2s.hardware_driver import emit, emulate, verilate
@@ -61,8 +58,12 @@ from t2s.sparse_repr.representation.vocabulary import (
 from t2s.spatial.directives import Place
 from t2s.spatial.stages import dram, host, registers, sram
 
+abs, max, min = absolute, maximum, minimum
+
 __version__ = "0.1.0"
 
+# Names of Python itself, and the module of index notation, are not taken over by a star import:
+# they are t2s.abs, t2s.max, t2s.min and t2s.sparse.
 __all__ = [
     "ASAP",
     "BFloat",
@@ -106,7 +107,6 @@ __all__ = [
     "Var",
     "Whole",
     "Zero",
-    "abs",
     "cast",
     "cycles",
     "dense",
@@ -120,8 +120,6 @@ __all__ = [
     "host",
     "interpret",
     "lower",
-    "max",
-    "min",
     "print_loop_nest",
     "product_report",
     "read_matrix",
@@ -131,7 +129,6 @@ __all__ = [
     "select",
     "simulate",
     "simulate_many",
-    "sparse",
     "sqrt",
     "sram",
     "structure",

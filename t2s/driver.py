@@ -33,7 +33,7 @@ from t2s.lower_driver import (
     resolve_product,
     split_scalars,
 )
-from t2s.sparse_driver import Product, bytes_moved, is_sparse, product_of, split_inputs
+from t2s.sparse_driver import Product, bytes_moved, is_sparse, parts_of, product_of, split_inputs
 from t2s.spatial.directives import Place
 from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.sparse_schedule import SparseFunc
@@ -166,6 +166,7 @@ def product_report(design: ScheduledFunc, result: SimResult, **matrices: Any) ->
     if not is_sparse(design):
         refuse_dense(design, "is no product of a sparse matrix")
     product = product_of(design, split_inputs(design, matrices)[0])
+    _check_run(design, product, result)
     report = report_product(_facts(product), result)
     if report is None:
         raise UserError(
@@ -175,6 +176,24 @@ def product_report(design: ScheduledFunc, result: SimResult, **matrices: Any) ->
             given=f"a run of {result.graph}: {result.ending.value}",
         )
     return report
+
+
+def _check_run(design: ScheduledFunc, product: Product, result: SimResult) -> None:
+    """Figures are true of a run of this design with this matrix only."""
+    from t2s.simulator.build import digest_of
+
+    graph, arrays = parts_of(product)
+    ran = result.program.graph
+    names, wanted = [[node.name for node in each.nodes] for each in (ran, graph)]
+    same = names == wanted and ran.tensors == graph.tensors
+    if not same or result.program.digest not in ("", digest_of(graph, arrays)):
+        raise UserError(
+            f"the result is no run of {design.name} with this matrix",
+            location=user_location(),
+            expected=f"a run of {design.name} with {product.storage!r}",
+            given=f"a run of {result.graph}"
+            + (" with another matrix" if same else ", of other parts or sizes"),
+        )
 
 
 def _explain(facts: ProductFacts, result: SimResult) -> tuple[tuple[str, str], ...]:

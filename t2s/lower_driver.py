@@ -11,6 +11,7 @@ from typing import Any, NoReturn, overload
 
 import numpy as np
 
+from t2s.core.arrays import named_inputs
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
@@ -97,6 +98,7 @@ def interpret(design: Design, inputs: Mapping[str, Any]) -> Array | dict[str, Ar
     ``inputs`` holds the arrays and the scalars by name.  Returns the array of a Func, or a dict of
     the arrays by name for a tuple or list of Funcs.
     """
+    inputs = named_inputs(inputs)
     if is_sparse(design):
         assert isinstance(design, ScheduledFunc)
         return interpret_product(design, inputs)
@@ -117,6 +119,7 @@ def resolve(
     if not isinstance(design, Graph) and is_sparse(design):
         assert isinstance(design, ScheduledFunc)
         return resolve_product(design, inputs)[1:]
+    inputs = named_inputs(inputs)
     constants = {} if isinstance(design, Graph) else constants_of(design, inputs)
     graph = design if isinstance(design, Graph) else lower(design, **constants)
     return graph, *split_scalars(graph, constants, inputs)
@@ -126,7 +129,7 @@ def resolve_product(
     design: ScheduledFunc, inputs: Mapping[str, Any]
 ) -> tuple[Product, Graph, dict[str, Any], dict[str, Any]]:
     """The same for a product of a sparse matrix, and what it is."""
-    matrix, others = split_inputs(design, inputs)
+    matrix, others = split_inputs(design, named_inputs(inputs))
     product = product_of(design, matrix)
     graph, arrays = parts_of(product)
     return product, graph, *split_scalars(graph, {}, {**arrays, **others})

@@ -189,3 +189,10 @@ def test_public_names() -> None:
 def test_importing_the_package_leaves_heavy_libraries_out(name: str) -> None:
     code = f"import sys, t2s; sys.exit({name!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_star_import_takes_over_nothing_of_python() -> None:
+    names: dict[str, object] = {}
+    exec("from t2s import *", names)
+    assert not {"abs", "max", "min", "sparse"} & set(names)
+    assert all(hasattr(t2s, name) for name in ("abs", "max", "min", "sparse"))

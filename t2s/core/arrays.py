@@ -20,13 +20,34 @@ Notes = tuple[tuple[SourceLocation | None, str], ...]
 class ArraySpec:
     """What an input has to be: a row-major array of a shape (``()`` for a scalar) and type.
 
-    An extent of ``None`` may be any number.
+    An extent of ``None`` may be any number.  ``origin`` says how the array has to have been made,
+    where that is known of it: see ``MadeArray``.
     """
 
     name: str
     type: Type
     shape: tuple[int | None, ...]
     location: SourceLocation | None
+    origin: tuple[str, ...] = ()
+
+
+class MadeArray(np.ndarray[Any, Any]):
+    """An array that knows how it was made: ``origin`` names that, and what was promised of it.
+
+    Whatever is computed from it, and what was written to a file and read again, knows it no more.
+    """
+
+    origin: tuple[str, ...]
+
+    def __array_finalize__(self, parent: Any) -> None:
+        self.origin = ()
+
+
+def made_array(array: Any, origin: tuple[str, ...]) -> MadeArray:
+    """A view of an array that knows its origin."""
+    made = np.asarray(array).view(MadeArray)
+    made.origin = origin
+    return made
 
 
 def check_inputs(
@@ -44,6 +65,7 @@ def check_inputs(
     Raises ``UserError`` for a missing, an unknown or a wrongly shaped or typed input.  Arrays must
     have exactly the declared dtype; so must numpy scalars, but Python numbers only have to fit.
     """
+    given = named_inputs(given)
     wanted = {spec.name: spec for spec in specs}
     unknown = [name for name in given if name not in wanted]
     if unknown:
@@ -63,6 +85,21 @@ def check_inputs(
                 hint=f'pass it by name: {{"{spec.name}": ...}}',
             )
     return result
+
+
+def named_inputs(given: object) -> Mapping[str, Any]:
+    """The inputs of a call; ``UserError`` for what is no dictionary of names."""
+    names = list(given) if isinstance(given, Mapping) else [None]
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in names):
+        raise UserError(
+            "the inputs are no dictionary of names",
+            location=user_location(),
+            expected='for example {"A": a, "x": x}; {} for none',
+            given=_class(given)
+            if not isinstance(given, Mapping)
+            else f"the key {next(name for name in names if not isinstance(name, str))!r}",
+        )
+    return given
 
 
 def _unknown(
@@ -132,13 +169,40 @@ def _checked_array(spec: ArraySpec, value: Any) -> Any:
             given=f"shape {array.shape}",
             hint=_shape_hint(spec.shape, array.shape),
         )
+    _check_origin(spec, getattr(value, "origin", ()))
     return np.ascontiguousarray(array)
 
 
+def _check_origin(spec: ArraySpec, given: tuple[str, ...]) -> None:
+    """What was made in another way, or without what the program was promised, is refused."""
+    if not spec.origin or not given:
+        return
+    missing = [promise for promise in spec.origin[1:] if promise not in given[1:]]
+    if spec.origin[0] != given[0] or missing:
+        raise UserError(
+            f"the input {spec.name} was made for another design",
+            location=user_location(),
+            notes=_declared(spec),
+            expected=", with ".join(spec.origin),
+            given=", with ".join(given),
+            hint="take the graph and its arrays of one Func: t2s.lower(y, ...), t2s.structure(y,"
+            " ...)",
+        )
+
+
 def _as_array(spec: ArraySpec, value: Any) -> Any:
+    if isinstance(value, np.ma.MaskedArray):
+        raise UserError(
+            f"the {_kind(spec)} {spec.name} has masked elements",
+            location=user_location(),
+            notes=_declared(spec),
+            expected=describe(spec),
+            given="a masked array",
+            hint="array.filled(0), for instance, says what they are",
+        )
     try:
         return np.asarray(value)
-    except ValueError as error:  # nested lists of several lengths
+    except Exception as error:  # noqa: BLE001 - whatever an object's own conversion raises
         raise UserError(
             f"the {_kind(spec)} {spec.name} is no array",
             location=user_location(),

@@ -59,14 +59,20 @@ def cast(type: Type, value: Number) -> Expression:
     )
 
 
-def minimum(left: Number, right: Number) -> Expression:
-    """The smaller of two values (``right if right < left else left``)."""
-    return combine(Op.MINIMUM, left, right)
+def minimum(left: Number, right: Number, *others: Number) -> Expression:
+    """The smaller of two values (``right if right < left else left``), or of several in turn."""
+    result = combine(Op.MINIMUM, left, right)
+    for other in others:
+        result = combine(Op.MINIMUM, result, other)
+    return result
 
 
-def maximum(left: Number, right: Number) -> Expression:
-    """The larger of two values (``right if right > left else left``)."""
-    return combine(Op.MAXIMUM, left, right)
+def maximum(left: Number, right: Number, *others: Number) -> Expression:
+    """The larger of two values (``right if right > left else left``), or of several in turn."""
+    result = combine(Op.MAXIMUM, left, right)
+    for other in others:
+        result = combine(Op.MAXIMUM, result, other)
+    return result
 
 
 def sqrt(value: Number) -> Expression:

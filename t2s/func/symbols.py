@@ -6,6 +6,7 @@ from typing import overload
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, Parameter
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.types import INT32, Type
 from t2s.func.expression import (
@@ -125,18 +126,16 @@ class ImageParam(Symbol):
         self, type: Type, rank: int, *, name: str, shape: tuple[int, ...] | None = None
     ) -> None:
         super().__init__(name)
-        if not isinstance(type, Type) or not isinstance(rank, int) or rank < 1:
+        dimensions = whole(rank)
+        if not isinstance(type, Type) or dimensions is None or dimensions < 1:
             raise UserError(
                 f"ImageParam {name} needs an element type and a number of dimensions",
                 location=self.location,
                 expected='for example ImageParam(Float(32), 2, name="A")',
                 given=f"{type}, {rank}",
             )
-        if shape is not None and (
-            not isinstance(shape, tuple | list)
-            or len(shape) != rank
-            or any(not isinstance(n, int) or n < 1 for n in shape)
-        ):
+        sizes = _sizes(shape)
+        if shape is not None and (sizes is None or len(sizes) != dimensions or min(sizes) < 1):
             raise UserError(
                 f"the shape of ImageParam {name} is not one of {rank} dimensions",
                 location=self.location,
@@ -144,13 +143,18 @@ class ImageParam(Symbol):
                 given=repr(shape),
             )
         self.type = type
-        self.rank = rank
-        self.shape = None if shape is None else tuple(shape)
+        self.rank = dimensions
+        self.shape = sizes
 
     def __getitem__(self, indices: object) -> Expression:
         location = user_location()
         parts = index_expressions(f"ImageParam {self.name}", indices, location, self.rank)
         return element(self, self.type, parts, location)
+
+
+def _sizes(shape: object) -> tuple[int, ...] | None:
+    """The extents of a shape, 0 for what is none; ``None`` for what is no list of extents."""
+    return tuple(whole(n) or 0 for n in shape) if isinstance(shape, tuple | list) else None
 
 
 class Param(_Variable):

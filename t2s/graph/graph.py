@@ -117,6 +117,9 @@ class Tensor(Term):
 
     ``ascending`` names a tensor of positions: between two of them the elements of this one have to
     increase.  Both are inputs; runs check it.
+
+    ``origin`` says what an input is a part of, and what was promised of it, where a program is
+    right for such arrays only.
     """
 
     name: str
@@ -128,6 +131,7 @@ class Tensor(Term):
     open: bool = False
     place: Place = Place.MEMORY
     ascending: str | None = None
+    origin: tuple[str, ...] = ()
     location: SourceLocation | None = None
 
     @property

@@ -92,4 +92,5 @@ def _spec(tensor: Tensor) -> ArraySpec:
         type=tensor.type.scalar,
         shape=(None,) if tensor.open else tensor.shape,
         location=tensor.location,
+        origin=tensor.origin,
     )

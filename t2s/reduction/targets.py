@@ -31,22 +31,30 @@ def interrupted_target(targets: Array) -> tuple[int, int] | None:
 
     ``targets`` has a row for each stream; negative ones are no targets.
     """
-    for stream, line in enumerate(targets):
-        present = line[line >= 0]
-        starts = present[np.flatnonzero(np.diff(present, prepend=-1))]
-        found, counts = np.unique(starts, return_counts=True)
-        if (counts > 1).any():
-            return stream, int(found[counts > 1][0])
-    return None
+    streams, found = _changes(targets)
+    order = np.lexsort((found, streams))
+    streams, found = streams[order], found[order]
+    again = np.flatnonzero((streams[1:] == streams[:-1]) & (found[1:] == found[:-1]))
+    return (int(streams[again[0]]), int(found[again[0]])) if again.size else None
 
 
 def shared_target(targets: Array) -> tuple[int, int, int] | None:
     """A target of two streams: (stream, other stream, target); ``None`` if there is none."""
-    owners = np.repeat(np.arange(targets.shape[0]), targets.shape[1])
-    present = targets.reshape(-1) >= 0
-    pairs = np.unique(np.stack([targets.reshape(-1)[present], owners[present]]), axis=1)
-    same = np.flatnonzero(pairs[0, 1:] == pairs[0, :-1])
-    if not same.size:
+    streams, found = _changes(targets)
+    order = np.lexsort((streams, found))
+    streams, found = streams[order], found[order]
+    shared = np.flatnonzero((streams[1:] != streams[:-1]) & (found[1:] == found[:-1]))
+    if not shared.size:
         return None
-    at = int(same[0])
-    return int(pairs[1, at]), int(pairs[1, at + 1]), int(pairs[0, at])
+    at = int(shared[0])
+    return int(streams[at]), int(streams[at + 1]), int(found[at])
+
+
+def _changes(targets: Array) -> tuple[Array, Array]:
+    """Where a stream goes on to another target: the streams, and the targets."""
+    present = targets.reshape(-1) >= 0
+    streams = np.repeat(np.arange(targets.shape[0]), targets.shape[1])[present]
+    found = targets.reshape(-1)[present]
+    first = np.ones(found.size, bool)
+    first[1:] = (found[1:] != found[:-1]) | (streams[1:] != streams[:-1])
+    return streams[first], found[first]

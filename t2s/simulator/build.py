@@ -6,7 +6,10 @@ initiation interval of every node is computed, and the control of every firing i
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+
+import numpy as np
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Parameter
@@ -79,6 +82,7 @@ def build_program(
         channels=channels,
         control=control,
         stalls=stalls,
+        digest=digest_of(graph, arrays or {}),
     )
     _check_ends(program)
     check_times(program)
@@ -98,6 +102,18 @@ def _check_places(graph: Graph) -> None:
         given=f"{places:,}, of which {largest.name!r} has {largest.place_count:,}",
         hint="unroll fewer loops, or split them first and unroll the inner parts",
     )
+
+
+def digest_of(graph: Graph, arrays: Mapping[str, Array]) -> str:
+    """A number for the inputs that have an origin, to know them again; empty without any."""
+    names = sorted(t.array for t in graph.tensors if t.origin and t.array in arrays)
+    if not names:
+        return ""
+    found = hashlib.blake2b(digest_size=16)
+    for name in names:
+        found.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        found.update(np.ascontiguousarray(arrays[name]).view(np.uint8).reshape(-1).data)
+    return found.hexdigest()
 
 
 def _verified(graph: Graph) -> frozenset[str]:

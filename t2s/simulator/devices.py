@@ -276,7 +276,7 @@ def find_device(device: str | Device) -> Device:
     """The device of that name, or the device itself; ``UserError`` lists the names."""
     if isinstance(device, Device):
         return device
-    if device not in DEVICES:
+    if not isinstance(device, str) or device not in DEVICES:
         raise UserError(
             "there is no such device",
             location=user_location(),

@@ -78,7 +78,7 @@ def find_engine(name: str) -> Engine:
 
     Without that compiler ``native`` is the plain engine, and a ``T2SWarning`` says so once.
     """
-    if name not in _ENGINES:
+    if not isinstance(name, str) or name not in _ENGINES:
         raise UserError(
             "there is no such engine",
             location=user_location(),

@@ -127,6 +127,7 @@ class SimProgram:
     control: Control
     stalls: RandomStalls | None = None
     trace: Trace | None = None
+    digest: str = ""
 
     @property
     def pe_count(self) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
+from types import MappingProxyType
 from typing import Any
 
 from t2s.core.location import SourceLocation, user_location
@@ -27,6 +29,19 @@ from t2s.simulator.time_bound import check_times
 from t2s.simulator.trace import Trace
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
+
+
+def read_only(values: dict[Any, Any]) -> Mapping[Any, Any]:
+    """A mapping that cannot be changed."""
+    return MappingProxyType(values)
+
+
+def _as_values(mapping: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
+    return read_only, (dict(mapping),)
+
+
+# A result holds mappings that cannot be changed, which Python does not pickle by itself.
+copyreg.pickle(MappingProxyType, _as_values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from t2s.core.arrays import ArraySpec, check_inputs
 from t2s.core.expr import evaluate
 from t2s.core.names import NameSupply
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, ScalarParameter
 from t2s.reduction.circuits import Circuit, LinearArray, Structure
 from t2s.sparse_driver.designs import split_inputs
 from t2s.sparse_driver.directives import Schedule, schedule_of
@@ -24,16 +25,19 @@ from t2s.sparse_driver.shape import (
     combined_of,
     fused_of,
 )
-from t2s.sparse_repr.representation.definition import definition_of
+from t2s.sparse_repr.representation.definition import Definition, definition_of
 from t2s.sparse_repr.representation.hardware.design import product_arrays, product_graph
 from t2s.sparse_repr.representation.hardware.product import (
     MATRIX,
     VECTOR,
     Nodes,
     Operand,
+    Origin,
     Part,
     Product,
 )
+from t2s.sparse_repr.representation.start import environment_of, extents_of, start_values
+from t2s.sparse_repr.representation.storage import Storage
 from t2s.spatial.schedule import ScheduledFunc
 
 Array = np.ndarray[Any, Any]
@@ -60,6 +64,8 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     levels = circuit.levels if circuit is not None else _levels(type.bits if type.is_float else 0)
     structure: Structure = circuit.structure if circuit is not None else LinearArray
     location = circuit.location if circuit is not None else definition.location
+    known = (*schedule.parts.values(), *schedule.structure.values())
+    names = NameSupply(part.name for part in known)
     line = max(1, LINE_BYTES // max(type.bytes, definition.vector.type.bytes))
     width = definition.width
     rows, columns = storage.shape
@@ -77,7 +83,12 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
         result=Operand(name=design.name, type=type, location=design.location),
         storage=storage,
         mapping=mapping,
-        term=definition.term,
+        term=definition.sized(definition.term, storage),
+        start=_origin(definition, storage, names),
+        scalars=tuple(
+            ScalarParameter(name=each.name, type=each.type, location=each.location)
+            for each in definition.scalars
+        ),
         width=width,
         flat=definition.side is None,
         block=block,
@@ -87,7 +98,11 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
         distinct=distinct and not combined,
         continuous=continuous,
         circuit=Circuit(structure=structure, levels=levels, type=type, location=location),
-        nodes=_nodes(schedule),
+        nodes=_nodes(schedule, names),
+        origin=(
+            repr(definition.matrix.chain),
+            *sorted({promise.text for promise in schedule.promises}),
+        ),
         structure_loaders=schedule.structure,
         words=min(line, max(1, width * max(rows, columns))),
         banks=banks_of(schedule, mapping.machines, block),
@@ -100,12 +115,33 @@ def _levels(bits: int) -> int:
     return 0 if not bits else 3 if bits == 64 else 2
 
 
-def _nodes(schedule: Schedule) -> Nodes:
+def _origin(definition: Definition, storage: Storage, names: NameSupply) -> Origin | None:
+    """The start value for the sizes of a matrix, with names of its loaders."""
+    if definition.start is None:
+        return None
+    value = definition.sized(definition.start.value, storage)
+    start = replace(definition.start, value=value)
+    rows, width = storage.shape[0], definition.width
+    return Origin(
+        value=value,
+        row=start.row,
+        side=start.side,
+        operands=tuple(
+            Operand(name=operand.name, type=operand.type, location=operand.location)
+            for operand in start.operands.values()
+        ),
+        shapes=extents_of(start, rows, width),
+        padded=extents_of(start, max(1, rows), width),
+        loaders={read: names.fresh(f"{read.source}_start_loader") for read in start.reads},
+        location=start.location,
+    )
+
+
+def _nodes(schedule: Schedule, names: NameSupply) -> Nodes:
     """Parts by their names; those that were not isolated get names of their own."""
     definition, parts = schedule.definition, schedule.parts
     result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
     here = definition.location
-    names = NameSupply(known.name for known in (*parts.values(), *schedule.structure.values()))
 
     def part(role: str, name: str) -> Part:
         return parts[role] if role in parts else Part(name=names.fresh(name), location=here)
@@ -138,6 +174,8 @@ def bytes_moved(product: Product) -> int:
     arrays = sum(array.nbytes for array in product_arrays(product).values())
     rows, columns = product.storage.shape
     operand, result = product.vector.type.bytes, product.result.type.bytes
+    for read in product.start.loaders if product.start is not None else ():
+        arrays += product.width * rows * read.type.bytes
     return arrays + product.width * (columns * operand + rows * result)
 
 
@@ -150,15 +188,35 @@ def interpret_product(design: ScheduledFunc, inputs: Mapping[str, Any]) -> Array
     matrix, others = split_inputs(design, inputs)
     storage, vector = definition.matrix.store(matrix), definition.vector
     sides = () if definition.side is None else (definition.width,)
-    shape = (storage.shape[1], *sides)
-    spec = ArraySpec(name=vector.name, type=vector.type, shape=shape, location=vector.location)
-    dense = check_inputs((spec,), others)[vector.name]
+    shape = (storage.shape[0], *sides)
+    origin = _origin(definition, storage, NameSupply())
+    read = dict(origin.shapes) if origin is not None else {}
+    own = (storage.shape[1], *sides)
+    known = read.get(vector.name, own)
+    read[vector.name] = tuple(max(pair) for pair in zip(own, known, strict=True))
+    operands = {vector.name: vector, **(definition.start.operands if definition.start else {})}
+    specs = [
+        *(ArraySpec(name=name, type=each.type, shape=read[name], location=each.location)
+          for name, each in operands.items()),
+        *(ArraySpec(name=each.name, type=each.type, shape=(), location=each.location)
+          for each in definition.scalars),
+    ]  # fmt: skip
+    given = check_inputs(specs, others)
+    scalars = {each.name: given[each.name] for each in definition.scalars}
+    dense = given[vector.name]
     rows, columns = storage.decode()
     kept = np.flatnonzero(rows >= 0)
     kept = kept[np.lexsort((columns.flat[kept], rows.flat[kept]))]
     values = storage.values.flat[kept] if not sides else storage.values.flat[kept][:, None]
+    elements = (
+        dense[columns.flat[kept]][..., : definition.width] if sides else dense[columns.flat[kept]]
+    )
+    term = definition.sized(definition.term, storage)
+    result = np.zeros(shape, design.type.strengthened().numpy)
     with np.errstate(all="ignore"):
-        terms = evaluate(definition.term, {MATRIX: values, VECTOR: dense[columns.flat[kept]]})
-        result = np.zeros((storage.shape[0], *sides), design.type.strengthened().numpy)
+        terms = evaluate(*environment_of(term, {MATRIX: values, VECTOR: elements}, scalars))
+        if origin is not None and definition.start is not None:
+            start = replace(definition.start, value=origin.value)
+            result[...] = start_values(start, shape, given, scalars)
         np.add.at(result, rows.flat[kept], terms)
     return result

@@ -22,7 +22,7 @@ def keep_promises(schedule: Schedule, storage: Storage) -> tuple[bool, bool]:
     the chain does not say so it has to be promised: a design is for all matrices of some sizes.
     """
     definition = schedule.definition
-    rows, _ = storage.decode()
+    rows = storage.decode()[0] if schedule.promises else storage.values
     for promise in schedule.promises:
         if promise.loop != definition.machine:
             unsupported(

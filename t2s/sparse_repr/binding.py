@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.arrays import named_inputs
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import INT32, Int, Type
@@ -56,6 +57,7 @@ def bind(
 
     Raises ``UserError`` for an input that is missing, that nobody reads, or that does not fit.
     """
+    inputs = named_inputs(inputs)
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
     _check_names(assignment, read, inputs)
     zero = assignment.semiring.zero

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.walk import Term
 from t2s.sparse_repr.levels import (
@@ -22,7 +23,7 @@ from t2s.sparse_repr.levels import (
     Singleton,
     SingletonNonUnique,
 )
-from t2s.sparse_repr.shapes import LARGEST_EXTENT, checked_order, whole_number
+from t2s.sparse_repr.shapes import LARGEST_EXTENT, checked_order
 
 _LETTERS = {kind.letter: kind for kind in KINDS}
 
@@ -113,7 +114,7 @@ def make_format(
             given=letters,
         )
     given = range(len(letters)) if modes is None else tuple(modes)
-    order = tuple(number for number in map(whole_number, given) if number is not None)
+    order = tuple(number for number in map(whole, given) if number is not None)
     if len(order) < len(given) or sorted(order) != list(range(len(letters))):
         raise UserError(
             f"the format {letters} cannot store its modes in the order {list(given)}",
@@ -147,7 +148,7 @@ def coo(order: int, modes: Sequence[int] | None = None) -> Format:
 
 def bcsr(rows: int, columns: int) -> Format:
     """Compressed sparse rows of dense blocks of ``rows`` x ``columns``."""
-    sizes = whole_number(rows), whole_number(columns)
+    sizes = whole(rows), whole(columns)
     if any(size is None or not 0 < size <= LARGEST_EXTENT for size in sizes):
         raise UserError(
             "a block has at least one row and one column",

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import SourceLocation, user_location
 
 MOST_MODES = 32
 LARGEST_EXTENT = (1 << 63) - 1
 
 
-def whole_number(value: Any) -> int | None:
-    """The integer that a value is; ``None`` if it is none.  A bool is none."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
-
-
 def checked_order(order: Any, least: int, location: SourceLocation | None = None) -> int:
     """A number of modes.  Raises ``UserError`` unless it is an integer from ``least`` to 32."""
-    number = whole_number(order)
+    number = whole(order)
     if number is None or not least <= number <= MOST_MODES:
         raise UserError(
             "this is no number of modes",
@@ -41,7 +31,7 @@ def checked_shape(
 ) -> tuple[int, ...]:
     """The extents of a shape.  Raises ``UserError`` unless they are integers from 0 on."""
     given: Sequence[Any] = shape if isinstance(shape, Sequence) or hasattr(shape, "__len__") else ()
-    numbers = [whole_number(extent) for extent in given]
+    numbers = [whole(extent) for extent in given]
     made = tuple(number for number in numbers if number is not None)
     listed = given is shape and not isinstance(shape, str | bytes)
     inside = all(0 <= number <= LARGEST_EXTENT for number in made)

@@ -70,14 +70,15 @@ def test_a_coordinate_outside() -> None:
 def test_coordinates_that_are_not_sorted() -> None:
     matrix = scipy.sparse.csr_array(np.ones((2, 2)))
     matrix.indices[:2] = [1, 0]
+    levels = ({}, {"pos": matrix.indptr, "crd": matrix.indices})
     with refused("""
         the coordinates of level 1 of the format ds:0,1 are not sorted
-          --> sparse.tensor(matrix)
+          --> sparse.from_levels((2, 2), sparse.csr, levels, matrix.data)
           expected: coordinates that increase within a fiber
           given:    0 after 1 in the fiber of position 0
           hint:     make the tensor with t2s.sparse.from_coordinates, which sorts
     """):
-        sparse.tensor(matrix)
+        sparse.from_levels((2, 2), sparse.csr, levels, matrix.data)
 
 
 def test_segments_that_do_not_fit() -> None:
@@ -163,6 +164,8 @@ def test_coordinates_that_are_no_table() -> None:
     with refused("""
         coordinates are integers
           --> sparse.from_coordinates([[0.5, 1]], [1.0], (2, 2))
+          expected: integers, or floats that are exact integers up to 9007199254740992
+          given:    an array of float64
     """):
         sparse.from_coordinates([[0.5, 1]], [1.0], (2, 2))
 
@@ -172,6 +175,7 @@ def test_values_that_are_not_real() -> None:
         values of type complex128 cannot be computed on streams
           --> sparse.tensor(np.ones(2, complex))
           expected: real numbers
+          hint:     compute with the real and the imaginary parts, x.real and x.imag
     """):
         sparse.tensor(np.ones(2, complex))
 

@@ -310,26 +310,6 @@ def test_isolation_of_something_else() -> None:
         y.simulate(ONES)
 
 
-def test_definition_that_starts_from_one() -> None:
-    A = parameter(t2s.gallery.cisr())
-    x = ImageParam(Float(32), 1, name="x")
-    p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
-    i, j = A.inverse_map(p, q)
-    y = Func("y")
-    y[r] = 1.0
-    y[i] += A.values[p, q] * x[j]
-    with refused(
-        """
-            y does not start from 0
-              --> y[r] = 1.0
-              expected: 0
-              given:    1.0
-            """,
-        UnsupportedError,
-    ):
-        y.simulate(ONES)
-
-
 def test_update_that_is_no_sum() -> None:
     A = parameter(t2s.gallery.cisr())
     x = ImageParam(Float(32), 1, name="x")
@@ -433,7 +413,7 @@ def test_term_with_an_index() -> None:
         """
             the term of y uses q
               --> y[i] += A.values[p, q] * x[j] * q
-              expected: A_values[p, q], x[A_column[p, q]] and numbers only
+              expected: A_values[p, q], x[A_column[p, q]], Params and numbers only
               given:    A_values[p, q] * x[A_column[p, q]] * float32(q)
             """,
         UnsupportedError,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -66,13 +68,9 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
                 refusing.add(instance)
     cut = any(not needs for instance, needs in unfinished.items() if instance not in refusing)
 
-    # A trace lives longer than the values and the inputs do.
-    refuse, timed = values.refusal, replace(program, inputs=None)
-
-    def refusal(instance: int) -> Exception:
-        timing = timed.node_of(instance)
-        return refuse(timing.node.name, instance - timing.first)
-
+    # A trace lives longer than the values and the inputs do, and goes to other processes.
+    timed = replace(program, inputs=None)
+    refusal = partial(_refusal, values.refusal, timed) if refusing else _nothing_refused
     return Trace(
         codes=codes,
         unfinished=unfinished,
@@ -82,6 +80,17 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
         refusal=refusal,
         limit=limit if cut else None,
     )
+
+
+def _refusal(
+    refuse: Callable[[str, int], Exception], timed: SimProgram, instance: int
+) -> Exception:
+    timing = timed.node_of(instance)
+    return refuse(timing.node.name, instance - timing.first)
+
+
+def _nothing_refused(instance: int) -> Exception:
+    return AssertionError(f"machine {instance} refuses nothing")
 
 
 def _elements(program: SimProgram, instance: int, needs: tuple[str, ...]) -> tuple[int, ...]:

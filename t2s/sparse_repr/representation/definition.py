@@ -7,22 +7,29 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Apply, Expr, Index, Local, Parameter, Read
+from t2s.core.expr import Apply, Expr, Index, Local, Parameter, Read, apply, const
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite, walk
+from t2s.func.expression import Symbol
 from t2s.func.func import TemporalFunc, index_name, typed_value
-from t2s.func.symbols import ImageParam, RVar
+from t2s.func.symbols import ImageParam, Param, RVar, Var
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.hardware.product import MATRIX, VECTOR
+from t2s.sparse_repr.representation.start import Start, scalars_in, start_of
+from t2s.sparse_repr.representation.storage import Storage
 
 AnyFunc = TemporalFunc[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """``y[i] += term`` taken apart; ``side`` is the Var of the right-hand sides, if any."""
+    """``y[r] = start; y[i] += term`` taken apart.
+
+    ``side`` is the Var of the right-hand sides, if any, ``start`` is ``None`` for 0, ``scalars``
+    are the Params of both, ``sizes`` the sizes of the matrix that they use, by name.
+    """
 
     func: AnyFunc
     matrix: sparse.Parameter
@@ -32,7 +39,22 @@ class Definition:
     position: str
     side: str | None
     width: int
+    start: Start | None
+    scalars: tuple[Param, ...]
+    sizes: Mapping[str, sparse.Extent]
     location: SourceLocation
+
+    def sized(self, expression: Expr, storage: Storage) -> Expr:
+        """An expression with the sizes of the matrix as numbers."""
+        shapes = {self.matrix: storage.shape, self.matrix.values: storage.values.shape}
+
+        def rule(node: Term) -> Term | None:
+            if isinstance(node, Parameter) and node.name in self.sizes:
+                size = self.sizes[node.name]
+                return const(shapes[size.owner][size.dimension], node.type)
+            return None
+
+        return rewrite(expression, rule)
 
 
 def definition_of(func: AnyFunc) -> Definition:
@@ -45,9 +67,6 @@ def definition_of(func: AnyFunc) -> Definition:
             f"{len(func.written)} definitions",
         )
     first, update = func.written
-    start = typed_value(func, first).node
-    if not all(getattr(node, "value", 0) == 0 for node in walk(start)):
-        unsupported(first.location, f"{func.name} does not start from 0", "0", show(start))
     matrices = {
         symbol.matrix
         for symbol in update.symbols.values()
@@ -73,17 +92,63 @@ def definition_of(func: AnyFunc) -> Definition:
     side = index_name(update.target[1]) if len(update.target) == 2 else None
     _sides_only(func, matrix, side)
     vector = _vector(func, matrix, term, row, side, update.symbols, location)
+    begin = typed_value(func, first).node
+    start = start_of(func.name, begin, func.arguments, first.symbols, first.location)
+    symbols = _symbols(func)
+    sizes = {name: each for name, each in symbols.items() if isinstance(each, sparse.Extent)}
+    for expression, where in ((begin, first.location), (term, location)):
+        _own_sizes(func, matrix, expression, sizes, where)
     return Definition(
         func=func,
         matrix=matrix,
         vector=vector,
         term=_localized(func, matrix, vector, term, row, side, location),
+        start=start,
+        scalars=scalars_in((begin, term), symbols),
+        sizes=sizes,
         machine=machine,
         position=position,
         side=side,
         width=_width(func, side, location),
         location=location,
     )
+
+
+def _symbols(func: AnyFunc) -> dict[str, object]:
+    """What both definitions name; ``UserError`` where they mean two things by one name."""
+    found: dict[str, Symbol] = {}
+    for written in func.written:
+        for name, symbol in written.symbols.items():
+            known = found.setdefault(name, symbol)
+            if known is not symbol and not isinstance(symbol, Var | RVar | sparse.Extent):
+                raise UserError(
+                    f"two different things are named {name} in the definitions of {func.name}",
+                    location=written.location,
+                    expected="one object for each name",
+                    given=f"a {known.kind} and a {symbol.kind}",
+                    notes=((known.location, "the first one"), (symbol.location, "the second one")),
+                )
+    return dict(found)
+
+
+def _own_sizes(
+    func: AnyFunc,
+    matrix: sparse.Parameter,
+    expression: Expr,
+    sizes: Mapping[str, sparse.Extent],
+    location: SourceLocation,
+) -> None:
+    """Sizes are those of the matrix of the product: only they are known."""
+    for node in walk(expression):
+        if isinstance(node, Parameter) and node.name in sizes:
+            owner = sizes[node.name].owner
+            if owner is not matrix and owner is not matrix.values:
+                unsupported(
+                    location,
+                    f"{func.name} uses a size of another matrix",
+                    f"sizes of {matrix.name}",
+                    show(node),
+                )
 
 
 def _all_positions(matrix: sparse.Parameter, position: object, location: SourceLocation) -> None:
@@ -126,6 +191,8 @@ def _term(func: AnyFunc, value: Expr, itself: Expr, location: SourceLocation) ->
             return right
         case Apply(operator=Op.ADD, operands=(left, right)) if right == itself:
             return left
+        case Apply(operator=Op.SUBTRACT, operands=(left, right)) if left == itself:
+            return apply(Op.NEGATE, right)
     unsupported(
         location, f"the update of {func.name} is no sum", f"{func.name}[i] += ...", show(value)
     )
@@ -178,11 +245,11 @@ def _localized(
 
     result = rewrite(term, rule)
     for node in walk(result):
-        if isinstance(node, Read | Index | Parameter):
+        if isinstance(node, Read | Index):
             unsupported(
                 location,
                 f"the term of {func.name} uses {show(node)}",
-                f"{show(value)}, {show(element)} and numbers only",
+                f"{show(value)}, {show(element)}, Params and numbers only",
                 show(term),
             )
     return result

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
+from t2s.sparse_repr.market import check_path, read_market
 
 Array = np.ndarray[Any, Any]
+
+MOST_ELEMENTS = 2**31 - 1
+"""Elements of an array of numpy, each of which is looked at."""
+
+MOST_ROWS = 2**27
+"""Rows, and columns, of a matrix: operands and results are kept on the chip, whose indices, those
+of diagonals and of all right-hand sides too, are of 32 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,22 +37,25 @@ class Coordinates:
 
 
 def coordinates_of(matrix: object, type: Type | None, what: str) -> Coordinates:
-    """The entries of a scipy.sparse matrix or array, or those of a numpy array that are not zero.
+    """The entries of a scipy or pydata matrix, or those of a numpy array that are not zero.
 
-    Raises ``UserError`` for other things, another element type than ``type``, indices out of range,
-    and entries that are out of order or twice at one place.
+    Entries may come in any order; those at one place are added up.  Raises ``UserError`` for other
+    things, another element type than ``type``, indices out of range, and sizes that the indices
+    of hardware, int32, cannot count.
     """
     if isinstance(matrix, Coordinates):
         found = matrix
     elif isinstance(matrix, np.ndarray):
         found = _from_numpy(matrix, what)
-    elif hasattr(matrix, "format") and hasattr(matrix, "tocoo"):
+    elif is_pydata(matrix):
+        found = _from_pydata(matrix, what)
+    elif is_scipy(matrix):
         found = _from_scipy(matrix, what)
     else:
         raise UserError(
             f"{what} is no matrix",
             location=user_location(),
-            expected="a scipy.sparse matrix or a numpy array of two dimensions",
+            expected="a matrix of scipy.sparse or pydata/sparse, or a two-dimensional array",
             given=f"{matrix.__class__.__name__}",
             hint="t2s.read_matrix reads a Matrix Market file",
         )
@@ -54,64 +65,142 @@ def coordinates_of(matrix: object, type: Type | None, what: str) -> Coordinates:
             location=user_location(),
             expected=str(type),
             given=str(found.values.dtype),
-            hint=f"convert it: matrix.astype(numpy.{type.numpy})",
+            hint=None
+            if found.values.dtype.kind == "c"
+            else f"convert it: matrix.astype(numpy.{type.numpy})",
         )
+    if max(found.shape) > MOST_ROWS:
+        rows, columns = found.shape
+        wanted = f"at most {MOST_ROWS} rows and columns"
+        _refuse(what, "is too large for hardware", wanted, f"{rows} x {columns}")
     return found
+
+
+def is_scipy(value: object) -> bool:
+    """Whether a value is a matrix or an array of scipy.sparse, which is not imported for it."""
+    return _of_package(value, "scipy") and hasattr(value, "format") and hasattr(value, "tocoo")
+
+
+def is_pydata(value: object) -> bool:
+    """Whether a value is an array of pydata/sparse, which is not imported for it."""
+    return _of_package(value, "sparse") and hasattr(value, "fill_value")
+
+
+def _of_package(value: object, package: str) -> bool:
+    """Whether the class of a value, or one that it derives from, is of a package."""
+    return any(each.__module__.split(".")[0] == package for each in type(value).__mro__)
 
 
 def _from_numpy(matrix: Array, what: str) -> Coordinates:
     if matrix.ndim != 2:
         _refuse(what, "has no rows and columns", "two dimensions", f"{matrix.ndim}")
-    rows, columns = np.nonzero(matrix)
-    return Coordinates(
-        shape=(matrix.shape[0], matrix.shape[1]),
-        rows=rows,
-        columns=columns,
-        values=matrix[rows, columns],
-    )
+    if isinstance(matrix, np.ma.MaskedArray):
+        wanted = "all elements, matrix.filled(0) for instance"
+        _refuse(what, "has masked elements", wanted, "a masked array")
+    if matrix.size > MOST_ELEMENTS:
+        shape_text = " x ".join(map(str, matrix.shape))
+        _refuse(what, "is too large as an array", f"at most {MOST_ELEMENTS} elements", shape_text)
+    plain = np.asarray(matrix)
+    rows, columns = np.nonzero(plain)
+    shape = (plain.shape[0], plain.shape[1])
+    return Coordinates(shape=shape, rows=rows, columns=columns, values=plain[rows, columns])
+
+
+def _from_pydata(matrix: Any, what: str) -> Coordinates:
+    """COO, GCXS or DOK of pydata/sparse."""
+    fill = matrix.fill_value
+    if fill != 0:
+        _refuse(what, "leaves out elements that are not 0", "fill_value 0", f"fill_value {fill}")
+    if not hasattr(matrix, "coords"):
+        matrix = matrix.to_coo() if hasattr(matrix, "to_coo") else matrix.tocoo()
+    if len(matrix.shape) != 2:
+        _refuse(what, "has no rows and columns", "two dimensions", f"{len(matrix.shape)}")
+    shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+    return _checked(shape, matrix.coords[0], matrix.coords[1], matrix.data, what)
 
 
 def _from_scipy(matrix: Any, what: str) -> Coordinates:
     if len(matrix.shape) != 2:
         _refuse(what, "has no rows and columns", "two dimensions", f"{len(matrix.shape)}")
     shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+    rows: Any
+    columns: Any
     match matrix.format:
         case "csr":
             rows = _expand(matrix, shape[0], what)
             columns, values = matrix.indices[: rows.size], matrix.data[: rows.size]
-            by_row = True
         case "csc":
             columns = _expand(matrix, shape[1], what)
             rows, values = matrix.indices[: columns.size], matrix.data[: columns.size]
-            by_row = False
         case "coo":
             rows, columns, values = matrix.row, matrix.col, matrix.data
-            by_row = _is_sorted(rows) or not _is_sorted(columns)
         case _:
-            return _from_scipy(matrix.tocsr(), what)
+            if matrix.format == "bsr":
+                _expand(matrix, shape[0] // matrix.blocksize[0], what)
+            if matrix.format == "lil":  # scipy's own conversion would write out of bounds
+                lengths = [[len(each) for each in lists] for lists in (matrix.rows, matrix.data)]
+                if lengths[0] != lengths[1]:
+                    wanted = "as many columns as values in every row"
+                    _refuse(what, "is damaged", wanted, "rows of other lengths")
+            try:
+                parts = matrix.tocoo()
+            except (ValueError, IndexError, TypeError, AttributeError, OverflowError) as error:
+                _refuse(what, "is damaged", f"a {matrix.format} matrix of scipy", f"{error}")
+            rows, columns, values = parts.row, parts.col, parts.data
+    return _checked(shape, rows, columns, values, what)
+
+
+def _checked(
+    shape: tuple[int, int], rows: Any, columns: Any, values: Any, what: str
+) -> Coordinates:
+    """Entries in any order: in range, as many of each, then put in order."""
+    rows, columns, values = np.asarray(rows), np.asarray(columns), np.asarray(values)
+    if not rows.shape == columns.shape == values.shape == (rows.size,):
+        given = f"{rows.size} rows, {columns.size} columns and {values.size} values"
+        _refuse(what, "is damaged", "a row, a column and a value for each entry", given)
     for indices, extent, kind in ((rows, shape[0], "row"), (columns, shape[1], "column")):
+        if indices.dtype.kind not in "iu":
+            _refuse(what, "is damaged", f"integers as {kind} indices", str(indices.dtype))
         _check_range(indices, extent, kind, what)
-    first, second = (rows, columns) if by_row else (columns, rows)
-    _check_order(first, second, by_row, what)
-    if not by_row:
-        order = np.argsort(rows, kind="stable")
-        rows, columns, values = rows[order], columns[order], values[order]
-    return Coordinates(shape=shape, rows=rows, columns=columns, values=values)
+    return _in_order(Coordinates(shape=shape, rows=rows, columns=columns, values=values))
+
+
+def _in_order(entries: Coordinates) -> Coordinates:
+    """Entries by rows, then columns; those at one place are added up, as scipy does.
+
+    Nothing is copied where that is so already.  Sums are those of ``sum_duplicates`` of a COO
+    matrix: in the type of the matrix, in the order in which the entries were.
+    """
+    rows, columns, values = entries.rows, entries.columns, entries.values
+    if _rises(rows, columns):
+        return entries
+    order = np.lexsort((columns, rows))
+    rows, columns, values = rows[order], columns[order], values[order]
+    if not _rises(rows, columns):
+        new = np.concatenate([[True], (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])])
+        starts = np.flatnonzero(new)
+        rows, columns = rows[starts], columns[starts]
+        with np.errstate(all="ignore"):
+            values = np.add.reduceat(values, starts, dtype=values.dtype)
+    return Coordinates(shape=entries.shape, rows=rows, columns=columns, values=values)
+
+
+def _rises(rows: Array, columns: Array) -> bool:
+    """Whether every entry is behind the one before, by rows and then columns."""
+    later = rows[1:] > rows[:-1]
+    same = rows[1:] == rows[:-1]
+    return bool((later | (same & (columns[1:] > columns[:-1]))).all())
 
 
 def _expand(matrix: Any, count: int, what: str) -> Array:
     """The number of the row (or column) of every entry, from the pointers."""
     starts = np.asarray(matrix.indptr)
     lengths = np.diff(starts)
-    stored = min(matrix.indices.size, matrix.data.size)
+    stored = min(matrix.indices.size, len(matrix.data))
     if starts.size != count + 1 or starts[0] != 0 or (lengths < 0).any() or starts[-1] > stored:
         wanted = f"{count + 1} pointers that rise from 0 to at most {stored}"
         _refuse(what, "has damaged pointers", wanted, f"{starts.size}: {starts}")
-    return np.repeat(np.arange(count, dtype=np.int32), lengths)
-
-
-def _is_sorted(indices: Array) -> bool:
-    return bool((indices[1:] >= indices[:-1]).all())
+    return np.repeat(np.arange(count), lengths)
 
 
 def _check_range(indices: Array, extent: int, kind: str, what: str) -> None:
@@ -126,60 +215,38 @@ def _check_range(indices: Array, extent: int, kind: str, what: str) -> None:
     )
 
 
-def _check_order(first: Array, second: Array, by_row: bool, what: str) -> None:
-    """Entries have to rise by ``first``, then ``second``."""
-    later = first[1:] > first[:-1]
-    same = first[1:] == first[:-1]
-    wrong = ~(later | (same & (second[1:] > second[:-1])))
-    if not wrong.any():
-        return
-    at = int(np.flatnonzero(wrong)[0])
-    pairs = [(int(first[k]), int(second[k])) for k in (at, at + 1)]
-    (a, b) = pairs if by_row else [pair[::-1] for pair in pairs]
-    if a == b:
-        _refuse(
-            what,
-            "has two entries at one place",
-            "every row and column at most once",
-            f"two entries at row {a[0]}, column {a[1]}",
-            "matrix.sum_duplicates() adds them up",
-        )
-    _refuse(
-        what,
-        "has entries out of order",
-        f"entries sorted by {'row, then column' if by_row else 'column, then row'}",
-        f"(row {b[0]}, column {b[1]}) after (row {a[0]}, column {a[1]})",
-        "matrix.sum_duplicates() sorts a COO matrix, matrix.sort_indices() a CSR or CSC matrix",
-    )
-
-
-def _refuse(what: str, reason: str, expected: str, given: str, hint: str | None = None) -> None:
-    raise UserError(
-        f"{what} {reason}", location=user_location(), expected=expected, given=given, hint=hint
-    )
+def _refuse(what: str, reason: str, expected: str, given: str) -> NoReturn:
+    raise UserError(f"{what} {reason}", location=user_location(), expected=expected, given=given)
 
 
 def read_matrix(path: str | Path, type: Type) -> Any:
     """Read a Matrix Market file as a ``scipy.sparse.csr_array`` of elements of ``type``.
 
     All variants are read: coordinate and array, real, integer and pattern (ones), general,
-    symmetric and skew-symmetric.  Raises ``UserError`` for complex matrices, for fractions where
-    ``type`` is an integer, and for files that are damaged or give an entry twice.
+    symmetric and skew-symmetric, compressed by gzip too.  Raises ``UserError`` for complex
+    matrices, for elements that ``type`` does not have (fractions of integers, numbers too large),
+    and for files that are damaged, too large or give an entry twice.
     """
     location = user_location()
-    from scipy import io, sparse
+    check_path(path, "read_matrix")
+    if not isinstance(type, Type):
+        raise UserError(
+            "read_matrix needs an element type",
+            location=location,
+            expected="for example read_matrix(path, Float(32))",
+            given=repr(type),
+        )
+    from scipy import sparse
 
     what = f"the Matrix Market file {Path(path).name}"
-    try:
-        found = io.mmread(str(path))
-    except (OSError, ValueError, OverflowError, StopIteration, IndexError) as error:
+    matrix = sparse.coo_array(read_market(path, what))
+    if max(matrix.shape) > MOST_ROWS:
         raise UserError(
-            f"{what} cannot be read",
+            f"{what} is too large",
             location=location,
-            expected="a file that begins with %%MatrixMarket matrix",
-            given=f"{error}",
-        ) from None
-    matrix = sparse.coo_array(found)
+            expected=f"at most {MOST_ROWS} rows and columns",
+            given=f"{matrix.shape[0]} x {matrix.shape[1]}",
+        )
     _check_twice(matrix, what, location)
     with np.errstate(all="ignore"):
         values = matrix.data.astype(type.numpy) if matrix.data.dtype.kind != "c" else None
@@ -211,7 +278,28 @@ def _check_twice(matrix: Any, what: str, location: SourceLocation) -> None:
 
 
 def write_matrix(path: str | Path, matrix: Any) -> None:
-    """Write a scipy.sparse matrix, or a ``Storage``, as a Matrix Market file."""
-    from scipy import io
+    """Write a matrix, or a ``Storage``, as a Matrix Market file.
 
-    io.mmwrite(str(path), matrix.to_scipy() if hasattr(matrix, "to_scipy") else matrix)
+    Raises ``UserError`` for what ``store`` does not take either, and where nothing can be written.
+    """
+    from scipy import io, sparse
+
+    location = user_location()
+    check_path(path, "write_matrix")
+    if hasattr(matrix, "to_scipy"):
+        matrix = matrix.to_scipy()
+    found = coordinates_of(matrix, None, "the matrix to write")
+    if found.values.dtype.kind not in "iufbc":
+        given = str(found.values.dtype)
+        _refuse("the matrix to write", "has elements of another type", "numbers", given)
+    native = found.values.astype(found.values.dtype.newbyteorder("="), copy=False)
+    entries = sparse.coo_array((native, (found.rows, found.columns)), shape=found.shape)
+    try:
+        io.mmwrite(str(path), entries)
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(
+            f"the Matrix Market file {Path(path).name} cannot be written",
+            location=location,
+            expected="a place for a file",
+            given=f"{error}",
+        ) from None

@@ -10,6 +10,8 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, coo
+from t2s.sparse_repr.market import check_path, read_market
+from t2s.sparse_repr.tensors.checks import MOST_COORDINATE
 from t2s.sparse_repr.tensors.interchange import library, tensor, to_scipy
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 
@@ -19,10 +21,11 @@ READERS = (".mtx", ".mtx.gz", ".tns", ".npy")
 def read(path: str | Path, format: Format | None = None) -> SparseTensor:
     """Read a tensor from a file; its kind follows from the name.
 
-    Matrix Market files may be coordinate or array, general, symmetric, skew-symmetric or
-    Hermitian, real, integer or pattern.  Coordinates that are there twice are added up, as the
-    format defines.
+    Matrix Market files may be coordinate or array, general, symmetric or skew-symmetric, real,
+    integer or pattern; complex ones are refused, Hermitian ones among them.  Coordinates that are
+    there twice are added up, as the format defines.
     """
+    check_path(path, "read")
     path = Path(path)
     if not path.is_file():
         raise UserError(f"there is no file {path}", location=user_location())
@@ -67,13 +70,7 @@ def write(path: str | Path, value: SparseTensor) -> None:
 
 
 def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
-    io: Any = library("scipy.io", f"reading {path.name}")
-    try:
-        matrix = io.mmread(path)
-    except ValueError as error:
-        raise UserError(
-            f"{path.name} is not a Matrix Market file: {error}", location=user_location()
-        ) from None
+    matrix = read_market(path, f"the Matrix Market file {path.name}")
     if isinstance(matrix, np.ndarray):
         return tensor(matrix, format)
     table = np.stack([matrix.row, matrix.col], axis=1)
@@ -81,9 +78,9 @@ def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
 
 
 def _read_numpy(path: Path) -> Any:
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    try:  # a map is refused where the header promises more than the file has
+        return np.array(np.load(path, allow_pickle=False, mmap_mode="r"))
+    except (ValueError, EOFError, OSError, OverflowError, MemoryError, SyntaxError) as error:
         raise UserError(
             f"{path.name} is not an array of numpy: {error}", location=user_location()
         ) from None
@@ -92,19 +89,22 @@ def _read_numpy(path: Path) -> Any:
 def _read_tns(path: Path, format: Format | None) -> SparseTensor:
     """Lines of coordinates from 1 and a value; the shape is that of the largest coordinates.
 
-    A comment ``# shape 3 4 5``, as ``write`` puts it, gives the shape.
+    A comment ``# shape 3 4 5``, as ``write`` puts it, gives the shape.  Values are float64, or
+    int64 where all are integers and float64 has not all of them.
     """
     shape: tuple[int, ...] | None = None
-    rows: list[list[float]] = []
+    rows: list[tuple[int, ...]] = []
+    values: list[str] = []
     for number, line in enumerate(_lines(path), start=1):
         words = line.split("#")[0].split()
         if line.startswith("# shape ") and all(word.isdecimal() for word in line.split()[2:]):
             shape = tuple(int(word) for word in line.split()[2:])
         if not words:
             continue
-        rows.append(_numbers(words))
-        wanted = len(rows[0]) if shape is None else len(shape) + 1
-        if len(rows[-1]) < 2 or len(rows[-1]) != wanted:
+        rows.append(_coordinates(words[:-1]))
+        values.append(words[-1])
+        wanted = (len(rows[0]) if shape is None else len(shape)) + 1
+        if len(rows[-1]) + 1 != wanted or len(words) != wanted or not _is_number(words[-1]):
             raise UserError(
                 f"line {number} of {path.name} is not a coordinate and a value",
                 location=user_location(),
@@ -113,25 +113,70 @@ def _read_tns(path: Path, format: Format | None) -> SparseTensor:
             )
     if shape is None and not rows:
         raise UserError(f"{path.name} has no values", location=user_location())
-    order = len(rows[0]) - 1 if shape is None else len(shape)
-    entries = np.array(rows, np.float64).reshape(len(rows), order + 1)
-    table = entries[:, :-1].astype(np.int64) - 1
-    shape = tuple(table.max(axis=0) + 1) if shape is None else shape
-    return from_coordinates(table, entries[:, -1], shape, format or coo(order), sum_duplicates=True)
+    order = len(rows[0]) if shape is None else len(shape)
+    if any(at > MOST_COORDINATE for row in rows for at in row):
+        raise UserError(
+            f"a coordinate of {path.name} is too large",
+            location=user_location(),
+            expected=f"at most {MOST_COORDINATE}",
+        )
+    table = np.array(rows, np.int64).reshape(len(rows), order) - 1
+    shape = tuple(int(n) + 1 for n in table.max(axis=0)) if shape is None else shape
+    data = _values(path, values)
+    return from_coordinates(table, data, shape, format or coo(order), sum_duplicates=True)
+
+
+def _values(path: Path, words: list[str]) -> Any:
+    """Values as float64, or as int64 where that is needed to keep integers as they are."""
+    floats = np.array([float(word) for word in words], np.float64)
+    whole = [_integer(word) for word in words]
+    if all(n is None or n == found for n, found in zip(whole, floats.tolist(), strict=True)):
+        return floats
+    integers = [n for n in whole if n is not None]
+    if len(integers) < len(whole) or max(map(abs, integers)) > MOST_COORDINATE:
+        raise UserError(
+            f"{path.name} has integers that float64 does not have",
+            location=user_location(),
+            expected="int64 integers only, or values that float64 has",
+            given=next(w for w, n in zip(words, whole, strict=True) if n not in (None, float(w))),
+        )
+    return np.array(integers, np.int64)
+
+
+def _integer(word: str) -> int | None:
+    """The integer that a word spells, without a point and an exponent."""
+    digits = word.lstrip("+-")
+    return int(word) if digits.isdecimal() and len(digits) < 400 else None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, OSError):
         raise UserError(f"{path.name} is not a text", location=user_location()) from None
 
 
-def _numbers(words: list[str]) -> list[float]:
-    """A coordinate, of whole numbers from 1, and a value; nothing if they are not."""
-    try:
-        numbers = [float(word) for word in words]
-    except ValueError:
-        return []
-    whole = all(number.is_integer() and number >= 1 for number in numbers[:-1])
-    return numbers if whole else []
+def _coordinates(words: list[str]) -> tuple[int, ...]:
+    """Whole numbers from 1, 2 or 2.0; shorter than the words if one of them is none."""
+    found: list[int] = []
+    for word in words:
+        number = _integer(word)
+        if number is None:
+            number = int(float(word)) if _is_number(word) and _is_exact(float(word)) else 0
+        if number < 1:
+            break
+        found.append(number)
+    return tuple(found)
+
+
+def _is_exact(number: float) -> bool:
+    """Whether a float is an integer that no other number is rounded to."""
+    return number.is_integer() and abs(number) <= 2**53

@@ -13,6 +13,8 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, coo, csc, csr, dense
+from t2s.sparse_repr.representation.matrix import coordinates_of, is_pydata, is_scipy
+from t2s.sparse_repr.tensors.checks import real_values
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,
     from_coordinates,
@@ -55,27 +57,36 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
     if isinstance(value, SparseTensor):
         return value
     _check_fill(getattr(value, "fill_value", 0))
-    kind = getattr(value, "format", None)
-    if kind in _STORED and hasattr(value, "indptr"):
-        arrays = {"pos": value.indptr, "crd": value.indices}
-        return from_levels(value.shape, _STORED[kind], ({}, arrays), value.data)
-    if hasattr(value, "tocoo"):
+    if is_pydata(value):
+        coordinates = value
+        if not hasattr(value, "coords"):
+            coordinates = value.to_coo() if hasattr(value, "to_coo") else value.tocoo()
+        return _from_columns(coordinates.coords, coordinates.data, value.shape, format)
+    kind = getattr(value, "format", None) if is_scipy(value) else None
+    if kind in _STORED and _increases(value):
+        indices, data, count = value.indices, value.data, int(value.indptr[-1])
+        if min(len(indices), len(data)) >= count:  # scipy leaves room behind the last one
+            indices = indices if len(indices) == count else indices[:count]
+            data = data if len(data) == count else data[:count]
+        arrays = {"pos": value.indptr, "crd": indices}
+        return from_levels(value.shape, _STORED[kind], ({}, arrays), data)
+    if is_scipy(value):
+        found = coordinates_of(value, None, "a matrix of scipy") if len(value.shape) == 2 else None
+        if found is not None:
+            columns: Any = (found.rows, found.columns)
+            wanted = format or _STORED.get(kind or "", coo(2))
+            return _from_columns(columns, found.values, found.shape, wanted)
         parts = value.tocoo()
-        table = np.stack([np.asarray(column) for column in parts.coords], axis=1)
-        return from_coordinates(table, parts.data, value.shape, format or coo(len(value.shape)))
-    if hasattr(value, "coords") and hasattr(value, "fill_value"):
-        table = np.asarray(value.coords).T
-        return from_coordinates(table, value.data, value.shape, format or coo(len(value.shape)))
-    if hasattr(value, "todense") and hasattr(value, "to_coo"):
-        return _as_stored(value.to_coo(), format)
-    array = np.asarray(value)
-    if array.dtype.kind == "c":
+        return _from_columns(parts.coords, parts.data, value.shape, format)
+    if isinstance(value, np.ma.MaskedArray):
         raise UserError(
-            f"values of type {array.dtype} cannot be computed on streams",
+            "an input has masked elements",
             location=user_location(),
-            expected="real numbers",
+            expected="all elements, array.filled(0) for instance",
+            given="a masked array",
         )
-    if array.dtype.kind not in "iufb":
+    array = None if value is None or isinstance(value, str | bytes) else real_values(value)
+    if array is None or array.dtype.kind not in "iufb":
         raise UserError(
             f"a {type(value).__name__} is not a tensor",
             location=user_location(),
@@ -85,6 +96,28 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
         values = np.ascontiguousarray(array).reshape(-1)
         return SparseTensor(array.shape, dense(array.ndim), ({},) * array.ndim, values)
     return from_dense(array, format)
+
+
+def _from_columns(columns: Any, values: Any, shape: Any, format: Format | None) -> SparseTensor:
+    """A tensor of a column of coordinates for each mode, in any order; duplicates are added up."""
+    table = np.stack([np.asarray(column) for column in columns], axis=1)
+    made = format or coo(len(shape))
+    return from_coordinates(table, values, shape, made, sum_duplicates=True)
+
+
+def _increases(value: Any) -> bool:
+    """Whether the coordinates of each row (or column) of a CSR or CSC array are in order.
+
+    Damaged pointers are for ``from_levels`` to refuse.
+    """
+    starts, indices = np.asarray(value.indptr), np.asarray(value.indices)
+    if starts.size < 2 or (np.diff(starts) < 0).any() or starts[-1] > len(indices):
+        return True
+    if indices.size and not (indices.min() >= 0):
+        return True
+    wrong = np.flatnonzero(indices[1:] <= indices[:-1]) + 1
+    wrong = wrong[wrong < starts[-1]]
+    return bool(np.isin(wrong, starts).all())
 
 
 def _check_fill(fill: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 from t2s.sparse_repr.shapes import checked_shape
+from t2s.sparse_repr.tensors.checks import check_positions, coordinate_table, real_values
 
 
 class SparseTensor:
@@ -91,6 +93,7 @@ class SparseTensor:
         table, values = self.coordinates()
         if not self.shape:
             return values.reshape(())
+        check_positions(math.prod(self.shape), "dense")
         result = np.full(self.shape, self.fill, self.dtype)
         if all(level.unique for level in self.format.levels):
             result[tuple(table.T)] = values
@@ -120,7 +123,7 @@ def level_extents(shape: Sequence[int], format: Format) -> tuple[int, ...]:
 
 def from_dense(array: Any, format: Format, *, fill: float | int = 0) -> SparseTensor:
     """A numpy array in a format: what is not ``fill``, and every value below dense levels."""
-    dense = np.asarray(array)
+    dense = real_values(array)
     table = np.argwhere(dense != fill) if dense.ndim else np.zeros((1, 0), np.int64)
     values = dense[dense != fill] if dense.ndim else dense.reshape(1)
     return from_coordinates(table, values, dense.shape, format, fill=fill)
@@ -142,8 +145,8 @@ def from_coordinates(
     """
     shape = checked_shape(shape)
     format = csf(len(shape)) if format is None else format
-    data = np.asarray(values).reshape(-1)
-    table = _table(coordinates, len(data), len(shape))
+    data = real_values(values).reshape(-1)
+    table = coordinate_table(coordinates, len(data), len(shape))
     _check_format(shape, format)
     _check_inside(table, shape)
     columns = [
@@ -162,24 +165,6 @@ def from_coordinates(
     return SparseTensor(shape, format, levels, stored, fill=fill)
 
 
-def _table(coordinates: Any, count: int, order: int) -> Array:
-    """The coordinates as rows of integers."""
-    given = np.asarray(coordinates)
-    if given.size == 0 and not (count and order):
-        return np.zeros((count, order), np.int64)
-    if given.shape != (count, order) and not (order == 1 and given.shape == (count,)):
-        raise UserError(
-            "there is not one row of coordinates for each value",
-            location=user_location(),
-            expected=f"{count} rows of {order}",
-            given=f"an array of shape {' x '.join(map(str, given.shape)) or 'none'}",
-        )
-    whole = given.astype(np.int64).reshape(count, order)
-    if given.dtype.kind not in "iub" and (whole != given.reshape(count, order)).any():
-        raise UserError("coordinates are integers", location=user_location())
-    return whole
-
-
 def _pack_levels(
     columns: Sequence[Array], shape: Sequence[int], format: Format
 ) -> tuple[list[Arrays], Array, int]:
@@ -188,6 +173,10 @@ def _pack_levels(
     levels: list[Arrays] = []
     extents = level_extents(shape, format)
     for level, column, extent in zip(format.levels, columns, extents, strict=True):
+        if not level.branchless:
+            check_positions(count, format)
+        if level.full:
+            check_positions(count * extent, format)
         try:
             packed = level.pack(positions, column, count, extent)
         except PackingError as error:
@@ -225,7 +214,9 @@ def _unique(
             hint="sum_duplicates=True adds them up",
         )
     starts = np.flatnonzero(new)
-    return table[starts], np.add.reduceat(data, starts), [column[starts] for column in columns]
+    with np.errstate(all="ignore"):
+        sums = np.add.reduceat(data, starts, dtype=data.dtype)
+    return table[starts], sums, [column[starts] for column in columns]
 
 
 def _show(row: Array) -> str:
@@ -261,7 +252,8 @@ def from_levels(
     Raises ``UserError`` if an array is missing or does not fit, and if the coordinates of a fiber
     do not increase.
     """
-    made = SparseTensor(checked_shape(shape), format, levels, values)
+    arrays = [{name: np.asarray(array) for name, array in one.items()} for one in levels]
+    made = SparseTensor(checked_shape(shape), format, arrays, real_values(values))
     check_tensor(made)
     return made
 

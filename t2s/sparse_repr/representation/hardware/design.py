@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.arrays import made_array
 from t2s.core.types import INT32
 from t2s.graph.construct import Parts
 from t2s.graph.graph import Graph
@@ -27,6 +28,7 @@ from t2s.sparse_repr.representation.hardware.multiply import (
 )
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.results import unload
+from t2s.sparse_repr.representation.hardware.scalars import with_scalars
 from t2s.sparse_repr.representation.hardware.scatter import scatter
 
 Array = np.ndarray[Any, Any]
@@ -67,7 +69,8 @@ def product_graph(product: Product) -> Graph:
         _reduce(parts, product)
     else:
         _scatter(parts, product)
-    return parts.graph(product.result.name, product.location)
+    graph = parts.graph(product.result.name, product.location)
+    return with_scalars(graph, product.scalars)
 
 
 def _scatter(parts: Parts, product: Product) -> None:
@@ -121,7 +124,7 @@ def product_arrays(product: Product) -> dict[str, Array]:
         if name == mapping.unit or (name == mapping.fibre and mapping.fibre_by_slot):
             data = _widened(data, slots, -1)
         arrays[product.stream_name(name)] = _not_empty(data)
-    return arrays
+    return {name: made_array(array, product.origin) for name, array in arrays.items()}
 
 
 def _widened(data: Array, positions: int, empty: int) -> Array:

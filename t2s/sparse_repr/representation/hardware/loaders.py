@@ -67,6 +67,7 @@ def input_tensor(
             type=type,
             shape=shape,
             role=TensorRole.INPUT,
+            origin=product.origin,
             location=product.matrix.location,
         )
     )
@@ -119,8 +120,8 @@ def load_vector(parts: Parts, product: Product) -> tuple[str, str]:
         Tensor(
             name=product.vector.name,
             type=type,
-            shape=product.shape(product.storage.shape[1]),
-            padded=product.padded_shape(product.storage.shape[1]),
+            shape=product.vector_shape,
+            padded=padded_shape(product.vector_shape),
             role=TensorRole.INPUT,
             location=product.vector.location,
         )
@@ -153,6 +154,11 @@ def load_vector(parts: Parts, product: Product) -> tuple[str, str]:
         )
     )
     return loader, relay
+
+
+def padded_shape(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape in memory of an operand or a result that has no elements."""
+    return None if all(shape) else tuple(max(1, extent) for extent in shape)
 
 
 def flat_subscripts(at: Expr, width: int) -> tuple[Expr, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, Read
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.types import Type
+from t2s.graph.graph import ScalarParameter
 from t2s.reduction.circuits import Circuit
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
 from t2s.sparse_repr.representation.layout import BlockJob
@@ -56,13 +57,36 @@ class Nodes:
     unloader: Part
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Product:
-    """``y[i] += term(A.values[p, q], x[j])`` for a stored matrix.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What the elements of the result start from.
 
     Attributes
     ----------
-    term: the term of the sum, over the locals ``a`` and ``x``.
+    value: the expression, over the Vars ``row`` and ``side`` and reads of operands.
+    operands, shapes, padded: the inputs that it reads, their shapes, and those in memory.
+    loaders: the node that loads each of the reads.
+    """
+
+    value: Expr
+    row: str
+    side: str | None
+    operands: tuple[Operand, ...]
+    shapes: Mapping[str, tuple[int, ...]]
+    padded: Mapping[str, tuple[int, ...]]
+    loaders: Mapping[Read, str]
+    location: SourceLocation
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Product:
+    """``y[r] = start; y[i] += term(A.values[p, q], x[j])`` for a stored matrix.
+
+    Attributes
+    ----------
+    term: the term of the sum, over the locals ``a`` and ``x`` and scalars.
+    start: what the result starts from; ``None`` for 0.
+    scalars: the scalars of ``term`` and ``start``.
     width: number of right-hand sides: columns of ``x`` and ``y`` if they have two dimensions.
     vector, result: the dense operand and the result; ``matrix`` the sparse one.
     block: values of a stream that are handled in one step, by as many multipliers.
@@ -72,6 +96,7 @@ class Product:
     combined: whether the sums of two machines are combined before they are reduced.
     distinct: whether no row is on two machines.
     continuous: whether the values of a row follow one another on every machine.
+    origin: the chain of the arrays of the matrix, and the promises that the design relies on.
     structure_loaders: units that load a part of the structure, by its name; else they are those
         of the matrix.
     words: elements of the result that are stored in a cycle: a line of memory.
@@ -84,6 +109,8 @@ class Product:
     storage: Storage
     mapping: InverseMap
     term: Expr
+    start: Origin | None
+    scalars: tuple[ScalarParameter, ...]
     width: int
     flat: bool
     block: int
@@ -94,6 +121,7 @@ class Product:
     continuous: bool
     circuit: Circuit
     nodes: Nodes
+    origin: tuple[str, ...]
     structure_loaders: Mapping[str, Part]
     words: int
     banks: int
@@ -222,18 +250,28 @@ class Product:
         """The shape of the dense operand or of the result."""
         return (extent,) if self.flat else (extent, self.width)
 
-    def padded_shape(self, extent: int) -> tuple[int, ...] | None:
-        """The shape in memory of an operand or a result that has no elements."""
-        return None if extent else self.shape(1)
+    @property
+    def vector_shape(self) -> tuple[int, ...]:
+        """The shape of the dense operand: a start value may read more of it than the term."""
+        shape = self.shape(self.storage.shape[1])
+        read = self.start.shapes.get(self.vector.name) if self.start is not None else None
+        return shape if read is None else tuple(max(pair) for pair in zip(shape, read, strict=True))
+
+    @property
+    def _taken(self) -> set[str]:
+        """Names of inputs and results that the user gave."""
+        operands = self.start.operands if self.start is not None else ()
+        names = {each.name for each in (self.vector, self.result, *operands)}
+        return names | {each.name for each in self.scalars}
 
     def stream_name(self, structure: str) -> str:
         """The name of the tensor of a part of the structure."""
-        names = NameSupply({self.vector.name, self.result.name, self.values_name})
+        names = NameSupply({*self._taken, self.values_name})
         taken = [names.fresh(f"{self.matrix.name}_{part}") for part in self.mapping.streams()]
         return taken[self.mapping.streams().index(structure)]
 
     @property
     def values_name(self) -> str:
         """The name of the tensor of the values."""
-        names = NameSupply({self.vector.name, self.result.name})
+        names = NameSupply(self._taken)
         return names.fresh(f"{self.matrix.name}_values")

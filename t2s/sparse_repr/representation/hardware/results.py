@@ -29,8 +29,9 @@ from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
 from t2s.graph.nodes import PEArray
 from t2s.graph.parts import Role
 from t2s.reduction.circuits import Lanes
-from t2s.sparse_repr.representation.hardware.loaders import WORD, flat_subscripts
+from t2s.sparse_repr.representation.hardware.loaders import WORD, flat_subscripts, padded_shape
 from t2s.sparse_repr.representation.hardware.product import Product
+from t2s.sparse_repr.representation.hardware.start import load_start
 
 
 def unload(parts: Parts, product: Product, lanes: Lanes) -> None:
@@ -223,7 +224,7 @@ def store_lines(parts: Parts, product: Product, lines: int) -> None:
             name=product.result.name,
             type=type,
             shape=product.shape(product.storage.shape[0]),
-            padded=product.padded_shape(product.storage.shape[0]),
+            padded=padded_shape(product.shape(product.storage.shape[0])),
             role=TensorRole.OUTPUT,
             location=product.result.location,
         )
@@ -244,7 +245,9 @@ def store_lines(parts: Parts, product: Product, lines: int) -> None:
         value = this if value is None else select(here, this, value)
         parts.link(f"{name}_word_{word}", type, product.nodes.unloader.name, name, capacity=16)
     assert value is not None
-    body.append(Let(target="stored", value=value))
+    begin, loaded = load_start(parts, product, name, at, lines)
+    body += loaded
+    body.append(Let(target="stored", value=value if begin is None else add(begin, value)))
     body.append(
         Store(
             tensor=product.result.name,

@@ -1,0 +1,198 @@
+"""Matrices and tensors in every form of scipy and pydata/sparse, in any order: the same values."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as scipy
+import sparse as pydata
+
+import t2s
+from t2s import Float, sparse
+
+RNG = np.random.default_rng(5)
+DENSE = ((RNG.random((14, 12)) < 0.3) * RNG.integers(1, 99, (14, 12))).astype(np.float32)
+A = t2s.Parameter(Float(32), 2, t2s.gallery.cisr(3), name="A")
+
+
+def shuffled(kind: str) -> Any:
+    """A matrix of scipy whose entries are in no order."""
+    coo = scipy.coo_array(DENSE)
+    order = np.random.default_rng(1).permutation(coo.nnz)
+    coo = scipy.coo_array((coo.data[order], (coo.row[order], coo.col[order])), shape=coo.shape)
+    if kind == "coo":
+        return coo
+    if kind == "dok":
+        dok = scipy.dok_array(coo.shape, dtype=np.float32)
+        for row, column, value in zip(coo.row, coo.col, coo.data, strict=True):
+            dok[int(row), int(column)] = value
+        return dok
+    made = scipy.csr_array(DENSE) if kind == "csr" else scipy.csc_array(DENSE)
+    for start, end in zip(made.indptr[:-1], made.indptr[1:], strict=True):
+        made.indices[start:end] = made.indices[start:end][::-1].copy()
+        made.data[start:end] = made.data[start:end][::-1].copy()
+    made.has_sorted_indices = False
+    return made
+
+
+def same(value: Any, wanted: np.ndarray = DENSE) -> None:
+    """Representations and tensors take the value, and leave it as it is."""
+    np.testing.assert_array_equal(A.store(value).to_scipy().toarray(), wanted)
+    np.testing.assert_array_equal(sparse.tensor(value).to_dense(), wanted)
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "dok"])
+def test_entries_in_any_order(kind: str) -> None:
+    same(shuffled(kind))
+
+
+@pytest.mark.parametrize("blocks", [(1, 1), (2, 3), (7, 4), (14, 12)])
+def test_blocks_of_any_size(blocks: tuple[int, int]) -> None:
+    same(scipy.bsr_array(DENSE, blocksize=blocks))
+
+
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "bsr", "dia", "lil", "dok"])
+def test_every_form_of_scipy(form: str, kind: str) -> None:
+    same(getattr(scipy, f"{form}_{kind}")(DENSE))
+
+
+def test_results_of_scipy() -> None:
+    product = scipy.csr_array(DENSE) @ scipy.csr_array(DENSE.T)
+    same(product, product.toarray())
+    columns = scipy.csr_array(DENSE)[:, RNG.permutation(12)]
+    same(columns, columns.toarray())
+
+
+@pytest.mark.parametrize("form", ["COO", "GCXS", "DOK"])
+def test_every_form_of_pydata(form: str) -> None:
+    same(getattr(pydata, form).from_numpy(DENSE))
+
+
+TYPES = {np.float32: Float(32), np.int8: t2s.Int(8), np.int64: t2s.Int(64)}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("form", ["coo", "csr", "csc"])
+def test_entries_at_one_place_are_added_up_as_scipy_does(form: str, dtype: Any) -> None:
+    random = np.random.default_rng(3)
+    rows, columns = random.integers(0, 4, 60), random.integers(0, 4, 60)
+    values = (random.random(60) * 100).astype(dtype)
+    coo = scipy.coo_array((values, (rows, columns)), shape=(4, 4))
+    twice: Any = coo
+    if form != "coo":
+        order = np.lexsort((rows,) if form == "csr" else (columns,))
+        starts = np.searchsorted((rows if form == "csr" else columns)[order], np.arange(5))
+        inner = (columns if form == "csr" else rows)[order]
+        make = scipy.csr_array if form == "csr" else scipy.csc_array
+        twice = make((values[order], inner, starts), shape=(4, 4))
+    coo = twice.tocoo()
+    coo.sum_duplicates()
+    stored = t2s.Parameter(TYPES[dtype], 2, t2s.gallery.cisr(2), name="B").store(twice)
+    np.testing.assert_array_equal(stored.to_scipy().toarray(), coo.toarray())
+    np.testing.assert_array_equal(sparse.tensor(twice).to_dense(), coo.toarray())
+
+
+def test_complex_matrices_keep_no_half_of_their_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    for kind in ("general", "hermitian"):
+        path.write_text(f"%%MatrixMarket matrix coordinate complex {kind}\n2 2 1\n2 1 2 3\n")
+        with pytest.raises(t2s.UserError, match="values of type complex128"):
+            sparse.read(path)
+    for form in ("coo", "csr", "csc", "dok"):
+        with pytest.raises(t2s.UserError, match="values of type complex64"):
+            sparse.tensor(getattr(scipy, f"{form}_array")(DENSE.astype(np.complex64)))
+    with pytest.raises(t2s.UserError, match="values of type complex64"):
+        sparse.from_coordinates([[0]], np.ones(1, np.complex64), (2,))
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, 2**63 - 1])
+def test_integers_that_float64_has_not_stay_integers(value: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text(f"1 1 {value}\n2 2 3\n")
+    found = sparse.read(path)
+    assert found.dtype == np.int64
+    assert found.to_dense().tolist() == [[value, 0], [0, 3]]
+
+
+def test_tns_files_with_numbers_that_no_type_has(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text(f"1 1 {2**53 + 1}\n2 2 0.5\n")
+    with pytest.raises(t2s.UserError, match="integers that float64 does not have"):
+        sparse.read(path)
+    path.write_text(f"1 1 {2**64}1\n")
+    with pytest.raises(t2s.UserError, match="integers that float64 does not have"):
+        sparse.read(path)
+    path.write_text(f"{2**70} 1 1\n")
+    with pytest.raises(t2s.UserError, match=r"a coordinate of a\.tns is too large"):
+        sparse.read(path)
+
+
+def test_tns_coordinates_beyond_float64(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text(f"{2**53 + 2} 1 7\n")
+    table, values = sparse.read(path).coordinates()
+    assert table.tolist() == [[2**53 + 1, 0]]
+    assert values.tolist() == [7]
+
+
+@pytest.mark.parametrize("format", [sparse.csr, sparse.dense(2), sparse.make_format("sd", (1, 0))])
+def test_dense_levels_that_no_memory_holds(format: sparse.Format) -> None:
+    with pytest.raises(t2s.UserError, match="stores too much for this tensor"):
+        sparse.from_coordinates([[10**11, 1]], [1.0], (10**12, 10**12), format)
+
+
+def test_arrays_whose_header_promises_too_much(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.ones(10))
+    path.write_bytes(path.read_bytes().replace(b"(10,), }        ", b"(2000000000,), }"))
+    with pytest.raises(t2s.UserError, match="not an array of numpy"):
+        sparse.read(path)
+    np.save(path, np.zeros((0, 3)))
+    assert sparse.read(path).shape == (0, 3)
+
+
+def test_compressed_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx.gz"
+    text = "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n"
+    path.write_bytes(gzip.compress(text.encode()))
+    assert sparse.read(path).to_dense().tolist() == [[0, 1], [1, 0]]
+    path.write_bytes(gzip.compress(text.encode())[:-12])
+    with pytest.raises(t2s.UserError, match="cannot be read"):
+        sparse.read(path)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sparse.bcsr(2.5, 2),
+        lambda: sparse.bcsr(2, 0),
+        lambda: sparse.bcsr("2", 2),
+        lambda: sparse.coo(-1),
+        lambda: sparse.coo(0),
+        lambda: sparse.csf(1.5),
+        lambda: sparse.dense(True),
+        lambda: sparse.make_format(3),
+        lambda: sparse.make_format("ds", 1),
+        lambda: sparse.from_coordinates([[0, 0]], [1.0], (-1, 2)),
+        lambda: sparse.from_coordinates([[0, 0]], [1.0], (2.5, 2)),
+        lambda: sparse.from_coordinates([[0, 0]], [1.0], 4),
+        lambda: sparse.from_coordinates([["a", "b"]], [1.0], (2, 2)),
+        lambda: sparse.from_coordinates([[0, 0]], ["a"], (2, 2)),
+        lambda: sparse.from_levels((-1,), sparse.csf(1), ({},), np.ones(1)),
+    ],
+)
+def test_sizes_that_are_none(make: Any) -> None:
+    with pytest.raises(t2s.UserError):
+        make()
+
+
+def test_sizes_of_numpy() -> None:
+    shape = tuple(np.array([3, 4]))
+    assert sparse.from_coordinates([[0, 0]], [1.0], shape).shape == (3, 4)
+    assert sparse.bcsr(np.int64(2), np.uint8(2)) == sparse.bcsr(2, 2)
+    assert sparse.coo(np.int32(3)) == sparse.coo(3)
