@@ -14,7 +14,7 @@ from typing import Any
 
 from t2s.core.location import SourceLocation
 from t2s.core.names import LONGEST_NAME, is_name
-from t2s.graph.graph import Region
+from t2s.graph.graph import Region, Tensor
 from t2s.graph.machine import Machine, Mode, Rule
 from t2s.graph.nodes import PEArray
 
@@ -45,6 +45,7 @@ _OTHERS: dict[tuple[type[Any], str], Text] = {
     (Region, "parent"): Text.PATH,
     (PEArray, "region"): Text.PATH,
     (Machine, "region"): Text.PATH,
+    (Tensor, "origin"): Text.PROSE,
     (Rule, "name"): Text.PROSE,
     (Mode, "expected"): Text.PROSE,
     (SourceLocation, "file"): Text.FILE,
