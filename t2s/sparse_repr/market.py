@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from t2s.core.errors import UserError
+from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
 
 MOST_RATIO = 100
@@ -41,7 +42,7 @@ def read_market(path: str | Path, what: str) -> Any:
 
     Raises ``UserError``, in which ``what`` names the file, for files that are not there or damaged.
     """
-    from scipy import io as scipy_io
+    scipy_io = late_module("scipy.io")
 
     try:
         text = _unpacked(Path(path)) if str(path).lower().endswith(".gz") else None

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from t2s.core.errors import UserError
+from t2s.core.interrupts import late_module
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
 from t2s.sparse_repr.market import check_path, read_market
@@ -236,7 +237,7 @@ def read_matrix(path: str | Path, type: Type) -> Any:
             expected="for example read_matrix(path, Float(32))",
             given=repr(type),
         )
-    from scipy import sparse
+    sparse = late_module("scipy.sparse")
 
     what = f"the Matrix Market file {Path(path).name}"
     matrix = sparse.coo_array(read_market(path, what))
@@ -282,7 +283,7 @@ def write_matrix(path: str | Path, matrix: Any) -> None:
 
     Raises ``UserError`` for what ``store`` does not take either, and where nothing can be written.
     """
-    from scipy import io, sparse
+    io, sparse = late_module("scipy.io"), late_module("scipy.sparse")
 
     location = user_location()
     check_path(path, "write_matrix")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.interrupts import late_module
 from t2s.core.types import Type
 from t2s.sparse_repr.representation.decode import coordinates, decode
 from t2s.sparse_repr.representation.layout import Layout
@@ -91,7 +92,7 @@ class Storage:
 
     def to_scipy(self) -> Any:
         """The matrix, decoded, as a ``scipy.sparse.csr_array``."""
-        from scipy import sparse
+        sparse = late_module("scipy.sparse")
 
         found = self.coordinates()
         starts = np.zeros(self.shape[0] + 1, np.int64)

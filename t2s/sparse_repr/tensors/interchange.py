@@ -5,12 +5,12 @@ The libraries are imported only where a result is made; objects are recognised b
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
+from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, coo, csc, csr, dense
 from t2s.sparse_repr.representation.matrix import coordinates_of, is_pydata, is_scipy
@@ -152,7 +152,7 @@ def library(name: str, purpose: str) -> Any:
     """A module that t2s does not need otherwise; raises ``UserError`` if it is not installed."""
     package = name.split(".")[0]
     try:
-        return import_module(name)
+        return late_module(name)
     except ImportError:
         raise UserError(
             f"{purpose} needs {package}, which is not installed",
