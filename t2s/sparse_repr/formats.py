@@ -7,7 +7,7 @@ remainders.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from t2s.core.errors import UserError
@@ -113,7 +113,8 @@ def make_format(
             expected=f"one letter for each level, of {known}",
             given=letters,
         )
-    given = range(len(letters)) if modes is None else tuple(modes)
+    listed = modes if isinstance(modes, Iterable) else (modes,)
+    given = range(len(letters)) if modes is None else tuple(listed)
     order = tuple(number for number in map(whole, given) if number is not None)
     if len(order) < len(given) or sorted(order) != list(range(len(letters))):
         raise UserError(
