@@ -111,7 +111,7 @@ class NodeStatistics:
         causes |= {f"blocked by {name}": n for name, n in self.blocked_by.items()}
         causes["starved by memory"] = self.starved_by_memory
         causes["blocked by memory"] = self.blocked_by_memory
-        causes["empty slots of the schedule"] = self.empty
+        causes["empty slots: gaps or padding"] = self.empty
         causes[str(self.interval)] = self.waiting - self.empty
         largest = max(causes, key=lambda cause: causes[cause])
         return StallRow(
@@ -290,12 +290,11 @@ class SimResult:
     @property
     def summary(self) -> tuple[tuple[str, str], ...]:
         """The headline numbers as (label, text)."""
-        note = ", padded iterations included" if self.padded else ""
         clock = f"{self.device.clock_hz / 1e6:g} MHz"
         lines = [
             ("cycles", f"{self.cycles:,}"),
             ("time", f"{_engineering(self.seconds)}s on {self.device.name} at {clock}"),
-            ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}{note}"),
+            ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}"),
             ("compute", f"{self.compute_cycles:,} cycles from first to last compute firing"),
             ("ended", self.ending.value),
             ("engine", self.effort),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Expr, index_names, reads, substitute
+from t2s.core.expr import Expr, conjunction, index_names, reads, substitute
 from t2s.core.isl import LoopDomain
 from t2s.core.isl_maps import condition, project
 from t2s.core.names import NameSupply
@@ -36,7 +36,7 @@ from t2s.spatial.capacity import channel_capacity
 from t2s.spatial.host_memory import without_host
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.operands import Operand
-from t2s.spatial.padding import Origins, allocated_shape, origins_of
+from t2s.spatial.padding import Origins, allocated_shape, in_domain, origins_of
 from t2s.spatial.passes.buffer import check_buffers
 from t2s.spatial.passes.depths import meeting_depths
 from t2s.spatial.passes.streams import axes, check_streams, drains, position
@@ -102,7 +102,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
                 registers=built.registers,
                 body=built.statements,
                 exists=exists,
-                active=active if plan is None else None,
+                active=_of_the_definition(kernel, active) if plan is None else None,
                 region=_region(kernel),
                 location=kernel.location,
             )
@@ -138,6 +138,14 @@ def presence(kernel: Kernel) -> tuple[Expr | None, Expr | None]:
         return exists, None
     nest = replace(kernel, active=exists).domain_of_iterations
     return exists, condition(nest, nest.restricted(kernel.active).points)
+
+
+def _of_the_definition(kernel: Kernel, active: Expr | None) -> Expr | None:
+    """Which iterations the definition has, over the loops: those that are made, unless padded."""
+    inside = in_domain(kernel)
+    if inside is None:
+        return active
+    return conjunction(active, kernel.first_lane(kernel.place(inside)))
 
 
 def _buffer_plan(program: SpatialProgram, kernel: Kernel) -> BufferPlan | None:

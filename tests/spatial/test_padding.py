@@ -68,7 +68,10 @@ def test_the_graph_and_the_result_say_what_is_padded() -> None:
     assert "\noutput C: int32[4, 6] padded to [4, 8]\n" in summarize_graph(graph)
     text = str(t2s.simulate(graph, random_inputs(graph, 1)))
     assert "\npadded       B: int32[8, 6] padded to [8, 8]\n" in text
-    assert "(compute PEs x cycles), padded iterations included\n" in text
+    result = t2s.simulate(graph, random_inputs(graph, 1))
+    assert (result.nodes["C"].firings, result.nodes["C"].slots) == (4 * 6 * 8, 4 * 8 * 8)
+    assert (result.nodes["C_store"].firings, result.nodes["C_store"].slots) == (4 * 6, 4 * 8)
+    assert result.utilization == 4 * 6 * 8 / result.cycles
 
 
 def test_a_split_that_divides_pads_nothing() -> None:
