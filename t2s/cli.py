@@ -21,11 +21,13 @@ from rich.markup import escape
 import t2s
 from t2s.cli_tensor import INTERRUPTED, tensor
 from t2s.core.errors import T2SError, UnsupportedError, UserError
+from t2s.core.files import write_texts
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.func.collect import needed_funcs
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.printer import summarize_graph
+from t2s.hardware_driver import find_backend
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
 
@@ -125,7 +127,7 @@ def _write_opencl(console: Console, graph: Graph, out: Path | None) -> None:
     """Write the OpenCL; what it cannot express is an error only if the user asked for it."""
     folder = out if out is not None else Path("build") / graph.name
     try:
-        for path in t2s.emit(graph, "opencl_fpga", folder):
+        for path in write_texts(folder, find_backend("opencl_fpga").emit(graph)):
             console.out(f"wrote {path}")
     except UnsupportedError as error:
         if out is not None:

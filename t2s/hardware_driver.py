@@ -40,7 +40,7 @@ def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[P
     the backend cannot express, and for a directory that cannot be written.
     """
     graph = _sound(design)
-    return write_texts(Path(directory), find_backend(backend).emit(graph))
+    return write_texts(Path(directory), find_backend(backend).emit(graph), user_location())
 
 
 def _sound(design: Graph | Design) -> Graph:

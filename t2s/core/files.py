@@ -9,15 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from t2s.core.errors import UserError
-from t2s.core.location import user_location
+from t2s.core.location import SourceLocation
 
 
-def write_texts(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
+def write_texts(
+    folder: Path, files: Mapping[str, str], location: SourceLocation | None = None
+) -> tuple[Path, ...]:
     """Write texts by file name into a folder (made if missing), and return their paths.
 
     Everything is written under other names first, and moved into place when all of it is there: a
-    disk that is full leaves what was in the folder before.  Raises ``UserError`` if the folder
-    cannot be made or written.
+    disk that is full leaves what was in the folder before.  Raises ``UserError`` at ``location`` if
+    the folder cannot be made or written.
     """
     written: list[tuple[str, Path]] = []
     try:
@@ -36,7 +38,7 @@ def write_texts(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
                 os.unlink(aside)
         raise UserError(
             f"{os.fspath(folder)!r} cannot be written",
-            location=user_location(),
+            location=location,
             expected="a folder on a disk with room, in which files can be made",
             given=error.strerror or str(error),
         ) from None
