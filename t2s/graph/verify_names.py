@@ -48,7 +48,6 @@ _OTHERS: dict[tuple[type[Any], str], Text] = {
     (Tensor, "origin"): Text.PROSE,
     (Rule, "name"): Text.PROSE,
     (Mode, "expected"): Text.PROSE,
-    (Tensor, "origin"): Text.PROSE,
     (SourceLocation, "file"): Text.FILE,
 }
 

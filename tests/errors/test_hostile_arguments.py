@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Bool, Float, Func, ImageParam, Int, Param, RDom, Var
+from t2s import Bool, Float, Func, ImageParam, Int, Param, RDom, Var, sparse
 from t2s.core.errors import InternalError
 
 SEEDS = range(8)
@@ -171,3 +171,44 @@ def test_fractions_are_not_cut_off(number: float) -> None:
     F.bound(i, 0, 3)
     with pytest.raises(t2s.UserError, match=f"the number {number} is no int32"):
         F.lower()
+
+
+NO_PATHS = (
+    None,
+    3,
+    (1, 2),
+    b"x",
+    ["a.mtx"],
+    {},
+    object(),
+    1.5,
+    "/nowhere/at/all.tns",
+    "/nowhere/x",
+    "/dev/null/x",
+)
+
+
+@pytest.mark.parametrize("path", NO_PATHS, ids=repr)
+@pytest.mark.parametrize("call", [sparse.write, sparse.read, t2s.write_matrix, t2s.read_matrix])
+def test_what_is_no_place_for_a_file(call: Callable[..., object], path: object) -> None:
+    """Raw exceptions of pathlib and of the operating system are no answer."""
+    more = {
+        sparse.write: (sparse.tensor(np.eye(2)),),
+        t2s.write_matrix: (np.eye(2),),
+        t2s.read_matrix: (Float(32),),
+    }.get(call, ())
+    with pytest.raises(t2s.UserError):
+        call(path, *more)
+
+
+@pytest.mark.parametrize("given", [None, 3, np.eye(2), [[1.0]], "x"], ids=repr)
+def test_what_is_no_tensor_is_not_written(given: object) -> None:
+    with pytest.raises(t2s.UserError, match="write needs a tensor"):
+        sparse.write("never_written.tns", given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [3, object(), {1: 2}, [None], "x", Int(32), {"A": 5}], ids=repr)
+@pytest.mark.parametrize("what", ["formats", "shapes"])
+def test_what_is_no_mapping_of_names(what: str, given: Any) -> None:
+    with pytest.raises(t2s.UserError):
+        sparse.parse("y(i) = A(i,j) * x(j)", **{what: given})
