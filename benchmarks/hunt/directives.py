@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ class Scheduler:
     order: list[str]
     depends: dict[str, frozenset[str]]
     reductions: frozenset[str]
+    ragged: frozenset[str]
     unrolled: list[str] = field(default_factory=list)
     loaders: list[tuple[str, str]] = field(default_factory=list)
     fresh: int = 0
@@ -50,36 +52,56 @@ class Scheduler:
         if c.chance(8) and len(self.order) >= 2:
             self.transform()
 
+    def plain(self) -> list[str]:
+        """The loops whose bounds are constant; now and then all, which are refused."""
+        fixed = [v for v in self.order if v not in self.ragged]
+        return self.order if not fixed or self.program.choices.chance(10) else fixed
+
     def split(self) -> None:
         c = self.program.choices
-        v, factor = c.one_of(self.order), c.between(1, 4)
+        v, factor = c.one_of(self.plain()), c.between(1, 4)
         inner = self.made("Var")
         self.say(f"{self.name}.split({v}, {v}, {inner}, {factor})")
         self.order.insert(self.order.index(v), inner)
-        self.depends[inner] = frozenset([v])
-        if v in self.reductions:
-            self.reductions |= {inner}
+        self.part_of(v, inner)
+
+    def part_of(self, old: str, new: str) -> None:
+        """A part of a loop belongs where the loop does."""
+        self.depends = {v: on | {new} if old in on else on for v, on in self.depends.items()}
+        self.depends[new] = frozenset([old])
+        if old in self.reductions:
+            self.reductions |= {new}
 
     def tile(self) -> None:
         c = self.program.choices
-        u, v = c.shuffled(self.order)[:2]
+        loops = self.plain()
+        if len(loops) < 2:
+            return
+        u, v = c.shuffled(loops)[:2]
         first, second = self.made("Var"), self.made("Var")
         factors = f"{c.between(1, 3)}, {c.between(1, 3)}"
         self.say(f"{self.name}.tile({u}, {v}, {first}, {second}, {factors})")
         at = min(self.order.index(u), self.order.index(v))
         self.order[at:at] = [first, second]
-        self.depends[first], self.depends[second] = frozenset([u]), frozenset([v])
-        for old, new in ((u, first), (v, second)):
-            if old in self.reductions:
-                self.reductions |= {new}
+        self.part_of(u, first)
+        self.part_of(v, second)
 
     def fuse(self) -> None:
         c = self.program.choices
-        at = c.below(len(self.order) - 1)
+        fixed = self.plain()
+        near = [
+            at
+            for at, (u, v) in enumerate(itertools.pairwise(self.order))
+            if u in fixed and v in fixed and (u in self.reductions) is (v in self.reductions)
+        ]
+        if not near:
+            return
+        at = c.one_of(near)
         u, v = self.order[at : at + 2]
         fused = self.made("Var")
         self.say(f"{self.name}.fuse({u}, {v}, {fused})")
         self.order[at : at + 2] = [fused]
+        self.depends = {w: on | {fused} if {u, v} & on else on for w, on in self.depends.items()}
         if u in self.reductions:
             self.reductions |= {fused}
 
@@ -101,9 +123,7 @@ class Scheduler:
 
     def unroll(self) -> None:
         c = self.program.choices
-        varying = {v for loop in self.order for v in (loop, *self.depends.get(loop, ()))}
-        fixed = [v for v in self.order if not self.depends.get(v) or v not in varying]
-        loops = c.some(fixed if fixed and not c.chance(6) else self.order, 2)
+        loops = c.some(self.plain(), 2)
         if not loops:
             return
         self.unrolled = loops
@@ -195,7 +215,7 @@ class Scheduler:
     def vectors(self) -> None:
         c = self.program.choices
         operands = self.program.reads.get(self.name, ())
-        if c.chance(8) and operands:
+        if c.chance(12) and operands:
             if self.order and self.order[0] in self.reductions:
                 self.program.rough = True
             self.say(f"{self.name}.vload({', '.join(c.some(operands) or operands[:1])})")
@@ -212,7 +232,8 @@ def schedule(program: Program, stage: Stage) -> None:
         for loop in (*stage.loops, *stage.reduction)
     }
     reductions = frozenset(loop.name for loop in stage.reduction)
-    scheduler = Scheduler(program, stage.name, loops, depends, reductions)
+    ragged = frozenset(name for name, others in depends.items() if others)
+    scheduler = Scheduler(program, stage.name, loops, depends, reductions, ragged)
     if stage.reduction and c.chance(8):
         program.rough = True
         scheduler.say(f"{stage.name}.reassociate()")

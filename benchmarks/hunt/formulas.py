@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from benchmarks.hunt import naive
 from benchmarks.hunt.choices import Choices
@@ -36,6 +40,7 @@ class Program:
     scalars: list[str] = field(default_factory=list)
     reduction_loops: frozenset[str] = frozenset()
     rough: bool = False
+    unread: dict[str, Any] = field(default_factory=dict)
 
     def text(self, directives: int | None = None) -> str:
         chosen = self.directives[:directives]
@@ -50,6 +55,21 @@ class Program:
         self.reads.setdefault(reader, []).append(name)
         self.header.append(f"{name} = ImageParam({type}, {rank}, name={name!r})")
         return name
+
+    def declared(self, refusal: str) -> bool:
+        """Give an input that no iteration reads a shape, if that is why the program is refused."""
+        found = re.match(r"ImageParam (\w+) is never read", refusal)
+        if found is None:
+            return False
+        name = found[1]
+        for at, line in enumerate(self.header):
+            if line.startswith(f"{name} = "):
+                rank = int(line.split(", ")[1])
+                shape = (1,) * rank
+                self.header[at] = line.replace(", name=", f", shape={shape}, name=")
+                dtype = DTYPES[line.split("(", 1)[1].rsplit(f", {rank},", 1)[0]]
+                self.unread[name] = np.zeros(shape, dtype)
+        return True
 
     def extent(self, number: str) -> str:
         """The text of a constant extent, which a Param may stand for."""
@@ -223,8 +243,6 @@ class Formulas:
         """A value of another type, converted."""
         other = self.program.choices.one_of(TYPES)
         inner = Formulas(self.program, self.points, self.variables, other, self.reader).value(deep)
-        if inner[0].replace(".", "").isdigit() or other == self.type:
-            return self.read()
         return (
             f"t2s.cast({self.type}, {inner[0]})",
             f"cast(T[{self.type!r}], {inner[1]})",
