@@ -65,7 +65,7 @@ class Program:
         for at, line in enumerate(self.header):
             if line.startswith(f"{name} = "):
                 rank = int(line.split(", ")[1])
-                shape = (1,) * rank
+                shape = (30,) * rank
                 self.header[at] = line.replace(", name=", f", shape={shape}, name=")
                 dtype = DTYPES[line.split("(", 1)[1].rsplit(f", {rank},", 1)[0]]
                 self.unread[name] = np.zeros(shape, dtype)

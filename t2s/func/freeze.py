@@ -315,7 +315,7 @@ def _freeze_input(symbol: ImageParam, state: _State) -> InputArray:
             raise UserError(
                 f"ImageParam {symbol.name} is never read, so its shape is not known",
                 location=symbol.location,
-                expected="a read under conditions that hold somewhere, or a declared shape",
+                expected="a read that some value needs, or a declared shape",
                 hint=f"declare it: ImageParam(type, rank, name={symbol.name!r}, shape=(...))",
             )
         if declared is None and found is None:

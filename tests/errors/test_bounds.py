@@ -376,7 +376,7 @@ def test_input_that_is_never_read() -> None:
     with refused("""
             ImageParam far is never read, so its shape is not known
               --> f, far = Func("f"), ImageParam(Float(32), 1, name="far")
-              expected: a read under conditions that hold somewhere, or a declared shape
+              expected: a read that some value needs, or a declared shape
               hint:     declare it: ImageParam(type, rank, name='far', shape=(...))
             """):
         t2s.lower(f)

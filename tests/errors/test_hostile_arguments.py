@@ -207,6 +207,34 @@ def test_what_is_no_tensor_is_not_written(given: object) -> None:
         sparse.write("never_written.tns", given)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("given", [None, -3, (1, 2), object(), [1], np.ones((4, 4)), {1}], ids=repr)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda given: t2s.simulate_many(given, workers=1, progress=False),
+        lambda given: t2s.simulate_many([t2s.Run(_design(), name=given)] * 2, workers="x"),
+        lambda given: t2s.emit(_design(), given, "never_made"),
+        lambda given: t2s.emit(_design(), "verilog", given),
+        lambda given: t2s.emulate(_design(), {}, time_limit=given),
+        lambda given: t2s.verilate(_design(), {}, time_limit=given),
+        lambda given: t2s.fit_depths(_design(), 3 if given is None else given, progress=False),
+        lambda given: sparse.make_semiring("min", "+", given),
+    ],
+    ids=("runs", "name", "backend", "folder", "emulate", "verilate", "fit_depths", "semiring"),
+)
+def test_what_is_of_another_kind(call: Callable[[object], object], given: object) -> None:
+    """Runs, results, folders, times and inputs."""
+    with pytest.raises(t2s.T2SError) as raised:
+        call(given)
+    assert not isinstance(raised.value, InternalError)
+
+
+def _design() -> Func:
+    i, F = Var("i"), Func("F")
+    F[i] = i
+    return F.bound(i, 0, 4)
+
+
 @pytest.mark.parametrize("given", [3, object(), {1: 2}, [None], "x", Int(32), {"A": 5}], ids=repr)
 @pytest.mark.parametrize("what", ["formats", "shapes"])
 def test_what_is_no_mapping_of_names(what: str, given: Any) -> None:
