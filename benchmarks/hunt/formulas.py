@@ -158,18 +158,21 @@ class Formulas:
             if other != self.type:
                 return f"t2s.cast({self.type}, {text})", f"cast(T[{self.type!r}], {text})"
             return text, text
+        found = self.guarded() if c.chance(8) else None
+        if found is not None:
+            return found
         text = f"{self.program.operand(rank, self.type, self.reader)}[{subscripts}]"
-        return self.guarded(text) if c.chance(8) else (text, text)
+        return text, text
 
-    def guarded(self, text: str) -> Pair:
+    def guarded(self) -> Pair | None:
         """A read that looks behind the edge of its array, where it is not looked at."""
         c = self.program.choices
         if not self.variables:
-            return text, text
+            return None
         v = c.one_of(self.variables)
         least = min(point[v] for point in self.points)
         if least == max(point[v] for point in self.points):
-            return text, text
+            return None
         name = self.program.operand(1, self.type, self.reader)
         other, python = self.constant()
         read = f"{name}[{v} - {least} - 1]" if least >= 0 else f"{name}[{v} + {-least - 1}]"
