@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -240,3 +241,22 @@ def _design() -> Func:
 def test_what_is_no_mapping_of_names(what: str, given: Any) -> None:
     with pytest.raises(t2s.UserError):
         sparse.parse("y(i) = A(i,j) * x(j)", **{what: given})
+
+
+@pytest.mark.parametrize(
+    "end", ["1e", "1ex\n", "0x1\n", "1.5abc\n", "1e+\n", "1.2.3\n", "1-2\n", "-\n", ".\n", "1 %\n"]
+)
+def test_numbers_of_matrix_market_files_are_whole(end: str, tmp_path: Path) -> None:
+    """The reader of scipy takes ``0x1`` for 0, and crashes where a file ends in ``1e``."""
+    path = tmp_path / "damaged.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 4 1\n1 1 {end}")
+    for read in (sparse.read, lambda path: t2s.read_matrix(path, Float(32))):
+        with pytest.raises(t2s.UserError, match="line 3 has something that is no number"):
+            read(path)
+
+
+@pytest.mark.parametrize("number", ["1e5", "-inf", "nan", "1.", "-0.5E-3", "Infinity"])
+def test_numbers_of_matrix_market_files_in_every_form(number: str, tmp_path: Path) -> None:
+    path = tmp_path / "good.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 4 1\n1 1 {number}")
+    assert np.array_equal(sparse.read(path).values, [float(number)], equal_nan=True)
