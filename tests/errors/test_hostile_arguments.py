@@ -220,8 +220,19 @@ def test_what_is_no_tensor_is_not_written(given: object) -> None:
         lambda given: t2s.verilate(_design(), {}, time_limit=given),
         lambda given: t2s.fit_depths(_design(), 3 if given is None else given, progress=False),
         lambda given: sparse.make_semiring("min", "+", given),
+        lambda given: sparse.schedule(given),
     ],
-    ids=("runs", "name", "backend", "folder", "emulate", "verilate", "fit_depths", "semiring"),
+    ids=(
+        "runs",
+        "name",
+        "backend",
+        "folder",
+        "emulate",
+        "verilate",
+        "fit_depths",
+        "semiring",
+        "schedule",
+    ),
 )
 def test_what_is_of_another_kind(call: Callable[[object], object], given: object) -> None:
     """Runs, results, folders, times and inputs."""
