@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2s.core.arrays import named_inputs
+from t2s.core.checks import checked_kind, checked_list
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
 from t2s.func.symbols import split_names
@@ -162,9 +164,11 @@ def product_report(design: ScheduledFunc, result: SimResult, **matrices: Any) ->
     the matrix.  Raises ``UserError`` for other designs and for runs that did not end.
     """
     from t2s.report.products import report_product
+    from t2s.simulator.result import SimResult
 
     if not is_sparse(design):
         refuse_dense(design, "is no product of a sparse matrix")
+    checked_kind("the result", result, SimResult, f"what t2s.simulate({design.name}, ...) returned")
     product = product_of(design, split_inputs(design, matrices)[0])
     _check_run(design, product, result)
     report = report_product(_facts(product), result)
@@ -240,10 +244,15 @@ def simulate_many(
     from t2s.explore.many import GraphRun, run_many
     from t2s.simulator.devices import find_device
 
+    runs = checked_list("runs", runs, Run, "a list of t2s.Run(design, inputs)")
+    for run in runs:
+        if run.name is not None:
+            checked_kind("the name of a run", run.name, str, "a text, or None")
     graphs: dict[object, Graph] = {}
 
     def prepared(run: Run, name: str) -> GraphRun:
-        given, design = run.inputs or {}, run.design
+        given = {} if run.inputs is None else named_inputs(run.inputs)
+        design = run.design
         if not isinstance(design, Graph) and is_sparse(design):
             graph, arrays, scalars = resolve(design, given)
         else:
@@ -368,7 +377,7 @@ def fit_depths(
     """
     from t2s.explore.depths import fit_depths as fit_graph
 
-    graph, arrays, scalars = resolve(design, inputs or {})
+    graph, arrays, scalars = resolve(design, {} if inputs is None else inputs)
     return fit_graph(
         graph,
         None if inputs is None else arrays,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2s.core.checks import checked_folder, checked_seconds
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
@@ -39,8 +40,9 @@ def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[P
     Files are written whole or not at all.  Raises ``UserError`` for an unknown backend, for what
     the backend cannot express, and for a directory that cannot be written.
     """
+    folder = checked_folder("the directory of emit", directory)
     graph = _sound(design)
-    return write_texts(Path(directory), find_backend(backend).emit(graph), user_location())
+    return write_texts(folder, find_backend(backend).emit(graph), user_location())
 
 
 def _sound(design: Graph | Design) -> Graph:
@@ -53,7 +55,7 @@ def _sound(design: Graph | Design) -> Graph:
 
 def find_backend(name: str) -> Backend:
     """The backend of that name; ``UserError`` listing the names if there is none."""
-    if name not in BACKENDS:
+    if not isinstance(name, str) or name not in BACKENDS:
         raise UserError(
             f"there is no backend {name!r}",
             location=user_location(),
@@ -74,6 +76,7 @@ def emulate(
     """
     from t2s.backends.opencl_fpga.emulator import emulate as emulate_graph
 
+    checked_seconds("time_limit", time_limit)
     graph, arrays, scalars = resolve(design, inputs)
     verify_graph(graph)
     return emulate_graph(graph, arrays, scalars, time_limit=time_limit)
@@ -104,7 +107,8 @@ def verilate(
     from t2s.simulator.build import build_program
     from t2s.simulator.random_stalls import check_stalls
 
-    graph, arrays, scalars = resolve(design, inputs or {})
+    graph, arrays, scalars = resolve(design, {} if inputs is None else inputs)
+    checked_seconds("time_limit", time_limit)
     check_stalls(stalls)
     program = build_program(graph, device, None if inputs is None else arrays, scalars)
     timing = hardware_timing(program)
@@ -116,7 +120,7 @@ def verilate(
         program.parameters,
         stalling=Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None,
         time_limit=time_limit,
-        directory=None if directory is None else Path(directory),
+        directory=None if directory is None else checked_folder("the directory", directory),
     )
 
 

@@ -168,6 +168,14 @@ def parse(
     """
     location = user_location()
     named: dict[str, Format] = {}
+    options = isinstance(formats, list | tuple) and all(isinstance(o, str) for o in formats)
+    if not options and not isinstance(formats, Mapping):
+        raise UserError(
+            "the formats of a text are no mapping of names",
+            location=location,
+            expected='names and formats, such as {"A": csr}, or a list such as ["A:ds"]',
+            given=repr(formats),
+        )
     if not isinstance(formats, Mapping):
         _check_once([option.removeprefix("-f=").split(":")[0] for option in formats], location)
     if isinstance(formats, Mapping):

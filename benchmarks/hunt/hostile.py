@@ -138,7 +138,7 @@ class World:
         add("Func[...]", C.__getitem__, (i, j))
         add("Func[...] =", self.V.__setitem__, (i, j), i + j)
         add("ImageParam[...]", w.A.__getitem__, (i, j))
-        add("operator", lambda a, b: (a + b, a * b, a - b, a < b, a == b), i, j)
+        add("operator", lambda b: (i + b, b * i, i - b, i < b, b == i), j)
         add("sparse.Tensor", sparse.Tensor, "T", "ds", shape=(3, 4))
         add("sparse.Tensor[...] =", T.__setitem__, (i, j), T[i, j] * 2)
         add("sparse.parse", sparse.parse, "y(i) = A(i,j) * x(j)", {"A": "ds"}, {"y": (3,)})

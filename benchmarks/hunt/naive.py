@@ -22,6 +22,7 @@ DTYPES: Mapping[str, Any] = {
     "Float(32)": np.float32,
     "Float(64)": np.float64,
     "BFloat()": ml_dtypes.bfloat16,
+    "Bool()": np.bool_,
 }
 
 Point = tuple[int, ...]
@@ -95,6 +96,10 @@ def _cast(dtype: Any, value: Any) -> Any:
     return np.asarray(value).astype(target)[()]
 
 
+def _absolute(value: Any) -> Any:
+    return value if np.asarray(value).dtype.kind == "u" else np.abs(value)
+
+
 def computed(
     stages: tuple[Stage, ...], inputs: Mapping[str, Any], output: str
 ) -> tuple[Any, tuple[int, ...]]:
@@ -107,10 +112,11 @@ class _Program:
     def __init__(self, stages: tuple[Stage, ...], inputs: Mapping[str, Any]) -> None:
         self.stages = {stage.name: stage for stage in stages}
         self.values: dict[tuple[str, Point], Any] = {}
-        scalars = {name: value for name, value in inputs.items() if np.ndim(value) == 0}
-        arrays = {name: _array(value) for name, value in inputs.items() if np.ndim(value)}
+        arrays = {n: _array(v) for n, v in inputs.items() if isinstance(v, np.ndarray)}
+        scalars = {name: value for name, value in inputs.items() if name not in arrays}
         functions = {stage.name: self._elements(stage) for stage in stages}
         self.names = {**scalars, **arrays, **functions, "np": np, "cast": _cast, "T": DTYPES}
+        self.names["absolute"] = _absolute
         self.code: dict[str, Any] = {}
 
     def _elements(self, stage: Stage) -> _Elements:

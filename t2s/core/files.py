@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from t2s.core.errors import UserError
-from t2s.core.location import SourceLocation
+from t2s.core.location import SourceLocation, user_location
 
 
 def write_texts(
@@ -21,27 +21,49 @@ def write_texts(
     disk that is full leaves what was in the folder before.  Raises ``UserError`` at ``location`` if
     the folder cannot be made or written.
     """
-    written: list[tuple[str, Path]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            handle, aside = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
-            written.append((aside, folder / name))
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            os.chmod(aside, 0o666 & ~_mask())
-        for aside, path in written:
-            os.replace(aside, path)
+        return _moved(folder, {name: text.encode() for name, text in files.items()})
     except OSError as error:
-        for aside, _ in written:
-            with suppress(OSError):
-                os.unlink(aside)
         raise UserError(
             f"{os.fspath(folder)!r} cannot be written",
             location=location,
             expected="a folder on a disk with room, in which files can be made",
             given=error.strerror or str(error),
         ) from None
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write one file, whole or not at all, into a folder that is there.  Raises ``UserError``."""
+    try:
+        if path.is_dir() or not path.name:
+            raise IsADirectoryError(None, "this is a folder")
+        _moved(path.parent, {path.name: content})
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"the file {os.fspath(path)!r} cannot be written",
+            location=user_location(),
+            expected="a name in a folder on a disk with room, in which files can be made",
+            given=getattr(error, "strerror", None) or str(error),
+        ) from None
+
+
+def _moved(folder: Path, files: Mapping[str, bytes]) -> tuple[Path, ...]:
+    written: list[tuple[str, Path]] = []
+    try:
+        for name, content in files.items():
+            handle, aside = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
+            written.append((aside, folder / name))
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(aside, 0o666 & ~_mask())
+        for aside, path in written:
+            os.replace(aside, path)
+    except OSError:
+        for aside, _ in written:
+            with suppress(OSError):
+                os.unlink(aside)
+        raise
     return tuple(path for _, path in written)
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.errors import UserError
 from t2s.core.interrupts import late_module
+from t2s.core.location import user_location
 
 
 class Kind(Enum):
@@ -120,12 +122,16 @@ WEAK_FLOAT = Type(Kind.FLOAT, 32, weak=True)
 _LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 
 
-def _checked(kind: Kind, bits: int, allowed: tuple[int, ...]) -> Type:
-    if bits not in allowed:
-        widths = ", ".join(str(width) for width in allowed)
+def _checked(kind: Kind, bits: object, allowed: tuple[int, ...]) -> Type:
+    if not isinstance(bits, int | np.integer) or isinstance(bits, bool) or bits not in allowed:
         article = "an" if kind is Kind.INT else "a"
-        raise ValueError(f"{article} {kind.value} type has {widths} bits, not {bits!r}")
-    return Type(kind, bits)
+        raise UserError(
+            f"there is no {kind.value} type of these bits",
+            location=user_location(),
+            expected=f"{article} {kind.value} type of {' or '.join(map(str, allowed))} bits",
+            given=repr(bits),
+        )
+    return Type(kind, int(bits))
 
 
 def value_range(type: Type) -> tuple[float, float]:

@@ -311,6 +311,13 @@ def _freeze_input(symbol: ImageParam, state: _State) -> InputArray:
     for position in range(symbol.rank):
         found = needed[position] if needed is not None else None
         declared = symbol.shape[position] if symbol.shape is not None else None
+        if declared is None and not accesses:
+            raise UserError(
+                f"ImageParam {symbol.name} is never read, so its shape is not known",
+                location=symbol.location,
+                expected="a read that some value needs, or a declared shape",
+                hint=f"declare it: ImageParam(type, rank, name={symbol.name!r}, shape=(...))",
+            )
         if declared is None and found is None:
             raise UserError(
                 f"the shape of ImageParam {symbol.name} is not known in dimension {position}",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import zlib
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,16 @@ SLACK = 1 << 20
 
 LEAST_ENTRY = 4
 """Bytes of the shortest entry: two digits, a space and a line end."""
+
+
+_IN_NUMBERS = b"0123456789+-.eE \t\r\n"
+_NAMED = re.compile(rb"(?<=[ \t+-])(?:nan|inf(?:inity)?)(?=\s|$)", re.IGNORECASE)
+_NO_NUMBER = re.compile(
+    rb"[^0-9+\-.eE \t\r\n]"  # another letter
+    rb"|[eE](?![+-]?[0-9])|(?<![0-9.])[eE]|[eE][+-]?[0-9]+[.eE]"  # an exponent without digits
+    rb"|[+-](?![0-9.])|(?<![\seE])[+-]"  # a sign inside of a number or alone
+    rb"|\.[0-9]*\.|(?<![0-9])\.(?![0-9])"  # two points, or a point alone
+)
 
 
 def check_path(path: object, what: str) -> None:
@@ -45,11 +56,12 @@ def read_market(path: str | Path, what: str) -> Any:
     scipy_io = late_module("scipy.io")
 
     try:
-        text = _unpacked(Path(path)) if str(path).lower().endswith(".gz") else None
-        size = len(text) if text is not None else Path(path).stat().st_size
-        with io.BytesIO(text) if text is not None else Path(path).open("rb") as file:
-            _check_header(file, size)
-        return scipy_io.mmread(io.BytesIO(text) if text is not None else str(path))
+        packed = str(path).lower().endswith(".gz")
+        text = _unpacked(Path(path)) if packed else Path(path).read_bytes()
+        file = io.BytesIO(text)
+        _check_header(file, len(text))
+        _check_numbers(text, file.tell())
+        return scipy_io.mmread(io.BytesIO(text))
     except (
         OSError, ValueError, OverflowError, StopIteration, IndexError, EOFError, TypeError,
         zlib.error, MemoryError,
@@ -71,11 +83,27 @@ def _unpacked(path: Path) -> bytes:
     return text
 
 
+def _check_numbers(text: bytes, begin: int) -> None:
+    """Refuse what is no number behind the header.
+
+    The reader of scipy takes the beginning of a word for the number, and ends the process where a
+    file ends inside of an exponent.
+    """
+    if text[begin:].translate(None, _IN_NUMBERS):
+        found = _NO_NUMBER.search(_NAMED.sub(lambda name: b"0" * len(name[0]), text), begin)
+    else:
+        found = _NO_NUMBER.search(text, begin)
+    if found is not None:
+        line = text.count(b"\n", 0, found.start()) + 1
+        word = text[text.rfind(b"\n", 0, found.start()) + 1 :].split(b"\n", 1)[0][:80]
+        raise ValueError(f"line {line} has something that is no number: {word.decode('latin-1')!r}")
+
+
 def _check_header(file: Any, size: int) -> None:
     """Whether the entries that the header promises fit into the file."""
     banner = file.readline(1024).decode("latin-1").lower().split()
     if not banner or banner[0] != "%%matrixmarket":
-        return  # scipy says what is wrong
+        raise ValueError("its first line is no header of a Matrix Market file")
     line = b"%"
     while line.startswith(b"%") or (line and not line.strip()):
         line = file.readline(SLACK)

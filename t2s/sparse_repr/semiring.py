@@ -37,6 +37,13 @@ def make_semiring(add: Op | str, multiply: Op | str, zero: float | int) -> Semir
 
     Raises ``UserError`` if one of its laws does not hold at positive numbers.
     """
+    if isinstance(zero, bool) or not isinstance(zero, int | float | np.integer | np.floating):
+        raise UserError(
+            "the zero of a semiring is a number",
+            location=user_location(),
+            expected="such as 0 or math.inf",
+            given=repr(zero),
+        )
     try:
         made = Semiring(add=Op(add), multiply=Op(multiply), zero=zero)
     except ValueError:

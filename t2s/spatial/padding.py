@@ -104,22 +104,53 @@ def _divisors(extent: int) -> str:
 
 def _check_not_empty(kernel: Kernel, padded: Loop, directive: Directive) -> None:
     """A reduction whose length depends on a padded loop still has a step in every iteration."""
+    found = _shorter_than(kernel, 1)
+    if found is None:
+        return
+    loop, point = found
+    what = "the reduction over" if loop.reduction else "the loop"
+    raise UserError(
+        f"{directive.text} on {kernel.name}: {what} {loop.name} would be "
+        f"empty in the padded iteration {point}",
+        location=directive.location,
+        expected=f"a divisor of {_extent(padded)}: {_divisors(_extent(padded))}",
+        given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
+        hint="give the reduction fixed bounds, and guard its term with t2s.select"
+        if loop.reduction
+        else None,
+    )
+
+
+def check_not_negative(kernel: Kernel, padded: Loop, directive: Directive) -> None:
+    """In padded iterations of a system the loops inside have as many iterations as none, or more.
+
+    Raises ``UserError`` where a bound counts down past zero.
+    """
+    found = _shorter_than(kernel, 0)
+    if found is None:
+        return
+    loop, point = found
+    raise UserError(
+        f"{directive.text} on {kernel.name}: the loop {loop.name} would have fewer iterations "
+        f"than none in the padded iteration {point}",
+        location=directive.location,
+        expected=f"a divisor of {_extent(padded)}: {_divisors(_extent(padded))}",
+        given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
+        hint="the loops of a recurrence are padded only as far as the bounds inside of them go",
+    )
+
+
+def _shorter_than(kernel: Kernel, least: int) -> tuple[Loop, str] | None:
+    """A loop that has fewer iterations somewhere, and the iteration of the loops around it."""
     outer: list[Loop] = []
     for loop in kernel.loops:
         if loop.constant is None:
             intervals = [other.interval for other in outer]
-            empty = LoopDomain(intervals, [apply(Op.LESS, loop.extent, const(1))]).sample()
-            if empty is not None:
-                point = ", ".join(f"{name}={value}" for name, value in empty.items())
-                raise UserError(
-                    f"{directive.text} on {kernel.name}: the reduction over {loop.name} would be "
-                    f"empty in the padded iteration {point}",
-                    location=directive.location,
-                    expected=f"a divisor of {_extent(padded)}: {_divisors(_extent(padded))}",
-                    given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
-                    hint="give the reduction fixed bounds, and guard its term with t2s.select",
-                )
+            short = LoopDomain(intervals, [apply(Op.LESS, loop.extent, const(least))]).sample()
+            if short is not None:
+                return loop, ", ".join(f"{name}={value}" for name, value in short.items())
         outer.append(loop)
+    return None
 
 
 def padding_text(kernel: Kernel) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+from t2s.core.errors import UserError
 from t2s.core.types import (
     BOOL,
     INT32,
@@ -61,15 +64,21 @@ def test_scalar_lanes_and_strength() -> None:
 @pytest.mark.parametrize(
     ("make", "bits", "text"),
     [
-        (Int, 7, "an int type has 8, 16, 32, 64 bits, not 7"),
-        (UInt, 128, "a uint type has 8, 16, 32, 64 bits, not 128"),
-        (Float, 8, "a float type has 16, 32, 64 bits, not 8"),
-        (BFloat, 32, "a bfloat type has 16 bits, not 32"),
+        (Int, 7, "an int type of 8 or 16 or 32 or 64 bits"),
+        (UInt, 128, "a uint type of 8 or 16 or 32 or 64 bits"),
+        (Float, 8, "a float type of 16 or 32 or 64 bits"),
+        (BFloat, 32, "a bfloat type of 16 bits"),
+        *((Int, bits, "an int type") for bits in ([1], "32", None, 32.0, True, np.ones(2))),
     ],
 )
-def test_widths_are_checked(make: type, bits: int, text: str) -> None:
-    with pytest.raises(ValueError, match=text):
+def test_widths_are_checked(make: Callable[[object], object], bits: object, text: str) -> None:
+    with pytest.raises(UserError, match=text):
         make(bits)
+
+
+def test_widths_of_numpy_are_widths() -> None:
+    assert Int(np.int64(16)) == Int(16)
+    assert type(Int(np.int64(16)).bits) is int
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import t2s
-from t2s import Bool, Float, Func, ImageParam, Int, Param, RDom, Var
+from t2s import Bool, Float, Func, ImageParam, Int, Param, RDom, Var, sparse
 from t2s.core.errors import InternalError
 
 SEEDS = range(8)
@@ -171,3 +172,102 @@ def test_fractions_are_not_cut_off(number: float) -> None:
     F.bound(i, 0, 3)
     with pytest.raises(t2s.UserError, match=f"the number {number} is no int32"):
         F.lower()
+
+
+NO_PATHS = (
+    None,
+    3,
+    (1, 2),
+    b"x",
+    ["a.mtx"],
+    {},
+    object(),
+    1.5,
+    "/nowhere/at/all.tns",
+    "/nowhere/x",
+    "/dev/null/x",
+)
+
+
+@pytest.mark.parametrize("path", NO_PATHS, ids=repr)
+@pytest.mark.parametrize("call", [sparse.write, sparse.read, t2s.write_matrix, t2s.read_matrix])
+def test_what_is_no_place_for_a_file(call: Callable[..., object], path: object) -> None:
+    """Raw exceptions of pathlib and of the operating system are no answer."""
+    more = {
+        sparse.write: (sparse.tensor(np.eye(2)),),
+        t2s.write_matrix: (np.eye(2),),
+        t2s.read_matrix: (Float(32),),
+    }.get(call, ())
+    with pytest.raises(t2s.UserError):
+        call(path, *more)
+
+
+@pytest.mark.parametrize("given", [None, 3, np.eye(2), [[1.0]], "x"], ids=repr)
+def test_what_is_no_tensor_is_not_written(given: object) -> None:
+    with pytest.raises(t2s.UserError, match="write needs a tensor"):
+        sparse.write("never_written.tns", given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [None, -3, (1, 2), object(), [1], np.ones((4, 4)), {1}], ids=repr)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda given: t2s.simulate_many(given, workers=1, progress=False),
+        lambda given: t2s.simulate_many([t2s.Run(_design(), name=given)] * 2, workers="x"),
+        lambda given: t2s.emit(_design(), given, "never_made"),
+        lambda given: t2s.emit(_design(), "verilog", given),
+        lambda given: t2s.emulate(_design(), {}, time_limit=given),
+        lambda given: t2s.verilate(_design(), {}, time_limit=given),
+        lambda given: t2s.fit_depths(_design(), 3 if given is None else given, progress=False),
+        lambda given: sparse.make_semiring("min", "+", given),
+        lambda given: sparse.schedule(given),
+    ],
+    ids=(
+        "runs",
+        "name",
+        "backend",
+        "folder",
+        "emulate",
+        "verilate",
+        "fit_depths",
+        "semiring",
+        "schedule",
+    ),
+)
+def test_what_is_of_another_kind(call: Callable[[object], object], given: object) -> None:
+    """Runs, results, folders, times and inputs."""
+    with pytest.raises(t2s.T2SError) as raised:
+        call(given)
+    assert not isinstance(raised.value, InternalError)
+
+
+def _design() -> Func:
+    i, F = Var("i"), Func("F")
+    F[i] = i
+    return F.bound(i, 0, 4)
+
+
+@pytest.mark.parametrize("given", [3, object(), {1: 2}, [None], "x", Int(32), {"A": 5}], ids=repr)
+@pytest.mark.parametrize("what", ["formats", "shapes"])
+def test_what_is_no_mapping_of_names(what: str, given: Any) -> None:
+    with pytest.raises(t2s.UserError):
+        sparse.parse("y(i) = A(i,j) * x(j)", **{what: given})
+
+
+@pytest.mark.parametrize(
+    "end", ["1e", "1ex\n", "0x1\n", "1.5abc\n", "1e+\n", "1.2.3\n", "1-2\n", "-\n", ".\n", "1 %\n"]
+)
+def test_numbers_of_matrix_market_files_are_whole(end: str, tmp_path: Path) -> None:
+    """The reader of scipy takes ``0x1`` for 0, and crashes where a file ends in ``1e``."""
+    path = tmp_path / "damaged.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 4 1\n1 1 {end}")
+    for read in (sparse.read, lambda path: t2s.read_matrix(path, Float(32))):
+        with pytest.raises(t2s.UserError, match="line 3 has something that is no number"):
+            read(path)
+
+
+@pytest.mark.parametrize("number", ["1e5", "-inf", "nan", "1.", "-0.5E-3", "Infinity"])
+def test_numbers_of_matrix_market_files_in_every_form(number: str, tmp_path: Path) -> None:
+    path = tmp_path / "good.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n3 4 1\n1 1 {number}")
+    assert np.array_equal(sparse.read(path).values, [float(number)], equal_nan=True)

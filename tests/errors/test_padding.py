@@ -126,6 +126,23 @@ def test_reduction_that_is_empty_in_a_padded_iteration() -> None:
         T.lower()
 
 
+def test_recurrence_with_a_bound_that_counts_down_past_zero() -> None:
+    F = Func("F", type=Int(32))
+    F[i, j] = t2s.select(j == 0, 1, F[i, j - 1] + i)
+    F.bound(i, -2, 5).bound(j, 0, 3 - i)
+    F.split(i, i, ii, 4)
+    with refused("""
+            split(i, i, ii, 4) on F: the loop j would have fewer iterations than none in the padded
+                        iteration i=1, ii=2
+              --> F.split(i, i, ii, 4)
+              expected: a divisor of 5: 1, 5
+              given:    j from 0 to 3 - (i * 4 + ii - 2) - 1
+              hint:     the loops of a recurrence are padded only as far as the bounds inside of
+                        them go
+            """):
+        F.lower()
+
+
 def test_more_iterations_than_an_index_can_count() -> None:
     p = product()
     p.C.split(p.i, p.i, ii, 2**31)

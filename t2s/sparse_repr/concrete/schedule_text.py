@@ -27,6 +27,8 @@ def parse_schedule(text: str, *, location: SourceLocation | None = None) -> Sche
 
     Raises ``UserError`` for a directive that there is not, and for arguments that do not fit.
     """
+    if not isinstance(text, str):
+        raise UserError("a schedule is a text", location=location, given=repr(text))
     schedule = Schedule()
     for name, arguments in _calls(text, location):
         form = _FORMS.get(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
@@ -39,6 +40,21 @@ class _Token:
     column: int
 
 
+def _mapping(
+    what: str, given: object, expected: str, location: SourceLocation | None
+) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
+        return dict(given)
+    raise UserError(
+        f"the {what} of a text are no mapping of names",
+        location=location,
+        expected=expected,
+        given=repr(given),
+    )
+
+
 def parse_assignment(
     text: str,
     formats: Mapping[str, Format] | None = None,
@@ -54,7 +70,8 @@ def parse_assignment(
     if not isinstance(text, str):
         raise UserError("index notation is a text", location=location, given=repr(text))
     result, value = _Parser(text, location).assignment()
-    formats, shapes = dict(formats or {}), dict(shapes or {})
+    formats = _mapping("formats", formats, 'names and formats, such as {"A": csr}', location)
+    shapes = _mapping("shapes", shapes, 'names and shapes, such as {"y": (3,)}', location)
     for name, made in formats.items():
         if not isinstance(made, Format):
             raise UserError(

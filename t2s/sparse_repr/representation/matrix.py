@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from t2s.core.errors import UserError
+from t2s.core.files import write_file
 from t2s.core.interrupts import late_module
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
@@ -279,13 +282,12 @@ def _check_twice(matrix: Any, what: str, location: SourceLocation) -> None:
 
 
 def write_matrix(path: str | Path, matrix: Any) -> None:
-    """Write a matrix, or a ``Storage``, as a Matrix Market file.
+    """Write a matrix, or a ``Storage``, as a Matrix Market file, whose name ends in ``.mtx``.
 
     Raises ``UserError`` for what ``store`` does not take either, and where nothing can be written.
     """
     io, sparse = late_module("scipy.io"), late_module("scipy.sparse")
 
-    location = user_location()
     check_path(path, "write_matrix")
     if hasattr(matrix, "to_scipy"):
         matrix = matrix.to_scipy()
@@ -295,12 +297,11 @@ def write_matrix(path: str | Path, matrix: Any) -> None:
         _refuse("the matrix to write", "has elements of another type", "numbers", given)
     native = found.values.astype(found.values.dtype.newbyteorder("="), copy=False)
     entries = sparse.coo_array((native, (found.rows, found.columns)), shape=found.shape)
+    file = BytesIO()
     try:
-        io.mmwrite(str(path), entries)
-    except (OSError, ValueError, TypeError) as error:
-        raise UserError(
-            f"the Matrix Market file {Path(path).name} cannot be written",
-            location=location,
-            expected="a place for a file",
-            given=f"{error}",
-        ) from None
+        io.mmwrite(file, entries)
+    except (ValueError, TypeError) as error:
+        given = f"{error}"
+        _refuse("the matrix to write", "cannot be written", "numbers", given)
+    name = os.fspath(path)
+    write_file(Path(name if name.endswith(".mtx") else f"{name}.mtx"), file.getvalue())

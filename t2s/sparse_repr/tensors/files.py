@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.location import user_location
+from t2s.core.files import write_file
+from t2s.core.location import SourceLocation, user_location
 from t2s.sparse_repr.formats import Format, coo
 from t2s.sparse_repr.market import check_path, read_market
 from t2s.sparse_repr.tensors.checks import MOST_COORDINATE
@@ -44,12 +46,29 @@ def read(path: str | Path, format: Format | None = None) -> SparseTensor:
 
 
 def write(path: str | Path, value: SparseTensor) -> None:
-    """Write a tensor as ``.mtx`` (matrices), ``.tns``, or ``.npy`` with all its zeros."""
-    path = Path(path)
+    """Write a tensor as ``.mtx`` (matrices), ``.tns``, or ``.npy`` with all its zeros.
+
+    Raises ``UserError`` for what is no tensor or no path, and where nothing can be written.
+    """
+    check_path(path, "write")
+    path, location = Path(path), user_location()
+    if not isinstance(value, SparseTensor):
+        raise UserError(
+            "write needs a tensor",
+            location=location,
+            expected="a SparseTensor",
+            given=repr(value),
+            hint="sparse.tensor makes one of an array or of a matrix of scipy",
+        )
+    write_file(path, _content(path, value, location))
+
+
+def _content(path: Path, value: SparseTensor, location: SourceLocation) -> bytes:
     if path.suffix == ".mtx" and value.order == 2:
         io: Any = library("scipy.io", f"writing {path.name}")
-        io.mmwrite(path, to_scipy(value).tocoo())
-        return
+        file = BytesIO()
+        io.mmwrite(file, to_scipy(value).tocoo())
+        return file.getvalue()
     if path.suffix == ".tns":
         table, values = value.coordinates()
         lines = [
@@ -57,14 +76,14 @@ def write(path: str | Path, value: SparseTensor) -> None:
             for row, number in zip(table.tolist(), values.tolist(), strict=True)
         ]
         size = f"# shape {' '.join(map(str, value.shape))}\n"
-        path.write_text(size + "".join(f"{line}\n" for line in lines), encoding="utf-8")
-        return
+        return (size + "".join(f"{line}\n" for line in lines)).encode()
     if path.suffix == ".npy":
-        np.save(path, value.to_dense())
-        return
+        file = BytesIO()
+        np.save(file, value.to_dense())
+        return file.getvalue()
     raise UserError(
         f"a tensor of order {value.order} cannot be written to {path.name}",
-        location=user_location(),
+        location=location,
         expected="a name that ends in .tns or .npy, or in .mtx for a matrix",
     )
 

@@ -24,7 +24,13 @@ from t2s.core.types import INT32, value_range
 from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, Fuse, Reorder, Split, Tile
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.padding import in_domain, inside_of_domain, nest_of, with_padding
+from t2s.spatial.padding import (
+    check_not_negative,
+    in_domain,
+    inside_of_domain,
+    nest_of,
+    with_padding,
+)
 from t2s.spatial.passes.lookup import check_new_names, constant_bounds, find_serial
 from t2s.spatial.reduction_form import reduction_operator
 
@@ -139,6 +145,7 @@ def _split(
         return result
     if not kernel.members:
         return with_padding(result, loop, directive)
+    check_not_negative(result, loop, directive)
     return inside_of_domain(result, apply(Op.LESS, value, const(minimum + extent)))
 
 
