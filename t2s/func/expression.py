@@ -16,6 +16,8 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Cast, Const, Expr, Read, apply
+from t2s.core.integers import whole
+from t2s.core.isl import without_bits
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import is_name
 from t2s.core.ops import OPERATORS, Op, Operands, accepts
@@ -24,6 +26,8 @@ from t2s.core.types import BOOL, INT32, WEAK_FLOAT, WEAK_INT, Kind, Type, unify,
 from t2s.core.walk import Term, rewrite, walk
 
 Number = Union[int, float, bool, "Expression"]
+
+LARGEST_EXPONENT = 8
 
 
 class Symbol:
@@ -166,6 +170,30 @@ class Expression:
 
     def __rxor__(self, other: Number) -> Expression:
         return combine(Op.XOR, other, self)
+
+    def __lshift__(self, other: Number) -> Expression:
+        return combine(Op.SHIFT_LEFT, self, other)
+
+    def __rlshift__(self, other: Number) -> Expression:
+        return combine(Op.SHIFT_LEFT, other, self)
+
+    def __rshift__(self, other: Number) -> Expression:
+        return combine(Op.SHIFT_RIGHT, self, other)
+
+    def __rrshift__(self, other: Number) -> Expression:
+        return combine(Op.SHIFT_RIGHT, other, self)
+
+    def __pow__(self, exponent: int) -> Expression:
+        return power(self, exponent)
+
+    def __rpow__(self, base: object) -> NoReturn:
+        raise UserError(
+            f"the exponent {show(self.node)} is not a constant",
+            location=user_location(),
+            expected=f"a whole number from 0 to {LARGEST_EXPONENT}",
+            given=f"{base!r} ** {show(self.node)}",
+            hint="powers of two are t2s.cast(t2s.Int(32), 1) << n; of floats, exp(n * log(x))",
+        )
 
     def __invert__(self) -> Expression:
         return combine(Op.NOT, self)
@@ -318,6 +346,29 @@ def combine(operator: Op, *values: Number) -> Expression:
     return Expression(apply(operator, *nodes), symbols, location)
 
 
+def power(base: Expression, exponent: object) -> Expression:
+    """``base ** exponent`` as products: by squaring, from the exponent's highest bit down."""
+    count = whole(exponent)
+    if count is None or not 0 <= count <= LARGEST_EXPONENT:
+        raise UserError(
+            f"the exponent of {base!r} is not a small whole number",
+            location=user_location(),
+            expected=f"a whole number from 0 to {LARGEST_EXPONENT}",
+            given=repr(exponent),
+            hint="roots are t2s.sqrt(x); other powers of floats are t2s.exp(y * t2s.log(x))",
+        )
+    square = combine(Op.MULTIPLY, base, base)  # refuses what has no products
+    if count == 0:
+        one = 1.0 if base.type.is_float else 1
+        return Expression(Const(value=one, type=base.type), {}, square.location)
+    result = base
+    for bit in f"{count:b}"[1:]:
+        result = combine(Op.MULTIPLY, result, result)
+        if bit == "1":
+            result = combine(Op.MULTIPLY, result, base)
+    return result
+
+
 def index_expressions(
     what: str, indices: object, location: SourceLocation, rank: int | None
 ) -> tuple[Expression, ...]:
@@ -341,7 +392,8 @@ def index_expressions(
                 hint="convert with t2s.cast(t2s.Int(32), x)",
             )
     return tuple(
-        Expression(convert(e.node, INT32, location), e.symbols, location) for e in expressions
+        Expression(without_bits(convert(e.node, INT32, location)), e.symbols, location)
+        for e in expressions
     )
 
 

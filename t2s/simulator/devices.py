@@ -19,7 +19,7 @@ from types import MappingProxyType
 from t2s.core.errors import UserError
 from t2s.core.expr import Apply, Cast, Expr, ReduceLanes
 from t2s.core.location import user_location
-from t2s.core.ops import Op
+from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type
 from t2s.simulator.fabric import M20K_FABRIC, Fabric
 from t2s.simulator.memory.presets import find_memory
@@ -181,6 +181,8 @@ class Device:
 
 _ADDITIVE = (Op.ADD, Op.SUBTRACT)
 _EXTREMES = (Op.MINIMUM, Op.MAXIMUM)
+_SHIFTS = (Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
+_ROUNDING = (Op.FLOOR, Op.CEILING)
 _ORDER = (Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL, Op.EQUAL, Op.NOT_EQUAL)
 
 
@@ -205,6 +207,7 @@ def _latency_table(
     """An FPGA's table: integer comparisons, logic and selections are combinational."""
     integer = TypeFamily.INTEGER
     table = {(op, integer): 1 for op in (*_ADDITIVE, *_EXTREMES, Op.NEGATE, Op.ABSOLUTE)}
+    table |= {(op, integer): 1 for op in _SHIFTS}
     table[Op.MULTIPLY, integer] = integer_multiply
     table[Op.FLOOR_DIVIDE, integer] = table[Op.MODULO, integer] = integer_divide
     for family, cycles in floats.items():
@@ -214,7 +217,8 @@ def _latency_table(
         table[Op.DIVIDE, family] = cycles.divide
         table[Op.SQUARE_ROOT, family] = cycles.square_root
         table[Op.RECIPROCAL_SQUARE_ROOT, family] = cycles.square_root
-        table[Op.EXPONENTIAL, family] = cycles.exponential
+        table |= {(op, family): cycles.exponential for op in C_FUNCTIONS}
+        table |= {(op, family): cycles.add for op in _ROUNDING}
     return table
 
 
