@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.integers import whole
 from t2s.core.interrupts import late_module
 
 
@@ -121,11 +122,12 @@ _LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 
 
 def _checked(kind: Kind, bits: int, allowed: tuple[int, ...]) -> Type:
-    if bits not in allowed:
+    number = whole(bits)
+    if number is None or number not in allowed:
         widths = ", ".join(str(width) for width in allowed)
         article = "an" if kind is Kind.INT else "a"
         raise ValueError(f"{article} {kind.value} type has {widths} bits, not {bits!r}")
-    return Type(kind, bits)
+    return Type(kind, number)
 
 
 def value_range(type: Type) -> tuple[float, float]:

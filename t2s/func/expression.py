@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Union
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Cast, Const, Expr, Read, apply
+from t2s.core.expr import Apply, Cast, Const, Expr, Index, Parameter, Read, Select, apply
 from t2s.core.integers import whole
 from t2s.core.isl import without_bits
 from t2s.core.location import SourceLocation, user_location
@@ -23,7 +23,7 @@ from t2s.core.names import is_name
 from t2s.core.ops import OPERATORS, Op, Operands, accepts
 from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, WEAK_FLOAT, WEAK_INT, Kind, Type, unify, value_range
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, children, rewrite, walk
 
 Number = Union[int, float, bool, "Expression"]
 
@@ -231,6 +231,8 @@ def as_expression(value: object) -> Expression:
             node = Const(value=value, type=WEAK_FLOAT)
         case np.integer() | np.floating():
             node = Const(value=value.item(), type=type_of_dtype(value.dtype))
+        case _ if (number := whole(value)) is not None:
+            node = Const(value=number, type=WEAK_INT)
         case _:
             raise UserError(
                 "this cannot be used in a t2s expression",
@@ -369,6 +371,38 @@ def power(base: Expression, exponent: object) -> Expression:
     return result
 
 
+def as_index(node: Expr, location: SourceLocation) -> Expr:
+    """An integer expression in int32, the type of loops, also where numpy's integers are in it.
+
+    ``i + np.int64(1)`` is int64 in numpy, and the same number as ``i + 1``.
+    """
+    leaves = [term for term in walk(node) if not children(term)]
+    if all(_is_index(leaf) for leaf in leaves):
+        node = rewrite(node, _narrower)
+    return convert(node, INT32, location)
+
+
+def _is_index(leaf: Term) -> bool:
+    if isinstance(leaf, Const):
+        return leaf.type.is_bool or (leaf.type.is_integer and -(2**31) <= leaf.value < 2**31)
+    return isinstance(leaf, Index | Parameter) and leaf.type == INT32
+
+
+def _narrower(node: Term) -> Term | None:
+    match node:
+        case Const(value=value, type=type) if type.is_integer and not type.weak:
+            return Const(value=value, type=INT32)
+        case Cast(value=value, type=type) if type.is_integer and value.type == INT32:
+            return value
+        case Apply(operator=operator, operands=operands, type=type) if type != INT32 and all(
+            operand.type == INT32 for operand in operands
+        ):
+            return apply(operator, *operands)
+        case Select(if_true=left, if_false=right) if left.type == right.type == INT32:
+            return replace(node, type=INT32)
+    return None
+
+
 def index_expressions(
     what: str, indices: object, location: SourceLocation, rank: int | None
 ) -> tuple[Expression, ...]:
@@ -392,7 +426,7 @@ def index_expressions(
                 hint="convert with t2s.cast(t2s.Int(32), x)",
             )
     return tuple(
-        Expression(without_bits(convert(e.node, INT32, location)), e.symbols, location)
+        Expression(without_bits(as_index(e.node, location)), e.symbols, location)
         for e in expressions
     )
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Apply, Cast, Expr, ReduceLanes
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type
@@ -101,15 +102,17 @@ class Device:
             ("memory_bytes_per_second", self.memory_bytes_per_second, 1),
             *((f"the latency of {op.value}", n, 0) for (op, _), n in self._latency_items()),
         ):
-            if value is not None and (not isinstance(value, int) or value < least):
+            if value is not None and ((number := whole(value)) is None or number < least):
                 raise UserError(
                     f"device {self.name!r}: {what} is out of range",
                     location=user_location(),
                     expected=f"an integer of at least {least}",
                     given=repr(value),
                 )
+            if value is not None and hasattr(self, what):
+                object.__setattr__(self, what, number)
         self._check_memory()
-        frozen = MappingProxyType(dict(self.operator_latencies))
+        frozen = MappingProxyType({key: int(n) for key, n in self.operator_latencies.items()})
         object.__setattr__(self, "operator_latencies", frozen)
 
     def _check_memory(self) -> None:
