@@ -232,7 +232,8 @@ def kernel_inputs(kernel: Kernel, seed: int, size: int, given: Mapping[str, Any]
     operands: dict[str, Access] = {}
     for access in accesses(kernel.assignment.value):
         operands.setdefault(access.tensor, access)
-        shape = kernel.assignment.tensor(access.tensor).shape or np.shape(given.get(access.tensor))
+        value: Any = given.get(access.tensor)
+        shape = kernel.assignment.tensor(access.tensor).shape or np.shape(value)
         extents.update(zip(access.variables, shape, strict=False))
     inputs: Inputs = {}
     for name, access in operands.items():
