@@ -27,7 +27,20 @@ from t2s.driver import (
     simulate,
     simulate_many,
 )
-from t2s.func.functions import absolute, cast, exp, maximum, minimum, rsqrt, select, sqrt
+from t2s.func.functions import (
+    absolute,
+    cast,
+    ceil,
+    exp,
+    floor,
+    log,
+    maximum,
+    minimum,
+    rsqrt,
+    select,
+    sqrt,
+    tanh,
+)
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.graph import Graph
 from t2s.hardware_driver import emit, emulate, verilate
@@ -108,6 +121,7 @@ __all__ = [
     "Whole",
     "Zero",
     "cast",
+    "ceil",
     "cycles",
     "dense",
     "dram",
@@ -115,10 +129,12 @@ __all__ = [
     "emulate",
     "exp",
     "fit_depths",
+    "floor",
     "funcs",
     "gallery",
     "host",
     "interpret",
+    "log",
     "lower",
     "print_loop_nest",
     "product_report",
@@ -132,6 +148,7 @@ __all__ = [
     "sqrt",
     "sram",
     "structure",
+    "tanh",
     "variables",
     "verilate",
     "write_matrix",

@@ -1,15 +1,14 @@
 """The ``t2s`` command: run a design file from its definition to cycles and OpenCL.
 
 A design file is a Python file that defines Funcs at module level, such as
-``examples/gemm/gemm.py``.  ``t2s run FILE`` runs the output Func: the one that no other Func reads.
+``examples/gemm/gemm.py``.  ``t2s run FILE`` runs the output Funcs: those that no other Func reads.
+``cli_design.py`` says what else a design file may define.
 """
 
 from __future__ import annotations
 
-import runpy
-import sys
-import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,17 +18,26 @@ from rich.console import Console
 from rich.markup import escape
 
 import t2s
+from t2s.cli_design import (
+    Funcs,
+    Inputs,
+    find_design,
+    graph_inputs,
+    kernel_inputs,
+    product_inputs,
+)
 from t2s.cli_tensor import INTERRUPTED, tensor
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.files import write_texts
-from t2s.core.location import SourceLocation
-from t2s.core.types import Type
-from t2s.func.collect import needed_funcs
-from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.graph import Graph
+from t2s.graph.interpret import interpret_graph
 from t2s.graph.printer import summarize_graph
 from t2s.hardware_driver import find_backend
+from t2s.kernel_driver import Kernel
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
+from t2s.simulator.result import SimResult
+from t2s.sparse_driver import is_sparse
 
 app = typer.Typer(add_completion=False, help="Compile and simulate designs for spatial hardware.")
 
@@ -60,6 +68,9 @@ def run(
     out: Annotated[Path | None, typer.Option(help="folder for the OpenCL")] = None,
     emulate: Annotated[bool, typer.Option(help="also run the OpenCL on the emulator")] = False,
     seed: Annotated[int, typer.Option(help="seed of the random inputs")] = 0,
+    size: Annotated[
+        int, typer.Option(help="rows and columns of random sparse operands", min=1)
+    ] = 64,
     constant: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="value of a Param used in bounds"),
@@ -69,7 +80,7 @@ def run(
     console = Console(highlight=False)
     try:
         constants = _constants(constant or [])
-        _run(console, file, func, device, memory, engine, out, emulate, seed, constants)
+        _run(console, file, func, device, memory, engine, out, emulate, seed, size, constants)
     except (T2SError, OSError) as error:
         text = f"[bold red]error:[/] {escape(str(error))}"
         Console(stderr=True, highlight=False).print(text, soft_wrap=True)
@@ -86,33 +97,119 @@ def _run(
     out: Path | None,
     emulate: bool,
     seed: int,
+    size: int,
     constants: dict[str, int],
 ) -> None:
     _check_choice("device", device, DEVICES)
     if memory is not None:
         _check_choice("memory", memory, (IDEAL, *MEMORIES))
     _check_choice("engine", engine, ENGINES)
-    design = find_design(file, func)
-    _section(console, "loop nest")
-    console.out(t2s.print_loop_nest(design, **constants).rstrip())
-    graph = t2s.lower(design, **constants)
-    _section(console, "graph")
-    console.out(summarize_graph(graph).rstrip())
-    if DEVICES[device].fabric is not None:
-        _section(console, "resources")
-        console.out(_resources(graph, device))
-    inputs = random_inputs(graph, seed)
-    result = t2s.simulate(graph, inputs, device=device, memory=memory, engine=engine)
-    _section(console, "simulation")
-    console.out(str(result).rstrip())
+    found = find_design(file, func)
+    run = _Run(console, device, memory, engine, emulate, out, found.name)
+    match found.design:
+        case Graph() as graph:
+            _run_graph(run, graph, graph_inputs(graph, seed, found.given(seed)))
+        case Kernel() as kernel:
+            _run_kernel(run, kernel, kernel_inputs(kernel, seed, size, found.given(seed)))
+        case (product,) if is_sparse(product):
+            graph, inputs = product_inputs(product, seed, size, found.given(seed))
+            _run_funcs(run, (product,), graph, inputs)
+        case outputs:
+            design = outputs[0] if len(outputs) == 1 else outputs
+            given = found.given(seed)
+            _section(console, "loop nest")
+            console.out(t2s.print_loop_nest(design, **constants).rstrip())
+            graph = t2s.lower(design, **constants)
+            inputs = graph_inputs(graph, seed, given)
+            _run_funcs(run, outputs, graph, {**constants, **inputs})
+
+
+@dataclass(frozen=True)
+class _Run:
+    """How to run a design, and where to print and to write."""
+
+    console: Console
+    device: str
+    memory: str | None
+    engine: str
+    emulate: bool
+    out: Path | None
+    name: str
+
+
+def _run_funcs(run: _Run, outputs: Funcs, graph: Graph, inputs: Inputs) -> None:
+    design = outputs[0] if len(outputs) == 1 else outputs
+    if isinstance(design, t2s.Func) and is_sparse(design):
+        simulated: t2s.Func | Graph = design
+        expected = {design.name: t2s.interpret(design, inputs)}
+    else:
+        simulated = graph
+        expected = t2s.interpret(outputs, inputs)
+        needed = {tensor.array for tensor in graph.tensors} | {p.name for p in graph.parameters}
+        inputs = {name: value for name, value in inputs.items() if name in needed}
+    _describe(run, graph)
+    result = t2s.simulate(
+        simulated, inputs, device=run.device, memory=run.memory, engine=run.engine
+    )
+    _report(run, result)
+    _compare_all(run, "simulator", result.outputs, expected)
+    _write_opencl(run, graph, run.name)
+    if run.emulate:
+        _compare_all(run, "emulator", t2s.emulate(simulated, inputs), expected)
+
+
+def _run_graph(run: _Run, graph: Graph, inputs: Inputs) -> None:
+    _describe(run, graph)
+    result = t2s.simulate(graph, inputs, device=run.device, memory=run.memory, engine=run.engine)
+    _report(run, result)
+    scalars = {p.name: np.asarray(inputs[p.name], p.type.numpy) for p in graph.parameters}
+    arrays = {name: value for name, value in inputs.items() if name not in scalars}
+    expected = interpret_graph(graph, arrays, scalars)
+    _compare_all(run, "simulator", result.outputs, expected)
+    _write_opencl(run, graph, run.name)
+    if run.emulate:
+        _compare_all(run, "emulator", t2s.emulate(graph, inputs), expected)
+
+
+def _run_kernel(run: _Run, kernel: Kernel, inputs: Inputs) -> None:
+    _section(run.console, "loops")
+    run.console.out(str(kernel).rstrip())
+    graphs = kernel.graphs(inputs)
+    for graph in graphs:
+        _describe(run, graph)
+    result = kernel.simulate(inputs, device=run.device, engine=run.engine)
+    _section(run.console, "simulation")
+    run.console.out(str(result).rstrip())
+    expected = {run.name: kernel.interpret(inputs)}
+    _compare_all(run, "simulator", {run.name: result.output}, expected)
+    for graph in graphs:
+        _write_opencl(run, graph, graph.name)
+
+
+def _describe(run: _Run, graph: Graph) -> None:
+    _section(run.console, "graph")
+    run.console.out(summarize_graph(graph).rstrip())
+    if DEVICES[run.device].fabric is not None:
+        _section(run.console, "resources")
+        run.console.out(_resources(graph, run.device))
+
+
+def _report(run: _Run, result: SimResult) -> None:
+    _section(run.console, "simulation")
+    run.console.out(str(result).rstrip())
     if result.interrupted:
         raise typer.Exit(code=INTERRUPTED)
-    expected = t2s.interpret(design, {**constants, **inputs})
-    console.out("\n" + compare("simulator", result.outputs[design.name], expected))
-    _write_opencl(console, graph, out)
-    if emulate:
-        outputs = t2s.emulate(graph, inputs)
-        console.out(compare("emulator", outputs[design.name], expected))
+
+
+def _compare_all(
+    run: _Run, what: str, given: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
+    """Compare every output; its name is printed where there are several."""
+    if what == "simulator":
+        run.console.out()
+    for name, array in expected.items():
+        label = what if len(expected) == 1 else f"{what}, {name}"
+        run.console.out(compare(label, given[name], array))
 
 
 def _resources(graph: Graph, device: str) -> str:
@@ -123,16 +220,16 @@ def _resources(graph: Graph, device: str) -> str:
         return f"no estimate: {error}"
 
 
-def _write_opencl(console: Console, graph: Graph, out: Path | None) -> None:
+def _write_opencl(run: _Run, graph: Graph, name: str) -> None:
     """Write the OpenCL; what it cannot express is an error only if the user asked for it."""
-    folder = out if out is not None else Path("build") / graph.name
+    folder = run.out if run.out is not None else Path("build") / name
     try:
         for path in write_texts(folder, find_backend("opencl_fpga").emit(graph)):
-            console.out(f"wrote {path}")
+            run.console.out(f"wrote {path}")
     except UnsupportedError as error:
-        if out is not None:
+        if run.out is not None:
             raise
-        console.out(f"no OpenCL: {error}")
+        run.console.out(f"no OpenCL: {error}")
 
 
 def _constants(given: list[str]) -> dict[str, int]:
@@ -154,85 +251,6 @@ def _check_choice(option: str, given: str, choices: Iterable[str]) -> None:
 def _section(console: Console, title: str) -> None:
     console.print()
     console.rule(title, align="left")
-
-
-def find_design(file: Path, name: str | None) -> t2s.Func:
-    """Execute a design file and return the Func to run.
-
-    Raises ``UserError`` if the file is missing, fails, or defines no Func, or several outputs.
-    """
-    if not file.is_file():
-        raise UserError(f"there is no file {file}", hint="give the path of a Python file")
-    values = _execute(file)
-    defined = {f.name: f for f in values.values() if isinstance(f, t2s.Func) and f.written}
-    if name is not None:
-        if name not in defined:
-            raise UserError(
-                f"{file} defines no Func {name}",
-                expected=", ".join(sorted(defined)) or "a Func at module level",
-                given=name,
-            )
-        return defined[name]
-    read = {
-        other.name
-        for func in defined.values()
-        for other in needed_funcs((func,))
-        if other is not func
-    }
-    outputs = sorted(defined.keys() - read)
-    if len(outputs) != 1:
-        raise UserError(
-            f"{file} defines {len(outputs)} Funcs that could be run",
-            expected="one Func that no other Func reads",
-            given=", ".join(outputs)
-            or ("Funcs that read each other" if defined else "no Func with a definition"),
-            hint="choose one with --func" if defined else None,
-        )
-    return defined[outputs[0]]
-
-
-def _execute(file: Path) -> dict[str, Any]:
-    """The names that a Python file defines.  Its own exceptions become a ``UserError``."""
-    sys.path.insert(0, str(file.resolve().parent))
-    try:
-        return runpy.run_path(str(file), run_name="t2s_design")
-    except T2SError:
-        raise
-    except Exception as error:
-        raise UserError(
-            f"{file} raised {type(error).__name__}: {error}",
-            location=_place(error, str(file)),
-            hint=f"python {file} shows the whole traceback",
-        ) from error
-    finally:
-        sys.path.pop(0)
-
-
-def _place(error: Exception, file: str) -> SourceLocation | None:
-    """The innermost line of a file that an exception went through."""
-    if isinstance(error, SyntaxError):
-        return SourceLocation(error.filename or file, error.lineno or 1)
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == file and frame.lineno is not None
-    ]
-    return SourceLocation(file, lines[-1]) if lines else None
-
-
-def random_inputs(graph: Graph, seed: int) -> dict[str, Any]:
-    """Random inputs for a graph: floats in [0, 1), small integers, random bools."""
-    generator = np.random.default_rng(seed)
-    tensors = [tensor for tensor in graph.tensors if tensor.role is TensorRole.INPUT]
-    inputs = {t.array: _random(generator, t.type, t.shape) for t in tensors}
-    scalars = {p.name: _random(generator, p.type, ())[()] for p in graph.parameters}
-    return {**inputs, **scalars}
-
-
-def _random(generator: np.random.Generator, type: Type, shape: tuple[int, ...]) -> Any:
-    if type.is_float:
-        return np.asarray(generator.random(shape)).astype(type.numpy)
-    return np.asarray(generator.integers(0, 2 if type.is_bool else 10, shape)).astype(type.numpy)
 
 
 def compare(what: str, given: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.types import BOOL, Type, UInt
 from t2s.graph.graph import Graph
@@ -88,15 +89,18 @@ class Channels:
 
 
 def _channels(capacity: int, latency: int, balance: bool) -> Channels:
-    for name, value in (("capacity", capacity), ("latency", latency)):
-        if not isinstance(value, int | np.integer) or value < 1:
+    numbers = whole(capacity), whole(latency)
+    for name, value, number in zip(
+        ("capacity", "latency"), (capacity, latency), numbers, strict=True
+    ):
+        if number is None or number < 1:
             raise UserError(
                 f"the {name} of channels is positive",
                 location=user_location(),
                 expected="an integer, 1 or more",
                 given=repr(value),
             )
-    return Channels(capacity, latency, balance)
+    return Channels(int(capacity), int(latency), balance)
 
 
 class Kernel:

@@ -13,6 +13,7 @@ import numpy as np
 
 from t2s.core.arrays import named_inputs
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
 from t2s.func.freeze import freeze
@@ -78,6 +79,7 @@ def print_loop_nest(design: Design, **constants: int) -> str:
 
 def _spatial(design: Design, constants: Mapping[str, int]) -> SpatialProgram:
     refuse_sparse(design)
+    constants = {n: v if (number := whole(v)) is None else number for n, v in constants.items()}
     program = freeze(design, constants)
     needed = needed_funcs(output_funcs(design))
     funcs = (other for other in needed if isinstance(other, ScheduledFunc))
@@ -150,7 +152,7 @@ def split_scalars(
 def constants_of(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:
     """The scalars that shapes depend on; all others are given at run time."""
     return {
-        name: int(inputs[name])
+        name: number
         for name in sorted(structural_parameters(output_funcs(design)))
-        if isinstance(inputs.get(name), int | np.integer)
+        if (number := whole(inputs.get(name))) is not None
     }

@@ -42,7 +42,7 @@ PARTS = {
     "kernel_driver": ("sparse.py",),
 }
 # may import everything, and locally
-PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_tensor.py")
+PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_design.py", "cli_tensor.py")
 
 # third-party packages that are kept in one folder, or in one file of it
 CONFINED = {

@@ -46,7 +46,7 @@ MAPPINGS = {
 }
 
 
-def design(name: str, results: int = 16, taps: int = 5) -> Func:
+def design(name: str = "bsm", results: int = 16, taps: int = 5) -> Func:
     """The convolution in one of the mappings."""
     chosen = MAPPINGS[name]
     x, w = ImageParam(Int(32), 1, name="x"), ImageParam(Int(32), 1, name="w")

@@ -23,7 +23,7 @@ STEPS = (
 )
 
 
-def design(step: int) -> Func:
+def design(step: int = len(STEPS) - 1) -> Func:
     """The design after ``step`` directives have been added to the definition."""
     A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
     i, j, k = Var("i"), Var("j"), RDom(0, SIZE, name="k")

@@ -54,6 +54,11 @@ def product(o: np.ndarray) -> np.ndarray:
     return np.moveaxis(lower @ np.triu(o), 1, -1)
 
 
+def inputs() -> dict[str, np.ndarray]:
+    """Those of ``t2s run``: random matrices without pivots near zero."""
+    return matrices(size=4, batches=4, lanes=4)
+
+
 def main() -> None:
     sizes = {"size": 4, "batches": 4, "lanes": 4}
     graph, inputs = design(**sizes).lower(), matrices(**sizes)

@@ -130,6 +130,11 @@ def expected(inputs: dict[str, np.ndarray]) -> np.ndarray:
     return out
 
 
+def inputs() -> dict[str, np.ndarray]:
+    """Those of ``t2s run``."""
+    return reads(TINY)
+
+
 def main() -> None:
     inputs = reads(TINY)
     result = t2s.simulate(design(TINY), inputs, device="arria10")

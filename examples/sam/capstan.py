@@ -59,6 +59,18 @@ def arrays(name: str, vector: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
+def design() -> t2s.Graph:
+    """What ``t2s run`` runs."""
+    return scanner(500, sparse.Op.MULTIPLY)
+
+
+def inputs(seed: int) -> dict[str, np.ndarray]:
+    """The arrays for ``design``."""
+    generator = np.random.default_rng(seed)
+    b, c = (generator.integers(1, 9, 500) * (generator.random(500) < 0.1) * 1.0 for _ in "bc")
+    return arrays("b", b) | arrays("c", c)
+
+
 def main() -> None:
     generator = np.random.default_rng(4)
     b, c = (generator.integers(1, 9, 2000) * (generator.random(2000) < 0.1) * 1.0 for _ in "bc")

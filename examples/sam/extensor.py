@@ -66,6 +66,16 @@ def runs(rows: int, columns: int, length: int, seed: int) -> np.ndarray:
     return made
 
 
+def design() -> t2s.Graph:
+    """What ``t2s run`` runs."""
+    return coordinator(6, 5)
+
+
+def inputs(seed: int) -> dict[str, np.ndarray]:
+    """The arrays for ``design``."""
+    return arrays("B", runs(6, 100, 9, seed)) | arrays("C", runs(5, 100, 9, seed + 1))
+
+
 def main() -> None:
     b, c = runs(20, 400, 30, 1), runs(16, 400, 30, 2)
     given = arrays("B", b) | arrays("C", c)

@@ -40,6 +40,11 @@ def operands(size: int = 40, density: float = 0.1) -> dict[str, np.ndarray]:
     }
 
 
+def design() -> sparse.Kernel:
+    """What ``t2s run`` runs."""
+    return gamma()
+
+
 def main() -> None:
     given = operands()
     for pes, threads in ((1, 1), (1, 4), (4, 1)):

@@ -52,6 +52,18 @@ def arrays(matrix: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
+def design() -> t2s.Graph:
+    """What ``t2s run`` runs."""
+    return mixed(32, 24, 8)
+
+
+def inputs(seed: int) -> dict[str, np.ndarray]:
+    """The arrays for ``design``."""
+    generator = np.random.default_rng(seed)
+    a = generator.integers(1, 9, (32, 24)) * (generator.random((32, 24)) < 0.2) * 1.0
+    return arrays(a) | {"B": generator.integers(-4, 5, (24, 8)) * 1.0}
+
+
 def main() -> None:
     generator = np.random.default_rng(0)
     a = generator.integers(1, 9, (32, 24)) * (generator.random((32, 24)) < 0.2) * 1.0

@@ -88,6 +88,24 @@ def arrays(name: str, tensor: sparse.SparseTensor) -> Mapping[str, np.ndarray]:
     return found
 
 
+def design() -> t2s.Graph:
+    """What ``t2s run`` runs."""
+    return multiply_phase()
+
+
+def inputs(seed: int) -> Mapping[str, np.ndarray]:
+    """The arrays for ``design``."""
+    generator = np.random.default_rng(seed)
+    b, c = (
+        generator.integers(1, 9, shape) * (generator.random(shape) < 0.1) * 1.0
+        for shape in ((20, 25), (25, 30))
+    )
+    return {
+        **arrays("B", sparse.tensor(b, sparse.dcsc)),
+        **arrays("C", sparse.tensor(c, sparse.dcsr)),
+    }
+
+
 def main() -> None:
     generator = np.random.default_rng(3)
     b, c = (

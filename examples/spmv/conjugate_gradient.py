@@ -32,6 +32,9 @@ def product(machines: int = 8) -> Func:
     return p
 
 
+p = product()
+
+
 def heat(side: int) -> sparse.csr_array:
     """The five-point Laplacian of a grid of side x side points, plus the identity."""
     line = sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(side, side))

@@ -44,6 +44,11 @@ def matrices(size: int, columns: int) -> dict[str, np.ndarray]:
     }
 
 
+def inputs() -> dict[str, np.ndarray]:
+    """Those of ``t2s run``."""
+    return matrices(size=4, columns=16)
+
+
 def main() -> None:
     size, columns = 4, 16
     graph, inputs = design(size, columns).lower(), matrices(size, columns)

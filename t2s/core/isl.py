@@ -16,6 +16,7 @@ from typing import Any
 from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select, apply
 from t2s.core.interrupts import late_module
 from t2s.core.ops import Op
+from t2s.core.types import Kind, Type, value_range
 from t2s.core.walk import Term, rewrite, walk
 
 
@@ -67,6 +68,7 @@ _SPELLING = {
     Op.AND: "and",
     Op.OR: "or",
 }
+_LOGIC = (Op.AND, Op.OR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,34 @@ def _pieces(exprs: Sequence[Expr], conditions: tuple[Expr, ...] = ()) -> list[_P
     return result
 
 
+def without_bits(expr: Expr) -> Expr:
+    """Shifts by constants and masks of low bits as the products and divisions that they are.
+
+    ``i >> 1`` is ``i // 2``, ``i << 2`` is ``i * 4`` and ``i & 3`` is ``i % 4``.
+    """
+    return rewrite(expr, _arithmetic)
+
+
+def _arithmetic(node: Term) -> Term | None:
+    match node:
+        case Apply(operator=operator, operands=(value, Const(value=int() as by)), type=type) if (
+            type.kind is Kind.INT
+        ):
+            if operator is Op.AND and by > 0 and by & (by + 1) == 0 and by + 1 <= _largest(type):
+                return apply(Op.MODULO, value, Const(value=by + 1, type=type))
+            if not 0 <= by < type.bits - 1:
+                return None
+            if operator is Op.SHIFT_RIGHT:
+                return apply(Op.FLOOR_DIVIDE, value, Const(value=1 << by, type=type))
+            if operator is Op.SHIFT_LEFT:
+                return apply(Op.MULTIPLY, value, Const(value=1 << by, type=type))
+    return None
+
+
+def _largest(type: Type) -> int:
+    return int(value_range(type)[1])
+
+
 def isl_text(expr: Expr, rename: Mapping[str, str] | None = None) -> str:
     """The expression in isl's syntax; ``rename`` maps index names to isl's names."""
     names = rename or {}
@@ -117,7 +147,7 @@ def isl_text(expr: Expr, rename: Mapping[str, str] | None = None) -> str:
                 return text(value)
             case Apply(operator=Op.NEGATE, operands=(operand,)):
                 return f"(-{text(operand)})"
-            case Apply(operator=Op.NOT, operands=(operand,)):
+            case Apply(operator=Op.NOT, operands=(operand,)) if operand.type.is_bool:
                 return f"(not {text(operand)})"
             case Apply(operator=Op.NOT_EQUAL, operands=(left, right)) if left.type.is_integer:
                 return f"({text(left)} != {text(right)})"
@@ -135,10 +165,13 @@ def isl_text(expr: Expr, rename: Mapping[str, str] | None = None) -> str:
                 return f"min({text(left)}, {text(right)})"
             case Apply(operator=Op.MAXIMUM, operands=(left, right)) if left.type.is_integer:
                 return f"max({text(left)}, {text(right)})"
-            case Apply(operator=operator, operands=(left, right)) if (
-                operator in _SPELLING and not left.type.is_float
+            case Apply(operator=operator, operands=(left, right)) if operator in _SPELLING and (
+                left.type.is_bool if operator in _LOGIC else left.type.is_integer
             ):
                 return f"({text(left)} {_SPELLING[operator]} {text(right)})"
+            case Apply() if (plain := _arithmetic(node)) is not None:
+                assert isinstance(plain, Expr)
+                return text(plain)
         raise NotAffine(node)
 
     try:

@@ -10,8 +10,10 @@ Meaning, where languages differ:
   as in Python; division by zero gives 0 and modulo zero gives 0.
 * ``MINIMUM(a, b)`` is ``b if b < a else a`` and ``MAXIMUM(a, b)`` is ``b if b > a else a``, also
   for NaN and signed zeros.
-* ``EXPONENTIAL`` and ``RECIPROCAL_SQUARE_ROOT`` of a type narrower than float64 are computed in
-  float64 and rounded once.
+* ``EXPONENTIAL``, ``LOGARITHM``, ``HYPERBOLIC_TANGENT`` and ``RECIPROCAL_SQUARE_ROOT`` of a type
+  narrower than float64 are computed in float64 and rounded once.
+* Shifts take the amount as an unsigned number: by the width of the type or more, and by a negative
+  amount, no bit of the value is left (0, or -1 for a negative value shifted to the right).
 * A cast of a float to an integer truncates towards zero and saturates; NaN becomes 0.
 """
 
@@ -47,6 +49,10 @@ class Op(Enum):
     SQUARE_ROOT = "sqrt"
     RECIPROCAL_SQUARE_ROOT = "rsqrt"
     EXPONENTIAL = "exp"
+    LOGARITHM = "log"
+    HYPERBOLIC_TANGENT = "tanh"
+    FLOOR = "floor"
+    CEILING = "ceil"
     EQUAL = "=="
     NOT_EQUAL = "!="
     LESS = "<"
@@ -57,6 +63,8 @@ class Op(Enum):
     OR = "or"
     XOR = "xor"
     NOT = "not"
+    SHIFT_LEFT = "<<"
+    SHIFT_RIGHT = ">>"
 
 
 class Operands(Enum):
@@ -106,11 +114,21 @@ def _exponential_of(value: float) -> float:
         return math.inf
 
 
-def _exponential(value: Array) -> Array:
-    """Through the C library's double-precision ``exp``, which the native engine calls too."""
-    wide = np.asarray(value, np.float64)
-    result = np.fromiter((_exponential_of(item) for item in wide.flat), np.float64, wide.size)
-    return result.reshape(wide.shape)
+def _logarithm_of(value: float) -> float:
+    if value == 0.0:
+        return -math.inf
+    return math.log(value) if not value < 0.0 else math.nan
+
+
+def _in_c(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """Through the C library's function of float64, which the native engine calls too."""
+
+    def evaluate(value: Array) -> Array:
+        wide = np.asarray(value, np.float64)
+        result = np.fromiter((function(item) for item in wide.flat), np.float64, wide.size)
+        return result.reshape(wide.shape)
+
+    return evaluate
 
 
 def _reciprocal_square_root(value: Array) -> Array:
@@ -159,7 +177,15 @@ OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
         Op.RECIPROCAL_SQUARE_ROOT: OperatorInfo(
             arity=1, operands=Operands.FLOAT, evaluate=_reciprocal_square_root
         ),
-        Op.EXPONENTIAL: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=_exponential),
+        Op.EXPONENTIAL: OperatorInfo(
+            arity=1, operands=Operands.FLOAT, evaluate=_in_c(_exponential_of)
+        ),
+        Op.LOGARITHM: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=_in_c(_logarithm_of)),
+        Op.HYPERBOLIC_TANGENT: OperatorInfo(
+            arity=1, operands=Operands.FLOAT, evaluate=_in_c(math.tanh)
+        ),
+        Op.FLOOR: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.floor),
+        Op.CEILING: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.ceil),
         Op.EQUAL: _compare(np.equal, Operands.ANY),
         Op.NOT_EQUAL: _compare(np.not_equal, Operands.ANY),
         Op.LESS: _compare(np.less),
@@ -190,8 +216,15 @@ OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
         Op.NOT: OperatorInfo(
             arity=1, operands=Operands.LOGIC, evaluate=_logic(np.logical_not, np.invert)
         ),
+        Op.SHIFT_LEFT: OperatorInfo(arity=2, operands=Operands.INTEGER, evaluate=np.left_shift),
+        Op.SHIFT_RIGHT: OperatorInfo(arity=2, operands=Operands.INTEGER, evaluate=np.right_shift),
     }
 )
+
+C_FUNCTIONS: Mapping[Op, str] = MappingProxyType(
+    {Op.EXPONENTIAL: "exp", Op.LOGARITHM: "log", Op.HYPERBOLIC_TANGENT: "tanh"}
+)
+"""Operators that are a function of float64 of the C library, in the order of their addresses."""
 
 
 def accepts(operator: Op, operand: Type) -> bool:

@@ -34,12 +34,14 @@ _PRECEDENCE: dict[Op, int] = {
     Op.LESS_EQUAL: 4,
     Op.GREATER: 4,
     Op.GREATER_EQUAL: 4,
-    Op.ADD: 5,
-    Op.SUBTRACT: 5,
-    Op.MULTIPLY: 6,
-    Op.DIVIDE: 6,
-    Op.FLOOR_DIVIDE: 6,
-    Op.MODULO: 6,
+    Op.SHIFT_LEFT: 5,
+    Op.SHIFT_RIGHT: 5,
+    Op.ADD: 6,
+    Op.SUBTRACT: 6,
+    Op.MULTIPLY: 7,
+    Op.DIVIDE: 7,
+    Op.FLOOR_DIVIDE: 7,
+    Op.MODULO: 7,
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
 
@@ -123,7 +124,8 @@ _LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 
 
 def _checked(kind: Kind, bits: object, allowed: tuple[int, ...]) -> Type:
-    if not isinstance(bits, int | np.integer) or isinstance(bits, bool) or bits not in allowed:
+    number = whole(bits)
+    if number is None or number not in allowed:
         article = "an" if kind is Kind.INT else "a"
         raise UserError(
             f"there is no {kind.value} type of these bits",
@@ -131,7 +133,7 @@ def _checked(kind: Kind, bits: object, allowed: tuple[int, ...]) -> Type:
             expected=f"{article} {kind.value} type of {' or '.join(map(str, allowed))} bits",
             given=repr(bits),
         )
-    return Type(kind, int(bits))
+    return Type(kind, number)
 
 
 def value_range(type: Type) -> tuple[float, float]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from t2s.core.errors import InternalError, UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.explore.depth_fit import ChannelFit, DepthFit, DepthFront, FrontPoint
@@ -180,8 +179,8 @@ def _budget(
             given="both",
         )
     limit = in_bytes if in_bytes is not None else in_blocks
-    whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
-    if limit is None or not whole or limit < 0:
+    amount = whole(limit)
+    if amount is None or amount < 0:
         raise UserError(
             "the budget is not an amount of RAM",
             location=user_location(),
@@ -191,7 +190,7 @@ def _budget(
     channels = [timing.channel for timing in program.channels]
     if in_bytes is not None:
         cost = RamCost(unit="bytes", of=lambda c, d: _bytes_of(replace(channels[c], capacity=d)))
-        return cost, int(limit)
+        return cost, amount
     fabric = program.device.fabric
     if fabric is None:
         raise UserError(
@@ -204,7 +203,7 @@ def _budget(
         RamCost(
             unit="RAM blocks", of=lambda c, d: fifo_blocks(replace(channels[c], capacity=d), fabric)
         ),
-        int(limit),
+        amount,
     )
 
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 
 Value = TypeVar("Value")
@@ -94,11 +95,12 @@ def checked_workers(count: int | None) -> int:
     if count is None:
         usable = getattr(os, "sched_getaffinity", None)
         return len(usable(0)) if usable is not None else os.cpu_count() or 1
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+    number = whole(count)
+    if number is None or number < 1:
         raise UserError(
             "workers is not a number of threads",
             location=user_location(),
             expected="an integer of at least 1, or None for one thread per core",
             given=repr(count),
         )
-    return count
+    return number

@@ -15,15 +15,19 @@ from typing import Any, NoReturn, Union
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Cast, Const, Expr, Read, apply
+from t2s.core.expr import Apply, Cast, Const, Expr, Index, Parameter, Read, Select, apply
+from t2s.core.integers import whole
+from t2s.core.isl import without_bits
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import is_name
 from t2s.core.ops import OPERATORS, Op, Operands, accepts
 from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, WEAK_FLOAT, WEAK_INT, Kind, Type, unify, value_range
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, children, rewrite, walk
 
 Number = Union[int, float, bool, "Expression"]
+
+LARGEST_EXPONENT = 8
 
 
 class Symbol:
@@ -167,6 +171,30 @@ class Expression:
     def __rxor__(self, other: Number) -> Expression:
         return combine(Op.XOR, other, self)
 
+    def __lshift__(self, other: Number) -> Expression:
+        return combine(Op.SHIFT_LEFT, self, other)
+
+    def __rlshift__(self, other: Number) -> Expression:
+        return combine(Op.SHIFT_LEFT, other, self)
+
+    def __rshift__(self, other: Number) -> Expression:
+        return combine(Op.SHIFT_RIGHT, self, other)
+
+    def __rrshift__(self, other: Number) -> Expression:
+        return combine(Op.SHIFT_RIGHT, other, self)
+
+    def __pow__(self, exponent: int) -> Expression:
+        return power(self, exponent)
+
+    def __rpow__(self, base: object) -> NoReturn:
+        raise UserError(
+            f"the exponent {show(self.node)} is not a constant",
+            location=user_location(),
+            expected=f"a whole number from 0 to {LARGEST_EXPONENT}",
+            given=f"{base!r} ** {show(self.node)}",
+            hint="powers of two are t2s.cast(t2s.Int(32), 1) << n; of floats, exp(n * log(x))",
+        )
+
     def __invert__(self) -> Expression:
         return combine(Op.NOT, self)
 
@@ -203,6 +231,8 @@ def as_expression(value: object) -> Expression:
             node = Const(value=value, type=WEAK_FLOAT)
         case np.integer() | np.floating():
             node = Const(value=value.item(), type=type_of_dtype(value.dtype))
+        case _ if (number := whole(value)) is not None:
+            node = Const(value=number, type=WEAK_INT)
         case _:
             raise UserError(
                 "this cannot be used in a t2s expression",
@@ -318,6 +348,61 @@ def combine(operator: Op, *values: Number) -> Expression:
     return Expression(apply(operator, *nodes), symbols, location)
 
 
+def power(base: Expression, exponent: object) -> Expression:
+    """``base ** exponent`` as products: by squaring, from the exponent's highest bit down."""
+    count = whole(exponent)
+    if count is None or not 0 <= count <= LARGEST_EXPONENT:
+        raise UserError(
+            f"the exponent of {base!r} is not a small whole number",
+            location=user_location(),
+            expected=f"a whole number from 0 to {LARGEST_EXPONENT}",
+            given=repr(exponent),
+            hint="roots are t2s.sqrt(x); other powers of floats are t2s.exp(y * t2s.log(x))",
+        )
+    square = combine(Op.MULTIPLY, base, base)  # refuses what has no products
+    if count == 0:
+        one = 1.0 if base.type.is_float else 1
+        return Expression(Const(value=one, type=base.type), {}, square.location)
+    result = base
+    for bit in f"{count:b}"[1:]:
+        result = combine(Op.MULTIPLY, result, result)
+        if bit == "1":
+            result = combine(Op.MULTIPLY, result, base)
+    return result
+
+
+def as_index(node: Expr, location: SourceLocation) -> Expr:
+    """An integer expression in int32, the type of loops, also where numpy's integers are in it.
+
+    ``i + np.int64(1)`` is int64 in numpy, and the same number as ``i + 1``.
+    """
+    leaves = [term for term in walk(node) if not children(term)]
+    if all(_is_index(leaf) for leaf in leaves):
+        node = rewrite(node, _narrower)
+    return convert(node, INT32, location)
+
+
+def _is_index(leaf: Term) -> bool:
+    if isinstance(leaf, Const):
+        return leaf.type.is_bool or (leaf.type.is_integer and -(2**31) <= leaf.value < 2**31)
+    return isinstance(leaf, Index | Parameter) and leaf.type == INT32
+
+
+def _narrower(node: Term) -> Term | None:
+    match node:
+        case Const(value=value, type=type) if type.is_integer and not type.weak:
+            return Const(value=value, type=INT32)
+        case Cast(value=value, type=type) if type.is_integer and value.type == INT32:
+            return value
+        case Apply(operator=operator, operands=operands, type=type) if type != INT32 and all(
+            operand.type == INT32 for operand in operands
+        ):
+            return apply(operator, *operands)
+        case Select(if_true=left, if_false=right) if left.type == right.type == INT32:
+            return replace(node, type=INT32)
+    return None
+
+
 def index_expressions(
     what: str, indices: object, location: SourceLocation, rank: int | None
 ) -> tuple[Expression, ...]:
@@ -341,7 +426,8 @@ def index_expressions(
                 hint="convert with t2s.cast(t2s.Int(32), x)",
             )
     return tuple(
-        Expression(convert(e.node, INT32, location), e.symbols, location) for e in expressions
+        Expression(without_bits(as_index(e.node, location)), e.symbols, location)
+        for e in expressions
     )
 
 

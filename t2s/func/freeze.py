@@ -17,6 +17,7 @@ from typing import cast
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Cast, Expr, Read, index_names, simplify, substitute
+from t2s.core.integers import whole
 from t2s.core.isl import is_affine
 from t2s.core.location import user_location
 from t2s.core.types import Type, value_range
@@ -115,8 +116,8 @@ def _check_constants(everything: Mapping[str, Symbol], constants: Mapping[str, o
             )
         type = params[name].type
         low, high = value_range(type)
-        integer = isinstance(value, int) and not isinstance(value, bool)
-        if not type.is_integer or not integer or not low <= cast(int, value) <= high:
+        number = whole(value)
+        if not type.is_integer or number is None or not low <= number <= high:
             raise UserError(
                 f"the Param {name} cannot have this value when the design is lowered",
                 location=user_location(),

@@ -16,12 +16,13 @@ from typing import Generic, Self, TypeVar
 from t2s.core.errors import UserError
 from t2s.core.expr import Index
 from t2s.core.location import SourceLocation, user_location
-from t2s.core.types import Type
+from t2s.core.types import INT32, Type
 from t2s.func.expression import (
     Expression,
     Symbol,
     Symbols,
     as_expression,
+    as_index,
     convert,
     element,
     index_expressions,
@@ -148,10 +149,17 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
                     expected="one bound for each dimension",
                     notes=((known.location, f"{variable.name} was bounded here"),),
                 )
+        low, size = (self._as_bound(value) for value in (low, size))
         self.bounds.append(
             Bound(variable=variable.name, minimum=low, extent=size, location=location)
         )
         return self
+
+    def _as_bound(self, value: Expression) -> Expression:
+        """In int32, also where integers of numpy are in it."""
+        if value.type.weak or value.type == INT32:
+            return value
+        return Expression(as_index(value.node, value.location), value.symbols, value.location)
 
     def _check_initial(
         self,

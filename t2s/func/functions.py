@@ -90,6 +90,32 @@ def exp(value: Number) -> Expression:
     return combine(Op.EXPONENTIAL, value)
 
 
+def log(value: Number) -> Expression:
+    """The natural logarithm of a floating-point value; of 0 minus infinity, below it NaN."""
+    return combine(Op.LOGARITHM, value)
+
+
+def tanh(value: Number) -> Expression:
+    """The hyperbolic tangent of a floating-point value."""
+    return combine(Op.HYPERBOLIC_TANGENT, value)
+
+
+def floor(value: Number) -> Expression:
+    """The largest whole number that is not above a value, as a number of the value's type."""
+    return _rounded(Op.FLOOR, value)
+
+
+def ceil(value: Number) -> Expression:
+    """The smallest whole number that is not below a value, as a number of the value's type."""
+    return _rounded(Op.CEILING, value)
+
+
+def _rounded(operator: Op, value: Number) -> Expression:
+    """An integer is whole already, as numpy has it."""
+    given = as_expression(value)
+    return given if given.type.is_integer else combine(operator, given)
+
+
 def absolute(value: Number) -> Expression:
     """The absolute value."""
     return combine(Op.ABSOLUTE, value)

@@ -14,7 +14,7 @@ from t2s.func.expression import (
     Number,
     Symbol,
     as_expression,
-    convert,
+    as_index,
     element,
     index_expressions,
 )
@@ -110,7 +110,7 @@ def _bound(value: Number) -> Expression:
             expected="an integer, an integer Param or an affine expression",
             given=f"{expression!r} of type {expression.type}",
         )
-    node: Expr = convert(expression.node, INT32, expression.location)
+    node: Expr = as_index(expression.node, expression.location)
     return Expression(node, expression.symbols, expression.location)
 
 

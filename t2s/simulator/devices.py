@@ -18,8 +18,9 @@ from types import MappingProxyType
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Apply, Cast, Expr, ReduceLanes
+from t2s.core.integers import whole
 from t2s.core.location import user_location
-from t2s.core.ops import Op
+from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type
 from t2s.simulator.fabric import M20K_FABRIC, Fabric
 from t2s.simulator.memory.presets import find_memory
@@ -101,15 +102,17 @@ class Device:
             ("memory_bytes_per_second", self.memory_bytes_per_second, 1),
             *((f"the latency of {op.value}", n, 0) for (op, _), n in self._latency_items()),
         ):
-            if value is not None and (not isinstance(value, int) or value < least):
+            if value is not None and ((number := whole(value)) is None or number < least):
                 raise UserError(
                     f"device {self.name!r}: {what} is out of range",
                     location=user_location(),
                     expected=f"an integer of at least {least}",
                     given=repr(value),
                 )
+            if value is not None and hasattr(self, what):
+                object.__setattr__(self, what, number)
         self._check_memory()
-        frozen = MappingProxyType(dict(self.operator_latencies))
+        frozen = MappingProxyType({key: int(n) for key, n in self.operator_latencies.items()})
         object.__setattr__(self, "operator_latencies", frozen)
 
     def _check_memory(self) -> None:
@@ -181,6 +184,8 @@ class Device:
 
 _ADDITIVE = (Op.ADD, Op.SUBTRACT)
 _EXTREMES = (Op.MINIMUM, Op.MAXIMUM)
+_SHIFTS = (Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
+_ROUNDING = (Op.FLOOR, Op.CEILING)
 _ORDER = (Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL, Op.EQUAL, Op.NOT_EQUAL)
 
 
@@ -205,6 +210,7 @@ def _latency_table(
     """An FPGA's table: integer comparisons, logic and selections are combinational."""
     integer = TypeFamily.INTEGER
     table = {(op, integer): 1 for op in (*_ADDITIVE, *_EXTREMES, Op.NEGATE, Op.ABSOLUTE)}
+    table |= {(op, integer): 1 for op in _SHIFTS}
     table[Op.MULTIPLY, integer] = integer_multiply
     table[Op.FLOOR_DIVIDE, integer] = table[Op.MODULO, integer] = integer_divide
     for family, cycles in floats.items():
@@ -214,7 +220,8 @@ def _latency_table(
         table[Op.DIVIDE, family] = cycles.divide
         table[Op.SQUARE_ROOT, family] = cycles.square_root
         table[Op.RECIPROCAL_SQUARE_ROOT, family] = cycles.square_root
-        table[Op.EXPONENTIAL, family] = cycles.exponential
+        table |= {(op, family): cycles.exponential for op in C_FUNCTIONS}
+        table |= {(op, family): cycles.add for op in _ROUNDING}
     return table
 
 

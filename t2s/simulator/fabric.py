@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
-from t2s.core.ops import Op
+from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import BFloat, Float, Int, Type, UInt
 
 DspTable = Mapping[tuple[Op, Type], Fraction]
@@ -59,13 +59,15 @@ def _intel_dsp_costs() -> DspTable:
     costs = {(op, single): one for op in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)}
     costs |= {(Op.DIVIDE, single): 4 * one, (Op.SQUARE_ROOT, single): 3 * one}
     costs |= {(Op.RECIPROCAL_SQUARE_ROOT, single): 3 * one}
-    costs[Op.EXPONENTIAL, single] = 6 * one
+    costs |= {(op, single): 6 * one for op in C_FUNCTIONS}
     costs |= {(Op.MULTIPLY, double): 4 * one, (Op.DIVIDE, double): 15 * one}
-    costs |= {(Op.SQUARE_ROOT, double): 9 * one, (Op.EXPONENTIAL, double): 17 * one}
+    costs |= {(Op.SQUARE_ROOT, double): 9 * one}
+    costs |= {(op, double): 17 * one for op in C_FUNCTIONS}
     costs |= {(Op.RECIPROCAL_SQUARE_ROOT, double): 9 * one}
     for half in (Float(16), BFloat(16)):
         costs |= {(Op.MULTIPLY, half): one / 2, (Op.DIVIDE, half): one}
-        costs |= {(Op.SQUARE_ROOT, half): one, (Op.EXPONENTIAL, half): 2 * one}
+        costs |= {(Op.SQUARE_ROOT, half): one}
+        costs |= {(op, half): 2 * one for op in C_FUNCTIONS}
         costs |= {(Op.RECIPROCAL_SQUARE_ROOT, half): one}
     for bits, blocks in ((8, one / 2), (16, one / 2), (32, 2 * one), (64, 6 * one)):
         costs |= {(Op.MULTIPLY, type(bits)): blocks for type in (Int, UInt)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 
 WORD = 0xFFFFFFFF
@@ -40,13 +41,15 @@ class RandomStalls:
             ("seed", self.seed, 0, WORD),
             ("one_in", self.one_in, 2, 2**31 - 1),
         ):
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            number = whole(value)
+            if number is None or not least <= number <= most:
                 raise UserError(
                     f"RandomStalls: {what} is out of range",
                     location=user_location(),
                     expected=f"an integer from {least} to {most}",
                     given=repr(value),
                 )
+            object.__setattr__(self, what, number)
 
     def holds(self, instance: int, cycle: int) -> bool:
         """Whether the PE with this number, in program order, is stalled in a cycle, from 1."""

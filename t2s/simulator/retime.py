@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.simulator.deadlock import DeadlockError, DeadlockReport, TokensLeftError
 from t2s.simulator.engine import Limits, Observer, find_engine
@@ -62,15 +61,15 @@ def checked_limits(max_cycles: int | None) -> Limits:
     """The limits of a run; ``UserError`` unless it is a number of cycles or ``None``."""
     if max_cycles is None:
         return Limits()
-    whole = isinstance(max_cycles, int | np.integer) and not isinstance(max_cycles, bool)
-    if not whole or max_cycles < 1:
+    count = whole(max_cycles)
+    if count is None or count < 1:
         raise UserError(
             "max_cycles is not a number of cycles",
             location=user_location(),
             expected="an integer of at least 1, or None",
             given=repr(max_cycles),
         )
-    return Limits(max_cycles=int(max_cycles))
+    return Limits(max_cycles=count)
 
 
 def _with_remedy(

@@ -149,8 +149,8 @@ def coo(order: int, modes: Sequence[int] | None = None) -> Format:
 
 def bcsr(rows: int, columns: int) -> Format:
     """Compressed sparse rows of dense blocks of ``rows`` x ``columns``."""
-    sizes = whole(rows), whole(columns)
-    if any(size is None or not 0 < size <= LARGEST_EXTENT for size in sizes):
+    height, width = (whole(size) or 0 for size in (rows, columns))
+    if not all(0 < size <= LARGEST_EXTENT for size in (height, width)):
         raise UserError(
             "a block has at least one row and one column",
             location=user_location(),
@@ -160,10 +160,10 @@ def bcsr(rows: int, columns: int) -> Format:
     return Format(
         levels=(Dense(), Compressed(), Dense(), Dense()),
         parts=(
-            Part(mode=0, divisor=rows),
-            Part(mode=1, divisor=columns),
-            Part(mode=0, modulus=rows),
-            Part(mode=1, modulus=columns),
+            Part(mode=0, divisor=height),
+            Part(mode=1, divisor=width),
+            Part(mode=0, modulus=height),
+            Part(mode=1, modulus=width),
         ),
     )
 

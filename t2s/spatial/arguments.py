@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
@@ -63,11 +62,12 @@ class DirectiveArguments(TemporalFunc[Directive]):
                 )
 
     def _positive(self, what: str, role: str, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        number = whole(value)
+        if number is None or number < 1:
             raise UserError(
                 f"the {role} of {what} on {self.name} has to be a positive integer",
                 location=user_location(),
                 expected="1 or more",
                 given=repr(value),
             )
-        return int(value)
+        return number

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-import numpy as np
-
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.func.func import TemporalFunc
@@ -66,8 +65,8 @@ class ScheduledFunc(DirectiveArguments):
     def update(self, index: int = 0) -> Self:
         """The update definition, to schedule it.  Raises if there is no such update."""
         count = max(0, len(self.written) - 1)
-        whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
-        if not whole or not 0 <= index < count:
+        number = whole(index)
+        if number is None or not 0 <= number < count:
             raise UserError(
                 f"Func {self.name} has no update {index}",
                 location=user_location(),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, apply, const, simplify
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.printer import show
@@ -106,8 +105,7 @@ def _maps(function: str, given: Mapping[object, object]) -> tuple[tuple[str, Exp
 
 
 def _integers(function: str, given: Sequence[object], count: int) -> tuple[int, ...]:
-    whole = (v for v in given if isinstance(v, int | np.integer) and not isinstance(v, bool))
-    values = tuple(int(v) for v in whole)
+    values = tuple(number for v in given if (number := whole(v)) is not None)
     if len(values) != len(given) or len(values) != count:
         raise UserError(
             f"space_time_transform on {function} needs one integer for each loop",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.func.symbols import RVar, Var
 from t2s.spatial.arguments import Loop
@@ -129,8 +130,9 @@ def _checked_loop(kind: StageKind, option: str, loop: object) -> Loop | None:
 
 
 def _checked_depth(kind: StageKind, depth: object) -> int | None:
-    if depth is None or (isinstance(depth, int) and not isinstance(depth, bool) and depth > 0):
-        return depth
+    number = whole(depth)
+    if depth is None or (number is not None and number > 0):
+        return number
     raise UserError(
         f"the depth of {kind.value} has to be a positive integer",
         location=user_location(),

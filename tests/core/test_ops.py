@@ -62,6 +62,22 @@ LOW32, LOW64 = -(2**31), -(2**63)
         (Op.EXPONENTIAL, Float(64), (1.0,), math.e),
         (Op.EXPONENTIAL, Float(64), (1000.0,), INF),
         (Op.EXPONENTIAL, Float(32), (-INF,), 0.0),
+        (Op.LOGARITHM, Float(64), (math.e,), 1.0),
+        (Op.LOGARITHM, Float(32), (0.0,), -INF),
+        (Op.LOGARITHM, Float(32), (-0.0,), -INF),
+        (Op.LOGARITHM, Float(32), (INF,), INF),
+        (Op.HYPERBOLIC_TANGENT, Float(32), (-INF,), -1.0),
+        (Op.FLOOR, Float(32), (-1.5,), -2.0),
+        (Op.CEILING, BFloat(), (1.5,), 2.0),
+        (Op.SHIFT_LEFT, Int(8), (1, 7), LOW8),
+        (Op.SHIFT_LEFT, Int(8), (1, 8), 0),
+        (Op.SHIFT_LEFT, Int(64), (1, -1), 0),
+        (Op.SHIFT_RIGHT, Int(8), (LOW8, 7), -1),
+        (Op.SHIFT_RIGHT, Int(32), (-5, 32), -1),
+        (Op.SHIFT_RIGHT, Int(32), (-5, -1), -1),
+        (Op.SHIFT_RIGHT, Int(32), (5, LOW32), 0),
+        (Op.SHIFT_RIGHT, UInt(16), (65535, 15), 1),
+        (Op.SHIFT_RIGHT, UInt(16), (65535, 16), 0),
         (Op.EQUAL, Float(32), (0.0, -0.0), True),
         (Op.EQUAL, Float(32), (NAN, NAN), False),
         (Op.NOT_EQUAL, Float(32), (NAN, NAN), True),
@@ -129,6 +145,27 @@ def test_exponential_of_a_narrow_type_is_rounded_once() -> None:
     value = np.asarray(0.3, np.float32)
     expected = np.float32(math.exp(float(value)))
     assert run(Op.EXPONENTIAL, Float(32), float(value)) == expected.item()
+
+
+@pytest.mark.parametrize("type", [Int(8), Int(16), Int(32), Int(64), UInt(8), UInt(32), UInt(64)])
+def test_shifts_beyond_the_width_leave_the_sign(type: Type) -> None:
+    """In arrays of every length: numpy has vector code for some of them."""
+    limits = np.iinfo(type.numpy)
+    values = np.array([limits.min, limits.max, 0, 1, 5] * 13, type.numpy)
+    amounts = [type.bits, type.bits + 1, limits.max] + (
+        [-1, -type.bits, limits.min] * bool(limits.min)
+    )
+    for amount in amounts:
+        by = np.full_like(values, amount)
+        left = apply_operator(Op.SHIFT_LEFT, type, (values, by))
+        right = apply_operator(Op.SHIFT_RIGHT, type, (values, by))
+        assert not left.any()
+        np.testing.assert_array_equal(right, np.where(values < 0, -1, 0))
+
+
+def test_logarithm_below_zero_is_no_number() -> None:
+    assert math.isnan(run(Op.LOGARITHM, Float(32), -1.0))
+    assert math.isnan(run(Op.LOGARITHM, Float(64), NAN))
 
 
 def test_operators_work_on_whole_arrays() -> None:

@@ -30,9 +30,18 @@ _FUNCTIONS = {
     Op.SQUARE_ROOT: "sqrt",
     Op.RECIPROCAL_SQUARE_ROOT: "rsqrt",
     Op.EXPONENTIAL: "exp",
+    Op.LOGARITHM: "log",
+    Op.HYPERBOLIC_TANGENT: "tanh",
+    Op.FLOOR: "floor",
+    Op.CEILING: "ceil",
 }
 _COMPARISONS = {Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL}
-NO_VECTOR_FORM = {Op.FLOOR_DIVIDE, Op.MODULO} | _COMPARISONS
+NO_VECTOR_FORM = {
+    Op.FLOOR_DIVIDE,
+    Op.MODULO,
+    Op.SHIFT_LEFT,
+    Op.SHIFT_RIGHT,
+} | _COMPARISONS
 """Operators that built-in vectors do not have, or not with the results of t2s."""
 Operands = Sequence[Expression]
 
@@ -51,8 +60,8 @@ def scalar_operation(operator: Op, type: Type, operands: Operands) -> Expression
             return _narrowed(Unary(operator="-", operand=first), type)
         case Op.ABSOLUTE:
             return _absolute(first, type)
-        case Op.SQUARE_ROOT | Op.RECIPROCAL_SQUARE_ROOT | Op.EXPONENTIAL:
-            return call(_FUNCTIONS[operator], first)
+    if operator in _FUNCTIONS:
+        return call(_FUNCTIONS[operator], first)
     result = binary(_INFIX[operator], first, last)
     return result if operator in _COMPARISONS else _narrowed(result, type)
 
@@ -71,8 +80,8 @@ def vector_operation(operator: Op, type: Type, operands: Operands) -> Expression
             return Unary(operator="-", operand=first)
         case Op.ABSOLUTE:
             return _absolute(first, type)
-        case Op.SQUARE_ROOT | Op.RECIPROCAL_SQUARE_ROOT | Op.EXPONENTIAL:
-            return call(_FUNCTIONS[operator], first)
+    if operator in _FUNCTIONS:
+        return call(_FUNCTIONS[operator], first)
     return binary(_INFIX[operator], first, last)
 
 

@@ -1,8 +1,10 @@
-"""Bodies of the helper functions for integer division, of ``a`` by ``b``; by zero gives zero."""
+"""Bodies of the helper functions for integer division and shifts, of ``a`` by ``b``."""
 
 from __future__ import annotations
 
+from t2s.backends.opencl_fpga.c_types import scalar_name
 from t2s.backends.opencl_fpga.kernel_ast import (
+    CastTo,
     Declare,
     Expression,
     If,
@@ -14,6 +16,8 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     binary,
     number,
 )
+from t2s.core.ops import Op
+from t2s.core.types import Kind, Type
 
 
 def _a_and_b() -> tuple[Name, Name]:
@@ -76,3 +80,22 @@ def unsigned_modulo(type: str) -> tuple[Statement, ...]:
     a, b = _a_and_b()
     safe = Ternary(condition=_is(b, 0), if_true=number(0), if_false=binary("%", a, b))
     return (Return(value=safe),)
+
+
+def shift(operator: Op, type: Type) -> tuple[Statement, ...]:
+    """``a`` shifted by ``b``, taken as unsigned: by the width or more only the sign is left."""
+    a, b = _a_and_b()
+    name, unsigned = scalar_name(type), scalar_name(Type(Kind.UINT, type.bits))
+    amount = Name(name="amount")
+    within = binary("<", amount, number(type.bits))
+    left = operator is Op.SHIFT_LEFT
+    whole = CastTo(type=unsigned, values=(a,)) if left else a
+    moved = CastTo(type=name, values=(binary("<<" if left else ">>", whole, amount),))
+    nothing: Expression = number(0)
+    if not left and type.kind is Kind.INT:
+        negative = binary("<", a, number(0))
+        nothing = Ternary(condition=negative, if_true=number(-1), if_false=number(0))
+    return (
+        Declare(type=unsigned, name="amount", initial=CastTo(type=unsigned, values=(b,))),
+        Return(value=Ternary(condition=within, if_true=moved, if_false=nothing)),
+    )

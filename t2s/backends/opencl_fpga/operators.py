@@ -32,6 +32,7 @@ from t2s.backends.opencl_fpga.c_types import (
 from t2s.backends.opencl_fpga.division import (
     floor_divide,
     modulo,
+    shift,
     unsigned_divide,
     unsigned_modulo,
 )
@@ -75,6 +76,8 @@ class Helpers:
         if type.lanes == 1:
             if operator in (Op.FLOOR_DIVIDE, Op.MODULO):
                 return self._floor(operator, type, operands)
+            if operator in (Op.SHIFT_LEFT, Op.SHIFT_RIGHT):
+                return self._shift(operator, type, operands)
             return scalar_operation(operator, type, operands)
         if is_struct(type) or operator in NO_VECTOR_FORM:
             return self._by_lane(operator, type, operands)
@@ -130,6 +133,18 @@ class Helpers:
             operands,
             lambda: body(name),
             "rounds towards minus infinity; by zero it gives zero",
+        )
+
+    def _shift(self, operator: Op, type: Type, operands: Operands) -> Expression:
+        """By the width or more nothing is left but the sign; C leaves that undefined."""
+        name = scalar_name(type)
+        return self._call(
+            f"{operator.name.lower()}_{name}",
+            name,
+            ((name, "a"), (name, "b")),
+            operands,
+            lambda: shift(operator, type),
+            "the amount has no sign",
         )
 
     # ----------------------------------------------------------------------------- vectors

@@ -75,6 +75,8 @@ _FUNCTIONS = {
     Op.DIVIDE: "divide",
     Op.FLOOR_DIVIDE: "floor_divide",
     Op.MODULO: "modulo",
+    Op.SHIFT_LEFT: "shift_left",
+    Op.SHIFT_RIGHT: "shift_right",
     Op.MINIMUM: "minimum",
     Op.MAXIMUM: "maximum",
     Op.NEGATE: "negate",
@@ -82,6 +84,10 @@ _FUNCTIONS = {
     Op.SQUARE_ROOT: "square_root",
     Op.RECIPROCAL_SQUARE_ROOT: "reciprocal_square_root",
     Op.EXPONENTIAL: "exponential",
+    Op.LOGARITHM: "logarithm",
+    Op.HYPERBOLIC_TANGENT: "hyperbolic_tangent",
+    Op.FLOOR: "floor",
+    Op.CEILING: "ceiling",
     Op.EQUAL: "equal",
     Op.NOT_EQUAL: "not_equal",
     Op.LESS: "less",
@@ -90,7 +96,8 @@ _FUNCTIONS = {
     Op.GREATER_EQUAL: "greater_equal",
 }
 _CARRYING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
-_CALLED = (Op.FLOOR_DIVIDE, Op.MODULO, Op.MINIMUM, Op.MAXIMUM, Op.ABSOLUTE)
+_INTEGER_ONLY = (Op.FLOOR_DIVIDE, Op.MODULO, Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
+_CALLED = (*_INTEGER_ONLY, Op.MINIMUM, Op.MAXIMUM, Op.ABSOLUTE)
 
 
 def unsupported_term(term: Term) -> str | None:
@@ -98,7 +105,7 @@ def unsupported_term(term: Term) -> str | None:
     match term:
         case Apply(operator=operator, operands=operands):
             if operands[0].type.is_float:
-                known = operator in _FUNCTIONS and operator not in (Op.FLOOR_DIVIDE, Op.MODULO)
+                known = operator in _FUNCTIONS and operator not in _INTEGER_ONLY
             else:
                 known = operator in (*_PLAIN, *_CALLED, Op.NEGATE, Op.NOT)
             if not known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from t2s.core.expr import Expr, index_names
+from t2s.core.ops import C_FUNCTIONS
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
 from t2s.graph.nodes import PEArray
@@ -49,8 +50,11 @@ class NodeContext:
     pe: Value = None
 
     def __post_init__(self) -> None:
-        exponential = self.builder.load(self.address(self.layout.exponential), typ=I64)
-        self.expressions = ExpressionEmitter(self.builder, self.names, exponential)
+        functions = {
+            operator: self.builder.load(self.address(self.layout.c_functions, number), typ=I64)
+            for number, operator in enumerate(C_FUNCTIONS)
+        }
+        self.expressions = ExpressionEmitter(self.builder, self.names, functions)
 
     @property
     def pe_array(self) -> PEArray:

@@ -24,7 +24,7 @@ from t2s.core.expr import (
     ReduceLanes,
     Select,
 )
-from t2s.core.ops import OPERATORS, Op
+from t2s.core.ops import C_FUNCTIONS, OPERATORS, Op
 from t2s.core.types import Kind, Type
 from t2s.simulator.native.emit_cast import convert, expand, narrow
 from t2s.simulator.native.llvm import Builder, Value, ir
@@ -56,14 +56,16 @@ _PREDICATES = {
 class ExpressionEmitter:
     """Emits expressions at the builder's position.
 
-    ``names`` gives the values of indices, parameters and locals; ``exponential`` is the address of
-    the C library's ``exp``.
+    ``names`` gives the values of indices, parameters and locals; ``functions`` has the
+    addresses of functions of the C library.
     """
 
-    def __init__(self, builder: Builder, names: Mapping[str, Value], exponential: Value) -> None:
+    def __init__(
+        self, builder: Builder, names: Mapping[str, Value], functions: Mapping[Op, Value]
+    ) -> None:
         self._builder = builder
         self._names = names
-        self._exponential = exponential
+        self._functions = functions
 
     def emit(self, expr: Expr) -> Value:
         """The value of an expression without reads."""
@@ -161,8 +163,8 @@ class ExpressionEmitter:
             return self._sign_bit(operator, operands[0])
         if operator is Op.RECIPROCAL_SQUARE_ROOT:
             return self._reciprocal_square_root(type, operands[0])
-        if operator is Op.EXPONENTIAL:
-            return self._exponential_of(type, operands[0])
+        if operator in C_FUNCTIONS:
+            return self._in_c(operator, type, operands[0])
         wide = [expand(self._builder, operand, type) for operand in operands]
         return narrow(self._builder, self._float(operator, wide), type)
 
@@ -190,8 +192,8 @@ class ExpressionEmitter:
                 return builder.fdiv(*operands)
             case Op.NEGATE:
                 return builder.fneg(*operands)
-            case Op.ABSOLUTE | Op.SQUARE_ROOT:
-                function = "fabs" if operator is Op.ABSOLUTE else "sqrt"
+            case Op.ABSOLUTE | Op.SQUARE_ROOT | Op.FLOOR | Op.CEILING:
+                function = "fabs" if operator is Op.ABSOLUTE else operator.value
                 type = operands[0].type
                 name = f"llvm.{function}.{mangled(type)}"
                 return call_intrinsic(builder, name, type, [(operands[0], type)])
@@ -212,13 +214,13 @@ class ExpressionEmitter:
         root = self._float(Op.SQUARE_ROOT, [wide])
         return convert(self._builder, self._builder.fdiv(ones, root), double, type)
 
-    def _exponential_of(self, type: Type, value: Value) -> Value:
+    def _in_c(self, operator: Op, type: Type, value: Value) -> Value:
         """Through the C library in float64, lane by lane, rounded once."""
         builder = self._builder
         double = Type(Kind.FLOAT, 64, type.lanes)
         wide = convert(builder, value, type, double)
         signature = ir.FunctionType(DOUBLE, [DOUBLE])
-        function = builder.inttoptr(self._exponential, signature.as_pointer())
+        function = builder.inttoptr(self._functions[operator], signature.as_pointer())
         if type.lanes == 1:
             return convert(builder, builder.call(function, [wide]), double, type)
         result = ir.Constant(register_type(double), ir.Undefined)
@@ -251,7 +253,20 @@ class ExpressionEmitter:
                 signed = type.kind is Kind.INT
                 divide = self._divide_signed if signed else self._divide_unsigned
                 return divide(operator, left, right)
+            case Op.SHIFT_LEFT | Op.SHIFT_RIGHT:
+                return self._shift(operator, type, *operands)
         raise InternalError(f"operator {operator.value} on integers")
+
+    def _shift(self, operator: Op, type: Type, value: Value, amount: Value) -> Value:
+        """By the width or more nothing is left but the sign; LLVM leaves that undefined."""
+        builder = self._builder
+        last = integer(type.bits - 1, amount.type)
+        beyond = builder.icmp_unsigned(">", amount, last)
+        amount = builder.select(beyond, last, amount)
+        if operator is Op.SHIFT_RIGHT and type.kind is Kind.INT:
+            return builder.ashr(value, amount)
+        shift = builder.shl if operator is Op.SHIFT_LEFT else builder.lshr
+        return builder.select(beyond, integer(0, value.type), shift(value, amount))
 
     def _divide_unsigned(self, operator: Op, left: Value, right: Value) -> Value:
         builder = self._builder

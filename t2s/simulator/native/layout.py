@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from t2s.core.ops import Array
+from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.machine import Machine
 from t2s.simulator.native.machine_codes import code_type, waits
@@ -82,7 +82,7 @@ class Layout:
     """The sections of the arena of one graph.
 
     ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
-    the PE that it happened on, and ``exponential`` the address of the C library's ``exp``.
+    the PE that it happened on, and ``c_functions`` the addresses of the C library's functions.
     ``depth`` is the capacity every ring starts with, and ``tokens`` says how tokens lie in it;
     ``codes`` and ``waits`` are those of the machines (see ``machine_codes``).
     """
@@ -103,8 +103,8 @@ class Layout:
         return self.sections[("place",)]
 
     @property
-    def exponential(self) -> Section:
-        return self.sections[("exponential",)]
+    def c_functions(self) -> Section:
+        return self.sections[("functions of C",)]
 
     @property
     def memory_functions(self) -> Section:
@@ -188,7 +188,7 @@ def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -
 def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
     yield ("fault",), (), "int64"
     yield ("place",), (), "int64"
-    yield ("exponential",), (), "uint64"
+    yield ("functions of C",), (len(C_FUNCTIONS),), "uint64"
     yield ("memory functions",), (2,), "uint64"
     yield ("grow",), (), "uint64"
     for parameter in graph.parameters:

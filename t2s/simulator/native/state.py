@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from t2s.core.ops import Array
+from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.layout import pack
@@ -61,7 +61,7 @@ class RunState:
         self.machines: dict[str, MachineMemory] = {}
         self.arena = aligned_zeros(layout.bytes)
         self.words = self.arena.view(np.int64)
-        self.words[layout.exponential.word] = address_of_exp()
+        layout.c_functions.view(self.arena)[...] = addresses_of_c_functions()
         self._grow = _GROW(self._enlarge_tensor)
         self.words[layout.grow.word] = ctypes.cast(self._grow, ctypes.c_void_p).value
         self._unfinished = [layout.unfinished(node.name).word for node in graph.nodes]
@@ -255,8 +255,10 @@ def allocate(
 
 
 @lru_cache(maxsize=1)
-def address_of_exp() -> int:
-    """The C library's ``exp``, which Python's ``math.exp`` calls too."""
+def addresses_of_c_functions() -> tuple[int, ...]:
+    """The C library's ``exp`` and its like, which Python's ``math.exp`` calls too."""
     library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
-    function = library.exp if hasattr(library, "exp") else ctypes.CDLL("libm.so.6").exp
-    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+    if not hasattr(library, "exp"):
+        library = ctypes.CDLL("libm.so.6")
+    functions = (getattr(library, name) for name in C_FUNCTIONS.values())
+    return tuple(int(ctypes.cast(f, ctypes.c_void_p).value or 0) for f in functions)

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-import numpy as np
-
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Local
+from t2s.core.integers import whole
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
@@ -300,7 +299,8 @@ def pass_done(source: In, *outputs: Out) -> Choice:
 
 def check_number(what: str, value: int, least: int, location: SourceLocation | None) -> None:
     """Raise ``UserError`` for a number of a block that is too small."""
-    if not isinstance(value, int | np.integer) or value < least:
+    number = whole(value)
+    if number is None or number < least:
         raise UserError(
             f"{what} is an integer, {least} or more", location=location, given=repr(value)
         )

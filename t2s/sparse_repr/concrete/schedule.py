@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.walk import Term
 from t2s.sparse_repr.notation.ir import Expression
@@ -114,7 +115,8 @@ class Schedule:
         ``parallelize(outer, lanes)`` deals these parts.
         """
         location = user_location()
-        if not isinstance(factor, int) or factor < 1:
+        count = whole(factor)
+        if count is None or count < 1:
             raise UserError(
                 "the factor of a split is a positive integer",
                 location=location,
@@ -122,7 +124,7 @@ class Schedule:
             )
         names = _variable(variable), _variable(outer), _variable(inner)
         split = SplitVariable(
-            variable=names[0], outer=names[1], inner=names[2], factor=factor, location=location
+            variable=names[0], outer=names[1], inner=names[2], factor=count, location=location
         )
         return self._with(split)
 
@@ -138,14 +140,15 @@ class Schedule:
         The results are joined in order behind the copies, so nothing else changes.
         """
         location = user_location()
-        if not isinstance(lanes, int) or lanes < 1:
+        count = whole(lanes)
+        if count is None or count < 1:
             raise UserError(
                 "a loop is dealt to a positive number of lanes",
                 location=location,
                 given=repr(lanes),
             )
         name = _variable(variable)
-        return self._with(Parallelize(variable=name, lanes=lanes, location=location))
+        return self._with(Parallelize(variable=name, lanes=count, location=location))
 
     def fuse(self, outer: Any, inner: Any, fused: Any) -> Schedule:
         """Make one loop of two, the inner one right inside of the outer one.
@@ -172,9 +175,10 @@ class Schedule:
         as a balanced tree.
         """
         location = user_location()
-        if not isinstance(lanes, int) or lanes < 2:
+        count = whole(lanes)
+        if count is None or count < 2:
             raise UserError("a vector has two lanes or more", location=location, given=repr(lanes))
-        return self._with(Vectorize(variable=_variable(variable), lanes=lanes, location=location))
+        return self._with(Vectorize(variable=_variable(variable), lanes=count, location=location))
 
     def transpose(self, *tensors: Any) -> Schedule:
         """Allow that tensors are converted to an order of levels that fits the loops.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import is_name
 from t2s.func.symbols import Var
@@ -194,4 +195,7 @@ def _call(name: str, *arguments: object) -> str:
 
 
 def _shown(argument: object) -> str:
-    return argument.name if isinstance(argument, Var) else repr(argument)
+    if isinstance(argument, Var):
+        return argument.name
+    number = whole(argument)
+    return repr(argument if number is None else number)

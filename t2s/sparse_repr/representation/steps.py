@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import SourceLocation
 from t2s.func.symbols import Var
 from t2s.sparse_repr.representation.inverse_map import Order, job_order
@@ -150,16 +151,14 @@ def block(
     _check_open(layout, at)
     if not isinstance(padding, Padding):
         at.refuse("has no padding", expected="Zero or Longest", given=repr(padding))
-    if factor is not Extent.WHOLE and (
-        not isinstance(factor, int) or isinstance(factor, bool) or factor < 1
-    ):
+    size = whole(factor)
+    if factor is not Extent.WHOLE and (size is None or size < 1):
         at.refuse(
             "has a factor that is no number of elements",
             expected="a positive integer, or Whole before pack",
             given=repr(factor),
         )
     name = length.name if length is not None else None
-    size = factor if isinstance(factor, int) else None
     if layout.minor is None:
         return _tile(layout, at, target, size, padding, name)
     if size is None:
@@ -191,7 +190,8 @@ def schedule(
 ) -> Layout:
     """The last step: jobs to machines."""
     _check_open(layout, at)
-    if not isinstance(machines, int) or isinstance(machines, bool) or machines < 1:
+    count = whole(machines)
+    if count is None or count < 1:
         at.refuse(
             "needs machines", expected="a number of machines, at least 1", given=repr(machines)
         )
@@ -210,7 +210,7 @@ def schedule(
         layout,
         schedule=Scheduling(
             job=_job(layout, at, target),
-            machines=machines,
+            machines=count,
             policy=policy,
             index=index.name if index is not None else None,
             location=at.location,

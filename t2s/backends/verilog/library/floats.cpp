@@ -65,6 +65,10 @@ unsigned long long to_unsigned(double value, int bits) {
   T2S_ONE(reciprocal_square_root, SUFFIX, NUMBER, PATTERN,                              \
           1.0 / std::sqrt(static_cast<double>(a)))                                      \
   T2S_ONE(exponential, SUFFIX, NUMBER, PATTERN, std::exp(static_cast<double>(a)))       \
+  T2S_ONE(logarithm, SUFFIX, NUMBER, PATTERN, std::log(static_cast<double>(a)))         \
+  T2S_ONE(hyperbolic_tangent, SUFFIX, NUMBER, PATTERN, std::tanh(static_cast<double>(a)))\
+  T2S_ONE(floor, SUFFIX, NUMBER, PATTERN, std::floor(a))                                \
+  T2S_ONE(ceiling, SUFFIX, NUMBER, PATTERN, std::ceil(a))                               \
   T2S_COMPARE(equal, SUFFIX, NUMBER, PATTERN, ==)                                       \
   T2S_COMPARE(not_equal, SUFFIX, NUMBER, PATTERN, !=)                                   \
   T2S_COMPARE(less, SUFFIX, NUMBER, PATTERN, <)                                         \

@@ -1,7 +1,7 @@
 // Integer operators whose meaning differs from that of SystemVerilog's own.
 //
 // Division and remainder round towards minus infinity, and are 0 where the divisor is 0; the
-// quotient of the smallest number and -1 wraps around.
+// quotient of the smallest number and -1 wraps around.  The amount of a shift has no sign.
 `define T2S_ORDER(TYPE, NAME) \
   function automatic TYPE minimum_``NAME(input TYPE a, input TYPE b); \
     return b < a ? b : a; \
@@ -12,6 +12,12 @@
 
 `define T2S_SIGNED(TYPE, NAME) \
   `T2S_ORDER(TYPE, NAME) \
+  function automatic TYPE shift_left_``NAME(input TYPE a, input TYPE b); \
+    return a << b; \
+  endfunction \
+  function automatic TYPE shift_right_``NAME(input TYPE a, input TYPE b); \
+    return a >>> b; \
+  endfunction \
   function automatic TYPE floor_divide_``NAME(input TYPE a, input TYPE b); \
     TYPE quotient; \
     if (b == 0) return 0; \
@@ -33,6 +39,12 @@
 
 `define T2S_UNSIGNED(TYPE, NAME) \
   `T2S_ORDER(TYPE, NAME) \
+  function automatic TYPE shift_left_``NAME(input TYPE a, input TYPE b); \
+    return a << b; \
+  endfunction \
+  function automatic TYPE shift_right_``NAME(input TYPE a, input TYPE b); \
+    return a >> b; \
+  endfunction \
   function automatic TYPE floor_divide_``NAME(input TYPE a, input TYPE b); \
     return b == 0 ? 0 : a / b; \
   endfunction \

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from t2s.core.ops import Array
+from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Graph
 from t2s.simulator.build import control_parameters
 from t2s.simulator.native.layout import Layout, aligned_zeros, placed
@@ -18,7 +18,7 @@ from t2s.simulator.native.nests.emit_access import keyed_accesses
 from t2s.simulator.native.nests.emit_nest import emit_nest
 from t2s.simulator.native.nests.groups import group_of, rounds_of
 from t2s.simulator.native.nests.plan import Plan, plan_of
-from t2s.simulator.native.state import address_of_exp
+from t2s.simulator.native.state import addresses_of_c_functions
 
 _FIRINGS_PER_CALL = 1 << 22
 """Python takes over this often, for interrupts and progress."""
@@ -104,7 +104,7 @@ def run_nests(
 
 def _requests(graph: Graph, plan: Plan) -> Iterator[tuple[tuple[str, ...], tuple[int, ...], str]]:
     """The sections of the arena."""
-    yield ("exponential",), (), "uint64"
+    yield ("functions of C",), (len(C_FUNCTIONS),), "uint64"
     for parameter in graph.parameters:
         yield ("parameter", parameter.name), (parameter.type.bytes,), "uint8"
     for tensor in graph.tensors:
@@ -144,7 +144,7 @@ def _fill(
     def put(key: tuple[str, ...], value: object) -> None:
         layout.sections[key].view(arena)[...] = value
 
-    put(("exponential",), address_of_exp())
+    put(("functions of C",), addresses_of_c_functions())
     for parameter in graph.parameters:
         value = np.frombuffer(parameters[parameter.name].tobytes(), np.uint8)
         put(("parameter", parameter.name), value)

@@ -1,0 +1,256 @@
+"""What ``t2s run`` finds in a file: a design, and the inputs that the file gives for it.
+
+A design is a Func, several output Funcs together, a graph, or a kernel of index notation, at module
+level or what the function ``design`` of the file returns.
+"""
+
+from __future__ import annotations
+
+import inspect
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+import t2s
+from t2s.core.errors import T2SError, UserError
+from t2s.core.location import SourceLocation
+from t2s.core.types import Type
+from t2s.func.collect import needed_funcs
+from t2s.graph.graph import Graph, TensorRole
+from t2s.kernel_driver import Kernel
+from t2s.sparse_repr.notation.ir import Access, accesses
+from t2s.sparse_repr.notation.symbols import Tensor
+from t2s.sparse_repr.representation.definition import definition_of
+
+DESIGN, INPUTS = "design", "inputs"
+DENSITY = 0.1
+"""Share of the elements of a random sparse operand that are not zero."""
+
+Inputs = dict[str, Any]
+Funcs = tuple[t2s.Func, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A design, by its output Funcs, as a graph or as a kernel, and how the file makes inputs."""
+
+    design: Funcs | Graph | Kernel
+    given: Callable[[int], Inputs] = field(default=lambda seed: {})
+
+    @property
+    def name(self) -> str:
+        """The name of the folder for what is written."""
+        match self.design:
+            case Graph() as graph:
+                return graph.name
+            case Kernel() as kernel:
+                return kernel.assignment.result.tensor
+            case funcs:
+                return "_".join(func.name for func in funcs)
+
+
+def find_design(file: Path, name: str | None) -> Found:
+    """Execute a design file and return what to run; ``name`` chooses one of several designs.
+
+    Raises ``UserError`` if the file is missing, fails, or defines no design.
+    """
+    if not file.is_file():
+        raise UserError(f"there is no file {file}", hint="give the path of a Python file")
+    values = _guarded(file, lambda: runpy.run_path(str(file), run_name="t2s_design"))
+    given = _given(file, values.get(INPUTS))
+    designs = _designs(values)
+    if not designs and _is_callable(values.get(DESIGN)):
+        designs = _designs({DESIGN: _guarded(file, values[DESIGN])})
+    if name is not None:
+        if name not in designs:
+            raise UserError(
+                f"{file} defines no Func {name}",
+                expected=", ".join(sorted(designs)) or "a Func at module level",
+                given=name,
+            )
+        return Found(design=designs[name], given=given)
+    funcs = {func.name: func for one in designs.values() if isinstance(one, tuple) for func in one}
+    outputs = tuple(funcs[name] for name in sorted(funcs.keys() - _read(funcs)))
+    if outputs:
+        return Found(design=outputs, given=given)
+    if len(designs) != 1 or funcs:
+        _refuse(file, bool(funcs), designs, DESIGN in values)
+    return Found(design=next(iter(designs.values())), given=given)
+
+
+def _refuse(file: Path, recurrent: bool, designs: Iterable[str], function: bool) -> NoReturn:
+    """Raise the error for a file that defines no design, or several that are not Funcs."""
+    others = sorted(designs)
+    if others and not recurrent:
+        raise UserError(
+            f"{file} defines {len(others)} designs that could be run",
+            expected="one graph or kernel, or Funcs",
+            given=", ".join(others),
+            hint="choose one with --func",
+        )
+    raise UserError(
+        f"{file} defines 0 Funcs that could be run",
+        expected="one Func that no other Func reads",
+        given="Funcs that read each other" if recurrent else "no Func with a definition",
+        hint="choose one with --func"
+        if recurrent
+        else f"the function {DESIGN} needs values for all its arguments"
+        if function
+        else f"or define a function {DESIGN} that returns Funcs, a graph or a kernel",
+    )
+
+
+def _read(funcs: Mapping[str, t2s.Func]) -> set[str]:
+    """The Funcs that another one reads."""
+    return {
+        other.name
+        for func in funcs.values()
+        for other in needed_funcs((func,))
+        if other is not func
+    }
+
+
+def _designs(values: Mapping[str, Any]) -> dict[str, Funcs | Graph | Kernel]:
+    """The designs among the values of a module, by the names that choose them."""
+    found: dict[str, Funcs | Graph | Kernel] = {}
+    for name, value in values.items():
+        match value:
+            case t2s.Func() if value.written:
+                found[value.name] = (value,)
+            case tuple() | list() if value and all(isinstance(v, t2s.Func) for v in value):
+                found |= {func.name: (func,) for func in value if func.written}
+            case Graph() | Kernel():
+                found[name] = value
+            case Tensor() if value.definition is not None:
+                found[value.name] = Kernel(value.definition)
+    return found
+
+
+def _is_callable(function: object) -> bool:
+    """Whether it is a function that may be called without arguments."""
+    if not callable(function):
+        return False
+    parameters = inspect.signature(function).parameters.values()
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return all(p.default is not p.empty or p.kind in variable for p in parameters)
+
+
+def _given(file: Path, inputs: object) -> Callable[[int], Inputs]:
+    """The inputs of the file: a dict, or a function with the seed as its argument, or without."""
+    if isinstance(inputs, Mapping):
+        return lambda seed: dict(inputs)
+    if not inspect.isfunction(inputs):
+        return lambda seed: {}
+    arguments = len(inspect.signature(inputs).parameters)
+
+    def made(seed: int) -> Inputs:
+        result = _guarded(file, lambda: inputs(seed) if arguments else inputs())
+        if not isinstance(result, Mapping):
+            raise UserError(
+                f"the function {INPUTS} of {file} gives no inputs",
+                expected="a dict of arrays and scalars by name",
+                given=repr(result),
+            )
+        return dict(result)
+
+    return made
+
+
+def _guarded(file: Path, action: Callable[[], Any]) -> Any:
+    """What code of a file gives.  Its own exceptions become a ``UserError``."""
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        return action()
+    except T2SError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"{file} raised {type(error).__name__}: {error}",
+            location=_place(error, str(file)),
+            hint=f"python {file} shows the whole traceback",
+        ) from error
+    finally:
+        sys.path.pop(0)
+
+
+def _place(error: Exception, file: str) -> SourceLocation | None:
+    """The innermost line of a file that an exception went through."""
+    if isinstance(error, SyntaxError):
+        return SourceLocation(error.filename or file, error.lineno or 1)
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == file and frame.lineno is not None
+    ]
+    return SourceLocation(file, lines[-1]) if lines else None
+
+
+def graph_inputs(graph: Graph, seed: int, given: Mapping[str, Any]) -> Inputs:
+    """The inputs that a graph takes: those that are given, and random ones for the others."""
+    generator = np.random.default_rng(seed)
+    inputs: Inputs = {}
+    for tensor in (tensor for tensor in graph.tensors if tensor.role is TensorRole.INPUT):
+        value = random_values(generator, tensor.type, tensor.shape)
+        if tensor.open and tensor.array not in given:
+            raise UserError(
+                f"there are no random values for {tensor.array} of {graph.name}: it has any length",
+                expected=f"a dict {INPUTS} in the file, or a function that returns one",
+                given=", ".join(given) or "no inputs",
+            )
+        inputs[tensor.array] = given.get(tensor.array, value)
+    for parameter in graph.parameters:
+        value = random_values(generator, parameter.type, ())[()]
+        inputs[parameter.name] = given.get(parameter.name, value)
+    return inputs
+
+
+def product_inputs(
+    design: t2s.Func, seed: int, size: int, given: Mapping[str, Any]
+) -> tuple[Graph, Inputs]:
+    """The graph of a product for its matrix, a random one if none is given, and all inputs."""
+    matrix = definition_of(design).matrix
+    chosen = given.get(matrix.name)
+    if chosen is None:
+        chosen = random_sparse(np.random.default_rng(seed), matrix.type, (size, size))
+    graph = t2s.lower(design, **{matrix.name: chosen})
+    arrays = t2s.structure(design, **{matrix.name: chosen})
+    inputs = graph_inputs(graph, seed, {**arrays, **given})
+    others = {name: value for name, value in inputs.items() if name not in arrays}
+    return graph, {**others, matrix.name: chosen}
+
+
+def kernel_inputs(kernel: Kernel, seed: int, size: int, given: Mapping[str, Any]) -> Inputs:
+    """The operands of a kernel: those that are given, and random ones of ``size`` in each mode."""
+    generator = np.random.default_rng(seed)
+    extents: dict[str, int] = {}
+    operands: dict[str, Access] = {}
+    for access in accesses(kernel.assignment.value):
+        operands.setdefault(access.tensor, access)
+        value: Any = given.get(access.tensor)
+        shape = kernel.assignment.tensor(access.tensor).shape or np.shape(value)
+        extents.update(zip(access.variables, shape, strict=False))
+    inputs: Inputs = {}
+    for name, access in operands.items():
+        shape = tuple(extents.get(variable, size) for variable in access.variables)
+        inputs[name] = given.get(name, random_sparse(generator, t2s.Float(64), shape))
+    return inputs
+
+
+def random_values(generator: np.random.Generator, type: Type, shape: tuple[int, ...]) -> Any:
+    """Floats in [0, 1), small integers, random bools."""
+    if type.is_float:
+        return np.asarray(generator.random(shape)).astype(type.numpy)
+    return np.asarray(generator.integers(0, 2 if type.is_bool else 10, shape)).astype(type.numpy)
+
+
+def random_sparse(generator: np.random.Generator, type: Type, shape: tuple[int, ...]) -> Any:
+    """Small whole numbers, most of them zero where there is more than one mode."""
+    values = generator.integers(1, 10, shape)
+    stored = generator.random(shape) < (DENSITY if len(shape) > 1 else 1.0)
+    return np.asarray(values * stored).astype(type.numpy)
