@@ -15,7 +15,7 @@ from benchmarks.hunt.choices import Choices
 from benchmarks.hunt.judge import graph_agrees
 from benchmarks.hunt.verdict import Kind, Verdict, Wrong, verdict_of
 from benchmarks.random_graphs import random_device, random_graph
-from benchmarks.random_machines import random_machines
+from benchmarks.random_machines import endless, random_machines
 from t2s.graph.graph import TensorRole
 from t2s.simulator.deadlock import DeadlockError
 
@@ -23,9 +23,12 @@ from t2s.simulator.deadlock import DeadlockError
 def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
     """Draw a graph and judge it."""
     machines, seed = choices.below(3) < 2, choices.below(1 << 30)
+    unending = machines and seed % 3 == 0
     shown = f"{'random_machines' if machines else 'random_graph'}({seed})"
+    shown = f"endless({shown})" if unending else shown
     try:
         graph, inputs = random_machines(seed) if machines else _array(seed)
+        graph = endless(graph) if unending else graph
         _judge(graph, inputs, seed, hardware)
     except Exception as error:  # noqa: BLE001 - every exception is a finding
         return shown, verdict_of(error)
