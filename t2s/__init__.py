@@ -29,6 +29,7 @@ from t2s.driver import (
 )
 from t2s.func.functions import absolute, cast, exp, maximum, minimum, rsqrt, select, sqrt
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
+from t2s.graph.builder import Design
 from t2s.graph.graph import Graph
 from t2s.hardware_driver import emit, emulate, verilate
 from t2s.lower_driver import interpret, lower, print_loop_nest, structure
@@ -71,6 +72,7 @@ __all__ = [
     "Chain",
     "Columns",
     "CycleLimitError",
+    "Design",
     "Diagonals",
     "Float",
     "Func",
