@@ -8,6 +8,7 @@ PEs.  Types, lanes, expressions, depths and latencies are random, and so are the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -40,10 +41,12 @@ from t2s.graph.machine import (
     EMPTY,
     VALUE,
     Choice,
+    Machine,
     MemoryAdd,
     MemoryDrop,
     MemoryFirst,
     MemorySize,
+    Mode,
     Put,
     Rule,
     Search,
@@ -82,6 +85,34 @@ def random_machines(seed: int) -> tuple[Graph, dict[str, Any]]:
         tensors=tuple(made.tensors),
     )
     return graph, made.inputs
+
+
+def endless(graph: Graph) -> Graph:
+    """The graph with machines that begin again, for ever, where they ended.
+
+    Sources, which wait for nobody, still end; so do machines whose first mode needs no token.
+    """
+    nodes = [
+        replace(node, endless=True, modes=tuple(_again(mode, node) for mode in node.modes))
+        if isinstance(node, Machine) and node.heads and node.modes[0].needs
+        else node
+        for node in graph.nodes
+    ]
+    return replace(graph, name=f"{graph.name}_endless", nodes=tuple(nodes))
+
+
+def _again(mode: Mode, node: Machine) -> Mode:
+    return replace(mode, choices=tuple(_begins(choice, node) for choice in mode.choices))
+
+
+def _begins(choice: Choice, node: Machine) -> Choice:
+    match choice.inside:
+        case Rule(next=None) as rule:
+            return replace(choice, inside=replace(rule, next=node.modes[0].name))
+        case Rule():
+            return choice
+        case inner:
+            return replace(choice, inside=tuple(_begins(one, node) for one in inner))
 
 
 def _source(made: Builder, places: int) -> Flow:

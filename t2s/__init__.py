@@ -42,6 +42,7 @@ from t2s.func.functions import (
     tanh,
 )
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
+from t2s.graph.builder import Design
 from t2s.graph.graph import Graph
 from t2s.hardware_driver import emit, emulate, verilate
 from t2s.lower_driver import interpret, lower, print_loop_nest, structure
@@ -84,6 +85,7 @@ __all__ = [
     "Chain",
     "Columns",
     "CycleLimitError",
+    "Design",
     "Diagonals",
     "Float",
     "Func",

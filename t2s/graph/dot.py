@@ -8,7 +8,7 @@ from types import MappingProxyType
 from t2s.core.names import one_line
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine, Node, Role
-from t2s.graph.printer import show_loops, show_space, show_stream
+from t2s.graph.printer import show_kind, show_loops, show_space, show_stream
 
 _SHAPES: Mapping[Role, str] = MappingProxyType(
     {Role.COMPUTE: "box", Role.RELAY: "ellipse", Role.LOAD: "invhouse", Role.STORE: "house"}
@@ -32,7 +32,7 @@ def _node_line(node: Node) -> str:
     if node.space:
         label.append(f"space {show_space(node)}")
     if isinstance(node, Machine):
-        label.append("machine")
+        label.append(show_kind(node))
     elif node.loops:
         label.append(f"loops {show_loops(node)}")
     return f"  {_quoted(node.name)} [shape={_SHAPES[node.role]}, label={_quoted(*label)}];"

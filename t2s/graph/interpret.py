@@ -93,6 +93,10 @@ class _MachineProcess:
         return moved
 
 
+def _is_endless(node: Machine | PEArray) -> bool:
+    return isinstance(node, Machine) and node.endless
+
+
 def allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The memory at the start: copies of the inputs, zeros elsewhere.
 
@@ -111,6 +115,8 @@ def interpret_graph(
     graph: Graph, inputs: Mapping[str, Array], parameters: Mapping[str, Array] | None = None
 ) -> dict[str, Array]:
     """Run every node to its end and return the output tensors by name.
+
+    Endless machines run until nothing is left to do.
 
     Raises ``InternalError`` if nodes wait for tokens that never come, and ``ProtocolError`` if a
     machine meets a token that it cannot take.
@@ -131,6 +137,8 @@ def interpret_graph(
             for process in pending:
                 progress |= process.run(fifos, memory)
             pending = [process for process in pending if not process.ended]
+            if not progress and all(_is_endless(process.node) for process in pending):
+                break
             if pending and not progress:
                 names = ", ".join(sorted({process.node.name for process in pending}))
                 raise InternalError(f"nodes wait for tokens that never come: {names}")

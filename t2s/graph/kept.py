@@ -7,7 +7,9 @@ identity: comparing two of them takes longer than much of what is kept.
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -19,15 +21,27 @@ ResultT = TypeVar("ResultT")
 _MOST = 4
 """Results kept for one graph."""
 
+_MOST_GRAPHS = 64
+"""Graphs of which something is kept, whoever else keeps them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[KeyT, ResultT]):
+    """What is kept of a graph; ``graph`` removes the entry when the graph goes."""
+
+    graph: weakref.ref[Graph]
+    results: dict[KeyT, ResultT] = field(default_factory=dict)
+
 
 class KeptFor(Generic[KeyT, ResultT]):
-    """Results by graph and key: for each graph, the few that were made last.
+    """Results by graph and key: for the graphs used last, the few that were made last.
 
-    Safe to use from several threads, which may then make the same result twice.
+    A result must not refer to its graph, or the graph lives as long as the result is kept.  Safe to
+    use from several threads, which may then make the same result twice.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, dict[KeyT, ResultT]] = {}
+        self._kept: OrderedDict[int, _Entry[KeyT, ResultT]] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -37,10 +51,7 @@ class KeptFor(Generic[KeyT, ResultT]):
     def get(self, graph: Graph, key: KeyT, make: Callable[[], ResultT]) -> ResultT:
         """The result for a graph and a key, made by ``make`` if it is not there."""
         with self._lock:
-            results = self._kept.get(id(graph))
-            if results is None:
-                results = self._kept[id(graph)] = {}
-                weakref.finalize(graph, self._kept.pop, id(graph), None)
+            results = self._results(graph)
             if key in results:
                 return results[key]
         result = make()
@@ -49,3 +60,16 @@ class KeptFor(Generic[KeyT, ResultT]):
             while len(results) > _MOST:
                 del results[next(iter(results))]
         return result
+
+    def _results(self, graph: Graph) -> dict[KeyT, ResultT]:
+        """The results of a graph, which is now the one that was used last."""
+        number, kept = id(graph), self._kept
+        entry = kept.get(number)
+        if entry is None:
+            entry = _Entry(weakref.ref(graph, lambda _: kept.pop(number, None)))
+            kept[number] = entry
+            while len(kept) > _MOST_GRAPHS:
+                kept.popitem(last=False)
+        else:
+            kept.move_to_end(number)
+        return entry.results

@@ -206,6 +206,9 @@ class Machine(Term):
         name (a ``Local``), with the value that they had at the start of the firing.
     memories: sorted memories, empty at the start.
     modes: the first one is the mode at the start.
+    endless: the machine waits for ever when all others have ended, and that is no error: a run is
+        finished when nothing can fire and all that has not ended are endless machines that wait for
+        a token.  Such a machine has an input, and may end as well.
     """
 
     name: str
@@ -216,6 +219,7 @@ class Machine(Term):
     memories: tuple[SortedMemory, ...] = ()
     modes: tuple[Mode, ...]
     region: str | None = None
+    endless: bool = False
     location: SourceLocation | None = None
 
     @property

@@ -132,6 +132,11 @@ def show_control(node: Node) -> str:
             return show_loops(node)
 
 
+def show_kind(machine: Machine) -> str:
+    """``machine``, and whether it is endless."""
+    return "endless machine" if machine.endless else "machine"
+
+
 def show_space(node: Node) -> str:
     """The space domain of a node: ``[ii: 8, jj: 8]``; a minimum other than 0 is shown as well."""
     dimensions = [
@@ -155,7 +160,7 @@ def _node_lines(node: Node) -> Iterator[str]:
     region = "" if node.region is None else f", region {node.region}"
     exists = _when(node.exists) if isinstance(node, PEArray) else ""
     space = f" space {show_space(node)}{exists}" if node.space else ""
-    kind = " machine" if isinstance(node, Machine) else ""
+    kind = f" {show_kind(node)}" if isinstance(node, Machine) else ""
     yield f"{node.role.value}{kind} {node.name}{space}{region}"
     for register in node.registers:
         shape = list(register.shape) if register.shape else ""

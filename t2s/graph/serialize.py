@@ -81,8 +81,8 @@ _DATACLASSES: tuple[type[Any], ...] = (
 _ENUMS: tuple[type[Enum], ...] = (Kind, Op, Place, RegionKind, Role, StreamKind, TensorRole)
 
 
-_OPTIONAL = ((PEArray, "active"),)
-"""Fields that are written only where they are not ``None``."""
+_OPTIONAL = ((PEArray, "active"), (Machine, "endless"))
+"""Fields that are written only where they are neither ``None`` nor ``False``."""
 
 
 def graph_to_json(graph: Graph) -> str:
@@ -145,7 +145,10 @@ def _encode(value: object, path: str) -> object:
 
 def _left_out(value: object, name: str) -> bool:
     """Whether a field is not written."""
-    return (type(value), name) in _OPTIONAL and getattr(value, name) is None
+    if (type(value), name) not in _OPTIONAL:
+        return False
+    found = getattr(value, name)
+    return found is None or found is False
 
 
 class _Decoder:

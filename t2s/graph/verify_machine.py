@@ -64,6 +64,7 @@ class _MachineVerifier:
     def verify(self) -> None:
         self._names()
         self._heads()
+        self._waits_for_somebody()
         for memory in self.node.memories:
             self._memory_is_right(memory)
         if not self.node.modes:
@@ -86,6 +87,15 @@ class _MachineVerifier:
                     f"the name {name!r} is used twice", f"{kind} of distinct names", repr(name)
                 )
             seen.add(name)
+
+    def _waits_for_somebody(self) -> None:
+        if self.node.endless and not self.inputs:
+            self._broken(
+                "it is endless and has no input",
+                "an input, on which it waits for ever",
+                "no input channel",
+                "give it a channel, or let it end and leave endless out",
+            )
 
     def _names(self) -> None:
         fixed = [p.name for p in self.graph.parameters] + [d.name for d in self.node.space]

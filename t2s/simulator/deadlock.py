@@ -15,7 +15,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.graph.nodes import Machine
 from t2s.simulator.program import SimProgram
-from t2s.simulator.tally import Stuck, Tally
+from t2s.simulator.tally import Stuck, Tally, is_harmless
 
 if TYPE_CHECKING:
     from t2s.simulator.result import SimResult
@@ -89,7 +89,8 @@ class DeadlockReport:
     waits: the waits in order, each for the PE of the next one.
     closed: whether the last wait is for the PE of the first; otherwise the last wait is for a PE
         that has ended, or for nobody.
-    unfinished: (node, PEs with firings left, PEs) of every node that is not finished.
+    unfinished: (node, PEs with firings left, PEs) of every node that is not finished; endless
+        machines that wait for a token are.
     remedy: sufficient capacities, where the search found some.
     searched: whether a search for them was made.
     beyond: the deadlock that is left with unlimited capacities, where that helps nothing.
@@ -190,6 +191,8 @@ def explain(program: SimProgram, tally: Tally) -> DeadlockReport:
     stuck = {item.instance: item for item in tally.stuck}
     chain, closed = _waits(program, stuck)
     done = tally.firings == program.control.firings
+    for item in tally.stuck:
+        done[item.instance] = done[item.instance] or is_harmless(program, item)
     unfinished = tuple(
         (timing.node.name, int((~done[timing.instances]).sum()), timing.pe_count)
         for timing in program.nodes
@@ -212,7 +215,9 @@ def _waits(program: SimProgram, stuck: Mapping[int, Stuck]) -> tuple[list[Stuck]
     """A cycle of waits if there is one, else the first chain."""
     first_chain: list[Stuck] | None = None
     visited: set[int] = set()
-    for start in stuck:
+    for start, item in stuck.items():
+        if is_harmless(program, item):
+            continue
         chain: list[Stuck] = []
         position: dict[int, int] = {}
         at = start

@@ -35,7 +35,7 @@ from t2s.simulator.memory.plain import Ports
 from t2s.simulator.plain_pes import PE, Fifo, MachinePE
 from t2s.simulator.program import NodeTiming, SimProgram
 from t2s.simulator.result import SimResult
-from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run
+from t2s.simulator.tally import Ending, Stuck, Tally, end_of_run, ending_of
 from t2s.simulator.traces import with_traces
 
 _OBSERVED_EVERY = 256
@@ -144,7 +144,7 @@ class _Run:
             while any(pe.current is not None for pe in self.pes):
                 if all(pe.current is None or pe.unknown() for pe in self.pes):
                     self._settle()
-                    return Ending.DEADLOCK
+                    return ending_of(self.program, self._stuck())
                 if limits.max_cycles is not None and self.cycle >= limits.max_cycles:
                     return Ending.LIMIT
                 self._step()
@@ -258,15 +258,19 @@ class _Run:
         unfinished = {instance: pe.current is not None for instance, pe in machines.items()}
         return with_traces(self.program, codes, unfinished)
 
-    def tally(self, ending: Ending) -> Tally:
-        """The counters as arrays."""
-        fifos = list(self.fifos.values())
-        memory = np.array([pe.memory_stalls for pe in self.pes], np.int64)
+    def _stuck(self) -> tuple[Stuck, ...]:
+        """PEs that wait for what no firing on the way will bring."""
         stuck: list[Stuck] = []
         for instance, pe in enumerate(self.pes):
             port = pe.unknown() if pe.current is not None else None
             if port is not None:
                 stuck.append(Stuck(instance=instance, element=port[0].position, sending=port[1]))
+        return tuple(stuck)
+
+    def tally(self, ending: Ending) -> Tally:
+        """The counters as arrays."""
+        fifos = list(self.fifos.values())
+        memory = np.array([pe.memory_stalls for pe in self.pes], np.int64)
         return Tally(
             ending=ending,
             cycles=self.cycle,
@@ -279,6 +283,6 @@ class _Run:
             memory_starved=np.where(self.program.loads, memory, 0),
             memory_blocked=np.where(self.program.loads, 0, memory),
             left=np.array([len(fifo.tokens) for fifo in fifos], np.int64),
-            stuck=tuple(stuck),
+            stuck=self._stuck(),
             memory=self.ports.tally() if self.ports is not None else None,
         )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.core.errors import InternalError
+from t2s.graph.nodes import Machine
 from t2s.simulator.memory.report import MemoryCounts
 from t2s.simulator.program import SimProgram
 
@@ -76,6 +77,18 @@ def stuck_at(instance: int, requirements: Sequence[Requirement]) -> Stuck | None
         if time == FOREVER:
             return Stuck(instance=instance, element=element, sending=sending)
     return None
+
+
+def is_harmless(program: SimProgram, item: Stuck) -> bool:
+    """Whether a PE may wait like this for ever: an endless machine that waits for a token."""
+    node = program.node_of(item.instance).node
+    return not item.sending and isinstance(node, Machine) and node.endless
+
+
+def ending_of(program: SimProgram, stuck: Sequence[Stuck]) -> Ending:
+    """How a run ends in which nothing can fire any more, and these PEs have not ended."""
+    harmless = all(is_harmless(program, item) for item in stuck)
+    return Ending.FINISHED if harmless else Ending.DEADLOCK
 
 
 def end_of_run(program: SimProgram, last_firing: int, last_store: int) -> int:

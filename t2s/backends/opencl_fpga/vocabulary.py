@@ -110,6 +110,9 @@ def _check_machine(node: Machine) -> list[str]:
     """Why a machine cannot become kernels, each reason once."""
     reasons: dict[str, None] = {}
     types = [register.type for register in node.registers]
+    if node.endless:
+        # a host program waits for every kernel, and an autorun kernel may not touch memory
+        reasons["endless machines have no OpenCL form"] = None
     for memory in node.memories:
         reasons[f"sorted memories such as {memory.name!r} have no OpenCL form"] = None
     for statement in node.statements():

@@ -55,6 +55,7 @@ from t2s.backends.verilog.verilog_ast import (
     variable,
 )
 from t2s.graph.graph import Tensor, TensorRole
+from t2s.graph.nodes import Machine
 
 P, AT, LANE = "p", "at", "lane"
 ONE, ZERO = number(1), number(0)
@@ -227,6 +228,8 @@ class Testbench:
         own = self.own
         running: list[Statement] = [put(own.running, Literal(text="1'b0"))]
         for interface, names in self.top.nodes:
+            if _is_endless(interface):
+                continue
             unfinished = If(
                 condition=negation(_of(names.finished)),
                 then=(put(own.running, Literal(text="1'b1")),),
@@ -291,8 +294,11 @@ class Testbench:
             Binary(operator=">", left=cycle, right=limit),
         )
         still = Binary(operator=">=", left=Name(name=own.quiet), right=quiet)
+        done = negation(Name(name=own.running))
+        if any(_is_endless(interface) for interface, _ in self.top.nodes):
+            done = both(done, still)
         ends = If(
-            condition=negation(Name(name=own.running)),
+            condition=done,
             then=self._end(1),
             otherwise=(
                 If(
@@ -347,6 +353,11 @@ class Testbench:
         some = Binary(operator=">", left=length, right=LONG_ZERO)
         write = Do(call=call("$writememh", file, memory, ZERO, last))
         return (_show("t2s length %0d", length), If(condition=some, then=(write,)))
+
+
+def _is_endless(interface: port.Interface) -> bool:
+    """Whether the node may wait for ever when all others have ended."""
+    return isinstance(interface.node, Machine) and interface.node.endless
 
 
 def _element(tensor: Tensor) -> Bits:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import weakref
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from t2s.core.errors import InternalError
 from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.inputs import check_graph_inputs
@@ -51,7 +54,7 @@ class RunState:
     def __init__(
         self, graph: Graph, layout: Layout, depths: Mapping[str, int] | None = None
     ) -> None:
-        self._graph = graph
+        self._known = weakref.ref(graph)
         self._layout = layout
         self._views: dict[int, Array] = {}
         self._rings: dict[str, Array] = {}
@@ -62,7 +65,7 @@ class RunState:
         self.arena = aligned_zeros(layout.bytes)
         self.words = self.arena.view(np.int64)
         layout.c_functions.view(self.arena)[...] = addresses_of_c_functions()
-        self._grow = _GROW(self._enlarge_tensor)
+        self._grow = _growing(self)
         self.words[layout.grow.word] = ctypes.cast(self._grow, ctypes.c_void_p).value
         self._unfinished = [layout.unfinished(node.name).word for node in graph.nodes]
         self.words[self._unfinished] = [node.pe_count for node in graph.nodes]
@@ -78,6 +81,14 @@ class RunState:
             self.set(layout.memory_functions, sorted_memory_functions())
         self._first_rings(depths or {})
         self._first = self.words.copy()
+
+    @property
+    def _graph(self) -> Graph:
+        """The graph, which lives as long as somebody runs it: its memory does not keep it."""
+        graph = self._known()
+        if graph is None:
+            raise InternalError("the memory of a graph that is gone was used")
+        return graph
 
     def start(self, inputs: Mapping[str, Array], parameters: Mapping[str, Array]) -> None:
         """Begin a run: as if it were the first one, but what has grown in another one stays so.
@@ -211,8 +222,8 @@ class RunState:
             length = len(memory) if tensor.role is TensorRole.INPUT else 0
             self.words[word : word + 2] = length, len(memory)
 
-    def _enlarge_tensor(self, _: int, number: int, elements: int) -> None:
-        """Make room for so many elements; called by the code, with the address of the arena.
+    def enlarge_tensor(self, number: int, elements: int) -> None:
+        """Make room for so many elements of an open tensor; called by the code.
 
         Nothing changes if memory is short.
         """
@@ -236,6 +247,18 @@ class RunState:
         word = self._layout.ring(channel).word
         for words in self.words, self._first:
             words[word : word + 2] = address_of(ring), capacity
+
+
+def _growing(state: RunState) -> Any:
+    """What the code calls, with the address of the arena; it does not keep the state."""
+    known = weakref.ref(state)
+
+    def enlarge(_: int, number: int, elements: int) -> None:
+        current = known()
+        if current is not None:
+            current.enlarge_tensor(number, elements)
+
+    return _GROW(enlarge)
 
 
 def allocate(

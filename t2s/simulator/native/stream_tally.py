@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from t2s.simulator.engine import Limits
@@ -9,7 +11,16 @@ from t2s.simulator.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.native import emit_timing
 from t2s.simulator.native.stream_times import StreamTimes
 from t2s.simulator.program import SimProgram
-from t2s.simulator.tally import Ending, Requirement, Tally, end_of_run, stuck_at, wait_until
+from t2s.simulator.tally import (
+    Ending,
+    Requirement,
+    Stuck,
+    Tally,
+    end_of_run,
+    ending_of,
+    stuck_at,
+    wait_until,
+)
 from t2s.simulator.trace import Trace
 
 
@@ -29,7 +40,7 @@ def stream_tally(
     )
     last_store = int(times.column(emit_timing.LAST_STORE).max(initial=0))
     end = end_of_run(program, int(last.max(initial=0)), last_store)
-    ending, cycles = _ending(end, limits, interrupted, len(tails), len(stuck))
+    ending, cycles = _ending(program, end, limits, interrupted, len(tails), stuck)
     waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
     starved, blocked = times.stalls()
     memory = np.zeros(program.pe_count, np.int64)
@@ -52,14 +63,17 @@ def stream_tally(
 
 
 def _ending(
-    end: int, limits: Limits, interrupted: bool, unfinished: int, stuck: int
+    program: SimProgram,
+    end: int,
+    limits: Limits,
+    interrupted: bool,
+    unfinished: int,
+    stuck: Sequence[Stuck],
 ) -> tuple[Ending, int]:
     if interrupted:
         return Ending.INTERRUPTED, end
-    if not unfinished:
-        return Ending.FINISHED, end
-    if unfinished == stuck:
-        return Ending.DEADLOCK, end
+    if unfinished == len(stuck):
+        return ending_of(program, stuck), end
     return Ending.LIMIT, limits.max_cycles or 0
 
 

@@ -63,7 +63,8 @@ class StreamValues:
 
     Attributes
     ----------
-    outputs: the output tensors; ``None`` if not all nodes came to their end.
+    outputs: the output tensors; ``None`` if not all nodes came to their end, or are endless and
+        wait for tokens.
     traces: of every machine, by node and place.
     sent, received: tokens through the elements of all channels, channel by channel.
     refusal: makes the error of a machine that refuses (by node and place).
@@ -141,9 +142,9 @@ def stream_values(
             break
         if on_progress is not None:
             on_progress(total)
-    done = not state.unfinished()
-    again = done and state.bytes + total <= _MOST_KEPT_BYTES
     reader = _Reader(graph, layout, state)
+    done = all(reader.waits_for_ever(name) for name in state.unfinished())
+    again = done and state.bytes + total <= _MOST_KEPT_BYTES
     traces = reader.traces(most_firings, copied=again)
     refused = any(trace.refuses for trace in traces.values())
     values = StreamValues(
@@ -191,6 +192,16 @@ class _Reader:
                     refuses=status == FAILED,
                 )
         return found
+
+    def waits_for_ever(self, name: str) -> bool:
+        """Whether a node with firings left is endless, and all of it waits for tokens."""
+        node = self.graph.node(name)
+        if not isinstance(node, Machine) or not node.endless:
+            return False
+        words = self.state.get(self.layout.state(name)).tolist()
+        return all(
+            status == FINISHED or (status != FAILED and wait >= 0) for status, _, wait in words
+        )
 
     def refusal(self, name: str, place: int) -> Exception:
         """The error of a machine that refuses: the one that its semantics give."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,10 @@ from t2s.simulator.tally import (
     Counts,
     Ending,
     Requirement,
+    Stuck,
     Tally,
     end_of_run,
+    ending_of,
     stuck_at,
     wait_until,
 )
@@ -117,7 +120,7 @@ class TableTimes:
         }
         never = [stuck_at(pe, requirements) for pe, requirements in tails.items()]
         stuck = tuple(item for item in never if item is not None)
-        ending, cycles = self._ending(limits, interrupted, bool(tails), len(stuck) == len(tails))
+        ending, cycles = self._ending(limits, interrupted, len(tails), stuck)
         waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
         starved, blocked = self.stalls[:, 0].copy(), self.stalls[:, 1].copy()
         memory = self.memory_stalls.copy()
@@ -143,7 +146,7 @@ class TableTimes:
         return np.asarray(self.pes[:, int(column)], np.int64)
 
     def _ending(
-        self, limits: Limits, interrupted: bool, unfinished: bool, hopeless: bool
+        self, limits: Limits, interrupted: bool, unfinished: int, stuck: Sequence[Stuck]
     ) -> tuple[Ending, int]:
         end = end_of_run(
             self.program,
@@ -152,10 +155,8 @@ class TableTimes:
         )
         if interrupted:
             return Ending.INTERRUPTED, max(end, self.now - 1)
-        if not unfinished:
-            return Ending.FINISHED, end
-        if hopeless:
-            return Ending.DEADLOCK, end
+        if unfinished == len(stuck):
+            return ending_of(self.program, stuck), end
         return Ending.LIMIT, min(limits.max_cycles or 0, max(end, self.now - 1))
 
     def ready(self, element: int) -> int:

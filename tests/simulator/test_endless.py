@@ -1,0 +1,185 @@
+"""Endless machines: they wait for ever when all others have ended, and that is the end of work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import t2s
+from benchmarks.random_graphs import random_device
+from benchmarks.random_machines import endless, random_machines
+from t2s.backends.opencl_fpga import BACKEND as OPENCL
+from t2s.core.errors import UserError
+from t2s.graph.dot import graph_to_dot
+from t2s.graph.graph import Graph
+from t2s.graph.interpret import interpret_graph
+from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
+from t2s.graph.printer import print_graph
+from t2s.graph.serialize import graph_from_json, graph_to_json
+from t2s.graph.verify import verify_graph
+from t2s.simulator.build import build_program
+from t2s.simulator.deadlock import DeadlockError, TokensLeftError
+from t2s.simulator.engine import Limits, find_engine
+from t2s.simulator.result import SimResult
+from t2s.simulator.run import simulate
+from tests.backends.test_verilog_machines import needs_verilator
+from tests.graph.machines import copying, local, sink, source
+
+X = np.array([5, -3, 7, 0, 9], np.int32)
+ENGINES = ("python", "native")
+
+
+def copied(**changes: Any) -> Graph:
+    """``copying`` with a sink that waits for another stream, for ever."""
+    graph = endless(copying())
+    return replace(graph, channels=(replace(graph.channels[0], **changes),))
+
+
+def run(graph: Graph, inputs: dict[str, Any], engine: str, device: Any = "ideal") -> SimResult:
+    """A run; a deadlock is a result."""
+    return find_engine(engine).run(build_program(graph, device, inputs), Limits())
+
+
+@pytest.mark.parametrize("device", ["ideal", "arria10"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_ends_when_all_that_is_left_is_endless(engine: str, device: str) -> None:
+    result = simulate(copied(), {"x": X}, engine=engine, device=device)
+    finite = simulate(copying(), {"x": X}, engine=engine, device=device)
+    assert result.finished
+    assert result.deadlock is None
+    assert result.cycles == finite.cycles
+    np.testing.assert_array_equal(result.outputs["y"], finite.outputs["y"])
+    sink = result.nodes["sink"]
+    assert sink.busy + sink.starved + sink.idle == result.cycles
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_other_depths_and_a_limit(engine: str) -> None:
+    result = simulate(copied(capacity=1, latency=3), {"x": X}, engine=engine)
+    again = result.retime({"xs": 8})
+    assert again.cycles == simulate(copied(capacity=8, latency=3), {"x": X}).cycles < result.cycles
+    assert simulate(copied(), {"x": X}, engine=engine, max_cycles=3).limit_reached
+    assert simulate(copied(), {"x": X}, engine=engine, max_cycles=1000).finished
+
+
+def test_without_the_mark_it_is_a_deadlock() -> None:
+    graph = copied()
+    nodes = tuple(replace(n, endless=False) if isinstance(n, Machine) else n for n in graph.nodes)
+    for engine in ENGINES:
+        with pytest.raises(DeadlockError, match="not finished are 'sink'"):
+            simulate(replace(graph, nodes=nodes), {"x": X}, engine=engine)
+
+
+def test_an_endless_machine_that_waits_for_space_is_a_deadlock() -> None:
+    """The echo puts three tokens for each, and the sink takes one stream, then ends."""
+    for engine in ENGINES:
+        with pytest.raises(DeadlockError, match="not finished are 'echo'") as caught:
+            simulate(echoing(copies=3, capacity=1), {"x": X}, engine=engine)
+        report = caught.value.result.deadlock
+        assert report is not None
+        assert report.waits[0].sending
+
+
+def test_tokens_that_are_left_are_an_error() -> None:
+    for engine in ENGINES:
+        with pytest.raises(TokensLeftError, match="tokens are left"):
+            simulate(echoing(copies=2, capacity=20), {"x": X}, engine=engine)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 54])
+def test_random_machines(seed: int) -> None:
+    graph, inputs = random_machines(seed)
+    graph = endless(graph)
+    for device in random_device(seed)[:2]:
+        plain, native = (run(graph, inputs, engine, device) for engine in ENGINES)
+        assert native.ending == plain.ending
+        assert native.cycles == plain.cycles
+        assert str(native.stalls) == str(plain.stalls)
+        assert native.tokens_left == plain.tokens_left
+        expected = interpret_graph(graph, inputs) if plain.finished else {}
+        assert plain.outputs.keys() == native.outputs.keys() == expected.keys()
+        for name, array in expected.items():
+            np.testing.assert_array_equal(plain.outputs[name], array)
+            np.testing.assert_array_equal(native.outputs[name], array)
+
+
+def test_it_needs_an_input() -> None:
+    graph = copying()
+    nodes = (replace(source(), endless=True), *graph.nodes[1:])
+    with pytest.raises(UserError) as caught:
+        verify_graph(replace(graph, nodes=nodes))
+    assert "it is endless and has no input" in str(caught.value)
+    assert "an input, on which it waits for ever" in str(caught.value)
+
+
+def test_texts() -> None:
+    graph = copied()
+    assert graph_from_json(graph_to_json(graph)) == graph
+    assert '"endless": true' in graph_to_json(graph)
+    assert "endless" not in graph_to_json(copying())
+    assert "store endless machine sink" in print_graph(graph)
+    assert "endless machine" in graph_to_dot(graph)
+    reasons = [item.why for item in OPENCL.supports(graph) if item.subject == "node 'sink'"]
+    assert "endless machines have no OpenCL form" in reasons
+
+
+@needs_verilator
+@pytest.mark.verilator
+def test_hardware() -> None:
+    found = t2s.verilate(copied(), {"x": X})
+    assert found.cycles == simulate(copied(), {"x": X}).cycles
+    np.testing.assert_array_equal(found.outputs["y"], [5, -3, 7])
+
+
+def echoing(*, copies: int, capacity: int) -> Graph:
+    """``copying`` with an endless machine between that puts each value several times."""
+    graph = copying()
+    xs = graph.channels[0]
+    value = Head(channel="xs", value="v", tag="t")
+    echo = Machine(
+        name="echo",
+        role=graph.nodes[0].role,
+        heads=(value,),
+        modes=tuple(
+            Mode(
+                name=f"copy_{n}",
+                needs=("xs",),
+                choices=(
+                    Choice(
+                        inside=Rule(
+                            name=f"copy_{n}",
+                            takes=("xs",) if n == copies - 1 else (),
+                            puts=(put_of(value),),
+                            next=f"copy_{(n + 1) % copies}",
+                        )
+                    ),
+                ),
+            )
+            for n in range(copies)
+        ),
+        endless=True,
+    )
+    ys = replace(xs, name="ys", source="echo", capacity=capacity)
+    return replace(
+        graph, nodes=(source(), echo, _from_echo()), channels=(replace(xs, sink="echo"), ys)
+    )
+
+
+def put_of(head: Head) -> Put:
+    assert head.tag is not None
+    return Put(channel="ys", value=local(head.value), tag=local(head.tag))
+
+
+def _from_echo() -> Machine:
+    """The sink, which takes from ``ys``."""
+    (mode,) = sink().modes
+    choices = tuple(
+        replace(choice, inside=replace(choice.inside, takes=("ys",)))
+        for choice in mode.choices
+        if isinstance(choice.inside, Rule)
+    )
+    heads = tuple(replace(head, channel="ys") for head in sink().heads)
+    return replace(sink(), heads=heads, modes=(replace(mode, needs=("ys",), choices=choices),))
