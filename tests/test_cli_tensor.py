@@ -102,10 +102,8 @@ def test_directives_in_text(matrix: Path) -> None:
         "-s", "fuse(i,j,f), parallelize(f,2)", "-s", "reorder(f)", "--engine", "python",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert (
-        "for j:  # fused with the loop around it: f; locate x, by default; 2 lanes\n"
-        in result.stdout
-    )
+    note = "for j:  # fused with the loop around it: f; locate x, by default; 2 lanes\n"
+    assert note in result.stdout
     assert Path("build/y.dot").is_file()
     assert Path("build/y.json").is_file()
     first = run(
