@@ -7,7 +7,7 @@ remainders.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from t2s.core.errors import UserError
@@ -112,6 +112,13 @@ def make_format(
             location=location or user_location(),
             expected=f"one letter for each level, of {known}",
             given=letters,
+        )
+    if not isinstance(modes, Iterable | None):
+        raise UserError(
+            "the modes of a format are a list",
+            location=location or user_location(),
+            expected="one mode for each level, such as (1, 0)",
+            given=repr(modes),
         )
     given = range(len(letters)) if modes is None else tuple(modes)
     order = tuple(number for number in map(whole, given) if number is not None)

@@ -58,12 +58,13 @@ def emit_program(graph: Graph, layout: Layout) -> Program:
     made: dict[str, _Shared] = {}
     calls: list[tuple[Function, list[Value]]] = []
     for number, node in enumerate(graph.nodes):
+        if not isinstance(node, Machine):
+            calls.append((emit_node(module, graph, node, layout, number, faults), []))
+            continue
         shape = shapes.get(node.name)
         if shape is None:
-            emit = emit_machine if isinstance(node, Machine) else emit_node
-            calls.append((emit(module, graph, node, layout, number, faults), []))
+            calls.append((emit_machine(module, graph, node, layout, number, faults), []))
             continue
-        assert isinstance(node, Machine)
         if shape.text not in made:
             made[shape.text] = _shared_function(module, graph, node, layout, number, shape)
         shared = made[shape.text]
