@@ -58,6 +58,10 @@ def tensor(
         list[str] | None,
         typer.Option(metavar="NAME:VARIABLE", help="locate into a dense level"),
     ] = None,
+    scan: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:VARIABLE", help="scan a dense level, do not locate into it"),
+    ] = None,
     parallelize: Annotated[
         list[str] | None,
         typer.Option(metavar="VARIABLE=LANES", help="deal a loop to copies of its body"),
@@ -81,7 +85,7 @@ def tensor(
         _check_choice("device", device, tuple(DEVICES))
         _check_choice("engine", engine, ENGINES)
         assignment = sparse.parse(expression, _given(formats))
-        schedule = _schedule(order, split or [], locate or [], parallelize or [])
+        schedule = _schedule(order, split or [], locate or [], scan or [], parallelize or [])
         for text in _given(schedules):
             more = sparse.schedule(text)
             schedule = sparse.Schedule(directives=(*schedule.directives, *more.directives))
@@ -136,7 +140,11 @@ def _write_graphs(
 
 
 def _schedule(
-    order: str | None, splits: list[str], locates: list[str], parallel: list[str]
+    order: str | None,
+    splits: list[str],
+    locates: list[str],
+    scans: list[str],
+    parallel: list[str],
 ) -> sparse.Schedule:
     schedule = sparse.Schedule()
     for text in splits:
@@ -153,6 +161,11 @@ def _schedule(
         if not variable:
             raise UserError(f"--locate {text} names no level", expected="NAME:VARIABLE")
         schedule = schedule.locate(name, variable)
+    for text in scans:
+        name, _, variable = text.partition(":")
+        if not variable:
+            raise UserError(f"--scan {text} names no level", expected="NAME:VARIABLE")
+        schedule = schedule.scan(name, variable)
     for text in parallel:
         variable, _, lanes = text.partition("=")
         if not lanes.isdecimal():

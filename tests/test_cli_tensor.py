@@ -56,6 +56,15 @@ def test_from_text_and_files_to_cycles(matrix: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(
+        "y(i) = sum(j, A(i,j)*x(j))\n\nfor i:\n"
+        "  for j:  # locate x, by default\n    y(i) += A(i,j)*x(j)\n\n"
+        "2 level scanner, 2 repeat, 1 ALU, 1 reduce, 1 level writer, 2 array, 1 locate\n"
+    )
+    scanned = run(
+        "y(i)=A(i,j)*x(j)", "-f", "A:ds", "-i", f"A={matrix}", "--random", "x",
+        "--engine", "python", "--scan", "x:j", "--out", out,
+    )  # fmt: skip
+    assert scanned.stdout.startswith(
         "y(i) = sum(j, A(i,j)*x(j))\n\nfor i:\n  for j:\n    y(i) += A(i,j)*x(j)\n\n"
         "3 level scanner, 1 repeat, 1 intersect, 1 ALU, 1 reduce, 1 level writer, 2 array\n"
     )
@@ -93,7 +102,8 @@ def test_directives_in_text(matrix: Path) -> None:
         "-s", "fuse(i,j,f), parallelize(f,2)", "-s", "reorder(f)", "--engine", "python",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "for j:  # fused with the loop around it: f; 2 lanes\n" in result.stdout
+    note = "for j:  # fused with the loop around it: f; locate x, by default; 2 lanes\n"
+    assert note in result.stdout
     assert Path("build/y.dot").is_file()
     assert Path("build/y.json").is_file()
     first = run(
@@ -111,7 +121,7 @@ def test_directives_in_text(matrix: Path) -> None:
         (
             ("y(i)=A(i)", "-s", "tile(i,4)"),
             "error: there is no directive tile\n  expected: one of reorder(i,k,j), "
-            "split(i,i0,i1,32), fuse(i,j,f), precompute(B(i,k)*C(k,j),T), locate(x,j), "
+            "split(i,i0,i1,32), fuse(i,j,f), precompute(B(i,k)*C(k,j),T), locate(x,j), scan(x,j), "
             "parallelize(i,4), vectorize(j,4), skip(j), transpose(B)\n"
             "  given:    tile(i,4)\n",
         ),

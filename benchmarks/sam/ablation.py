@@ -178,7 +178,7 @@ def distinct(assignment: Assignment) -> Assignment:
 
 def located(assignment: Assignment, kernel: Kernel) -> Kernel:
     """The kernel with dense levels located into, one after the other, where that may be."""
-    schedule, assignment = Schedule().transpose(), distinct(assignment)
+    schedule, assignment = Schedule().scan().transpose(), distinct(assignment)
     candidates = {
         (access.tensor, access.variables[mode])
         for access in accesses(assignment.value)
@@ -215,7 +215,7 @@ class Counts:
         """Compile an algorithm and count it."""
         try:
             assignment, _ = assignment_of(algorithm)
-            kernel = Kernel(assignment, Schedule().transpose())
+            kernel = Kernel(assignment, Schedule().scan().transpose())
         except UserError:
             self.refused += 1
             return

@@ -182,7 +182,7 @@ def assignment_of(
 def _run(algorithm: Algorithm, engine: str, iterations: int, kinds: Sequence[str]) -> Outcome:
     try:
         assignment, extents = assignment_of(algorithm, iterations)
-        kernel = Kernel(assignment, Schedule().transpose())
+        kernel = Kernel(assignment, Schedule().scan().transpose())
         cycles = 0
         for kind in kinds:
             try:

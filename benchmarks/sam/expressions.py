@@ -24,7 +24,7 @@ class Row:
     def kernel(self) -> Kernel:
         """The expression, compiled."""
         assignment = parse(self.expression, self.formats.split())
-        return Kernel(assignment, Schedule().reorder(self.order))
+        return Kernel(assignment, Schedule().scan().reorder(self.order))
 
 
 TABLE = [

@@ -60,7 +60,9 @@ def kernel_of(order: str) -> Kernel:
         return f"{name}:ss" if first < second else f"{name}:ss:1,0"
 
     formats = [stored("B", "ik"), stored("C", "kj"), stored("X", "ij")]
-    return Kernel(parse("X(i,j)=B(i,k)*C(k,j)", formats), Schedule().reorder(" ".join(order)))
+    return Kernel(
+        parse("X(i,j)=B(i,k)*C(k,j)", formats), Schedule().scan().reorder(" ".join(order))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

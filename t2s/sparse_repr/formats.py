@@ -113,8 +113,14 @@ def make_format(
             expected=f"one letter for each level, of {known}",
             given=letters,
         )
-    listed = modes if isinstance(modes, Iterable) else (modes,)
-    given = range(len(letters)) if modes is None else tuple(listed)
+    if not isinstance(modes, Iterable | None):
+        raise UserError(
+            "the modes of a format are a list",
+            location=location or user_location(),
+            expected="one mode for each level, such as (1, 0)",
+            given=repr(modes),
+        )
+    given = range(len(letters)) if modes is None else tuple(modes)
     order = tuple(number for number in map(whole, given) if number is not None)
     if len(order) < len(given) or sorted(order) != list(range(len(letters))):
         raise UserError(

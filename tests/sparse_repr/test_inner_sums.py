@@ -57,7 +57,8 @@ def test_sums_in_operators() -> None:
     kernel = sparse.compile(result)
     assert repr(kernel) == "<Kernel y(i) = max(sum(k, A(i,k)*v(k)), 0)>"
     assert str(kernel) == (
-        "for i:\n  for k:\n    total(i) += A(i,k)*v(k)\nfor i:\n  y(i) = max(total(i), 0)\n"
+        "for i:\n  for k:  # locate v, by default\n    total(i) += A(i,k)*v(k)\n"
+        "for i:\n  y(i) = max(total(i), 0)\n"
     )
     _check(kernel, np.maximum(A @ X, 0), "native")
 

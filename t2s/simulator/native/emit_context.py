@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from t2s.core.expr import Expr, index_names
 from t2s.core.ops import C_FUNCTIONS
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, Tensor
 from t2s.graph.machine import Machine
 from t2s.graph.nodes import PEArray
 from t2s.simulator.native.emit_expression import ExpressionEmitter
-from t2s.simulator.native.layout import Layout, Section
+from t2s.simulator.native.layout import Key, Layout, Section
 from t2s.simulator.native.llvm import Block, Builder, Function, Value
 from t2s.simulator.native.representation import (
     I1,
@@ -21,6 +21,7 @@ from t2s.simulator.native.representation import (
     load_value,
     offset_by,
 )
+from t2s.simulator.native.shared_code import FAULTS, NUMBER, OF_A_NODE, Table
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class NodeContext:
     faults: messages of the run-time checks of the whole module; fault ``n`` is the ``n - 1``-th.
     abandon: block that leaves the function after a fault was noted.
     pe: number of the PE being visited, row-major.
+    table: where the function finds the places of its node in the arena, if several nodes share it.
     """
 
     graph: Graph
@@ -48,6 +50,7 @@ class NodeContext:
     names: dict[str, Value] = field(default_factory=dict)
     expressions: ExpressionEmitter = field(init=False)
     pe: Value = None
+    table: Table | None = None
 
     def __post_init__(self) -> None:
         functions = {
@@ -64,10 +67,27 @@ class NodeContext:
 
     def address(self, section: Section, index: Value | int = 0, stride: int = 8) -> Value:
         """The address of entry ``index`` of a section whose entries take ``stride`` bytes."""
-        if isinstance(index, int):
+        if isinstance(index, int) and not self._is_looked_up(section):
             return offset_by(self.builder, self.arena, section.offset + index * stride)
-        start = offset_by(self.builder, self.arena, section.offset)
+        offset = self._looked_up(section.key) if self._is_looked_up(section) else section.offset
+        start = offset_by(self.builder, self.arena, offset)
+        if isinstance(index, int):
+            return offset_by(self.builder, start, index * stride) if index else start
         return offset_by(self.builder, start, self.scaled(index, stride))
+
+    def _is_looked_up(self, section: Section) -> bool:
+        return self.table is not None and section.key[0] in OF_A_NODE
+
+    def _looked_up(self, key: Key) -> Value:
+        """A number that differs from node to node; it is loaded once, at the entry."""
+        assert self.table is not None
+        return self.table.value(self.builder, key)
+
+    def number_of(self, tensor: Tensor) -> Value:
+        """The position of a tensor among those of the graph."""
+        if self.table is not None:
+            return self._looked_up((NUMBER, tensor.name))
+        return integer(self.graph.tensors.index(tensor))
 
     def scaled(self, index: Value, stride: int) -> Value:
         """``index * stride``, which does not overflow."""
@@ -120,10 +140,13 @@ class NodeContext:
             flat = builder.add(self.scaled(flat, extent), value)
         return flat, valid
 
-    def fault(self, message: str) -> int:
+    def fault(self, message: str) -> Value:
         """The number of a new fault."""
         self.faults.append(message)
-        return len(self.faults)
+        number = integer(len(self.faults))
+        if self.table is None:
+            return number
+        return self.builder.add(self._looked_up((FAULTS,)), number)
 
     def require(self, holds: Value, message: str) -> None:
         """Stop the run with a fault where ``holds`` is false; go on in a new block."""
@@ -131,7 +154,7 @@ class NodeContext:
         failed, passed = self.block("failed"), self.block("passed")
         builder.cbranch(holds, passed, failed).set_weights([1 << 20, 1])
         builder.position_at_end(failed)
-        builder.store(integer(self.fault(message)), self.address(self.layout.fault))
+        builder.store(self.fault(message), self.address(self.layout.fault))
         builder.store(self.pe, self.address(self.layout.place))
         builder.branch(self.abandon)
         builder.position_at_end(passed)

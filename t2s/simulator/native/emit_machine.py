@@ -50,6 +50,7 @@ from t2s.simulator.native.layout import (
     NOT_WAITING,
     RUNNING,
     TRACE_LENGTH,
+    Key,
     Layout,
 )
 from t2s.simulator.native.llvm import Block, Function, Value, ir
@@ -65,20 +66,30 @@ from t2s.simulator.native.representation import (
     store_value,
     token_alignment,
 )
+from t2s.simulator.native.shared_code import Table
 
 
 def emit_machine(
-    module: Any, graph: Graph, node: Machine, layout: Layout, number: int, faults: list[str]
+    module: Any,
+    graph: Graph,
+    node: Machine,
+    layout: Layout,
+    number: int,
+    faults: list[str],
+    places: list[Key] | None = None,
 ) -> Function:
     """Add the function of a machine to a module; messages of its checks are added to ``faults``.
 
-    A place that meets a fault stops before that firing, and the others go on.
+    A place that meets a fault stops before that firing, and the others go on.  With ``places`` the
+    function serves several machines: its last argument is a table of these numbers, whose keys are
+    added to the list (see ``shared_code``).
     """
-    signature = ir.FunctionType(I64, [POINTER, I64])
+    shared = [] if places is None else [POINTER]
+    signature = ir.FunctionType(I64, [POINTER, I64, *shared])
     function = ir.Function(module, signature, name=f"node{number}")
     function.attributes.add("nounwind")
     function.attributes.add("noinline")
-    arena, _ = function.args
+    arena = function.args[0]
     arena.add_attribute("noalias")
     entry, abandon = function.append_basic_block("entry"), function.append_basic_block("abandon")
     context = NodeContext(
@@ -90,6 +101,7 @@ def emit_machine(
         arena=arena,
         faults=faults,
         abandon=abandon,
+        table=None if places is None else Table(pointer=function.args[2], keys=places),
     )
     _MachineEmitter(context, node).emit()
     return function
@@ -161,7 +173,7 @@ class _MachineEmitter:
     def _emit_frame(self) -> None:
         """The loop over the places, and the exits."""
         context, builder = self._context, self._builder
-        _, budget = context.function.args
+        budget = context.function.args[1]
         builder.store(integer(0), self._pe)
         builder.store(budget, self._budget)
         select, leave = context.block("select"), context.block("return")
@@ -238,7 +250,7 @@ class _MachineEmitter:
         self._restore(kept)
         builder.position_at_end(refuse)
         message = f"{self._node.name} in mode {mode.name} refuses its tokens"
-        builder.store(integer(context.fault(message)), context.address(context.layout.fault))
+        builder.store(context.fault(message), context.address(context.layout.fault))
         builder.branch(fail)
         builder.position_at_end(fail)
         for register, value in start.items():

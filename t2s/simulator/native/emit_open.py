@@ -72,8 +72,7 @@ def _make_room(context: NodeContext, tensor: Tensor, end: Value) -> None:
     with builder.if_then(short, likely=False):
         signature = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64]).as_pointer()
         address = builder.load(context.address(context.layout.grow), typ=I64)
-        number = context.graph.tensors.index(tensor)
-        arguments = [context.arena, integer(number), end]
+        arguments = [context.arena, context.number_of(tensor), end]
         builder.call(builder.inttoptr(address, signature), arguments)
     enough = builder.icmp_signed("<=", end, builder.load(room, typ=I64))
     context.require(enough, f"{tensor.name} does not fit into memory")

@@ -104,7 +104,7 @@ class PortEmitter:
     def misuse(self) -> Value:
         """Of a batched port: a fault's number if it uses an element that is not there, or 0."""
         context, builder = self._context, self._context.builder
-        number = builder.select(self._valid, integer(0), integer(context.fault(self._missing())))
+        number = builder.select(self._valid, integer(0), context.fault(self._missing()))
         return self._if_used(number, 0)
 
     def end_visit(self, firings: Value) -> None:

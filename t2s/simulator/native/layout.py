@@ -43,11 +43,12 @@ _DEPTHS = (16, 32, 64, 128, 256)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A typed array inside the arena."""
+    """A typed array inside the arena; ``key`` is its name in the layout."""
 
     offset: int
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
+    key: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -172,7 +173,7 @@ def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -
     end = 0
     for key, shape, dtype in requests:
         start = -(-end // ALIGNMENT) * ALIGNMENT if key[0] in ("state", "register") else end
-        section = Section(offset=start, shape=shape, dtype=np.dtype(dtype))
+        section = Section(offset=start, shape=shape, dtype=np.dtype(dtype), key=key)
         sections[key] = section
         end = -(-(start + section.bytes) // 8) * 8
     return Layout(

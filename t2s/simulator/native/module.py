@@ -17,11 +17,12 @@ from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
 from t2s.simulator.native.emit_machine import emit_machine
 from t2s.simulator.native.emit_node import FAULTED, emit_node
-from t2s.simulator.native.layout import Layout
-from t2s.simulator.native.llvm import Function, binding, ir, llvmlite_version
+from t2s.simulator.native.layout import Key, Layout
+from t2s.simulator.native.llvm import Function, Value, binding, ir, llvmlite_version
 from t2s.simulator.native.nests.emit_nest import NEST
 from t2s.simulator.native.object_cache import ObjectCache, cache_directory, digest_of
 from t2s.simulator.native.representation import I64, POINTER, integer
+from t2s.simulator.native.shared_code import MachineShape, numbers_of, renamed, shapes_of
 
 _ENTRY = "run"
 _COMPILED_MODULES = 64
@@ -53,19 +54,67 @@ def emit_program(graph: Graph, layout: Layout) -> Program:
     """Write the code of a graph."""
     module = ir.Module(name="t2s")
     faults: list[str] = []
-    functions = [
-        emit_machine(module, graph, node, layout, number, faults)
-        if isinstance(node, Machine)
-        else emit_node(module, graph, node, layout, number, faults)
-        for number, node in enumerate(graph.nodes)
-    ]
-    for function in functions:
+    shapes = shapes_of(graph)
+    made: dict[str, _Shared] = {}
+    calls: list[tuple[Function, list[Value]]] = []
+    for number, node in enumerate(graph.nodes):
+        if not isinstance(node, Machine):
+            calls.append((emit_node(module, graph, node, layout, number, faults), []))
+            continue
+        shape = shapes.get(node.name)
+        if shape is None:
+            calls.append((emit_machine(module, graph, node, layout, number, faults), []))
+            continue
+        if shape.text not in made:
+            made[shape.text] = _shared_function(module, graph, node, layout, number, shape)
+        shared = made[shape.text]
+        numbers = shared.numbers(graph, layout, shape, len(faults))
+        faults += shared.faults_of(shape)
+        calls.append((shared.function, [_constant(module, f"table{number}", numbers)]))
+    for function, _ in calls:
         function.linkage = "internal"
-    _emit_run(module, functions)
+    _emit_run(module, calls)
     return Program(text=str(module), faults=tuple(faults))
 
 
-def _emit_run(module: Any, functions: list[Function]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    """A function that several machines share, and the one for which it was written."""
+
+    function: Function
+    first: MachineShape
+    places: tuple[Key, ...]
+    faults: tuple[str, ...]
+
+    def numbers(self, graph: Graph, layout: Layout, shape: MachineShape, faults: int) -> list[int]:
+        """The table of one of the machines, whose faults come after so many others."""
+        return numbers_of(graph, layout, self.places, self.first.names_in(shape), faults)
+
+    def faults_of(self, shape: MachineShape) -> list[str]:
+        """The messages of one of the machines."""
+        return renamed(self.faults, self.first.names_in(shape))
+
+
+def _shared_function(
+    module: Any, graph: Graph, node: Machine, layout: Layout, number: int, shape: MachineShape
+) -> _Shared:
+    places: list[Key] = []
+    faults: list[str] = []
+    function = emit_machine(module, graph, node, layout, number, faults, places)
+    return _Shared(function=function, first=shape, places=tuple(places), faults=tuple(faults))
+
+
+def _constant(module: Any, name: str, numbers: list[int]) -> Value:
+    """A table of numbers in the module."""
+    type = ir.ArrayType(I64, len(numbers))
+    table = ir.GlobalVariable(module, type, name=name)
+    table.linkage = "internal"
+    table.global_constant = True
+    table.initializer = ir.Constant(type, numbers)
+    return table
+
+
+def _emit_run(module: Any, functions: list[tuple[Function, list[Value]]]) -> None:
     run = ir.Function(module, ir.FunctionType(I64, [POINTER, I64]), name=_ENTRY)
     arena, budget = run.args
     builder = ir.IRBuilder(run.append_basic_block("entry"))
@@ -75,9 +124,10 @@ def _emit_run(module: Any, functions: list[Function]) -> None:
     builder.branch(again)
     builder.position_at_end(again)
     before = builder.load(total, typ=I64)
-    for function in functions:
+    for function, tables in functions:
         so_far = builder.load(total, typ=I64)
-        fired = builder.call(function, [arena, builder.sub(budget, so_far)])
+        given = [builder.bitcast(table, POINTER) for table in tables]
+        fired = builder.call(function, [arena, builder.sub(budget, so_far), *given])
         advance = run.append_basic_block("advance")
         failed = builder.icmp_signed("==", fired, integer(FAULTED))
         builder.cbranch(failed, faulty, advance)

@@ -253,5 +253,6 @@ def _add_nests(
     for stage in nests.stages:
         lanes = {s.inner: s.factor for s in builder.splits if s.inner == builder.lane}
         sources = {view.name: view.source for view in builder.views}
-        builder.stages.append(with_notes(stage, builder.schedule, sources, lanes))
+        noted = with_notes(stage, builder.schedule, sources, lanes, builder.formats)
+        builder.stages.append(noted)
     return name

@@ -31,16 +31,18 @@ class Forall(Term):
     """The statement for every coordinate of a variable, in increasing order.
 
     ``located`` names tensors whose level here is not scanned: the other operands' coordinates
-    locate into it.  The coordinates are dealt to ``lanes`` copies of the body in turn.  With
-    ``skip`` the scanners of an intersection skip what another operand lacks.  ``fused`` names the
-    loop that this one and the one right around it make together; the lanes are its, which get
-    ``run`` of its coordinates in turn.  ``vector``
-    iterations, the innermost ones, are computed at once.
+    locate into it.  Of those ``by_default``, for which nobody asked, dense levels are meant; others
+    of the same tensor are scanned.  The coordinates are dealt to ``lanes`` copies of the body in
+    turn.  With ``skip`` the scanners of an intersection skip what another operand lacks.  ``fused``
+    names the loop that this one and the one right around it make together; the lanes are its, which
+    get ``run`` of its coordinates in turn.  ``vector`` iterations, the innermost ones, are computed
+    at once.
     """
 
     variable: str
     body: Statement
     located: tuple[str, ...] = ()
+    by_default: tuple[str, ...] = ()
     lanes: int = 1
     run: int = 1
     skip: bool = False

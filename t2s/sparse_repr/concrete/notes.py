@@ -8,6 +8,7 @@ from dataclasses import replace
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
+from t2s.sparse_repr.concrete.default_locate import located_by_default
 from t2s.sparse_repr.concrete.ir import Forall, Split, Statement, reads_of, split_names
 from t2s.sparse_repr.concrete.schedule import (
     Directive,
@@ -15,11 +16,13 @@ from t2s.sparse_repr.concrete.schedule import (
     Locate,
     Parallelize,
     Reorder,
+    ScanLevels,
     Schedule,
     Skip,
     SplitVariable,
     Transpose,
 )
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Access
 
 
@@ -60,7 +63,12 @@ def with_vector_loops(schedule: Schedule, split: SplitVariable) -> Schedule:
             case Reorder(variables=variables):
                 names = [split.outer if name == split.variable else name for name in variables]
                 return replace(one, variables=(*names, split.inner))
-            case Locate(variable=name) | Parallelize(variable=name) | Skip(variable=name):
+            case (
+                Locate(variable=name)
+                | ScanLevels(variable=name)
+                | Parallelize(variable=name)
+                | Skip(variable=name)
+            ):
                 return replace(one, variable=split.outer) if name == split.variable else one
             case FuseVariables(outer=outer, inner=inner):
                 outer = split.outer if outer == split.variable else outer
@@ -76,11 +84,12 @@ def with_notes(
     schedule: Schedule,
     sources: Mapping[str, str],
     vectors: Mapping[str, int],
+    formats: Mapping[str, Format],
 ) -> Statement:
     """The stage with the directives for single loops at these loops.
 
     ``sources`` are the tensors that views show, by the name of the view; ``vectors`` the lanes by
-    the name of the loop over them.
+    the name of the loop over them; ``formats`` those of all tensors.
     """
     wanted = [one for one in schedule.directives if isinstance(one, Locate)]
     dealt = [one for one in schedule.directives if isinstance(one, Parallelize)]
@@ -98,12 +107,16 @@ def with_notes(
             and term.variable in access.variables
             and one.tensor in (access.tensor, sources.get(access.tensor))
         }
+        vector = vectors.get(term.variable, 0)
+        chosen = () if vector else located_by_default(term, schedule, sources, formats)
+        chosen = tuple(name for name in chosen if name not in names)
         loop = replace(
             term,
-            located=tuple(sorted(names)),
+            located=tuple(sorted({*names, *chosen})),
+            by_default=chosen,
             lanes=lanes.get(term.variable, 1),
             skip=term.variable in skipped,
-            vector=vectors.get(term.variable, 0),
+            vector=vector,
         )
         for one in schedule.fused:
             inner = loop.body
@@ -158,7 +171,9 @@ def check_directives(
     for one in schedule.directives:
         match one:
             case Locate():
-                _check_locate(one, read, splits)
+                _check_level(one, "locate into", read, splits)
+            case ScanLevels():
+                _check_scan(one, schedule, read, splits)
             case Parallelize(variable=variable) if variable not in loops:
                 raise _no_loop("parallelize", one, loops)
             case Parallelize(variable=variable):
@@ -273,12 +288,31 @@ def _check_nested(one: FuseVariables, stage: Statement) -> None:
         )
 
 
-def _check_locate(one: Locate, read: Sequence[Access], splits: Sequence[Split]) -> None:
+def _check_scan(
+    one: ScanLevels, schedule: Schedule, read: Sequence[Access], splits: Sequence[Split]
+) -> None:
+    if one.tensor:
+        _check_level(one, "scan", read, splits)
+    for other in schedule.directives:
+        same = isinstance(other, Locate) and one.variable == other.variable
+        if isinstance(other, Locate) and same and one.tensor == other.tensor:
+            raise UserError(
+                f"the level of {one.tensor} at {one.variable} is located into and scanned",
+                location=one.location,
+                expected="one of the two",
+                notes=[(other.location, "it is located into here")],
+            )
+
+
+def _check_level(
+    one: Locate | ScanLevels, verb: str, read: Sequence[Access], splits: Sequence[Split]
+) -> None:
     found = [access for access in read if access.tensor == one.tensor]
     names = [v for access in found for v in split_names(access.variables, splits)]
-    if one.variable not in names:
+    if one.variable not in names and (one.variable or not found):
+        at = f" at {one.variable}" if one.variable else ""
         raise UserError(
-            f"there is no level of {one.tensor} at {one.variable} to locate into",
+            f"there is no level of {one.tensor}{at} to {verb}",
             location=one.location,
             expected=f"a variable of {one.tensor}: {', '.join(names)}"
             if found

@@ -11,6 +11,7 @@ from t2s.sparse_repr.concrete.schedule import (
     Parallelize,
     Precompute,
     Reorder,
+    ScanLevels,
     Schedule,
     Skip,
     SplitVariable,
@@ -58,6 +59,9 @@ def _said(one: Directive) -> tuple[Hashable, str, str] | None:
         case Locate(tensor=tensor, variable=name):
             text = f"the level of {tensor} at {name} is located into"
             return (tensor, name), text, f"one locate({tensor!r}, {name!r})"
+        case ScanLevels(tensor=tensor, variable=name):
+            levels = f"the level of {tensor} at {name} is" if name else "dense levels are"
+            return (tensor, name), f"{levels} scanned", "one scan() for each level"
         case Precompute(workspace=name):
             return name, f"{name} is computed first", "a name of its own for each workspace"
     return None

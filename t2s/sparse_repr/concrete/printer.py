@@ -43,9 +43,11 @@ def _lines(statement: Statement, depth: int) -> Iterator[str]:
         case Assign(result=result, value=value, accumulate=accumulate):
             sign = "+=" if accumulate else "="
             yield f"{indent}{print_expression(result)} {sign} {print_expression(value)}"
-        case Forall(variable=variable, body=body, located=located, lanes=lanes):
+        case Forall(variable=variable, body=body, by_default=chosen, lanes=lanes):
+            located = [name for name in statement.located if name not in chosen]
             notes = [f"fused with the loop around it: {statement.fused}"] if statement.fused else []
             notes += [f"locate {', '.join(located)}"] if located else []
+            notes += [f"locate {', '.join(chosen)}, by default"] if chosen else []
             notes += ["skip"] if statement.skip else []
             notes += [f"{statement.vector} at once"] if statement.vector else []
             turn = f" of {statement.run} at a time" if statement.run > 1 else ""

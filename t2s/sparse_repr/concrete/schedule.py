@@ -46,6 +46,17 @@ class Locate(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScanLevels(Directive):
+    """Dense levels are scanned also where they would be located into by default.
+
+    That of ``tensor`` at ``variable``; all of the tensor, or of all tensors, if one is empty.
+    """
+
+    tensor: str = ""
+    variable: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelize(Directive):
     """The coordinates of a variable are dealt to copies of what is inside of its loop."""
 
@@ -133,6 +144,22 @@ class Schedule:
         return self._with(
             Locate(tensor=_variable(tensor), variable=_variable(variable), location=user_location())
         )
+
+    def scan(self, tensor: Any = None, variable: Any = None) -> Schedule:
+        """Scan the dense level of a tensor at a variable, and intersect it with the others.
+
+        Without a variable that holds for all dense levels of the tensor, without a tensor for those
+        of all tensors.  By default they are located into where another operand bounds the loop.
+        """
+        location = user_location()
+        if tensor is None and variable is not None:
+            raise UserError(
+                "scan names a variable without a tensor",
+                location=location,
+                expected="scan(tensor, variable), scan(tensor), or scan() for all dense levels",
+            )
+        names = ["" if one is None else _variable(one) for one in (tensor, variable)]
+        return self._with(ScanLevels(tensor=names[0], variable=names[1], location=location))
 
     def parallelize(self, variable: Any, lanes: int) -> Schedule:
         """Deal the coordinates of a loop to ``lanes`` copies of its body (papers/001, 4.4).

@@ -104,6 +104,16 @@ def _precompute(
     return schedule.precompute(Notation(value, {}), arguments[1])
 
 
+def _scan(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
+    if len(arguments) > 2:
+        raise UserError(
+            f"scan({', '.join(arguments)}) does not say a directive",
+            location=location,
+            expected="scan(x,j), scan(x) for all dense levels of x, or scan() for those of all",
+        )
+    return schedule.scan(*arguments)
+
+
 _FORMS: Mapping[str, _Form] = MappingProxyType(
     {
         "reorder": _Form(
@@ -119,6 +129,7 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
         "fuse": _Form(shown="fuse(i,j,f)", count=3, append=lambda s, words, _: s.fuse(*words)),
         "precompute": _Form(shown="precompute(B(i,k)*C(k,j),T)", count=2, append=_precompute),
         "locate": _Form(shown="locate(x,j)", count=2, append=lambda s, words, _: s.locate(*words)),
+        "scan": _Form(shown="scan(x,j)", count=None, append=_scan),
         "parallelize": _Form(
             shown="parallelize(i,4)",
             count=2,

@@ -75,6 +75,7 @@ def _verify_notes(loop: Forall) -> None:
     _require(not (loop.vector and inside), f"vectors of {name} are not innermost")
     at = {access.tensor for access in reads_of(loop) if name in access.variables}
     _require(set(loop.located) <= at, f"nothing locates into a level at {name}")
+    _require(set(loop.by_default) <= set(loop.located), f"what is located at {name} is not noted")
 
 
 def _verify(

@@ -56,8 +56,7 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
     """The scope inside of a loop around ``value``."""
     variable = loop.variable
     merge = merge_of(value, variable)
-    located = tuple(a for a in accesses(value) if a.tensor in loop.located)
-    located = tuple(a for a in located if variable in a.variables)
+    located = tuple(a for a in accesses(value) if _is_located(scope, loop, a))
     rest = _without(merge, set(located))
     if is_unbounded(rest) and not is_unbounded(merge):
         raise UserError(
@@ -88,6 +87,13 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
         covered=(*scope.covered, joined.full),
         operands=operands,
     )
+
+
+def _is_located(scope: Scope, loop: Forall, access: Access) -> bool:
+    """Whether an operand is located into; by default only dense levels of a tensor are."""
+    if access.tensor not in loop.located or loop.variable not in access.variables:
+        return False
+    return access.tensor not in loop.by_default or isinstance(_level(scope, access), Dense)
 
 
 def enter_lanes(scope: Scope, loop: Forall) -> Scope:

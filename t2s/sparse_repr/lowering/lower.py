@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, rebuild, walk
 from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
@@ -87,18 +87,21 @@ class _Root:
 
 
 def _numbered(stage: Statement) -> Statement:
-    """The stage with a number of its own for every access that reads a tensor."""
+    """The stage with a number of its own for every access that reads a tensor.
+
+    Also where one object stands for several accesses: each is a stream.
+    """
     made = {assign.result.tensor for assign in assigns_of(stage)}
     count = 0
 
-    def number(term: Term) -> Term | None:
+    def number(term: Term) -> Term:
         nonlocal count
         if isinstance(term, Access) and term.tensor not in made:
             count += 1
             return replace(term, occurrence=count)
-        return None
+        return rebuild(term, number)
 
-    return rewrite(stage, number)
+    return rebuild(stage, number)
 
 
 def _lower(
