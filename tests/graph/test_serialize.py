@@ -212,7 +212,7 @@ def test_another_format_says_what_to_do() -> None:
 
 
 def test_what_is_no_list_of_alternatives() -> None:
-    document = json.loads(graph_to_json(systolic_gemm()))
+    document = json.loads(graph_to_json(pipeline()))
     document["graph"]["nodes"] = -1
-    with pytest.raises(UserError, match="graph.nodes is wrong"):
+    with pytest.raises(UserError, match=r"graph\.nodes is wrong"):
         graph_from_json(json.dumps(document))
