@@ -232,6 +232,8 @@ def _is_a(value: object, wanted: Any) -> bool:
 def _type_name(declared: Any) -> str:
     if typing.get_origin(declared) is tuple:
         return f"a list of {_type_name(typing.get_args(declared)[0])}"
+    if typing.get_origin(declared) in (types.UnionType, typing.Union):
+        return " or ".join(map(_type_name, typing.get_args(declared)))
     return "null" if declared is type(None) else str(declared.__name__)
 
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Expr, conjunction, index_names, reads, substitute
+from t2s.core.expr import Expr, apply, conjunction, const, index_names, reads, substitute
 from t2s.core.isl import LoopDomain
 from t2s.core.isl_maps import condition, project
 from t2s.core.names import NameSupply
+from t2s.core.ops import Op
 from t2s.func.ir import Function, InputArray
 from t2s.graph.graph import (
     Channel,
@@ -155,9 +156,18 @@ def _buffer_plan(program: SpatialProgram, kernel: Kernel) -> BufferPlan | None:
 
 def _loops(kernel: Kernel) -> tuple[GraphLoop, ...]:
     return tuple(
-        GraphLoop(name=loop.name, minimum=loop.minimum, extent=loop.extent)
+        GraphLoop(name=loop.name, minimum=loop.minimum, extent=_never_negative(kernel, loop))
         for loop in kernel.kind(LoopKind.SERIAL)
     )
+
+
+def _never_negative(kernel: Kernel, loop: Loop) -> Expr:
+    """The extent of a loop; padded iterations of the loops around it may have passed its end."""
+    if loop.constant is not None:
+        return loop.extent
+    around = [other.interval for other in kernel.loops[: kernel.loops.index(loop)]]
+    domain = LoopDomain(around, [apply(Op.LESS, loop.extent, const(0))])
+    return loop.extent if domain.is_empty() else apply(Op.MAXIMUM, loop.extent, const(0))
 
 
 def _space(loop: Loop) -> SpaceDimension:

@@ -209,3 +209,10 @@ def test_malformed(text: str, where: str, expected: str, given: str | None) -> N
 def test_another_format_says_what_to_do() -> None:
     with pytest.raises(UserError, match="written by another version of t2s: write it again"):
         graph_from_json(_edited(lambda document: document.__setitem__("format", 0)))
+
+
+def test_what_is_no_list_of_alternatives() -> None:
+    document = json.loads(graph_to_json(pipeline()))
+    document["graph"]["nodes"] = -1
+    with pytest.raises(UserError, match=r"graph\.nodes is wrong"):
+        graph_from_json(json.dumps(document))

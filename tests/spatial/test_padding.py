@@ -283,3 +283,18 @@ class TestEmulated:
 
     def test_reads_before_the_front(self) -> None:
         self.check(shifted(lambda x: x[6 - i] + x[i + 2]))
+
+
+@pytest.mark.parametrize("engine", ["python", "native", "table", "array"])
+def test_schedules_whose_time_is_over_in_padded_iterations(engine: str) -> None:
+    """Padded places have no iteration in time: none, and not fewer than none."""
+    x = ImageParam(Int(32), 1, name="x")
+    i, j, a, b, p, t = t2s.variables("i j a b p t")
+    F = Func("F", type=Int(32))
+    F[i, j] = t2s.select(j == 0, i, F[i, j - 1] - x[i])
+    F.bound(i, 1, 3).bound(j, 0, 2)
+    F.split(i, i, a, 2).split(i, i, b, 3).reorder(a, j, b, i).unroll(i)
+    F.space_time_transform([j, a], {p: j, t: j + a})
+    inputs = {"x": np.arange(4, dtype=np.int32)}
+    found = t2s.simulate(F, inputs, engine=engine, progress=False).outputs["F"]
+    assert np.array_equal(found, [[1, 0], [2, 0], [3, 0]])
