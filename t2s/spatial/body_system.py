@@ -85,9 +85,10 @@ class SystemBody:
     def build(self) -> None:
         """Append all statements."""
         reads = [(found, transfers_of(self._kernel, found)) for found in member_reads(self._kernel)]
+        everything = [transfer for _, split in reads for transfer in split.transfers]
         for found, split in reads:
             for transfer in split.transfers:
-                check_causal(self._kernel, found, transfer)
+                check_causal(self._kernel, found, transfer, everything)
         self._skewed = _streams(self._kernel, [split for _, split in reads]) > 1
         for found, split in reads:
             key = found.read.source, found.read.indices
