@@ -64,7 +64,7 @@ def elementwise(operator: Op, capacity: int) -> Graph:
     """X[i, j] = B[i, j] op C[i, j]: 14 blocks."""
     s = Design("elementwise", capacity)
     join = s.union if operator is Op.ADD else s.intersect
-    sides = [s.level(name, "i", s.root(f"root {name}")) for name in "BC"]
+    sides = [s.level(name, "i", s.root(f"root_{name}")) for name in "BC"]
     i, ((b,), (c,)) = join(*sides)
     j, ((b,), (c,)) = join(s.level("B", "j", b), s.level("C", "j", c))
     zero = const(0.0, FLOAT) if operator is Op.ADD else None

@@ -31,7 +31,7 @@ _RESERVED_END = re.compile(
 )
 _RESERVED_START = re.compile(r"image[123]d|vload|vstore|convert_|as_|get_|cl_")
 # Macros are written in capitals: NAN, NULL, M_PI, INT_MAX, CLK_LOCAL_MEM_FENCE and many more.
-_MACRO = re.compile(r"[A-Z][A-Z0-9_]{2,}")
+_MACRO = re.compile(r"(?=(?:[^A-Z]*[A-Z]){3})[A-Z][A-Z0-9_]+")
 
 
 def identifier(name: str, *, variable: bool = False) -> str:

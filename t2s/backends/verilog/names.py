@@ -32,10 +32,10 @@ wand weak weak0 weak1 while wildcard wire with within wor xnor xor
 # Macros of C and C++, which Verilator writes: all others are in capitals.
 _MACROS = """
 assert errno linux math_errhandling stderr stdin stdout unix vl_unique_ptr vl_unordered_map
-vl_unordered_set
+vl_unordered_set L_tmpnam L_ctermid P_tmpdir
 """
 RESERVED = frozenset((*_WORDS.split(), *_MACROS.split()))
-_MACRO = re.compile(r"[A-Z][A-Z0-9_]{2,}")
+_MACRO = re.compile(r"(?=(?:[^A-Z]*[A-Z]){3})[A-Z][A-Z0-9_]+")
 
 
 def identifier(name: str) -> str:
