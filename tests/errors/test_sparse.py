@@ -500,7 +500,7 @@ def test_locating_where_there_is_nothing() -> None:
           expected: a dense level
           given:    compressed
     """):
-        Kernel(assignment, Schedule().locate("A", "j"))
+        Kernel(assignment, Schedule().scan().locate("A", "j"))
 
 
 def test_precomputing_what_is_not_there() -> None:
