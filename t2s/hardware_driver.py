@@ -77,8 +77,9 @@ def emulate(
     from t2s.backends.opencl_fpga.emulator import emulate as emulate_graph
 
     checked_seconds("time_limit", time_limit)
+    if isinstance(design, Graph):
+        verify_graph(design)  # what is lowered here is verified already
     graph, arrays, scalars = resolve(design, inputs)
-    verify_graph(graph)
     return emulate_graph(graph, arrays, scalars, time_limit=time_limit)
 
 

@@ -7,8 +7,7 @@ import traceback
 from dataclasses import dataclass
 from enum import Enum
 
-import t2s
-from t2s.core.errors import InternalError, T2SError, UnsupportedError
+from t2s.core.errors import InternalError, T2SError
 from t2s.simulator.deadlock import DeadlockError, TokensLeftError
 
 
@@ -33,9 +32,6 @@ class Verdict:
     kind: Kind
     detail: str = ""
     text: str = ""
-
-
-LEGAL = Verdict(kind=Kind.LEGAL)
 
 
 class Wrong(Exception):
@@ -142,6 +138,3 @@ _SHORT = frozenset(
 
 def _word(match: re.Match[str]) -> str:
     return match[0] if match[0].lower() in _SHORT else "_"
-
-
-__all__ = ["LEGAL", "Kind", "UnsupportedError", "Verdict", "Wrong", "generic", "t2s", "verdict_of"]

@@ -61,17 +61,19 @@ def cast(type: Type, value: Number) -> Expression:
 
 def minimum(left: Number, right: Number, *others: Number) -> Expression:
     """The smaller of two values (``right if right < left else left``), or of several in turn."""
-    result = combine(Op.MINIMUM, left, right)
-    for other in others:
-        result = combine(Op.MINIMUM, result, other)
-    return result
+    return _in_turn(Op.MINIMUM, left, right, *others)
 
 
 def maximum(left: Number, right: Number, *others: Number) -> Expression:
     """The larger of two values (``right if right > left else left``), or of several in turn."""
-    result = combine(Op.MAXIMUM, left, right)
+    return _in_turn(Op.MAXIMUM, left, right, *others)
+
+
+def _in_turn(operator: Op, left: Number, right: Number, *others: Number) -> Expression:
+    """An operator on two values, then on what comes out and the next one, and so on."""
+    result = combine(operator, left, right)
     for other in others:
-        result = combine(Op.MAXIMUM, result, other)
+        result = combine(operator, result, other)
     return result
 
 
