@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import operator
-from typing import SupportsIndex
+from typing import Any
 
 
-def whole(value: object) -> int | None:
+def whole(value: Any) -> int | None:
     """The Python integer of a value; ``None`` for what is no integer, truth values among it."""
-    if isinstance(value, bool) or type(value).__name__ == "bool" or not _has_index(value):
+    if isinstance(value, bool) or type(value).__name__ == "bool":
         return None
     try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:  # arrays of more than one element have the method, too
+        return operator.index(value)
+    except TypeError:  # no integer, or an array of more than one element
         return None
-
-
-def _has_index(value: object) -> bool:
-    return isinstance(value, SupportsIndex)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.integers import whole
@@ -30,16 +33,27 @@ def checked_shape(
     shape: Any, what: str = "the tensor", location: SourceLocation | None = None
 ) -> tuple[int, ...]:
     """The extents of a shape.  Raises ``UserError`` unless they are integers from 0 on."""
-    given: Sequence[Any] = shape if isinstance(shape, Sequence) or hasattr(shape, "__len__") else ()
-    numbers = [whole(extent) for extent in given]
+    given = _listed(shape)
+    numbers = [whole(extent) for extent in given or ()]
     made = tuple(number for number in numbers if number is not None)
-    listed = given is shape and not isinstance(shape, str | bytes)
     inside = all(0 <= number <= LARGEST_EXTENT for number in made)
-    if not listed or len(made) < len(numbers) or not inside or len(made) > MOST_MODES:
+    if given is None or len(made) < len(numbers) or not inside:
         raise UserError(
             f"this is no shape of {what}",
             location=location or user_location(),
             expected=f"a tuple of at most {MOST_MODES} extents, integers from 0 to 2^63 - 1",
-            given=repr(shape),
+            given=reprlib.repr(shape),
         )
     return made
+
+
+def _listed(shape: Any) -> list[Any] | None:
+    """What a list, a tuple or a vector of at most 32 elements lists; nothing else is walked."""
+    match shape:
+        case str() | bytes() | bytearray() | memoryview():
+            return None
+        case np.ndarray() if shape.ndim != 1:
+            return None
+        case Sequence() | np.ndarray():
+            return list(shape) if len(shape) <= MOST_MODES else None
+    return None
