@@ -43,8 +43,8 @@ from benchmarks.referee_designs import Case, examples
 from t2s import Graph
 from t2s.backends.verilog.timing import Stalling, Timing, largest
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
+from t2s.driver.hardware import hardware_timing
 from t2s.graph.graph import TensorRole
-from t2s.hardware_driver import hardware_timing
 from t2s.simulator.build import build_program
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Limits, find_engine

@@ -16,7 +16,9 @@ from t2s.core.errors import (
     show_errors_without_frames,
 )
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
-from t2s.driver import (
+from t2s.driver.hardware import emit, emulate, verilate
+from t2s.driver.lower import interpret, lower, print_loop_nest, structure
+from t2s.driver.simulate import (
     Func,
     Run,
     cycles,
@@ -44,8 +46,6 @@ from t2s.func.functions import (
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.builder import Design
 from t2s.graph.graph import Graph
-from t2s.hardware_driver import emit, emulate, verilate
-from t2s.lower_driver import interpret, lower, print_loop_nest, structure
 from t2s.reduction.circuits import LinearArray, Tree
 from t2s.reduction.targets import MaybeDifferentTarget, SameTarget
 from t2s.simulator.cut_short import CycleLimitError, RunInterrupted

@@ -16,7 +16,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.kernel_driver import Kernel, SparseResult
+from t2s.driver.kernel import Kernel, SparseResult
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.schedule_text import parse_schedule
 from t2s.sparse_repr.formats import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from t2s.cli import app
+from t2s.command.main import app
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "gemm"
 

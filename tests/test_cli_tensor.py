@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from t2s import T2SError, sparse
-from t2s.cli import app
-from t2s.cli_tensor import compare
+from t2s.command.main import app
+from t2s.command.tensor import compare
 from t2s.graph.serialize import graph_from_json
 
 MATRIX = """%%MatrixMarket matrix coordinate real general

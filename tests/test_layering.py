@@ -15,6 +15,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "t2s"
 
+# everything below the driver, which imports consumers at their first use
+LIBRARY = frozenset(
+    {"core", "func", "graph", "reduction", "spatial", "sparse_repr", "simulator", "report"}
+    | {"explore", "backends"}
+)
 # what each package may import besides itself; a dotted name allows that module alone
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "core": frozenset(),
@@ -26,23 +31,19 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "simulator": frozenset({"core", "graph"}),
     "report": frozenset({"core", "graph", "simulator"}),
     "explore": frozenset({"core", "graph", "simulator", "report"}),
-    "sparse_driver": frozenset({"core", "func", "reduction", "graph", "spatial", "sparse_repr"}),
+    "driver.product": frozenset({"core", "func", "reduction", "graph", "spatial", "sparse_repr"}),
+    "driver": LIBRARY,
+    "command": LIBRARY | {"driver"},
     "backends": frozenset({"core", "graph"}),
     "backends.opencl_fpga": frozenset({"core", "graph", "backends.base"}),
     "backends.verilog": frozenset({"core", "graph", "backends.base"}),
     "backends.cgra_tia": frozenset({"core", "graph", "backends.base"}),
     "backends.capstan": frozenset({"core", "graph", "backends.base"}),
 }
-# may import every package, and consumers at their first use
-DRIVERS = ("driver.py", "hardware_driver.py", "kernel_driver.py", "lower_driver.py", "sparse.py")
-# parts of the driver, and who may import each
-PARTS = {
-    "lower_driver": ("driver.py", "hardware_driver.py"),
-    "hardware_driver": ("driver.py", "kernel_driver.py"),
-    "kernel_driver": ("sparse.py",),
-}
-# may import everything, and locally
-PUBLIC = ("__init__.py", "__main__.py", "cli.py", "cli_design.py", "cli_tensor.py")
+# the public names: they may import everything
+PUBLIC = ("__init__.py", "__main__.py", "sparse.py")
+# packages whose files may import inside functions, so that ``import t2s`` is fast
+LATE = ("driver", "command")
 
 # third-party packages that are kept in one folder, or in one file of it
 CONFINED = {
@@ -51,8 +52,8 @@ CONFINED = {
     "llvmlite": ("simulator/native/", ""),
     "numba": ("simulator/native/", ""),
 }
-PRINTS = ("cli.py",)
-READS_ENVIRONMENT = ("cli.py", "backends/opencl_fpga/emulator.py")
+PRINTS = ("command/main.py",)
+READS_ENVIRONMENT = ("command/main.py", "backends/opencl_fpga/emulator.py")
 TEMPLATES = "templates"  # folders of text that becomes other programs
 HEAVY = {"numba", "llvmlite", "islpy", "sympy", "rich", "jinja2", "pyopencl"}
 
@@ -90,7 +91,8 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
 def _package_of(path: Path) -> str:
     """The row of the table a file belongs to."""
     folders = path.relative_to(PACKAGE).parts[:-1]
-    return ".".join(folders[:2] if folders[:1] == ("backends",) else folders[:1])
+    inner = ".".join(folders[:2])
+    return inner if inner in MAY_IMPORT else ".".join(folders[:1])
 
 
 def _within(module: str, package: str) -> bool:
@@ -101,13 +103,9 @@ def _allowed(path: Path, module: str) -> bool:
     """Whether ``path`` may import ``module``, named without the leading ``t2s.``."""
     if _name(path) in PUBLIC:
         return True
-    if module.split(".")[0] in PARTS:
-        return _name(path) in PARTS[module.split(".")[0]]
-    if not module or module.split(".")[0] not in {row.split(".")[0] for row in MAY_IMPORT}:
-        return False  # t2s itself, t2s.cli and t2s.driver stand above every package
-    if _name(path) in DRIVERS:
-        return True
     package = _package_of(path)
+    if not module or _within(module, "sparse"):  # the public names
+        return package == "command"
     if package == "backends":  # not its siblings' insides
         return _within(module, "backends.base") or any(
             _within(module, name) for name in MAY_IMPORT[package]
@@ -147,7 +145,7 @@ def _functions(tree: ast.AST) -> Iterator[ast.AST]:
 
 def test_every_package_is_in_the_table() -> None:
     assert {_package_of(path) for path in SOURCES} - {""} <= set(MAY_IMPORT)
-    assert {path.name for path in PACKAGE.glob("*.py")} <= {*PUBLIC, *DRIVERS, "__main__.py"}
+    assert {path.name for path in PACKAGE.glob("*.py")} <= {*PUBLIC}
 
 
 def test_imports_go_down_the_table() -> None:
@@ -172,7 +170,7 @@ def test_imports_are_absolute_and_at_the_top() -> None:
         for path in SOURCES
         for function in _functions(_tree(path))
         for module, line in _of_t2s(function)
-        if _name(path) not in (*PUBLIC, *DRIVERS)
+        if _name(path) not in PUBLIC and _package_of(path) not in LATE
     ]
     assert not relative + local
 

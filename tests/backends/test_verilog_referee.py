@@ -25,11 +25,11 @@ from t2s.core.expr import Cast, Expr, Parameter, apply
 from t2s.core.ops import OPERATORS, Op, accepts, result_type
 from t2s.core.types import BOOL, INT32, Bool, Float, Int, Type, UInt
 from t2s.core.walk import Term, rewrite
+from t2s.driver.hardware import hardware_timing
 from t2s.graph.body import Let, Load, Statement, Store
 from t2s.graph.graph import Graph, ScalarParameter, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import PEArray, Role
-from t2s.hardware_driver import hardware_timing
 from t2s.simulator.build import build_program
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.engine import Limits, find_engine

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import t2s
 from t2s import Float, Func, ImageParam, Int, RDom, Type, Var
 from t2s.backends.opencl_fpga.emulator import emulator_available
-from t2s.cli import app
+from t2s.command.main import app
 from tests.examples.systolic import Sizes, assert_matches, dot_product, gemm, random_inputs
 
 pytestmark = [

@@ -17,9 +17,9 @@ from t2s.core.checks import checked_folder, checked_seconds
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
+from t2s.driver.lower import Design, lower, resolve
 from t2s.graph.graph import Graph
 from t2s.graph.verify import verify_graph
-from t2s.lower_driver import Design, lower, resolve
 
 if TYPE_CHECKING:
     from t2s.backends.base import Backend

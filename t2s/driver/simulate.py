@@ -21,10 +21,8 @@ from t2s.core.arrays import named_inputs
 from t2s.core.checks import checked_kind, checked_list
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
-from t2s.func.symbols import split_names
-from t2s.graph.graph import Graph
-from t2s.hardware_driver import emulate
-from t2s.lower_driver import (
+from t2s.driver.hardware import emulate
+from t2s.driver.lower import (
     Design,
     constants_of,
     interpret,
@@ -35,7 +33,9 @@ from t2s.lower_driver import (
     resolve_product,
     split_scalars,
 )
-from t2s.sparse_driver import Product, bytes_moved, is_sparse, parts_of, product_of, split_inputs
+from t2s.driver.product import Product, bytes_moved, is_sparse, parts_of, product_of, split_inputs
+from t2s.func.symbols import split_names
+from t2s.graph.graph import Graph
 from t2s.spatial.directives import Place
 from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.sparse_schedule import SparseFunc

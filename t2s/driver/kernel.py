@@ -220,7 +220,7 @@ class Kernel:
         time_limit: float = 60.0,
     ) -> SparseResult:
         """Run the SystemVerilog of all stages in Verilator; see ``t2s.sparse.verilate``."""
-        from t2s.hardware_driver import verilate as verilate_graph
+        from t2s.driver.hardware import verilate as verilate_graph
 
         def run(graph: Graph, arrays: Mapping[str, Array]) -> HardwareResult:
             return verilate_graph(graph, arrays, device=device, time_limit=time_limit)

@@ -21,9 +21,9 @@ import t2s
 from t2s.core.errors import T2SError, UserError
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
+from t2s.driver.kernel import Kernel
 from t2s.func.collect import needed_funcs
 from t2s.graph.graph import Graph, TensorRole
-from t2s.kernel_driver import Kernel
 from t2s.sparse_repr.notation.ir import Access, accesses
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.representation.definition import definition_of

@@ -4,8 +4,8 @@ Like ``driver``, of which it is a part, it knows the directives of ``t2s.spatial
 ``t2s.sparse_repr`` builds from them: directives become the parts and numbers of a ``Product``.
 """
 
-from t2s.sparse_driver.designs import is_sparse, refuse_sparse, split_inputs
-from t2s.sparse_driver.product import (
+from t2s.driver.product.designs import is_sparse, refuse_sparse, split_inputs
+from t2s.driver.product.product import (
     bytes_moved,
     interpret_product,
     lower_product,

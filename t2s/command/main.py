@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import t2s
-from t2s.cli_design import (
+from t2s.command.design import (
     Funcs,
     Inputs,
     find_design,
@@ -26,18 +26,18 @@ from t2s.cli_design import (
     kernel_inputs,
     product_inputs,
 )
-from t2s.cli_tensor import INTERRUPTED, tensor
+from t2s.command.tensor import INTERRUPTED, tensor
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.files import write_texts
+from t2s.driver.hardware import find_backend
+from t2s.driver.kernel import Kernel
+from t2s.driver.product import is_sparse
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.printer import summarize_graph
-from t2s.hardware_driver import find_backend
-from t2s.kernel_driver import Kernel
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
 from t2s.simulator.result import SimResult
-from t2s.sparse_driver import is_sparse
 
 app = typer.Typer(add_completion=False, help="Compile and simulate designs for spatial hardware.")
 

@@ -11,12 +11,10 @@ import numpy as np
 from t2s.core.arrays import ArraySpec, check_inputs
 from t2s.core.expr import evaluate
 from t2s.core.names import NameSupply
-from t2s.graph.graph import Graph, ScalarParameter
-from t2s.reduction.circuits import Circuit, LinearArray, Structure
-from t2s.sparse_driver.designs import split_inputs
-from t2s.sparse_driver.directives import Schedule, schedule_of
-from t2s.sparse_driver.promises import keep_promises
-from t2s.sparse_driver.shape import (
+from t2s.driver.product.designs import split_inputs
+from t2s.driver.product.directives import Schedule, schedule_of
+from t2s.driver.product.promises import keep_promises
+from t2s.driver.product.shape import (
     banks_of,
     block_of,
     check_size,
@@ -25,6 +23,8 @@ from t2s.sparse_driver.shape import (
     combined_of,
     fused_of,
 )
+from t2s.graph.graph import Graph, ScalarParameter
+from t2s.reduction.circuits import Circuit, LinearArray, Structure
 from t2s.sparse_repr.representation.definition import Definition, definition_of
 from t2s.sparse_repr.representation.hardware.design import product_arrays, product_graph
 from t2s.sparse_repr.representation.hardware.product import (

@@ -15,11 +15,7 @@ from t2s.core.arrays import named_inputs
 from t2s.core.errors import UserError
 from t2s.core.integers import whole
 from t2s.core.location import user_location
-from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
-from t2s.func.freeze import freeze
-from t2s.func.interpret import interpret_program
-from t2s.graph.graph import Graph
-from t2s.sparse_driver import (
+from t2s.driver.product import (
     Product,
     interpret_product,
     is_sparse,
@@ -29,6 +25,10 @@ from t2s.sparse_driver import (
     refuse_sparse,
     split_inputs,
 )
+from t2s.func.collect import needed_funcs, output_funcs, structural_parameters
+from t2s.func.freeze import freeze
+from t2s.func.interpret import interpret_program
+from t2s.graph.graph import Graph
 from t2s.spatial.ir import SpatialProgram
 from t2s.spatial.pipeline import build_spatial
 from t2s.spatial.printer import print_loop_nest as print_program

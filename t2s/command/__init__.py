@@ -1,0 +1,1 @@
+"""The ``t2s`` command."""

@@ -1,0 +1,1 @@
+"""From what a user has to graphs, and from there to numbers and files: the verbs."""
