@@ -16,19 +16,13 @@ from t2s.core.errors import (
     show_errors_without_frames,
 )
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
+from t2s.driver.depths import fit_depths
+from t2s.driver.func import Func, funcs
 from t2s.driver.hardware import emit, emulate, verilate
 from t2s.driver.lower import interpret, lower, print_loop_nest, structure
-from t2s.driver.simulate import (
-    Func,
-    Run,
-    cycles,
-    fit_depths,
-    funcs,
-    product_report,
-    resources,
-    simulate,
-    simulate_many,
-)
+from t2s.driver.many import Run, simulate_many
+from t2s.driver.resources import resources
+from t2s.driver.simulate import cycles, product_report, simulate
 from t2s.func.functions import (
     absolute,
     cast,

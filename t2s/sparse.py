@@ -16,7 +16,8 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.driver.kernel import Kernel, SparseResult
+from t2s.driver.assignment_design import SparseResult, assignment_of
+from t2s.driver.kernel import Kernel
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.schedule_text import parse_schedule
 from t2s.sparse_repr.formats import (
@@ -56,6 +57,8 @@ from t2s.sparse_repr.tensors.tensor import (
 
 if TYPE_CHECKING:
     from t2s.simulator.devices import Device
+    from t2s.simulator.memory.spec import Dram
+    from t2s.simulator.random_stalls import RandomStalls
 
 __all__ = [
     "MAX_PLUS",
@@ -137,22 +140,14 @@ def compile(
             expected='a Schedule, or its directives as a text such as "reorder(i,k,j)"',
             given=repr(schedule),
         )
-    if isinstance(design, Assignment):
-        return Kernel(design, schedule, semiring)
-    if not isinstance(design, Tensor):
+    if not isinstance(design, Tensor | Assignment):
         raise UserError(
             "this is not an assignment",
             location=user_location(),
             expected="the result tensor of an assignment, or what t2s.sparse.parse returns",
             given=repr(design),
         )
-    if design.definition is None:
-        raise UserError(
-            f"nothing is assigned to {design.name}",
-            location=design.location,
-            expected=f"an assignment such as {design.name}[i, j] = B[i, k] * C[k, j]",
-        )
-    return Kernel(design.definition, schedule, semiring)
+    return Kernel(assignment_of(design), schedule, semiring)
 
 
 def parse(
@@ -211,8 +206,11 @@ def simulate(
     schedule: Schedule | str | None = None,
     type: Type | None = None,
     device: str | Device = "ideal",
+    memory: str | Dram | None = None,
     engine: str = "native",
     max_cycles: int | None = None,
+    progress: bool | None = None,
+    stalls: RandomStalls | None = None,
     capacity: int = UNBOUNDED,
     latency: int = 1,
     balance: bool = True,
@@ -234,8 +232,11 @@ def simulate(
         inputs,
         type=type,
         device=device,
+        memory=memory,
         engine=engine,
         max_cycles=max_cycles,
+        progress=progress,
+        stalls=stalls,
         capacity=capacity,
         latency=latency,
         balance=balance,
@@ -249,6 +250,7 @@ def verilate(
     schedule: Schedule | str | None = None,
     type: Type | None = None,
     device: str | Device = "ideal",
+    stalls: RandomStalls | None = None,
     capacity: int = UNBOUNDED,
     latency: int = 1,
     balance: bool = True,
@@ -265,6 +267,7 @@ def verilate(
         inputs,
         type=type,
         device=device,
+        stalls=stalls,
         capacity=capacity,
         latency=latency,
         balance=balance,

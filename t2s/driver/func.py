@@ -1,0 +1,69 @@
+"""``Func``: what users write, with the verbs as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.driver.hardware import emulate
+from t2s.driver.lower import interpret, lower, print_loop_nest
+from t2s.driver.resources import resources
+from t2s.driver.simulate import simulate
+from t2s.func.symbols import split_names
+from t2s.graph.graph import Graph
+from t2s.spatial.directives import Place
+from t2s.spatial.sparse_schedule import SparseFunc
+
+if TYPE_CHECKING:
+    from t2s.report.resources import ResourceReport
+    from t2s.simulator.devices import Device
+    from t2s.simulator.memory.spec import Dram
+    from t2s.simulator.result import SimResult
+
+
+class Func(SparseFunc):
+    """A function: definitions by assignment, directives as methods, and the ways to run it.
+
+    ``Func("C")``; the element type follows from the definitions unless ``type`` gives it.
+    """
+
+    def lower(self, **constants: int) -> Graph:
+        """The PE/channel graph; see ``t2s.lower``."""
+        return lower(self, **constants)
+
+    def print_loop_nest(self, **constants: int) -> str:
+        """What the schedule means; see ``t2s.print_loop_nest``."""
+        return print_loop_nest(self, **constants)
+
+    def interpret(self, inputs: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+        """Compute with numpy, ignoring the directives; see ``t2s.interpret``."""
+        return interpret(self, inputs)
+
+    def simulate(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        device: str | Device = "ideal",
+        memory: str | Dram | None = None,
+        engine: str = "native",
+    ) -> SimResult:
+        """Lower and simulate; see ``t2s.simulate``."""
+        result: SimResult = simulate(self, inputs, device=device, memory=memory, engine=engine)
+        return result
+
+    def resources(self, *, device: str | Device = "arria10") -> ResourceReport:
+        """Lower and estimate DSP and RAM blocks; see ``t2s.resources``."""
+        return resources(self, device=device)
+
+    def emulate(
+        self, inputs: Mapping[str, Any], *, time_limit: float = 60.0
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Lower and run on Intel's FPGA emulator; see ``t2s.emulate``."""
+        return emulate(self, inputs, time_limit=time_limit)
+
+
+def funcs(names: str, place: Place = Place.DEVICE) -> tuple[Func, ...]:
+    """Several Funcs at once: ``A_loader, A_feeder = t2s.funcs("A_loader A_feeder")``."""
+    return tuple(Func(name, place=place) for name in split_names("funcs", names))

@@ -1,0 +1,84 @@
+"""Funcs as a design: one of them, or several outputs together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from t2s.core.arrays import named_inputs
+from t2s.core.integers import whole
+from t2s.driver.design import Array, Design, Stage, Stages, Values
+from t2s.driver.graph_design import split_scalars
+from t2s.driver.product import refuse_sparse
+from t2s.func.collect import AnyFunc, needed_funcs, output_funcs, structural_parameters
+from t2s.func.freeze import freeze
+from t2s.func.func import TemporalFunc
+from t2s.func.interpret import interpret_program
+from t2s.graph.graph import Graph
+from t2s.spatial.ir import SpatialProgram
+from t2s.spatial.pipeline import build_spatial
+from t2s.spatial.printer import print_loop_nest
+from t2s.spatial.schedule import ScheduledFunc
+from t2s.spatial.to_graph import lower_to_graph
+
+
+@dataclass(frozen=True)
+class FuncDesign(Design):
+    """A Func, or a tuple or list of Funcs; integers that shapes depend on become constants."""
+
+    design: AnyFunc | Sequence[AnyFunc]
+
+    @property
+    def name(self) -> str:
+        return "_".join(func.name for func in output_funcs(self.design))
+
+    def lower(self, given: Mapping[str, Any]) -> Graph:
+        return lower_to_graph(self._spatial(given))
+
+    def loops(self, given: Mapping[str, Any]) -> str:
+        return print_loop_nest(self._spatial(given))
+
+    def structure(self, given: Mapping[str, Any]) -> dict[str, Array]:
+        self.lower(given)
+        return {}
+
+    def interpret(self, inputs: Mapping[str, Any]) -> Values:
+        inputs = named_inputs(inputs)
+        refuse_sparse(self.design)
+        outputs = output_funcs(self.design)
+        constants = constants_of(outputs, inputs)
+        results = interpret_program(freeze(outputs, constants), without(inputs, constants))
+        if isinstance(self.design, TemporalFunc):
+            only: Array = results[self.design.name]
+            return only
+        return {output.name: results[output.name] for output in outputs}
+
+    def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
+        given = named_inputs({} if inputs is None else inputs)
+        constants = constants_of(self.design, given)
+        graph = self.lower(constants)
+        arrays, scalars = split_scalars(graph, without(given, constants))
+        return (yield Stage(graph=graph, arrays=arrays, scalars=scalars))
+
+    def _spatial(self, given: Mapping[str, Any]) -> SpatialProgram:
+        refuse_sparse(self.design)
+        constants = {n: v if (number := whole(v)) is None else number for n, v in given.items()}
+        program = freeze(self.design, constants)
+        needed = needed_funcs(output_funcs(self.design))
+        funcs = (other for other in needed if isinstance(other, ScheduledFunc))
+        return build_spatial(program, {other.name: other for other in funcs}, constants)
+
+
+def constants_of(design: object, inputs: Mapping[str, Any]) -> dict[str, int]:
+    """The scalars that shapes depend on; all others are given at run time."""
+    return {
+        name: number
+        for name in sorted(structural_parameters(output_funcs(design)))
+        if (number := whole(inputs.get(name))) is not None
+    }
+
+
+def without(inputs: Mapping[str, Any], constants: Mapping[str, int]) -> dict[str, Any]:
+    """The inputs but for those that have become constants of a graph."""
+    return {name: value for name, value in inputs.items() if name not in constants}

@@ -1,0 +1,84 @@
+"""``simulate_many``: independent runs on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from t2s.core.checks import checked_kind, checked_list
+from t2s.driver.design import Begun, Design, Stage
+from t2s.driver.recognize import design_of
+from t2s.driver.resources import over_budget
+
+if TYPE_CHECKING:
+    from t2s.explore.many import DesignRun, Outcomes, RunGraph
+    from t2s.simulator.devices import Device
+    from t2s.simulator.result import SimResult
+
+
+@dataclass(frozen=True)
+class Run:
+    """One of the runs of ``simulate_many``: the arguments of ``simulate``, and a name for tables.
+
+    ``inputs`` is ``None`` for the times alone.
+    """
+
+    design: object
+    inputs: Mapping[str, Any] | None = field(default=None, repr=False)
+    name: str | None = field(default=None, kw_only=True)
+    device: str | Device = field(default="ideal", kw_only=True)
+    engine: str = field(default="native", kw_only=True)
+    max_cycles: int | None = field(default=None, kw_only=True)
+
+
+def simulate_many(
+    runs: Sequence[Run], *, workers: int | None = None, progress: bool | None = None
+) -> Outcomes:
+    """Simulate independent designs, inputs and devices on all cores.
+
+    The outcomes come in the order of ``runs``, whatever ends first; each has a ``result``, or an
+    ``error`` that ends this run only, and ``.results`` are all results.  A design that occurs in
+    several runs is lowered once.  Engines release the interpreter's lock, so threads do.
+
+    ``workers`` is the number of runs at once, ``None`` for one for each core.  Ctrl-C ends all runs
+    and returns what there is.
+    """
+    from t2s.explore.many import DesignRun, run_many
+    from t2s.simulator.devices import find_device
+
+    runs = checked_list("runs", runs, Run, "a list of t2s.Run(design, inputs)")
+    for run in runs:
+        if run.name is not None:
+            checked_kind("the name of a run", run.name, str, "a text, or None")
+    designs: dict[int, Design] = {}
+
+    def prepared(run: Run, name: str) -> DesignRun:
+        found = designs.get(id(run.design)) or design_of(run.design)
+        designs[id(run.design)] = found
+        return DesignRun(
+            name=name,
+            run=partial(_run, found.begin(run.inputs), times=run.inputs is None),
+            device=find_device(run.device),
+            engine=run.engine,
+            max_cycles=run.max_cycles,
+            warn=over_budget,
+        )
+
+    names = [f"run {n}" if run.name is None else run.name for n, run in enumerate(runs)]
+    return run_many(
+        [partial(prepared, run, name) for run, name in zip(runs, names, strict=True)],
+        names,
+        workers=workers,
+        progress=progress,
+    )
+
+
+def _run(begun: Begun, simulate: RunGraph, *, times: bool) -> Any:
+    """All stages of a design; its times alone if it has no inputs."""
+
+    def stage(stage: Stage) -> SimResult:
+        return simulate(stage.graph, None if times else stage.arrays, stage.scalars)
+
+    return begun.run(stage)
