@@ -38,7 +38,7 @@ from t2s.func.functions import (
     tanh,
 )
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
-from t2s.graph.builder import Design
+from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
 from t2s.reduction.circuits import LinearArray, Tree
 from t2s.reduction.targets import MaybeDifferentTarget, SameTarget
@@ -79,7 +79,6 @@ __all__ = [
     "Chain",
     "Columns",
     "CycleLimitError",
-    "Design",
     "Diagonals",
     "Float",
     "Func",
@@ -93,6 +92,7 @@ __all__ = [
     "Longest",
     "LongestFirst",
     "MaybeDifferentTarget",
+    "Network",
     "Param",
     "Parameter",
     "Place",

@@ -6,10 +6,10 @@ Run it with ``python examples/processes/service.py``; docs/processes.md explains
 import numpy as np
 
 import t2s
-from t2s import Design, Int
+from t2s import Int, Network
 
 COUNT = 4
-design = Design("service")
+design = Network("service")
 server = design.process("server", endless=True)
 turns = []
 for number in range(2):

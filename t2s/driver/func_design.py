@@ -40,7 +40,6 @@ class FuncDesign(Design):
         return print_loop_nest(self._spatial(given))
 
     def structure(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        self.lower(given)
         return {}
 
     def interpret(self, inputs: Mapping[str, Any]) -> Values:

@@ -36,7 +36,6 @@ class GraphDesign(Design):
         return print_graph(self.lower(given))
 
     def structure(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        self.lower(given)
         return {}
 
     def interpret(self, inputs: Mapping[str, Any]) -> dict[str, Array]:

@@ -10,6 +10,7 @@ from t2s.driver.graph_design import GraphDesign
 from t2s.driver.product import is_sparse
 from t2s.driver.product_design import ProductDesign
 from t2s.func.func import TemporalFunc
+from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
 from t2s.spatial.schedule import ScheduledFunc
 
@@ -21,6 +22,8 @@ def design_of(given: object) -> Design:
             return given
         case Graph():
             return GraphDesign(given)
+        case Network():
+            return GraphDesign(given.graph())
         case ScheduledFunc() if is_sparse(given):
             return ProductDesign(given)
         case TemporalFunc() | tuple() | list():

@@ -1,4 +1,4 @@
-"""Processes written by hand: a ``Design`` of processes, channels and tensors becomes a ``Graph``.
+"""Processes written by hand: a ``Network`` of processes, channels and tensors becomes a ``Graph``.
 
 A process is in one of its *modes*.  A mode waits until the next token (the *head*) of each of its
 channels is there, and then makes the first of its rules whose condition holds, in one cycle.  See
@@ -293,7 +293,7 @@ class Process:
 
 
 @dataclass(slots=True, eq=False)
-class Design:
+class Network:
     """Processes, channels and tensors by name; ``graph()`` is what t2s simulates and emits."""
 
     name: str

@@ -30,6 +30,7 @@ OWNERS: dict[str, Any] = {
     "array": np.ma.MaskedArray,
     "matrix": np.ndarray,
     "device": Device,
+    "kernel": sparse.Kernel,
     "Type": t2s.Type,
 }
 ANY = (t2s.Func, sparse.Schedule, t2s.Chain, t2s.Representation)

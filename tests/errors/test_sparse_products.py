@@ -39,19 +39,6 @@ ONES = {"A": np.ones((3, 3), np.float32), "x": np.ones(3, np.float32)}
 CSR = sparse.csr_array
 
 
-def test_structure_of_a_dense_design() -> None:
-    C = Func("C")
-    i = Var("i")
-    C[i] = 0
-    with refused("""
-            Func C has no structure
-              --> t2s.structure(C)
-              expected: a Func that reads the values of a t2s.Parameter
-              given:    Func C
-            """):
-        t2s.structure(C)
-
-
 def test_sparse_directive_on_a_dense_design() -> None:
     C = Func("C")
     i = Var("i")

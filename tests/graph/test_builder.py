@@ -9,7 +9,7 @@ import pytest
 
 import t2s
 from t2s import Float, Int, UserError
-from t2s.graph.builder import Design
+from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from t2s.simulator.deadlock import DeadlockError
@@ -19,7 +19,7 @@ X = np.array([3, 1, 2], np.int32)
 
 def service(*, endless: bool = True) -> Graph:
     """A server that doubles, and a client that asks three times."""
-    design = Design("service")
+    design = Network("service")
     x, y = design.input("x", Int(32), 3), design.output("y", Int(32), 3)
     request, answer = design.channel("request", Int(32)), design.channel("answer", Int(32))
     server, client = design.process("server", endless=endless), design.process("client")
@@ -50,7 +50,7 @@ def test_a_server_that_should_end_is_a_deadlock_at_its_line() -> None:
 
 
 def test_errors_name_the_line() -> None:
-    design = Design("wrong")
+    design = Network("wrong")
     channel = design.channel("c", Int(32))
     process = design.process("p")
     n, f = process.register("n", Int(32)), process.register("f", Float(32))
