@@ -183,9 +183,9 @@ def test_values_that_are_not_real() -> None:
 def test_a_format_that_is_none() -> None:
     assert Tensor("A", "ds:1,0").format == sparse.csc
     with refused("""
-        A is declared with something that is not a format
+        there is something that is no format for A
           --> Tensor("A", 3)
-          expected: a format such as csr or make_format("ds"), or its letters
+          expected: a format such as csr, or its letters, such as "ds"
           given:    3
     """):
         Tensor("A", 3)
