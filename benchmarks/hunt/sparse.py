@@ -162,7 +162,7 @@ def _directives(c: Choices, leaves: Sequence[Term], names: str, term: Term) -> l
     leaves = [leaf for leaf in leaves if leaf.variables]
     parts = [part for part in term.parts() if part.sides]
     quotient = any(part.operator == "/" for part in parts)
-    if parts and not quotient and c.chance(6):
+    if parts and not quotient and c.chance(6):  # not stored times infinite is 0 in a workspace
         said.append(f"precompute({c.one_of(parts)},T)")
     if c.chance(5):
         at = c.below(len(loops))

@@ -54,11 +54,11 @@ _OTHERS: dict[tuple[type[Any], str], Text] = {
 
 
 @cache
-def _fields_of(kind: type[Any]) -> tuple[str, ...]:
+def _fields_of(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-def wrong_texts(item: object) -> Iterator[tuple[str, str, Text]]:
+def wrong_texts(item: Any) -> Iterator[tuple[str, str, Text]]:
     """The field, the text and what it has to be, of every text in a dataclass that is not that.
 
     Looks at the fields of ``item`` itself and not into what they hold.

@@ -53,10 +53,8 @@ def _checking(owner: str, method: Callable[..., Any]) -> Callable[..., Any]:
             if name not in hints():
                 continue
             several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-            found = tuple(
-                _argument(what, name, one, hints()[name])
-                for one in (value if several else (value,))
-            )
+            each = value if several else (value,)
+            found = tuple(_argument(what, name, one, hints()[name]) for one in each)
             bound.arguments[name] = found if several else found[0]
         return method(*bound.args, **bound.kwargs)
 

@@ -490,17 +490,30 @@ def test_locating_where_there_is_nothing() -> None:
         Kernel(assignment, unknown)
     with refused("""
         nothing is left at j to locate with
-          --> assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
+          --> full = parse("y(i) = A(i,j) * x(j)")
           expected: an operand that is multiplied with A, x and has j
     """):
-        Kernel(assignment, Schedule().locate("x", "j").locate("A", "j"))
+        full = parse("y(i) = A(i,j) * x(j)")
+        Kernel(full, Schedule().locate("x", "j").locate("A", "j"))
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule().locate("A", "j"),  # x is located into by default
+        Schedule().scan().locate("A", "j"),
+        Schedule().locate("x", "j").locate("A", "j"),
+    ],
+)
+def test_locating_into_a_compressed_level(schedule: Schedule) -> None:
+    assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
     with refused("""
         the level of A at j cannot be located into
           --> assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
           expected: a dense level
           given:    compressed
     """):
-        Kernel(assignment, Schedule().scan().locate("A", "j"))
+        Kernel(assignment, schedule)
 
 
 def test_precomputing_what_is_not_there() -> None:

@@ -57,7 +57,7 @@ def _mapping(
 
 def parse_assignment(
     text: str,
-    formats: Mapping[str, Format] | None = None,
+    formats: Mapping[str, Format | str] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     *,
     location: SourceLocation | None = None,
@@ -72,7 +72,7 @@ def parse_assignment(
     result, value = _Parser(text, location).assignment()
     formats = _mapping("formats", formats, 'names and formats, such as {"A": csr}', location)
     shapes = _mapping("shapes", shapes, 'names and shapes, such as {"y": (3,)}', location)
-    formats = {
+    stored = {
         name: as_format(made, what=str(name), location=location) for name, made in formats.items()
     }
     names = tuple(dict.fromkeys(access.tensor for access in (result, *accesses(value))))
@@ -92,7 +92,7 @@ def parse_assignment(
         declared.append(
             TensorDeclaration(
                 name=name,
-                format=formats.get(name, dense(order)),
+                format=stored.get(name, dense(order)),
                 shape=None if shape is None else checked_shape(shape, name, location),
                 location=location,
             )

@@ -17,7 +17,7 @@ from t2s.sparse_repr.tensors.checks import MOST_COORDINATE
 from t2s.sparse_repr.tensors.interchange import library, tensor, to_scipy
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 
-READERS = (".mtx", ".mtx.gz", ".tns", ".npy")
+READERS = (".mtx", ".mtx.gz", ".mtx.bz2", ".tns", ".npy")
 
 
 def read(path: str | Path, format: Format | str | None = None) -> SparseTensor:
@@ -32,7 +32,7 @@ def read(path: str | Path, format: Format | str | None = None) -> SparseTensor:
     if not path.is_file():
         raise UserError(f"there is no file {path}", location=user_location())
     name = path.name.lower()
-    if name.endswith((".mtx", ".mtx.gz")):
+    if name.endswith((".mtx", ".mtx.gz", ".mtx.bz2")):
         return _read_matrix_market(path, format)
     if name.endswith(".tns"):
         return _read_tns(path, format)
