@@ -63,7 +63,8 @@ def wrong_texts(item: Any) -> Iterator[tuple[str, str, Text]]:
 
     Looks at the fields of ``item`` itself and not into what they hold.
     """
-    for field in _fields_of(type(item)):
+    kind: Any = type(item)
+    for field in _fields_of(kind):
         value = getattr(item, field)
         texts = value if isinstance(value, tuple) else (value,)
         for text in texts:
