@@ -10,7 +10,7 @@ import pytest
 
 import t2s
 from t2s import UserError, sparse
-from t2s.sparse import Tensor, parse
+from t2s.sparse import Schedule, Tensor, parse
 from tests.errors.refusal import refused
 
 
@@ -234,3 +234,28 @@ def test_complex_values_of_a_file(tmp_path: Path) -> None:
     for run in (square.simulate, square.interpret):
         with pytest.raises(UserError, match="complex128 cannot be computed on streams"):
             run({"A": sparse.read(path)})
+
+
+def test_what_is_no_sparse_tensor() -> None:
+    with refused("""
+        a bytes is no sparse tensor
+          --> sparse.to_scipy(b"x")
+          expected: a SparseTensor
+          given:    b'x'
+          hint:     sparse.tensor makes one of an array or of a matrix of scipy
+    """):
+        sparse.to_scipy(b"x")
+    with pytest.raises(UserError, match="a ndarray is no sparse tensor"):
+        sparse.to_pydata(np.ones(3))
+
+
+def test_what_is_no_part_of_an_expression() -> None:
+    with refused("""
+        precompute takes a part of the expression and a name
+          --> Schedule().precompute(3, "T")
+          expected: such as precompute(C[i, k] * D[j, k], "T")
+          given:    3, 'T'
+    """):
+        Schedule().precompute(3, "T")
+    with pytest.raises(UserError, match="made of operators of two numbers"):
+        sparse.make_semiring("min", sparse.tensor(np.ones(3)), 0)
