@@ -497,25 +497,6 @@ def test_locating_where_there_is_nothing() -> None:
         Kernel(full, Schedule().locate("x", "j").locate("A", "j"))
 
 
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        Schedule().locate("A", "j"),  # x is located into by default
-        Schedule().scan().locate("A", "j"),
-        Schedule().locate("x", "j").locate("A", "j"),
-    ],
-)
-def test_locating_into_a_compressed_level(schedule: Schedule) -> None:
-    assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
-    with refused("""
-        the level of A at j cannot be located into
-          --> assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
-          expected: a dense level
-          given:    compressed
-    """):
-        Kernel(assignment, schedule)
-
-
 def test_precomputing_what_is_not_there() -> None:
     A, x, y = Tensor("A", sparse.csr), Tensor("x", order=1), Tensor("y", order=1)
     y["i"] = A["i", "j"] * x["j"]
