@@ -21,9 +21,10 @@ from dataclasses import replace
 
 from t2s.core.expr import Expr
 from t2s.core.types import MOST_LANES, Type
-from t2s.core.walk import walk
+from t2s.core.walk import distinct
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
+from t2s.graph.kept import KeptFor
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
 from t2s.graph.verify_body import BodyVerifier
 from t2s.graph.verify_bounds import verify_bounds
@@ -44,8 +45,18 @@ from t2s.graph.verify_names import wrong_texts
 __all__ = ["GraphError", "verify_graph"]
 
 
+_SOUND: KeptFor[None, None] = KeptFor()
+
+
 def verify_graph(graph: Graph) -> None:
-    """Raise ``GraphError`` at the first rule that ``graph`` breaks; see the module's docstring."""
+    """Raise ``GraphError`` at the first rule that ``graph`` breaks; see the module's docstring.
+
+    A graph that was sound stays so, and is not looked at again.
+    """
+    _SOUND.get(graph, None, lambda: _verify(graph))
+
+
+def _verify(graph: Graph) -> None:
     _verify_texts(graph)
     _verify_names("node", graph.nodes)
     _verify_names("channel", graph.channels)
@@ -73,7 +84,7 @@ def verify_graph(graph: Graph) -> None:
 
 
 def _verify_texts(graph: Graph) -> None:
-    for part in walk(graph):
+    for part in distinct(graph):
         for field, text, wanted in wrong_texts(part):
             kind = type(part).__name__
             raise GraphError(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import Type
-from t2s.graph.graph import Tensor
+from t2s.graph.graph import StreamType, Tensor
 from t2s.sparse_repr.blocks import bitvectors, lanes, plumbing, regroup, splits
 from t2s.sparse_repr.blocks.draft import Block
 from t2s.sparse_repr.connections import Stream
@@ -145,7 +146,7 @@ class Conversion(Iteration):
         self, streams: Sequence[Stream], ways: int, *, run: int = 1, name: str = "parallelize"
     ) -> tuple[tuple[Stream, ...], ...]:
         """Deal items out in turn, ``run`` at a time: for each lane, its part of every stream."""
-        types = [stream.type for stream in streams]
+        types = _types_of(streams, name)
         block = lanes.parallelizer(types, ways, run=run, location=user_location())
         inputs = {f"in{n}": stream for n, stream in enumerate(streams)}
         outs = self.place(block, name, inputs)
@@ -155,7 +156,7 @@ class Conversion(Iteration):
         self, order: Stream, parts: Sequence[Stream], *, run: int = 1, name: str = "serialize"
     ) -> Stream:
         """Join lanes in the order in which ``order`` was dealt out, ``run`` items at a time."""
-        types = [stream.type for stream in parts]
+        types = _types_of(parts, name)
         block = lanes.serializer(types, order.type, run=run, location=user_location())
         inputs = {f"in{n}": stream for n, stream in enumerate(parts)}
         return self.place(block, name, {**inputs, "order": order})[0]
@@ -169,3 +170,11 @@ class Conversion(Iteration):
         """Dense values in the shape of a stream."""
         block = plumbing.with_stops(values.type, like.type, location=user_location())
         return self.place(block, name, {"in": values, "like": like})[0]
+
+
+def _types_of(streams: Sequence[Stream], name: str) -> list[StreamType]:
+    if not streams:
+        raise UserError(
+            f"{name!r} is given no streams", location=user_location(), expected="one or more"
+        )
+    return [stream.type for stream in streams]

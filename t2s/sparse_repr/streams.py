@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from t2s.core.expr import Expr
 from t2s.core.location import user_location
 from t2s.graph.graph import Tensor
+from t2s.sparse_repr.arguments import checked
 from t2s.sparse_repr.blocks import arrays, writers
 from t2s.sparse_repr.blocks.draft import Block, BlockKind
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
@@ -26,6 +27,7 @@ from t2s.sparse_repr.connections import UNBOUNDED, Stream
 __all__ = ["UNBOUNDED", "Block", "BlockKind", "EmptyFiber", "Stream", "Streams"]
 
 
+@checked
 class Streams(Computation):
     """A graph of blocks in the making; see the module's docstring."""
 
