@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from t2s.core.location import SourceLocation
@@ -57,11 +58,16 @@ def wrong_texts(item: object) -> Iterator[tuple[str, str, Text]]:
 
     Looks at the fields of ``item`` itself and not into what they hold.
     """
-    for field in dataclasses.fields(item):  # type: ignore[arg-type]
-        value = getattr(item, field.name)
+    for name in _fields_of(type(item)):
+        value = getattr(item, name)
         texts = value if isinstance(value, tuple) else (value,)
         for text in texts:
             if isinstance(text, str) and not isinstance(text, Enum):
-                wanted = _OTHERS.get((type(item), field.name), Text.NAME)
+                wanted = _OTHERS.get((type(item), name), Text.NAME)
                 if not wanted.allows(text):
-                    yield field.name, text, wanted
+                    yield name, text, wanted
+
+
+@cache
+def _fields_of(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
