@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from t2s.core.expr import Expr
 from t2s.core.types import MOST_LANES, Type
 from t2s.core.walk import distinct
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Statement, Store

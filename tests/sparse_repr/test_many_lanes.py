@@ -70,8 +70,6 @@ def grown(graph: Graph) -> tuple[int, int]:
 def test_code_grows_with_the_lanes_at_most(text: str, schedule: str) -> None:
     """One switch of 64 lanes had 4,000 heads to take: its code took a minute and a half."""
     inputs = inputs_of(text, 20)
-    small, large = (
-        grown(kernel_of(text, schedule, lanes).graphs(inputs)[0]) for lanes in (16, 32)
-    )
+    small, large = (grown(kernel_of(text, schedule, lanes).graphs(inputs)[0]) for lanes in (16, 32))
     assert large[0] <= 2.2 * small[0]
     assert large[1] <= 1.5 * small[1]

@@ -37,7 +37,6 @@ from t2s.sparse_repr.blocks.expressions import (
     unequal,
 )
 
-
 WIDEST = 8
 """A switch between more lanes than this is a tree of switches."""
 
