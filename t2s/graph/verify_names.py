@@ -58,7 +58,8 @@ def wrong_texts(item: object) -> Iterator[tuple[str, str, Text]]:
 
     Looks at the fields of ``item`` itself and not into what they hold.
     """
-    for name in _fields_of(type(item)):
+    kind: Any = type(item)
+    for name in _fields_of(kind):
         value = getattr(item, name)
         texts = value if isinstance(value, tuple) else (value,)
         for text in texts:

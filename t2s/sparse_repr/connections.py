@@ -179,8 +179,17 @@ class Connections:
 
         Its channel holds at least ``capacity`` tokens.
         """
-        placed = self._blocks[node]
-        (wanted,) = (item.stream for item in placed.block.inputs if item.port == port)
+        placed = self._blocks.get(node)
+        wanted = next(
+            (i.stream for i in (placed.block.inputs if placed else ()) if i.port == port), None
+        )
+        if placed is None or wanted is None:
+            raise UserError(
+                f"there is no input {port!r} of a block {node!r} in {self.name!r}",
+                location=user_location(),
+                expected="a block that is placed, and a port that was left open",
+                given=f"{node!r} and {port!r}",
+            )
         self._check_operand(node, port, wanted, stream)
         placed.inputs[port] = stream
         placed.capacities[port] = capacity

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from t2s.core.location import user_location
-from t2s.core.types import Type
+from t2s.core.types import MOST_LANES, Type
 from t2s.graph.graph import Tensor
 from t2s.sparse_repr.blocks import bitvectors, lanes, plumbing, regroup, splits
-from t2s.sparse_repr.blocks.draft import Block
+from t2s.sparse_repr.blocks.draft import Block, check_number
 from t2s.sparse_repr.connections import Stream
 from t2s.sparse_repr.iteration import Iteration
 
@@ -134,6 +134,7 @@ class Conversion(Iteration):
 
     def fork(self, stream: Stream, ways: int, name: str = "fork") -> tuple[Stream, ...]:
         """The stream several times, through a block of its own."""
+        check_number("the number of ways", ways, 1, user_location(), most=MOST_LANES)
         block = plumbing.fork(stream.type, ways, location=user_location())
         return self.place(block, name, {"in": stream})
 
@@ -149,6 +150,8 @@ class Conversion(Iteration):
 
         Many lanes are a tree of blocks.
         """
+        check_number("the number of streams", len(streams), 1, user_location())
+        check_number("the number of lanes", ways, 1, user_location(), most=MOST_LANES)
         return self._dealt(streams, ways, run, name, count=True)
 
     def _dealt(
@@ -187,6 +190,7 @@ class Conversion(Iteration):
 
         Many lanes are a tree of blocks, and ``order`` is dealt out to its branches.
         """
+        check_number("the number of lanes", len(parts), 1, user_location(), most=MOST_LANES)
         return self._gathered(order, parts, run, name, count=True)
 
     def _gathered(

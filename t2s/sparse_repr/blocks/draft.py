@@ -309,10 +309,19 @@ def pass_done(source: In, *outputs: Out) -> Choice:
     )
 
 
-def check_number(what: str, value: int, least: int, location: SourceLocation | None) -> None:
-    """Raise ``UserError`` for a number of a block that is too small."""
+def check_number(
+    what: str,
+    value: int,
+    least: int,
+    location: SourceLocation | None,
+    *,
+    most: int | None = None,
+) -> None:
+    """Raise ``UserError`` for a number of a block that is too small, or too large."""
     number = whole(value)
     if number is None or number < least:
         raise UserError(
             f"{what} is an integer, {least} or more", location=location, given=repr(value)
         )
+    if most is not None and number > most:
+        raise UserError(f"{what} is {most} at most", location=location, given=repr(value))

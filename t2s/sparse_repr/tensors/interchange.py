@@ -130,8 +130,20 @@ def _check_fill(fill: Any) -> None:
         )
 
 
+def _check_tensor(value: object) -> None:
+    if not isinstance(value, SparseTensor):
+        raise UserError(
+            f"a {type(value).__name__} is not a sparse tensor",
+            location=user_location(),
+            expected="a SparseTensor",
+            given=type(value).__name__,
+            hint="sparse.tensor makes one of an array, a list, or an object of scipy",
+        )
+
+
 def to_scipy(value: SparseTensor) -> Any:
     """A scipy.sparse array: CSR and CSC share their arrays, anything else becomes COO."""
+    _check_tensor(value)
     sparse: Any = library("scipy.sparse", "a tensor of scipy")
     if value.format in (csr, csc):
         make = sparse.csr_array if value.format == csr else sparse.csc_array
@@ -143,6 +155,7 @@ def to_scipy(value: SparseTensor) -> Any:
 
 def to_pydata(value: SparseTensor) -> Any:
     """A ``sparse.COO`` of pydata/sparse."""
+    _check_tensor(value)
     sparse: Any = library("sparse", "a tensor of pydata/sparse")
     table, values = value.coordinates()
     return sparse.COO(table.T, values, shape=value.shape)
