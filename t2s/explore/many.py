@@ -13,6 +13,7 @@ from t2s.explore.parallel import Workers
 from t2s.explore.progress import Steps
 from t2s.graph.graph import Graph
 from t2s.simulator.build import build_program
+from t2s.simulator.cut_short import RunInterrupted
 from t2s.simulator.deadlock import DeadlockError
 from t2s.simulator.devices import Device
 from t2s.simulator.result import SimResult
@@ -150,6 +151,8 @@ def _outcome(run: GraphRun, crew: Workers) -> Outcome:
         result = run_to_the_end(program, run.engine, limits, crew.watch)
     except DeadlockError as error:
         return Outcome(name=run.name, result=error.result, error=error)
+    except RunInterrupted:
+        return Outcome(name=run.name)
     except T2SError as error:
         return Outcome(name=run.name, error=error)
     warnings = run.warn(run.graph, result.device) if run.warn is not None else ()

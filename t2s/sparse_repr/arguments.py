@@ -101,6 +101,8 @@ def _converted(value: Any, hint: Any) -> Any:
     if origin is collections.abc.Mapping:
         _sure(value, isinstance(value, Mapping))
         return {_converted(k, inside[0]): _converted(v, inside[1]) for k, v in value.items()}
+    if hint is float:
+        return _sure(value, isinstance(value, float) or whole(value) is not None)
     return _sure(value, isinstance(value, hint))
 
 

@@ -171,6 +171,13 @@ class Iteration(Connections):
                 expected="2 sides or more, each with its coordinates",
                 given=f"{len(sides)}, of {', '.join(str(len(side)) for side in sides)} streams",
             )
+        if not all(sides):
+            raise UserError(
+                f"a side of {name!r} is empty",
+                location=user_location(),
+                expected="coordinates, and any streams beside them",
+                given="no stream",
+            )
         most = joins.MOST_SIDES
         if len(sides) > most:
             first, rest = sides[:most], sides[most:]

@@ -263,6 +263,13 @@ def _show(row: Array) -> str:
 
 
 def _check_format(shape: Sequence[int], format: Format) -> None:
+    if not isinstance(format, Format):
+        raise UserError(
+            "the format of a tensor is no format",
+            location=user_location(),
+            expected="a format: sparse.csr, sparse.coo(2), sparse.make_format('ds')",
+            given=f"an object of class {type(format).__name__}",
+        )
     if format.order != len(shape):
         raise UserError(
             f"the format {format} does not fit a tensor of order {len(shape)}",
