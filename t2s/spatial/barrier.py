@@ -177,7 +177,7 @@ class _Units:
             return None
         space = self.node.space
         places = digits(number, _shape(self.node))
-        point = {
+        point: dict[str, Expr] = {
             dimension.name: apply(Op.ADD, place, const(dimension.minimum))
             for dimension, place in zip(space, places, strict=True)
         }
