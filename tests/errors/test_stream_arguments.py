@@ -12,7 +12,6 @@ import pytest
 import t2s
 from t2s import Float, sparse
 from t2s.core.errors import InternalError
-from tests.errors.refusal import refused
 
 HOSTILE = ({}, -0.0, 1 << 31, "A", None, (), [], object(), -1, (None,), {"a": 3}, Path("/nowhere"))
 METHODS = sorted(
@@ -69,28 +68,15 @@ def test_every_argument_of_every_method(name: str) -> None:
                     raise AssertionError(f"{error!r} after {given} {named}") from error
 
 
-def test_an_argument_of_another_class() -> None:
-    s = sparse.Streams("s")
-    with refused(
-        """
-            load: the argument 'ref' is of the wrong class
-              --> s.load("A", s.tensor("values", Float(32)))
-              expected: Stream
-              given:    'A' of class str
-            """
-    ):
-        s.load("A", s.tensor("values", Float(32)))
-
-
 @pytest.mark.parametrize("function", [sparse.to_scipy, sparse.to_pydata])
 def test_what_is_no_sparse_tensor(function: Any) -> None:
     for given in ("A", 3, None, np.eye(2), 2j):
-        with pytest.raises(t2s.UserError, match="is not a sparse tensor"):
+        with pytest.raises(t2s.UserError, match="is no sparse tensor"):
             function(given)
 
 
 @pytest.mark.parametrize("function", [sparse.tensor, sparse.from_dense])
 def test_what_is_no_format(function: Any) -> None:
     for format in (np.int64(3), np.eye(2), "A"):
-        with pytest.raises(t2s.UserError, match="is no format"):
+        with pytest.raises(t2s.UserError, match="is no format|no level kind A"):
             function(np.eye(2), format)
