@@ -162,7 +162,6 @@ def parse(
     that no input has.
     """
     location = user_location()
-    named: dict[str, Format] = {}
     options = isinstance(formats, list | tuple) and all(isinstance(o, str) for o in formats)
     if not options and not isinstance(formats, Mapping):
         raise UserError(
@@ -173,15 +172,8 @@ def parse(
         )
     if not isinstance(formats, Mapping):
         _check_once([option.removeprefix("-f=").split(":")[0] for option in formats], location)
-    if isinstance(formats, Mapping):
-        for name, given in formats.items():
-            made = given
-            if isinstance(made, str):
-                _, made = parse_format(f"{name}:{made}", location=location)
-            named[name] = made
-    else:
-        named = dict(parse_format(option, location=location) for option in formats)
-    return parse_assignment(text, named, shapes, location=location)
+        formats = dict(parse_format(option, location=location) for option in formats)
+    return parse_assignment(text, formats, shapes, location=location)
 
 
 def _check_once(names: Sequence[str], location: SourceLocation) -> None:

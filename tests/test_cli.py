@@ -383,6 +383,20 @@ y[i] = A[i, j] * x[j]
     assert "matches numpy exactly" in succeeds(file, "--func", "kernel", "--size", "9")
 
 
+def test_what_has_no_opencl_is_said_at_the_line_of_the_user(tmp_path: Path) -> None:
+    """Graphs of index notation carry the line of the assignment, whoever lowers it when."""
+    text = """\
+from t2s import Var, sparse
+i, j = Var("i"), Var("j")
+A, x, y = sparse.Tensor("A", sparse.csr), sparse.Tensor("x", "d"), sparse.Tensor("y", "d")
+y[i] = A[i, j] * x[j]
+"""
+    file = written(tmp_path, text)
+    printed = refuses(file, "--size", "9", "--out", str(tmp_path / "out"))
+    lines = [line.strip() for line in printed.splitlines() if line.startswith("  -->")]
+    assert set(lines) == {f"--> {file}:4"}
+
+
 def test_a_graph_of_streams_has_no_random_inputs(tmp_path: Path) -> None:
     text = """\
 import t2s

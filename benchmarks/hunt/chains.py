@@ -15,7 +15,8 @@ from scipy import sparse
 import t2s
 from benchmarks.hunt.choices import Choices
 from benchmarks.hunt.judge import graph_agrees, same
-from benchmarks.hunt.verdict import Kind, Verdict, Wrong, verdict_of
+from benchmarks.hunt.run import guarded
+from benchmarks.hunt.verdict import Verdict, Wrong
 from t2s import Float, Func, ImageParam, Int, Param, RDom, UInt, Var
 
 TYPES = (Float(32), Int(32), Float(64), Int(64), Int(16), UInt(8), Float(16))
@@ -105,11 +106,7 @@ def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
         f"{'.'.join(steps)}\n{type}, {array.tolist()} as {given.__class__.__name__}\n"
         f"y[r] = {start}; y[i] += {factor}A.values[p, q] * x[j]"
     )
-    try:
-        _judge(steps, type, given, array, start, factor, hardware)
-    except Exception as error:  # noqa: BLE001 - every exception is a finding
-        return shown, verdict_of(error)
-    return shown, Verdict(kind=Kind.LEGAL)
+    return shown, guarded(lambda: _judge(steps, type, given, array, start, factor, hardware))
 
 
 def _judge(

@@ -10,6 +10,7 @@ longest legal beginning is judged.  The oracle is ``naive``.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from benchmarks.hunt.directives import schedule
 from benchmarks.hunt.formulas import TYPES, Formulas, Program, loops_of
 from benchmarks.hunt.judge import graph_agrees
 from benchmarks.hunt.naive import Loop, Stage
+from benchmarks.hunt.run import guarded
 from benchmarks.hunt.verdict import Kind, Verdict, Wrong, verdict_of
 
 
@@ -212,14 +214,12 @@ def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
             return text, verdict or Verdict(kind=Kind.LEGAL)
     except Exception as error:  # noqa: BLE001 - every exception is a finding
         return program.text(), verdict_of(error)
-    try:
-        _agrees(program, text, graph, hardware)
-    except Exception as error:  # noqa: BLE001 - every exception is a finding
-        found = verdict_of(error)
-        if found.kind is Kind.REFUSED:
-            found = Verdict(kind=Kind.WRONG, detail=f"late: {found.detail}", text=found.text)
+    found = guarded(lambda: _agrees(program, text, graph, hardware))
+    if found.kind is Kind.REFUSED:
+        found = replace(found, kind=Kind.WRONG, detail=f"late: {found.detail}")
+    if found.kind is not Kind.LEGAL:
         return text, found
-    return program.text(), verdict or Verdict(kind=Kind.LEGAL)
+    return program.text(), verdict or found
 
 
 def _agrees(program: Program, text: str, graph: t2s.Graph, hardware: bool) -> None:

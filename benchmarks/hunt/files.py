@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 
 import t2s
 from benchmarks.hunt.choices import Choices
-from benchmarks.hunt.verdict import Kind, Verdict, verdict_of
+from benchmarks.hunt.run import guarded
+from benchmarks.hunt.verdict import Kind, Verdict
 from t2s import Float, Func, ImageParam, Int, RDom, Var, sparse
 from t2s.graph.inputs import TensorRole
 from t2s.graph.serialize import graph_from_json, graph_to_json
@@ -114,14 +116,10 @@ def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
     else:
         text = edited(c, c.one_of((MATRICES, TENSORS, NOTATION, SCHEDULES)[kind - 2]))
     shown = f"{('JSON', 'JSON', '.mtx', '.tns', 'notation', 'schedule')[kind]}: {text!r}"
-    try:
-        _USES[kind](text)
-    except Exception as error:  # noqa: BLE001 - every exception is a finding
-        verdict = verdict_of(error)
-        if verdict.detail == "deadlock":
-            verdict = Verdict(kind=Kind.REFUSED, detail="deadlock", text=verdict.text)
-        return shown, verdict
-    return shown, Verdict(kind=Kind.LEGAL)
+    verdict = guarded(lambda: _USES[kind](text))
+    if verdict.detail == "deadlock":
+        verdict = replace(verdict, kind=Kind.REFUSED)
+    return shown, verdict
 
 
 def _graph(text: str) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import t2s
 from benchmarks.hunt.choices import Choices
 from benchmarks.hunt.judge import graph_agrees
-from benchmarks.hunt.verdict import Kind, Verdict, Wrong, verdict_of
+from benchmarks.hunt.run import guarded
+from benchmarks.hunt.verdict import Verdict, Wrong
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import endless, random_machines
 from t2s.graph.graph import TensorRole
@@ -26,13 +27,13 @@ def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
     unending = machines and seed % 3 == 0
     shown = f"{'random_machines' if machines else 'random_graph'}({seed})"
     shown = f"endless({shown})" if unending else shown
-    try:
+
+    def run() -> None:
         graph, inputs = random_machines(seed) if machines else _array(seed)
         graph = endless(graph) if unending else graph
         _judge(graph, inputs, seed, hardware)
-    except Exception as error:  # noqa: BLE001 - every exception is a finding
-        return shown, verdict_of(error)
-    return shown, Verdict(kind=Kind.LEGAL)
+
+    return shown, guarded(run)
 
 
 def _array(seed: int) -> tuple[t2s.Graph, dict[str, Any]]:

@@ -80,6 +80,9 @@ def run(
     try:
         constants = _constants(constant or [])
         _run(console, file, func, device, memory, engine, out, emulate, seed, size, constants)
+    except t2s.RunInterrupted as interrupt:
+        console.out(str(interrupt))
+        raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         text = f"[bold red]error:[/] {escape(str(error))}"
         Console(stderr=True, highlight=False).print(text, soft_wrap=True)

@@ -99,7 +99,8 @@ def tensor(
         console.out(str(result).rstrip())
         console.out("\n" + compare(kernel, result.output, inputs))
     except RunInterrupted as interrupt:
-        console.out(str(interrupt.result).rstrip())
+        measured = interrupt.result
+        console.out(str(measured if measured.cycles else interrupt).rstrip())
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         text = f"[bold red]error:[/] {escape(_without_lines(str(error)))}"

@@ -85,6 +85,15 @@ def project(domain: LoopDomain, names: Sequence[str]) -> Any:
     return domain.image([Index(name=name) for name in names]).range()
 
 
+def ends(domain: LoopDomain, fixed: int, *, first: bool) -> Any:
+    """isl's set of the first, or last, iterations for every value of the ``fixed`` outermost loops.
+
+    First and last are in the order of the nest, which bounds of inner loops that have no iteration
+    do not stop: the first iteration need not be where every loop starts.
+    """
+    return _end_of(domain.points, fixed, lower=first).wrap().flatten()
+
+
 def translated(points: Any, by: Sequence[int]) -> Any:
     """The set moved by a constant vector."""
     size = len(by)
@@ -261,7 +270,7 @@ class Transformation:
 
 
 def _end_of(points: Any, at: int, *, lower: bool) -> Any:
-    """isl's map from the dimensions before ``at`` to the first or last value of the last one."""
+    """isl's map from the dimensions before ``at`` to the first or last values of the others."""
     dim = islpy_module().dim_type
     moved = islpy_module().Map.from_range(points).move_dims(dim.in_, 0, dim.out, 0, at)
     return moved.lexmin() if lower else moved.lexmax()

@@ -16,6 +16,7 @@ from t2s.explore.parallel import Workers
 from t2s.explore.progress import Steps
 from t2s.explore.timings import Depths, Timings
 from t2s.graph.graph import Channel, Graph
+from t2s.graph.inputs import check_given
 from t2s.report.memory import fifo_blocks
 from t2s.simulator.build import build_program
 from t2s.simulator.devices import Device
@@ -42,6 +43,8 @@ def fit_depths(
 ) -> DepthFit:
     """See ``t2s.fit_depths``; ``parameters`` are the scalars that the design takes at run time."""
     data = inputs if graph.machines else None
+    if inputs is not None and data is None:
+        check_given(graph, inputs, parameters or {})
     program = build_program(graph, device, data, parameters)
     budget = _budget(program, budget_bytes, budget_blocks)
     with Workers(workers) as crew, Steps("fitting depths", progress) as steps:

@@ -27,6 +27,13 @@ from t2s.core.walk import Term, children, rewrite, walk
 
 Number = Union[int, float, bool, "Expression"]
 
+
+class Receiver:
+    """What an expression can be sent into with ``>>``; everything else is shifted by."""
+
+    __slots__ = ()
+
+
 LARGEST_EXPONENT = 8
 
 
@@ -178,6 +185,8 @@ class Expression:
         return combine(Op.SHIFT_LEFT, other, self)
 
     def __rshift__(self, other: Number) -> Expression:
+        if isinstance(other, Receiver):  # a chain begins here
+            return NotImplemented
         return combine(Op.SHIFT_RIGHT, self, other)
 
     def __rrshift__(self, other: Number) -> Expression:

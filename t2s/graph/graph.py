@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -210,6 +211,14 @@ class Graph(Term):
         return {channel.name: channel for channel in self.channels}
 
     @cached_property
+    def _into(self) -> dict[str, tuple[Channel, ...]]:
+        return _by_node((channel.sink, channel) for channel in self.channels)
+
+    @cached_property
+    def _out_of(self) -> dict[str, tuple[Channel, ...]]:
+        return _by_node((channel.source, channel) for channel in self.channels)
+
+    @cached_property
     def _tensors(self) -> dict[str, Tensor]:
         return {tensor.name: tensor for tensor in self.tensors}
 
@@ -237,8 +246,15 @@ class Graph(Term):
 
     def inputs_of(self, node: str) -> tuple[Channel, ...]:
         """Channels that end at a node, in graph order."""
-        return tuple(channel for channel in self.channels if channel.sink == node)
+        return self._into.get(node, ())
 
     def outputs_of(self, node: str) -> tuple[Channel, ...]:
         """Channels that start at a node, in graph order."""
-        return tuple(channel for channel in self.channels if channel.source == node)
+        return self._out_of.get(node, ())
+
+
+def _by_node(ends: Iterable[tuple[str, Channel]]) -> dict[str, tuple[Channel, ...]]:
+    found: dict[str, list[Channel]] = {}
+    for node, channel in ends:
+        found.setdefault(node, []).append(channel)
+    return {node: tuple(channels) for node, channels in found.items()}

@@ -77,6 +77,16 @@ def check_graph_inputs(
     )
 
 
+def check_given(graph: Graph, inputs: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+    """Names, shapes and types of what is given are those of a graph; nothing has to be given.
+
+    For what needs no values, and would not notice a wrong name.  Raises ``UserError``.
+    """
+    specs = _specs(graph)
+    both = (*specs.inputs, *specs.parameters)
+    check_inputs(both, {**inputs, **parameters}, required=(), computed=specs.computed)
+
+
 def check_parameters(
     graph: Graph, parameters: Mapping[str, Any], *, required: Collection[str]
 ) -> dict[str, Array]:

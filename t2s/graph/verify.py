@@ -19,11 +19,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from t2s.core.expr import Expr
 from t2s.core.types import MOST_LANES, Type
-from t2s.core.walk import walk
-from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Store
+from t2s.core.walk import distinct
+from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
+from t2s.graph.kept import KeptFor
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
 from t2s.graph.verify_body import BodyVerifier
 from t2s.graph.verify_bounds import verify_bounds
@@ -44,8 +44,18 @@ from t2s.graph.verify_names import wrong_texts
 __all__ = ["GraphError", "verify_graph"]
 
 
+_SOUND: KeptFor[None, None] = KeptFor()
+
+
 def verify_graph(graph: Graph) -> None:
-    """Raise ``GraphError`` at the first rule that ``graph`` breaks; see the module's docstring."""
+    """Raise ``GraphError`` at the first rule that ``graph`` breaks; see the module's docstring.
+
+    A graph that was sound stays so, and is not looked at again.
+    """
+    _SOUND.get(graph, None, lambda: _verify(graph))
+
+
+def _verify(graph: Graph) -> None:
     _verify_texts(graph)
     _verify_names("node", graph.nodes)
     _verify_names("channel", graph.channels)
@@ -67,13 +77,14 @@ def verify_graph(graph: Graph) -> None:
         _verify_fifos(channel)
     for node in graph.nodes:
         _verify_node(graph, node)
+    users = _users(graph)
     for channel in graph.channels:
-        _verify_end(graph, channel, Send, channel.source, channel.source_index)
-        _verify_end(graph, channel, Receive, channel.sink, channel.sink_index)
+        _verify_end(graph, channel, Send, users)
+        _verify_end(graph, channel, Receive, users)
 
 
 def _verify_texts(graph: Graph) -> None:
-    for part in walk(graph):
+    for part in distinct(graph):
         for field, text, wanted in wrong_texts(part):
             kind = type(part).__name__
             raise GraphError(
@@ -325,27 +336,37 @@ def _verify_fifos(channel: Channel) -> None:
             )
 
 
+_Users = dict[tuple[type[Statement], str], list[PEArray]]
+"""PE arrays by what they do with a channel, ``Send`` or ``Receive``: once for each statement."""
+
+
+def _users(graph: Graph) -> _Users:
+    users: _Users = {}
+    for node in graph.pe_arrays:
+        for statement in node.body:
+            if isinstance(statement, Send | Receive):
+                users.setdefault((type(statement), statement.channel), []).append(node)
+    return users
+
+
 def _verify_end(
-    graph: Graph,
-    channel: Channel,
-    kind: type[Send] | type[Receive],
-    end: str,
-    index: tuple[Expr, ...],
+    graph: Graph, channel: Channel, kind: type[Send] | type[Receive], all_users: _Users
 ) -> None:
     """One end of a channel: its node exists, uses it exactly once, and nobody else does."""
     subject = Subject.of("channel", channel)
-    side, verb = ("source", "sends to") if kind is Send else ("sink", "receives from")
-    users = [
-        node
-        for node in graph.pe_arrays
-        for statement in node.body
-        if isinstance(statement, kind) and statement.channel == channel.name
-    ]
-    by_name = {node.name: node for node in graph.nodes}
-    if end not in by_name:
+    side, verb, end, index = (
+        ("source", "sends to", channel.source, channel.source_index)
+        if kind is Send
+        else ("sink", "receives from", channel.sink, channel.sink_index)
+    )
+    users = all_users.get((kind, channel.name), [])
+    try:
+        node = graph.node(end)
+    except KeyError:
+        names = [node.name for node in graph.nodes]
         raise subject.error(
-            f"the {side} node does not exist", expected=one_of(by_name), given=repr(end)
-        )
+            f"the {side} node does not exist", expected=one_of(names), given=repr(end)
+        ) from None
     for user in users:
         if user.name != end:
             raise subject.error(
@@ -355,7 +376,6 @@ def _verify_end(
                 hint="give every pair of nodes a channel of its own",
                 notes=[(user.location, f"node {user.name!r} is made here")],
             )
-    node = by_name[end]
     if isinstance(node, PEArray) and channel.stream.nesting:
         raise subject.error(
             f"its {side} node {end!r} is a PE array",

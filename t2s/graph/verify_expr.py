@@ -29,7 +29,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import OPERATORS, accepts, result_type
 from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, MOST_LANES, Kind, Type
-from t2s.core.walk import Term, walk
+from t2s.core.walk import Term, distinct
 from t2s.graph.graph import Channel, ScalarParameter, Tensor
 from t2s.graph.nodes import Node
 
@@ -114,7 +114,7 @@ def verify_index(index: Expr, scope: Scope, what: str) -> None:
 
 def verify_expr(expr: Expr, scope: Scope, what: str) -> None:
     """Every name is in scope and every operator well typed; no reads and no weak types remain."""
-    for term in walk(expr):
+    for term in distinct(expr):
         problem = _problem(term, scope)
         if problem is not None:
             text = f"{what}: {problem.text}"

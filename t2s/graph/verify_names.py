@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from t2s.core.location import SourceLocation
@@ -52,16 +53,22 @@ _OTHERS: dict[tuple[type[Any], str], Text] = {
 }
 
 
-def wrong_texts(item: object) -> Iterator[tuple[str, str, Text]]:
+@cache
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def wrong_texts(item: Any) -> Iterator[tuple[str, str, Text]]:
     """The field, the text and what it has to be, of every text in a dataclass that is not that.
 
     Looks at the fields of ``item`` itself and not into what they hold.
     """
-    for field in dataclasses.fields(item):  # type: ignore[arg-type]
-        value = getattr(item, field.name)
+    kind: Any = type(item)
+    for field in _fields_of(kind):
+        value = getattr(item, field)
         texts = value if isinstance(value, tuple) else (value,)
         for text in texts:
             if isinstance(text, str) and not isinstance(text, Enum):
-                wanted = _OTHERS.get((type(item), field.name), Text.NAME)
+                wanted = _OTHERS.get((type(item), field), Text.NAME)
                 if not wanted.allows(text):
-                    yield field.name, text, wanted
+                    yield field, text, wanted

@@ -34,6 +34,12 @@ class RunInterrupted(KeyboardInterrupt):
 
     def __init__(self, result: SimResult) -> None:
         self.result = result
+        if not result.cycles:
+            super().__init__(
+                f"{result.graph!r} was interrupted before its first cycle was measured, while "
+                "its values were computed"
+            )
+            return
         super().__init__(
             f"{result.graph!r} was interrupted after {result.cycles:,} cycles and "
             f"{result.firings:,} firings; the result of this exception has what was measured"

@@ -81,8 +81,11 @@ def _with_remedy(
     machines do it finds out once; where they stop by themselves there is nothing to search for.
     """
     if program.graph.machines:
-        if trace is None or trace.limit is not None:
-            trace = find_engine("native").run(program, Limits()).trace
+        try:
+            if trace is None or trace.limit is not None:
+                trace = find_engine("native").run(program, Limits()).trace
+        except KeyboardInterrupt:
+            return report
         if trace is None or trace.refusing:
             return report
         program = trace.applied(program)

@@ -25,8 +25,8 @@ from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
-from t2s.sparse_repr.tensors.interchange import filled_tensor
-from t2s.sparse_repr.tensors.tensor import SparseTensor, check_tensor
+from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, check_tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -65,8 +65,12 @@ def bind(
         if isinstance(inputs[name], SparseTensor):
             stored = inputs[name].format
             check_tensor(inputs[name], increasing=not stored.coordinate_list)
-    given = {name: filled_tensor(inputs[name], zero) for name in read}
-    shapes = {name: tensor.shape for name, tensor in given.items()}
+    made = {name: tensor(inputs[name]) for name in read}
+    given = {
+        name: filled_tensor(one, zero, as_array=not isinstance(inputs[name], SparseTensor))
+        for name, one in made.items()
+    }
+    shapes = {name: one.shape for name, one in given.items()}
     extents = extents_of(assignment, shapes)
     for split in program.splits:
         _check_split(split, extents[split.variable])
@@ -74,12 +78,12 @@ def bind(
         extents[split.inner] = split.factor
     for loop in program.fused:
         _check_fused(loop, program, extents)
-    given = {name: tensor.convert(assignment.tensor(name).format) for name, tensor in given.items()}
+    given = {name: one.convert(assignment.tensor(name).format) for name, one in given.items()}
     if type is None:
-        type = value_type(assignment, [tensor.dtype for tensor in given.values()])
+        type = value_type(assignment, [one.dtype for one in made.values()])
     check_type(assignment, type)
-    given = {name: _typed(tensor, type, name) for name, tensor in given.items()}
-    tensors = {name: as_blocks_need_it(tensor) for name, tensor in given.items()}
+    given = {name: _typed(one, type, name) for name, one in given.items()}
+    tensors = {name: as_blocks_need_it(one) for name, one in given.items()}
     for view in program.views:
         if view.name != program.written and view.source in tensors:
             tensors[view.name] = read_tensor_view(view, tensors[view.source])
@@ -96,7 +100,7 @@ def _typed(tensor: SparseTensor, type: Type, name: str) -> SparseTensor:
     values = typed_values(tensor.values, type, name)
     if values is tensor.values:
         return tensor
-    return SparseTensor(tensor.shape, tensor.format, tensor.levels, values, fill=tensor.fill)
+    return as_stored(tensor.shape, tensor.format, tensor.levels, values, fill=tensor.fill)
 
 
 def _check_split(split: Split, extent: int) -> None:
@@ -203,7 +207,7 @@ def read_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
 def as_bools(tensor: SparseTensor) -> SparseTensor:
     """The tensor of bools that one of zeros and ones is."""
     values = tensor.values.astype(np.bool_)
-    return SparseTensor(tensor.shape, tensor.format, tensor.levels, values)
+    return as_stored(tensor.shape, tensor.format, tensor.levels, values)
 
 
 def final_result(

@@ -49,6 +49,12 @@ class Computation(Conversion):
         ``lost`` says of which operands are N whether there is nothing to compute: then N is put,
         or ``instead``.
         """
+        if not operands:
+            raise UserError(
+                f"{name!r} has nothing to compute with",
+                location=user_location(),
+                expected="one stream or more",
+            )
         combine = function if not isinstance(function, Op) else _operator(function)
         types = [stream.type for stream in operands]
         block = arrays.compute(

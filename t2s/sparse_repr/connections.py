@@ -179,8 +179,15 @@ class Connections:
 
         Its channel holds at least ``capacity`` tokens.
         """
-        placed = self._blocks[node]
-        (wanted,) = (item.stream for item in placed.block.inputs if item.port == port)
+        placed = self._blocks.get(node)
+        ports = {} if placed is None else {item.port: item.stream for item in placed.block.inputs}
+        if placed is None or port not in ports:
+            raise UserError(
+                f"there is no port {port!r} of a block {node!r}",
+                location=user_location(),
+                expected=f"a port of {node!r}: {', '.join(ports)}" if ports else "a block placed",
+            )
+        wanted = ports[port]
         self._check_operand(node, port, wanted, stream)
         placed.inputs[port] = stream
         placed.capacities[port] = capacity

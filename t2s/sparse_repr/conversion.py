@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
+from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.types import Type
-from t2s.graph.graph import Tensor
+from t2s.core.types import MOST_LANES, Type
+from t2s.graph.graph import StreamType, Tensor
 from t2s.sparse_repr.blocks import bitvectors, lanes, plumbing, regroup, splits
-from t2s.sparse_repr.blocks.draft import Block
+from t2s.sparse_repr.blocks.draft import Block, check_number
 from t2s.sparse_repr.connections import Stream
 from t2s.sparse_repr.iteration import Iteration
 
@@ -133,6 +135,7 @@ class Conversion(Iteration):
 
     def fork(self, stream: Stream, ways: int, name: str = "fork") -> tuple[Stream, ...]:
         """The stream several times, through a block of its own."""
+        check_number("the number of ways", ways, 1, user_location(), most=MOST_LANES)
         block = plumbing.fork(stream.type, ways, location=user_location())
         return self.place(block, name, {"in": stream})
 
@@ -144,21 +147,82 @@ class Conversion(Iteration):
     def parallelize(
         self, streams: Sequence[Stream], ways: int, *, run: int = 1, name: str = "parallelize"
     ) -> tuple[tuple[Stream, ...], ...]:
-        """Deal items out in turn, ``run`` at a time: for each lane, its part of every stream."""
-        types = [stream.type for stream in streams]
+        """Deal items out in turn, ``run`` at a time: for each lane, its part of every stream.
+
+        Many lanes are a tree of blocks.
+        """
+        check_number("the number of streams", len(streams), 1, user_location())
+        check_number("the number of lanes", ways, 1, user_location(), most=MOST_LANES)
+        return self._dealt(streams, ways, run, name, count=True)
+
+    def _dealt(
+        self, streams: Sequence[Stream], ways: int, run: int, name: str, *, count: bool
+    ) -> tuple[tuple[Stream, ...], ...]:
+        if ways <= lanes.WIDEST:
+            return self._deal(streams, ways, run, name, count=count)
+        groups = lanes.groups_of(ways)
+        sides = self._deal(streams, len(groups), [run * n for n in groups], name, count=count)
+        return tuple(
+            lane
+            for side, own in zip(sides, groups, strict=True)
+            for lane in self._dealt(side, own, run, name, count=False)
+        )
+
+    def _deal(
+        self,
+        streams: Sequence[Stream],
+        ways: int,
+        run: int | Sequence[int],
+        name: str,
+        *,
+        count: bool,
+    ) -> tuple[tuple[Stream, ...], ...]:
+        """One block that deals."""
+        types = _types_of(streams, name)
         block = lanes.parallelizer(types, ways, run=run, location=user_location())
         inputs = {f"in{n}": stream for n, stream in enumerate(streams)}
-        outs = self.place(block, name, inputs)
+        outs = self.place(block, name, inputs, count=count)
         return tuple(tuple(outs[lane::ways]) for lane in range(ways))
 
     def serialize(
         self, order: Stream, parts: Sequence[Stream], *, run: int = 1, name: str = "serialize"
     ) -> Stream:
-        """Join lanes in the order in which ``order`` was dealt out, ``run`` items at a time."""
-        types = [stream.type for stream in parts]
+        """Join lanes in the order in which ``order`` was dealt out, ``run`` items at a time.
+
+        Many lanes are a tree of blocks, and ``order`` is dealt out to its branches.
+        """
+        check_number("the number of lanes", len(parts), 1, user_location(), most=MOST_LANES)
+        return self._gathered(order, parts, run, name, count=True)
+
+    def _gathered(
+        self, order: Stream, parts: Sequence[Stream], run: int, name: str, *, count: bool
+    ) -> Stream:
+        groups = lanes.groups_of(len(parts))
+        if len(groups) <= 1:
+            return self._gather(order, parts, run, name, count=count)
+        runs = [run * n for n in groups]
+        orders = self._deal([order], len(groups), runs, f"{name}_order", count=False)
+        ends = list(accumulate(groups))
+        sides = [
+            self._gathered(own, parts[end - n : end], run, name, count=False)
+            for (own,), n, end in zip(orders, groups, ends, strict=True)
+        ]
+        return self._gather(order, sides, runs, name, count=count)
+
+    def _gather(
+        self,
+        order: Stream,
+        parts: Sequence[Stream],
+        run: int | Sequence[int],
+        name: str,
+        *,
+        count: bool,
+    ) -> Stream:
+        """One block that joins."""
+        types = _types_of(parts, name)
         block = lanes.serializer(types, order.type, run=run, location=user_location())
         inputs = {f"in{n}": stream for n, stream in enumerate(parts)}
-        return self.place(block, name, {**inputs, "order": order})[0]
+        return self.place(block, name, {**inputs, "order": order}, count=count)[0]
 
     def values_only(self, stream: Stream, name: str = "values") -> Stream:
         """The values as a dense stream."""
@@ -169,3 +233,11 @@ class Conversion(Iteration):
         """Dense values in the shape of a stream."""
         block = plumbing.with_stops(values.type, like.type, location=user_location())
         return self.place(block, name, {"in": values, "like": like})[0]
+
+
+def _types_of(streams: Sequence[Stream], name: str) -> list[StreamType]:
+    if not streams:
+        raise UserError(
+            f"{name!r} is given no streams", location=user_location(), expected="one or more"
+        )
+    return [stream.type for stream in streams]

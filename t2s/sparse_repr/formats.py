@@ -133,6 +133,31 @@ def make_format(
     return Format(levels=levels, parts=tuple(Part(mode=mode) for mode in order))
 
 
+def as_format(
+    given: object, *, what: str = "the tensor", location: SourceLocation | None = None
+) -> Format:
+    """A format, or the one that letters say: ``"ds"`` is CSR and ``"ds:1,0"`` is CSC."""
+    if isinstance(given, Format):
+        return given
+    if not isinstance(given, str):
+        raise UserError(
+            f"there is something that is no format for {what}",
+            location=location or user_location(),
+            expected='a format such as csr, or its letters, such as "ds"',
+            given=repr(given),
+        )
+    letters, _, numbers = given.partition(":")
+    words = numbers.split(",") if numbers else None
+    if words is not None and not all(word.isdecimal() and len(word) < 4 for word in words):
+        raise UserError(
+            f"{given} does not say a format",
+            location=location or user_location(),
+            expected="LEVELS or LEVELS:MODES, for example ds or ds:1,0",
+        )
+    modes = None if words is None else [int(word) for word in words]
+    return make_format(letters, modes, location=location)
+
+
 def dense(order: int, modes: Sequence[int] | None = None) -> Format:
     """All levels dense."""
     return make_format("d" * checked_order(order, 0), modes)

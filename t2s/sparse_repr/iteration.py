@@ -164,12 +164,19 @@ class Iteration(Connections):
         self, make: Callable[..., Block], sides: Sequence[Side], name: str, *, count: bool = True
     ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
         """Up to ``MOST_SIDES`` sides in one block, more of them in a tree of blocks."""
-        if len(sides) < 2:
+        if len(sides) < 2 or not all(sides):
             raise UserError(
-                f"{name!r} joins one side",
+                f"{name!r} joins one side" if all(sides) else f"{name!r} joins a side of nothing",
                 location=user_location(),
-                expected="2 sides or more",
-                given=str(len(sides)),
+                expected="2 sides or more, each with its coordinates",
+                given=f"{len(sides)}, of {', '.join(str(len(side)) for side in sides)} streams",
+            )
+        if not all(sides):
+            raise UserError(
+                f"a side of {name!r} is empty",
+                location=user_location(),
+                expected="coordinates, and any streams beside them",
+                given="no stream",
             )
         most = joins.MOST_SIDES
         if len(sides) > most:

@@ -7,6 +7,7 @@ no more time and memory than an honest one of its size.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import os
@@ -56,8 +57,7 @@ def read_market(path: str | Path, what: str) -> Any:
     scipy_io = late_module("scipy.io")
 
     try:
-        packed = str(path).lower().endswith(".gz")
-        text = _unpacked(Path(path)) if packed else Path(path).read_bytes()
+        text = _text(Path(path))
         file = io.BytesIO(text)
         _check_header(file, len(text))
         _check_numbers(text, file.tell())
@@ -74,10 +74,18 @@ def read_market(path: str | Path, what: str) -> Any:
         ) from None
 
 
-def _unpacked(path: Path) -> bytes:
+def _text(path: Path) -> bytes:
+    """What a file holds, unpacked as its name says."""
     most = MOST_RATIO * path.stat().st_size + SLACK
-    with gzip.open(path) as file:
-        text = file.read(most + 1)
+    match path.suffix.lower():
+        case ".gz":
+            with gzip.open(path) as packed:
+                text = packed.read(most + 1)
+        case ".bz2":
+            with bz2.open(path) as file:
+                text = file.read(most + 1)
+        case _:
+            return path.read_bytes()
     if len(text) > most:
         raise ValueError(f"it is compressed to less than one byte of {MOST_RATIO}")
     return text

@@ -45,6 +45,8 @@ def make_semiring(add: Op | str, multiply: Op | str, zero: float | int) -> Semir
             given=repr(zero),
         )
     try:
+        if not isinstance(add, Op | str) or not isinstance(multiply, Op | str):
+            raise ValueError
         made = Semiring(add=Op(add), multiply=Op(multiply), zero=zero)
     except ValueError:
         raise UserError(

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from t2s.core.errors import UserError
 from t2s.core.expr import Expr
 from t2s.core.location import user_location
 from t2s.graph.graph import Tensor
+from t2s.sparse_repr.arguments import checked
 from t2s.sparse_repr.blocks import arrays, writers
 from t2s.sparse_repr.blocks.draft import Block, BlockKind
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
@@ -26,6 +28,7 @@ from t2s.sparse_repr.connections import UNBOUNDED, Stream
 __all__ = ["UNBOUNDED", "Block", "BlockKind", "EmptyFiber", "Stream", "Streams"]
 
 
+@checked
 class Streams(Computation):
     """A graph of blocks in the making; see the module's docstring."""
 
@@ -90,6 +93,13 @@ class Streams(Computation):
         name: str = "write",
     ) -> None:
         """Append to a linked-list level; ``arrays`` are heads, coordinates, followers, tails."""
+        if len(arrays) != 4:
+            raise UserError(
+                "a linked-list level has 4 arrays",
+                location=user_location(),
+                expected="heads, coordinates, followers, tails",
+                given=f"{len(arrays)} arrays",
+            )
         block = writers.linked_list_writer(crd.type, fiber.type, *arrays, location=user_location())
         self.place(block, name, {"crd": crd, "fiber": fiber})
 

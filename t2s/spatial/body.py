@@ -50,7 +50,7 @@ from t2s.spatial.body_system import SystemBody
 from t2s.spatial.capacity import hop_capacity
 from t2s.spatial.ir import Kernel, shifted
 from t2s.spatial.operands import Operand
-from t2s.spatial.padding import load_guard
+from t2s.spatial.padding import memory_guard
 
 
 def build_body(
@@ -141,7 +141,7 @@ def _load(builder: Builder) -> None:
         raise InternalError(f"{kernel.name} loads no single element")
     type = read.type.with_lanes(lanes_of(kernel))
     condition = placed(builder, kernel.condition)
-    guard = placed(builder, load_guard(kernel, builder.origins))
+    guard = placed(builder, memory_guard(kernel, builder.origins))
     origin = builder.origins.get(read.source, (0,) * len(read.indices))
     indices = _address(builder) or tuple(
         shifted(builder.place(index), -low) for index, low in zip(read.indices, origin, strict=True)
@@ -163,7 +163,7 @@ def _store(builder: Builder) -> None:
             indices=_address(builder)
             or tuple(builder.place(index) for index in kernel.store.indices),
             value=with_operands(builder, kernel.value),
-            condition=placed(builder, kernel.condition),
+            condition=placed(builder, memory_guard(kernel, builder.origins)),
         )
     )
 

@@ -37,13 +37,13 @@ from t2s.spatial.body_builder import (
     receive_from,
     widen,
 )
+from t2s.spatial.causality import check_causal
 from t2s.spatial.directives import DEFAULT_CAPACITY, SKEW
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
 from t2s.spatial.operands import Member
 from t2s.spatial.recurrences import (
     ReadTransfers,
     Transfer,
-    check_causal,
     firings_between,
     inner_address,
     member_reads,

@@ -41,7 +41,7 @@ from typing import Self, TypeVar, overload
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.func.expression import Expression
+from t2s.func.expression import Expression, Receiver
 from t2s.func.symbols import ImageParam
 from t2s.spatial.arguments import Loop
 from t2s.spatial.directives import Distribute, Place, RemoveReuse, VectorStore
@@ -63,7 +63,7 @@ class StageKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Receiver):
     """One step of a chain; made by ``host``, ``dram``, ``sram`` and ``registers``."""
 
     __array_ufunc__ = None  # an array that comes first is refused as a whole

@@ -8,7 +8,7 @@ vectors never see a ragged end:
   result, which the host crops: arrays are *padded in memory* as far as any access reaches.
 * In padded iterations of a reduction the partial result stays as it is (``body_reduction``).
 * An access that would leave the array at its front is made only inside of the domain; elsewhere
-  the value is 0, which nobody uses.
+  nothing is stored, and what is loaded is 0, which nobody uses.
 """
 
 from __future__ import annotations
@@ -202,8 +202,8 @@ def inside_of_domain(kernel: Kernel, *within: Expr) -> Kernel:
     return replace(kernel, active=condition(nest, held.points))
 
 
-def load_guard(kernel: Kernel, origins: Origins) -> Expr | None:
-    """The condition, over the domain's variables, under which a load kernel may touch memory."""
+def memory_guard(kernel: Kernel, origins: Origins) -> Expr | None:
+    """The condition, over the domain's variables, under which a load or store may touch memory."""
     if not kernel.paddings:
         return kernel.condition
     inside = in_domain(kernel)
@@ -221,7 +221,7 @@ def allocated_shape(
     for kernel in program.kernels:
         if not kernel.paddings or _accessed(kernel) != tensor:
             continue
-        condition = load_guard(kernel, origins) if kernel.role is Role.LOAD else None
+        condition = memory_guard(kernel, origins)
         for at, found in enumerate(_ranges(kernel, _indices(kernel, origins), condition)):
             if found is not None:
                 needed[at] = max(needed[at], found[1] + 1)

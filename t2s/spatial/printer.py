@@ -12,7 +12,7 @@ from t2s.spatial.conditions import placed_condition
 from t2s.spatial.directives import Place
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.operands import Operand
-from t2s.spatial.padding import active_paddings, in_domain, load_guard, origins_of
+from t2s.spatial.padding import active_paddings, in_domain, memory_guard, origins_of
 from t2s.spatial.reduction_form import readable_update
 
 _REASON_COLUMN = 44
@@ -97,7 +97,8 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     value = show(_readable(kernel, kernel.value))
     if kernel.store is not None and kernel.role is Role.STORE:
         indices = ", ".join(show(kernel.place(index)) for index in kernel.store.indices)
-        yield f"{kernel.store.tensor}[{indices}] = {value}"
+        guard = ", not in padded iterations" if _is_guarded(program, kernel) else ""
+        yield f"{kernel.store.tensor}[{indices}] = {value}{guard}"
         return
     target = "" if kernel.role is not Role.COMPUTE else kernel.name
     if kernel.initial is not None:
@@ -132,9 +133,13 @@ def _stream_loop(kernel: Kernel) -> str:
 
 def _not_loaded(program: SpatialProgram, kernel: Kernel) -> str:
     """What a load unit sends where it must not touch memory."""
-    if kernel.role is not Role.LOAD or load_guard(kernel, origins_of(program)) == kernel.condition:
-        return ""
-    return ", but 0 in padded iterations"
+    guarded = kernel.role is Role.LOAD and _is_guarded(program, kernel)
+    return ", but 0 in padded iterations" if guarded else ""
+
+
+def _is_guarded(program: SpatialProgram, kernel: Kernel) -> bool:
+    """Whether a load or store unit leaves memory alone in padded iterations."""
+    return memory_guard(kernel, origins_of(program)) != kernel.condition
 
 
 def _equations(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:

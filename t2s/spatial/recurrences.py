@@ -12,11 +12,11 @@ without hop and delay is a value of the same iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from t2s.core.errors import InternalError, UnsupportedError, UserError
+from t2s.core.errors import InternalError, UnsupportedError
 from t2s.core.expr import Expr, Index, Read, apply, conjunction, simplify, substitute
 from t2s.core.isl import LoopDomain, NotAffine, is_affine
 from t2s.core.isl_maps import Case, cases, condition, translated
@@ -196,60 +196,6 @@ def _check_inside(kernel: Kernel, found: MemberRead, domain: LoopDomain) -> None
                     given=f"{show(index)} at {where}",
                     hint="guard it by a condition on the loops: t2s.select(i > 0, ...)",
                 )
-
-
-MOST_SKEW = 16
-
-
-def _legal_schedule(kernel: Kernel, loop: Loop, everything: Sequence[Transfer]) -> str | None:
-    """A transform that delays the PEs, so that every value comes in time; ``None`` without one."""
-    spaces = [one for one in kernel.loops if one.kind is LoopKind.UNROLLED]
-    if kernel.reshaped is not None or len(spaces) != 1:
-        return None
-    (space,) = spaces
-    for skew in sorted(range(-MOST_SKEW, MOST_SKEW + 1), key=abs):
-        if all(_in_time(transfer, loop, space, skew) for transfer in everything):
-            times = f"{abs(skew)} * {space.name}" if abs(skew) > 1 else space.name
-            sign = "+" if skew > 0 else "-"
-            return (
-                f"space_time_transform([{space.name}, {loop.name}], {{{space.name}: {space.name}, "
-                f"time: {loop.name} {sign} {times}}})"
-            )
-    return None
-
-
-def _in_time(transfer: Transfer, loop: Loop, space: Loop, skew: int) -> bool:
-    """Whether a value is sent before it is received, with ``loop + skew * space`` as the time."""
-    hop = {one.name: step for one, step in transfer.hop}.get(space.name, 0)
-    steps = [step + skew * hop if one.name == loop.name else step for one, step in transfer.delay]
-    return next((step for step in steps if step), 0) >= (1 if hop else 0)
-
-
-def check_causal(
-    kernel: Kernel, found: MemberRead, transfer: Transfer, everything: Sequence[Transfer]
-) -> None:
-    """Raise ``UserError`` for a value that would be needed before it is computed.
-
-    ``everything`` are the transfers of all reads, for which the hint has a legal schedule.
-    """
-    first = next(((loop, step) for loop, step in transfer.delay if step), None)
-    if first is None or first[1] > 0:
-        return
-    loop, step = first
-    directive = kernel.reshaped
-    subject = f"{directive.text} on {kernel.name}: " if directive is not None else ""
-    schedule = _legal_schedule(kernel, loop, everything)
-    raise UserError(
-        f"{subject}{found.member} needs {show(found.read)} before it is computed",
-        location=directive.location if directive is not None else kernel.location,
-        expected="an order of the loops in which every value is computed before it is used",
-        given=f"it is computed {-step} iteration{'s' if step != -1 else ''} of {loop.name} later",
-        notes=((found.read.location, f"{show(found.read)} is read here"),),
-        hint="put the loops along which it depends on earlier values outside, in the order of "
-        "the definition"
-        if schedule is None
-        else f'in place of the unrolling, with time = Var("time"): {schedule}',
-    )
 
 
 def firings_between(transfer: Transfer) -> int | None:

@@ -11,7 +11,7 @@ from t2s.core.expr import Const, Expr, Index, apply, const, index_names, simplif
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.directives import SpaceTimeTransform
-from t2s.spatial.ir import Kernel, Loop
+from t2s.spatial.ir import Kernel, Loop, LoopKind
 from t2s.spatial.recurrences import member_reads, transfers_of
 
 MOST_SUGGESTED = 2
@@ -80,31 +80,47 @@ def _candidates(plan: Plan) -> list[tuple[int, ...]]:
     )
 
 
-def _steps(kernel: Kernel, plan: Plan) -> list[dict[str, int]] | None:
-    """The distances of all reads over the loops that are transformed, unless outer loops advance.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A distance of a read: over the loops that are transformed, and in PEs along all others."""
 
-    ``None`` if they are not known.
+    sources: Mapping[str, int]
+    hop: int
+
+
+def _steps(kernel: Kernel, plan: Plan) -> list[_Step] | None:
+    """The distances of all reads for which the schedule has to leave time.
+
+    That is not so where a loop in time outside of the schedule advances, and in one iteration.
+    ``None`` if the distances are not known, or if no schedule of these loops can leave time.
     """
     names = {loop.name for loop in plan.sources}
-    found: list[dict[str, int]] = []
+    last = max(kernel.loops.index(loop) for loop in plan.sources)
+    outside = [x.name for x in kernel.loops[:last] if x.kind is LoopKind.SERIAL]
+    found: list[_Step] = []
     try:
         transfers = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
     except UserError:
         return None
     for transfer in transfers:
-        outer = {loop.name: step for loop, step in transfer.distance if loop.name not in names}
-        step = {loop.name: step for loop, step in transfer.distance if loop.name in names}
-        if not any(outer.values()) and any(step.values()) and step not in found:
+        sources = {loop.name: step for loop, step in transfer.distance if loop.name in names}
+        outer = (s for x, s in transfer.delay if x.name in outside and x.name not in names)
+        if next(filter(None, outer), 0) > 0 or (transfer.immediate and transfer.stays):
+            continue
+        if not any(sources.values()):
+            return None
+        step = _Step(sources=sources, hop=max((abs(by) for _, by in transfer.hop), default=0))
+        if step not in found:
             found.append(step)
     return found
 
 
-def _fits(plan: Plan, step: Mapping[str, int], coefficients: tuple[int, ...]) -> bool:
+def _fits(plan: Plan, step: _Step, coefficients: tuple[int, ...]) -> bool:
     """Whether a schedule gives a value time enough for its distance."""
     schedule = dict(zip((loop.name for loop in plan.sources), coefficients, strict=True))
-    cycles = sum(schedule[name] * by for name, by in step.items())
-    hops = [abs(_advance(expr, step)) for name, expr in plan.maps.items() if name != plan.time]
-    return cycles >= max(1, *hops)
+    cycles = sum(schedule[name] * by for name, by in step.sources.items())
+    places = (expr for name, expr in plan.maps.items() if name != plan.time)
+    return cycles >= max(1, step.hop, *(abs(_advance(x, step.sources)) for x in places))
 
 
 def _advance(expr: Expr, step: Mapping[str, int]) -> int:

@@ -7,11 +7,20 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from t2s.core.interrupts import late_module, undisturbed
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Ctrl-C as in a terminal: jobs in the background ignore it, and so do their children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupt_waits() -> None:

@@ -160,6 +160,20 @@ def test_buffering_in_the_loader() -> None:
         t2s.lower(p.C)
 
 
+def test_scattering_in_the_loader() -> None:
+    """Every PE loaded the values of all PEs behind it, and the design ended in a deadlock."""
+    p, S, L = product(), on_host("S"), Func("L")
+    p.C.unroll(p.i).isolate_producer_chain(p.A, S, L)
+    L.scatter(S, p.i)
+    with refused("""
+            scatter(S, i) on L: L loads from memory what S puts there
+              --> L.scatter(S, p.i)
+              expected: a function behind L in the chain
+              hint:     isolate one more function: a feeder that takes the values from L
+            """):
+        t2s.lower(p.C)
+
+
 def test_forwarding_in_the_loader() -> None:
     p, S, L = product(), on_host("S"), Func("L")
     p.C.isolate_producer_chain(p.A, S, L)

@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
+import pytest
 
 import t2s
-from t2s import Func, ImageParam, Int, UnsupportedError, Var
+from t2s import Func, ImageParam, Int, UnsupportedError, UserError, Var
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Timing, Units
@@ -100,7 +101,7 @@ def test_burst_without_bytes() -> None:
         """
         memory 'ddr4-2133': burst_bytes is out of range
           --> replace(DDR4, burst_bytes=0)
-          expected: an integer of at least 1
+          expected: an integer from 1 to 1048575
           given:    0
         """
     ):
@@ -112,7 +113,7 @@ def test_clock_that_stands() -> None:
         """
         memory 'ddr4-2133': clock_hz is out of range
           --> replace(DDR4, clock_hz=Fraction(0))
-          expected: an integer or a Fraction above 0
+          expected: an integer or a Fraction from 1 to 1,000,000,000,000
           given:    Fraction(0, 1)
         """
     ):
@@ -213,7 +214,7 @@ def test_machines_on_a_dram() -> None:
         """
         'scan_A_j' accesses 'A_crd1' where its tokens say, and memory 'ddr4-2133' does not time
                     that yet
-          --> t2s.sparse.simulate(
+          --> kernel = t2s.sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
           expected: memory of constant latency and bandwidth for streams of sparse tensors
           given:    device 'arria10' with memory 'ddr4-2133'
           hint:     simulate on device.with_memory("ideal"), or with memory="ideal"
@@ -225,3 +226,40 @@ def test_machines_on_a_dram() -> None:
             {"A": np.eye(3, dtype=np.float32), "x": np.ones(3, np.float32)},
             device=DEVICES["arria10"].with_memory("ddr4-2133"),
         )
+
+
+FIELDS: dict[str, list[object]] = {
+    "name": [3, None, "", "a\nb"],
+    "description": [3, None, "a\nb"],
+    "rotate_banks": ["yes", 2, None],
+    "timing": [None, 3, "x", replace],
+    "units": [None, {}],
+    "mapping": [None, 3, [], "abc", ((1, 2),), ((None, 2),), ((Coordinate.ROW, "1"),)],
+    "clock_hz": [float("nan"), 1e9, True, "x", 10**400, Fraction(1, 10**300)],
+    "burst_bytes": [True, 2.0, 10**30],
+    "burst_clocks": [True, 10**30, 1.5, None],
+    "channels": [1.0, True, None, "2"],
+    "rows": [-1, 2.0, 10**9, 1 << 60],
+}
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS))
+def test_fields_of_another_kind(field: str) -> None:
+    for value in FIELDS[field]:
+        kind = f"memory .*{field.removesuffix('s')}s? is out of range"
+        with pytest.raises(UserError, match=kind):
+            replace(DDR4, **{field: value})
+
+
+@pytest.mark.parametrize("by", [-1, True, 2.0, "1", 10**9])
+def test_pieces_of_a_mapping(by: object) -> None:
+    (which, _), *others = DDR4.mapping
+    with pytest.raises(UserError, match="mapping is out of range"):
+        replace(DDR4, mapping=((which, by), *others))
+
+
+def test_fields_of_numpy() -> None:
+    """A description is plain Python afterwards, so that no arithmetic with it can wrap around."""
+    found = replace(DDR4, rows=np.int32(DDR4.rows), timing=replace(DDR4.timing, CL=np.int8(15)))
+    assert type(found.rows) is int
+    assert type(found.timing.CL) is int

@@ -489,6 +489,17 @@ def test_parameter_of_three_dimensions() -> None:
         t2s.Parameter(Float(32), 3, t2s.gallery.csr(), name="A")
 
 
+def test_parameter_of_bools() -> None:
+    with refused("""
+            Parameter A is of truth values, which have no products and no sums
+              --> t2s.Parameter(t2s.Bool(), 2, t2s.gallery.csr(3), name="A")
+              expected: numbers, for example Parameter(Float(32), 2, CISR, name="A")
+              given:    bool
+              hint:     UInt(8) has 0 and 1: a minimum is their and, a maximum their or
+            """):
+        t2s.Parameter(t2s.Bool(), 2, t2s.gallery.csr(3), name="A")
+
+
 def test_parameter_without_a_schedule() -> None:
     with refused("""
             Parameter A does not end with a schedule

@@ -183,9 +183,9 @@ def test_values_that_are_not_real() -> None:
 def test_a_format_that_is_none() -> None:
     assert Tensor("A", "ds:1,0").format == sparse.csc
     with refused("""
-        A is declared with something that is not a format
+        there is something that is no format for A
           --> Tensor("A", 3)
-          expected: a format such as csr or make_format("ds"), or its letters
+          expected: a format such as csr, or its letters, such as "ds"
           given:    3
     """):
         Tensor("A", 3)
@@ -490,17 +490,11 @@ def test_locating_where_there_is_nothing() -> None:
         Kernel(assignment, unknown)
     with refused("""
         nothing is left at j to locate with
-          --> assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
+          --> full = parse("y(i) = A(i,j) * x(j)")
           expected: an operand that is multiplied with A, x and has j
     """):
-        Kernel(assignment, Schedule().locate("x", "j").locate("A", "j"))
-    with refused("""
-        the level of A at j cannot be located into
-          --> assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
-          expected: a dense level
-          given:    compressed
-    """):
-        Kernel(assignment, Schedule().scan().locate("A", "j"))
+        full = parse("y(i) = A(i,j) * x(j)")
+        Kernel(full, Schedule().locate("x", "j").locate("A", "j"))
 
 
 def test_precomputing_what_is_not_there() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 from pathlib import Path
 
@@ -216,6 +217,18 @@ def test_a_compressed_file_of_nothing_but_zeros(tmp_path: Path) -> None:
               given:    it is compressed to less than one byte of 100
             """):
         t2s.read_matrix(path, Float(16))
+
+
+def test_a_bomb_of_bzip2(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx.bz2"
+    path.write_bytes(bz2.compress(b"%%MatrixMarket matrix array real general\n" + b"\n" * 2**24))
+    with refused("""
+            the Matrix Market file a.mtx.bz2 cannot be read
+              --> t2s.sparse.read(path)
+              expected: a file that begins with %%MatrixMarket matrix
+              given:    it is compressed to less than one byte of 100
+            """):
+        t2s.sparse.read(path)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from t2s import UnsupportedError
 from t2s.sparse import Kernel, Schedule, from_coordinates, parse, schedule
 from tests.errors.refusal import refused
@@ -264,3 +266,22 @@ def test_the_same_directive_again() -> None:
     """):
         spaces = schedule("precompute(B(i,k),T), precompute(C(k,j),T)")
         Kernel(TWICE, spaces)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule().locate("A", "j"),  # x is located into by default
+        Schedule().scan().locate("A", "j"),
+        Schedule().locate("x", "j").locate("A", "j"),
+    ],
+)
+def test_locating_into_a_compressed_level(schedule: Schedule) -> None:
+    assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
+    with refused("""
+        the level of A at j cannot be located into
+          --> assignment = parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
+          expected: a dense level
+          given:    compressed
+    """):
+        Kernel(assignment, schedule)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
-from t2s.core.errors import UserError
+from t2s.core.errors import T2SError, UserError
 from t2s.core.ops import Op
 from t2s.core.types import INT32, UInt
-from t2s.graph.graph import StreamKind
+from t2s.graph.graph import StreamKind, Tensor
 from t2s.graph.machine_semantics import ProtocolError
 from t2s.simulator.run import simulate
-from t2s.sparse_repr.streams import Streams
+from t2s.sparse_repr.streams import Stream, Streams
 from tests.errors.refusal import refused
 from tests.sparse_repr.harness import FLOAT, Bench
 
@@ -55,8 +57,8 @@ def test_a_join_of_one_side() -> None:
         """
         'intersect' joins one side
           --> s.intersect((crd, ref))
-          expected: 2 sides or more
-          given:    1
+          expected: 2 sides or more, each with its coordinates
+          given:    1, of 2 streams
         """
     ):
         s.intersect((crd, ref))
@@ -243,3 +245,85 @@ def test_coordinates_out_of_order(engine: str, skipping: bool) -> None:
         """
     ):
         simulate(graph, {**inputs, "C_crd": np.array([3, 5, 2, 2], np.int32)}, engine=engine)
+
+
+def _stream() -> tuple[Streams, Stream, Stream, Tensor]:
+    s = Streams("wrong")
+    crd, ref = s.scan_dense(s.root(), np.int64(4))
+    return s, crd, ref, s.tensor("vals", FLOAT)
+
+
+def test_arguments_of_another_kind() -> None:
+    s, crd, ref, _ = _stream()
+    with refused(
+        """
+        Streams.load takes something else as ref
+          --> s.load(3, 3)
+          expected: a Stream
+          given:    3
+        """
+    ):
+        s.load(3, 3)
+    with refused(
+        """
+        Streams.intersect takes something else as sides
+          --> s.intersect((crd, ref), [3])
+          expected: a list, of each a Stream
+          given:    [3]
+        """
+    ):
+        s.intersect((crd, ref), [3])
+    with refused(
+        """
+        Streams.compute takes something else as function
+          --> s.compute(3, crd)
+          expected: a function or an Op
+          given:    3
+        """
+    ):
+        s.compute(3, crd)
+    with refused(
+        """
+        a function does not give what it has to
+          --> s.compute(lambda a: 3, crd)
+          expected: an Expr
+          given:    3
+        """
+    ):
+        s.compute(lambda a: 3, crd)
+    with refused(
+        """
+        'compute' has nothing to compute with
+          --> s.compute(Op.ADD)
+          expected: one stream or more
+        """
+    ):
+        s.compute(Op.ADD)
+
+
+ODD = (None, True, -1, 1 << 70, 1.5, "x", b"x", (), [None], {}, object(), np.zeros(3), len, INT32)
+
+
+def test_no_argument_of_any_method_is_a_raw_exception() -> None:
+    """Every public method, with each argument replaced by each of a few odd things."""
+    for name in sorted(vars(Streams)):
+        method = getattr(Streams, name)
+        if name.startswith("_") or not callable(method):
+            continue
+        count = method.__wrapped__.__code__.co_argcount - 1
+        for odd in ODD:
+            s, crd, ref, values = _stream()
+            likely = [crd, ref, values, values, values]
+            for at in range(count):
+                given = [likely[min(n, 4)] if n != at else odd for n in range(count)]
+                with suppress(T2SError):
+                    getattr(s, name)(*given)
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    s = Streams("numpy", capacity=np.int64(8), latency=np.uint8(2))
+    crd, _ = s.scan_dense(s.root(), np.int16(4))
+    s.write_values(crd, s.output("out", INT32, (np.int64(4),)))
+    graph = s.graph()
+    assert {type(channel.capacity) for channel in graph.channels} == {int}
+    assert simulate(graph, {}).outputs["out"].tolist() == [0, 1, 2, 3]

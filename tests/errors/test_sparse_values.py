@@ -10,7 +10,7 @@ import pytest
 
 import t2s
 from t2s import UserError, sparse
-from t2s.sparse import Tensor, parse
+from t2s.sparse import Schedule, Tensor, parse
 from tests.errors.refusal import refused
 
 
@@ -99,11 +99,64 @@ def test_a_schedule_for_a_kernel() -> None:
 )
 def test_tensors_made_by_hand(positions: Any, coordinates: Any, values: Any, reason: str) -> None:
     arrays = {"pos": np.array(positions), "crd": np.array(coordinates)}
-    by_hand = sparse.SparseTensor((2, 3), sparse.csr, ({}, arrays), np.array(values))
     kernel = sparse.compile(parse("y(i) = A(i,j)", {"A": "ds"}))
     for run in (kernel.simulate, kernel.interpret):
         with pytest.raises(UserError, match=reason):
-            run({"A": by_hand})
+            run({"A": sparse.SparseTensor((2, 3), "ds", ({}, arrays), np.array(values))})
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (((2, 3), "ds", 3, [1.0]), "the levels of a tensor are no list of arrays"),
+        (((2, 3), "ds", ({}, 3), [1.0]), "the levels of a tensor are no list of arrays"),
+        (((2, 3), "ds", ({},), [1.0]), "has 2 levels"),
+        (((2, 3), "ds", ({}, {"pos": "x", "crd": None}), [1.0]), "not a list of integers"),
+        (("x", "dd", ({}, {}), [1.0]), "this is no shape of the tensor"),
+        (((2, 3), 3, ({}, {}), [1.0]), "no format for the tensor"),
+        (((2, 3), "ds:a", ({}, {}), [1.0]), "does not say a format"),
+        (((2, 3), "dd", ({}, {}), "x"), "cannot be computed on streams"),
+        (((2, 3), "dd", ({}, {}), np.ones((2, 3))), "stores 6 values"),
+    ],
+)
+def test_what_no_tensor_is_made_of(given: Any, reason: str) -> None:
+    for make in (sparse.SparseTensor, sparse.from_levels):
+        with pytest.raises(UserError, match=reason):
+            make(*given)
+
+
+def test_what_is_where_nothing_is_stored() -> None:
+    with refused("""
+        what is where nothing is stored is no number
+          --> sparse.from_dense(np.eye(2), "ds", fill="x")
+          expected: fill, such as 0 or math.inf
+          given:    'x'
+    """):
+        sparse.from_dense(np.eye(2), "ds", fill="x")
+
+
+def test_letters_stand_for_a_format_everywhere() -> None:
+    eye = np.eye(3)
+    arrays = ({}, {"pos": [0, 1, 2, 3], "crd": [0, 1, 2]})
+    made = [
+        sparse.from_dense(eye, "ds"),
+        sparse.tensor(eye, "ds"),
+        sparse.tensor(eye).convert("ds"),
+        sparse.from_coordinates([[0, 0], [1, 1], [2, 2]], np.ones(3), (3, 3), "ds"),
+        sparse.from_levels((3, 3), "ds", arrays, np.ones(3)),
+        sparse.SparseTensor((3, 3), "ds", arrays, np.ones(3)),
+    ]
+    for tensor in made:
+        assert tensor.format == sparse.csr
+        assert np.array_equal(tensor.to_dense(), eye)
+    assert sparse.tensor(eye, "ds:1,0").format == sparse.csc
+    with refused("""
+        there is something that is no format for the tensor
+          --> sparse.tensor(eye, 3)
+          expected: a format such as csr, or its letters, such as "ds"
+          given:    3
+    """):
+        sparse.tensor(eye, 3)
 
 
 def test_sums_over_what_is_not_there() -> None:
@@ -181,3 +234,28 @@ def test_complex_values_of_a_file(tmp_path: Path) -> None:
     for run in (square.simulate, square.interpret):
         with pytest.raises(UserError, match="complex128 cannot be computed on streams"):
             run({"A": sparse.read(path)})
+
+
+def test_what_is_no_sparse_tensor() -> None:
+    with refused("""
+        a bytes is no sparse tensor
+          --> sparse.to_scipy(b"x")
+          expected: a SparseTensor
+          given:    b'x'
+          hint:     sparse.tensor makes one of an array or of a matrix of scipy
+    """):
+        sparse.to_scipy(b"x")
+    with pytest.raises(UserError, match="a ndarray is no sparse tensor"):
+        sparse.to_pydata(np.ones(3))
+
+
+def test_what_is_no_part_of_an_expression() -> None:
+    with refused("""
+        precompute takes a part of the expression and a name
+          --> Schedule().precompute(3, "T")
+          expected: such as precompute(C[i, k] * D[j, k], "T")
+          given:    3, 'T'
+    """):
+        Schedule().precompute(3, "T")
+    with pytest.raises(UserError, match="made of operators of two numbers"):
+        sparse.make_semiring("min", sparse.tensor(np.ones(3)), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -233,3 +234,20 @@ def test_refusals(arguments: dict[str, object], message: str) -> None:
         t2s.fit_depths(chain(4), **arguments)  # type: ignore[arg-type]
     assert str(caught.value).startswith(message)
     assert "test_fit_depths.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "text"),
+    [
+        ({"B": np.ones(8, np.int32)}, "the program has no input B"),
+        ({"A": np.ones(8, np.int32), "n": 3}, "the program has no input n"),
+        ({"A": np.ones(9, np.int32)}, "the input A has the wrong shape"),
+    ],
+)
+def test_inputs_are_checked_where_no_values_are_needed(inputs: dict[str, Any], text: str) -> None:
+    i, A, F = t2s.Var("i"), t2s.ImageParam(t2s.Int(32), 1, name="A"), t2s.Func("F")
+    F[i] = A[i] + 1
+    F.bound(i, 0, 8)
+    with pytest.raises(t2s.UserError, match=text):
+        t2s.fit_depths(F, inputs, progress=False)
+    assert t2s.fit_depths(F, {}, progress=False).cycles == 10

@@ -13,6 +13,8 @@ from benchmarks.random_graphs import random_device
 from benchmarks.random_machines import endless, random_machines
 from t2s.backends.opencl_fpga import BACKEND as OPENCL
 from t2s.core.errors import UserError
+from t2s.explore.depths import fit_depths
+from t2s.graph.depths import with_depths
 from t2s.graph.dot import graph_to_dot
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
@@ -27,6 +29,7 @@ from t2s.simulator.result import SimResult
 from t2s.simulator.run import simulate
 from tests.backends.test_verilog_machines import needs_verilator
 from tests.graph.machines import copying, local, sink, source
+from tests.simulator.designs import holding_fork_join
 
 X = np.array([5, -3, 7, 0, 9], np.int32)
 ENGINES = ("python", "native")
@@ -104,6 +107,41 @@ def test_random_machines(seed: int) -> None:
         for name, array in expected.items():
             np.testing.assert_array_equal(plain.outputs[name], array)
             np.testing.assert_array_equal(native.outputs[name], array)
+
+
+def test_stepping_hands_over_to_running_ahead() -> None:
+    """No cycle in which nothing can fire is the end for the kernel that steps."""
+    finite, ended = (simulate(graph, {"x": X}) for graph in (copying(), copied()))
+    assert (finite.kernel, ended.kernel) == ("stepped", "run-ahead")
+    assert (ended.cycles, ended.finished) == (finite.cycles, True)
+
+
+def test_depths_that_fit() -> None:
+    finite = copying()
+    slow = replace(finite.channels[0], capacity=1, latency=3)
+    expected = fit_depths(replace(finite, channels=(slow,)), {"x": X}, progress=False)
+    fit = fit_depths(copied(capacity=1, latency=3), {"x": X}, progress=False)
+    assert (fit.cycles, fit.depths) == (expected.cycles, expected.depths)
+    result = simulate(fit.apply(copied(capacity=1, latency=3)), {"x": X})
+    assert (result.cycles, result.finished) == (fit.cycles, True)
+
+
+def test_the_remedy_of_a_deadlock_beside_endless_machines() -> None:
+    blocked, beside = holding_fork_join(20, short=1), copied()
+    graph = replace(
+        blocked,
+        nodes=blocked.nodes + beside.nodes,
+        channels=blocked.channels + beside.channels,
+        tensors=blocked.tensors + beside.tensors,
+    )
+    inputs = {t.name: np.ones(t.shape, t.type.numpy) for t in blocked.tensors if t.name == "X"}
+    for engine in ENGINES:
+        with pytest.raises(DeadlockError) as caught:
+            simulate(graph, inputs | {"x": X}, engine=engine)
+        assert "'sink'" not in str(caught.value)
+        assert caught.value.hint == "a capacity that frees it: 'short' 1 -> 20"
+    freed = with_depths(graph, {"short": 20})
+    assert simulate(freed, inputs | {"x": X}).finished
 
 
 def test_it_needs_an_input() -> None:

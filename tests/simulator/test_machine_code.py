@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from t2s.core.errors import InternalError
 from t2s.simulator.native import machine_code
 from t2s.simulator.native.machine_code import Argument, Callback, Kernel
+from t2s.simulator.native.module import compile_when_new
 from t2s.simulator.native.object_cache import ObjectCache
 from t2s.simulator.native.sorted_memory import HEADER, HEAP, SIZE, TABLE, addresses, new_block
 from t2s.simulator.native.timing_tables import advance
@@ -113,3 +116,16 @@ def test_a_new_process_needs_no_numba() -> None:
     )
     root = Path(__file__).parent.parent.parent
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=root).returncode == 0
+
+
+def test_a_function_keeps_its_code() -> None:
+    """Two threads that load it at once make two: one is kept, and the other has to run as well."""
+    code = compile_when_new(
+        "a function that keeps its code",
+        lambda: "define i64 @run(i8* %a, i64 %b) {\n  ret i64 %b\n}\n",
+    )
+    run, engine = code.run, weakref.ref(code.engine)
+    del code
+    gc.collect()
+    assert engine() is not None
+    assert run(0, 7) == 7

@@ -13,8 +13,11 @@ import t2s
 from benchmarks import engine
 from t2s import Float, Graph, Int
 from t2s.core.errors import InternalError
-from t2s.core.expr import const
+from t2s.core.expr import Broadcast, Index, LaneNumbers, Select, apply, const
+from t2s.core.ops import Op
 from t2s.core.types import BFloat
+from t2s.core.walk import rewrite
+from t2s.graph.body import Send
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.semantics import space_points
 from t2s.simulator.native import values
@@ -208,3 +211,30 @@ def test_a_design_is_prepared_once() -> None:
     graph = engine.gemm(2, 2, 4, 2)
     assert prepare(graph, {}) is prepare(graph, {})
     assert prepare(graph, {}) is not prepare(replace(graph), {})
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_conditions_of_vectors_choose_lane_by_lane(moving: bool) -> None:
+    """Lanes are not values of a loop, of which there are as many here."""
+    i, o, lane = t2s.variables("i o lane")
+    x, F, L = t2s.ImageParam(Int(32), 1, name="x"), t2s.Func("F"), t2s.Func("L")
+    F[i] = x[i] + 1
+    F.bound(i, 0, 16).split(i, o, lane, 4).isolate_producer(x, L).vload(x).vstore(F)
+    graph = t2s.lower(F)
+    four = Int(32).with_lanes(4)
+
+    def chosen(term: Any) -> Any:
+        if not isinstance(term, Send):
+            return None
+        limit = Index(name=loop, type=Int(32)) if moving else const(2, Int(32))
+        less = apply(Op.LESS, LaneNumbers(type=four), Broadcast(type=four, value=limit))
+        other = Broadcast(type=four, value=const(0, Int(32)))
+        value = Select(type=four, condition=less, if_true=term.value, if_false=other)
+        return replace(term, value=value)
+
+    loader = graph.node("L")
+    loop = loader.loops[0].name
+    nodes = tuple(rewrite(node, chosen) if node is loader else node for node in graph.nodes)
+    changed = replace(graph, nodes=nodes)
+    given = np.arange(16, dtype=np.int32)
+    agree(changed, {"x": given})

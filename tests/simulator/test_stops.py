@@ -8,15 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from t2s import sparse
 from t2s.core.errors import UserError
 from t2s.graph.graph import Graph
 from t2s.simulator import retime as retime_module
 from t2s.simulator.build import build_program
+from t2s.simulator.cut_short import RunInterrupted
 from t2s.simulator.deadlock import DeadlockError, TokensLeftError
 from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.run import simulate, simulate_cycles
 from t2s.simulator.tally import Ending
+from tests.graph.machines import copying
 from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import (
     ENGINES,
@@ -291,3 +294,40 @@ def test_locations_are_the_users(engine: str) -> None:
     error = deadlock(graph, engine)
     assert error.location == line(11)
     assert (line(13), "channel 'forth' is made here") in error.notes
+
+
+def test_an_interrupt_while_machines_compute_is_no_result_of_no_cycles() -> None:
+    """Times follow from values there: before these are known there is nothing to return."""
+    graph, inputs = copying(), {"x": np.array([3, 1, 4, 1, 5, 0], np.int32)}
+    program = build_program(graph, "ideal", inputs)
+    expected = find_engine("native").run(program, Limits())
+    with pytest.raises(RunInterrupted, match="before its first cycle") as caught:
+        find_engine("native").run(program, Limits(), Interrupter())
+    assert isinstance(caught.value, KeyboardInterrupt)
+    assert caught.value.result.interrupted
+    again = find_engine("native").run(program, Limits())
+    assert again.cycles == expected.cycles
+    for name, array in expected.outputs.items():
+        assert np.array_equal(again.outputs[name], array)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+def test_ctrl_c_reaches_machines_that_compute() -> None:
+    """Half a second of values; the same graph runs as before afterwards."""
+    kernel = sparse.compile(sparse.parse("y(i) = A(i,j)*x(j)", {"A": "dd", "x": "d", "y": "d"}))
+    inputs = {"A": np.ones((2000, 2000)), "x": np.ones(2000)}
+    small = {"A": np.ones((2, 2)), "x": np.ones(2)}
+    cycles = kernel.simulate(small).cycles
+
+    def press(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, press)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            kernel.simulate(inputs)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert kernel.simulate(small).cycles == cycles

@@ -77,3 +77,35 @@ def test_what_is_not_stored_is_not_multiplied_with_a_sum() -> None:
     for level in ("notation", "blocks"):
         assert kernel.interpret(inputs, level=level).tolist() == [0.0, 6.0]
     assert kernel.simulate(inputs, engine="python").output.tolist() == [0.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "expected"),
+    [
+        ("y = sum(j, A(i,k)+B(k,j))", "A(i,k)+B(k,j)", lambda: 4 * A.sum() + 4 * B.sum()),
+        ("y(i) = sum(j, -(A(i,k)-B(k,j)))", "-(A(i,k)-B(k,j))",
+         lambda: B.sum() - 4 * A.sum(1)),
+        ("y(i) = 2*(A(i,k)+v(k))", "A(i,k)+v(k)", lambda: 2 * (A + X).sum(1)),
+    ],
+)  # fmt: skip
+def test_a_workspace_takes_the_sum_of_all_its_terms(
+    text: str, part: str, expected: Callable[[], Array]
+) -> None:
+    """Each term is there at all coordinates of the sum, also at those that it does not have."""
+    assignment = sparse.parse(text, {"A": "ds"})
+    kernel = sparse.compile(assignment, f"precompute({part},T), transpose()")
+    _check(kernel, expected(), "native")
+
+
+@pytest.mark.parametrize("letters", ["s", "d"])
+def test_sums_of_quotients_are_infinite_also_beside_nothing(letters: str) -> None:
+    """A product with a quotient in it is looked at everywhere, whatever sum the quotient is in."""
+    text = "y(i) = a(i)*sum(j, b(i)/c(j))"
+    kernel = sparse.compile(sparse.parse(text, dict.fromkeys("abc", letters)))
+    inputs = {"a": np.array([0.0, 1, 0]), "b": np.array([1.0, 2, 0]), "c": np.array([0.0, 1])}
+    with np.errstate(all="ignore"):
+        expected = inputs["a"] * (inputs["b"][:, None] / inputs["c"]).sum(1)
+    for level in ("notation", "loops", "blocks"):
+        np.testing.assert_array_equal(kernel.interpret(inputs, level=level), expected)
+    for engine in ("native", "python"):
+        np.testing.assert_array_equal(kernel.simulate(inputs, engine=engine).output, expected)

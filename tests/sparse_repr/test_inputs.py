@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 from pathlib import Path
 from typing import Any
@@ -156,12 +157,13 @@ def test_arrays_whose_header_promises_too_much(tmp_path: Path) -> None:
     assert sparse.read(path).shape == (0, 3)
 
 
-def test_compressed_files(tmp_path: Path) -> None:
-    path = tmp_path / "a.mtx.gz"
+@pytest.mark.parametrize("packed", [gzip, bz2], ids=["gz", "bz2"])
+def test_compressed_files(tmp_path: Path, packed: Any) -> None:
+    path = tmp_path / f"a.mtx.{'gz' if packed is gzip else 'bz2'}"
     text = "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n"
-    path.write_bytes(gzip.compress(text.encode()))
+    path.write_bytes(packed.compress(text.encode()))
     assert sparse.read(path).to_dense().tolist() == [[0, 1], [1, 0]]
-    path.write_bytes(gzip.compress(text.encode())[:-12])
+    path.write_bytes(packed.compress(text.encode())[:-12])
     with pytest.raises(t2s.UserError, match="cannot be read"):
         sparse.read(path)
 

@@ -205,3 +205,25 @@ def test_a_chain_as_it_is_written(padding: t2s.Padding, policy: t2s.Policy) -> N
     assert storage.values.shape[1] % 3 == 0
     result = y.simulate({"A": dense, "x": vector}, engine="python")
     np.testing.assert_array_equal(result.outputs["y"], dense @ vector)
+
+
+@pytest.mark.parametrize("chain", ["csr", "coo", "cisr", "blocked_csr"])
+@pytest.mark.parametrize("kind", ["uint8", "int8", "uint16", "int64", "uint64"])
+def test_integers_wrap_around_as_in_numpy(kind: str, chain: str) -> None:
+    """Sums and products beyond the type: its type and its values, those of numpy."""
+    dtype = np.dtype(kind)
+    limits = np.iinfo(dtype)
+    type = t2s.UInt(8 * dtype.itemsize) if dtype.kind == "u" else Int(8 * dtype.itemsize)
+    dense = RNG.integers(limits.min, limits.max, (9, 8), dtype, endpoint=True)
+    dense *= (RNG.random((9, 8)) < 0.5).astype(dtype)
+    x = RNG.integers(limits.min, limits.max, 8, dtype, endpoint=True)
+    y = product(GALLERY[chain], type)
+    inputs = {"A": sparse.csr_array(dense), "x": x}
+    results = [t2s.interpret(y, inputs)]
+    results += [
+        t2s.simulate(y, inputs, engine=engine, progress=False).outputs["y"]
+        for engine in ("native", "python")
+    ]
+    for result in results:
+        assert result.dtype == dtype
+        assert np.array_equal(result, dense @ x)

@@ -17,6 +17,7 @@ from t2s.graph.printer import summarize_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import MEMORIES
+from t2s.spatial.passes import space_time
 
 Point = tuple[int, int, int]
 Coefficients = tuple[int, int, int]
@@ -200,3 +201,18 @@ def test_a_stored_graph_keeps_its_empty_slots() -> None:
     again = graph_from_json(graph_to_json(graph))
     assert again == graph
     assert again.node("Z").active is not None
+
+
+def test_no_schedule_is_tried_where_none_can_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum passes along an unrolled loop in no time: other loops cannot give it any."""
+    i, p, q, t, A = *t2s.variables("i p q t"), ImageParam(Int(32), 2, name="A")
+    F, k = Func("F"), RDom(0, 4, name="k")
+    F[i] = 0
+    F[i] += A[i, k]
+    F.bound(i, 0, 8).split(i, i, q, 4).unroll(k)
+    F.space_time_transform([i, q], {p: i, t: i + 3 * q})
+    tried: list[object] = []
+    monkeypatch.setattr(space_time, "_is_legal", lambda *given: tried.append(given))
+    with pytest.raises(t2s.UserError, match="before it is there"):
+        F.lower()
+    assert not tried

@@ -8,12 +8,14 @@ HBM).  Every description is a frozen value: ``dataclasses.replace`` makes a vari
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fractions import Fraction
 from math import prod
+from typing import TypeGuard
 
 from t2s.core.errors import UserError
+from t2s.core.integers import whole
 from t2s.core.location import user_location
 
 MOST_ROW_BITS = 40
@@ -21,6 +23,9 @@ MOST_ROW_BITS = 40
 
 MOST_CLOCKS = 1 << 20
 """The longest time between two commands, and the terms of the ratio of two clocks, are below."""
+
+MOST_HERTZ = 10**12
+"""The fastest command clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +157,7 @@ class Dram:
     units: Units = field(default=Units(), repr=False)
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         self._check_sizes()
         self._check_mapping()
         self._check_refresh()
@@ -197,24 +203,49 @@ class Dram:
             (Coordinate.COLUMN, self.columns),
         )
 
+    def _check_kinds(self) -> None:
+        """Every field is of its kind, whatever it says; mappings become tuples."""
+        for what in ("name", "description"):
+            text = getattr(self, what)
+            if not isinstance(text, str) or not text.isprintable() or (what == "name" and not text):
+                raise _refusal(self.name, what, "text of one line", repr(text))
+        if not isinstance(self.rotate_banks, bool):
+            raise _refusal(self.name, "rotate_banks", "True or False", repr(self.rotate_banks))
+        if not isinstance(self.timing, Timing):
+            raise _refusal(self.name, "timing", "a Timing", repr(self.timing))
+        if not isinstance(self.units, Units):
+            raise _refusal(self.name, "units", "a Units", repr(self.units))
+        object.__setattr__(self, "timing", replace(self.timing, **_integers(self.timing)))
+        object.__setattr__(self, "units", replace(self.units, **_integers(self.units)))
+        for what, number in _integers(self).items():
+            object.__setattr__(self, what, number)
+        pieces = self.mapping if isinstance(self.mapping, list | tuple) else [None]
+        for piece in pieces:
+            if not _is_piece(piece):
+                expected = f"pairs of a Coordinate and a number of bits, 0 to {MOST_ROW_BITS}"
+                raise _refusal(self.name, "mapping", expected, repr(self.mapping))
+        object.__setattr__(self, "mapping", tuple((which, bits) for which, bits in pieces))
+
     def _check_sizes(self) -> None:
         for coordinate, extent in self._extents():
             if not _is_count(extent) or extent & (extent - 1) or extent >> MOST_ROW_BITS:
                 name = f"number of {coordinate.value}s"
-                raise _refusal(self.name, name, "a power of two", extent)
-        if not isinstance(self.clock_hz, int | Fraction) or self.clock_hz <= 0:
-            raise _refusal(self.name, "clock_hz", "an integer or a Fraction above 0", self.clock_hz)
+                raise _refusal(self.name, name, "a power of two", repr(extent))
+        clock = self.clock_hz
+        if not (isinstance(clock, Fraction) or _is_whole(clock)) or not 1 <= clock <= MOST_HERTZ:
+            expected = f"an integer or a Fraction from 1 to {MOST_HERTZ:,}"
+            raise _refusal(self.name, "clock_hz", expected, repr(clock))
         for part, least in ((self.timing, 1), (self.units, 1)):
             for item in fields(part):
                 low = 0 if item.name in _MAY_BE_ZERO else least
-                value = getattr(part, item.name)
-                if not isinstance(value, int) or not low <= value < MOST_CLOCKS:
-                    raise _refusal(
-                        self.name, item.name, f"an integer from {low} to {MOST_CLOCKS - 1}", value
-                    )
+                self._check_clocks(item.name, getattr(part, item.name), low)
         for name in ("burst_bytes", "burst_clocks"):
-            if not _is_count(getattr(self, name)):
-                raise _refusal(self.name, name, "an integer of at least 1", getattr(self, name))
+            self._check_clocks(name, getattr(self, name), 1)
+
+    def _check_clocks(self, name: str, value: object, least: int) -> None:
+        if not _is_whole(value) or not least <= value < MOST_CLOCKS:
+            expected = f"an integer from {least} to {MOST_CLOCKS - 1}"
+            raise _refusal(self.name, name, expected, repr(value))
 
     def _check_mapping(self) -> None:
         for coordinate, extent in self._extents():
@@ -232,23 +263,41 @@ class Dram:
         least = t.tRFC + t.tRC + t.tRCD + t.CL + t.CWL + t.tWR + 2 * self.burst_clocks
         if 0 < t.tREFI <= least:
             raise _refusal(
-                self.name, "tREFI", f"more than {least} clocks, or 0 for no refresh", t.tREFI
+                self.name, "tREFI", f"more than {least} clocks, or 0 for no refresh", repr(t.tREFI)
             )
 
 
 _MAY_BE_ZERO = ("turnaround", "tRFC", "tREFI", "path_cycles", "CWL")
 
 
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return _is_whole(value) and value > 0
 
 
-def _refusal(memory: str, what: str, expected: str, given: object) -> UserError:
+def _integers(part: Timing | Units | Dram) -> dict[str, int]:
+    """The fields that hold integers, numpy's among them, as Python's."""
+    found = {item.name: whole(getattr(part, item.name)) for item in fields(part)}
+    return {name: number for name, number in found.items() if number is not None}
+
+
+def _is_piece(piece: object) -> bool:
+    """Whether this is a coordinate and a number of bits."""
+    match piece:
+        case (Coordinate(), int() as bits) if not isinstance(bits, bool):
+            return 0 <= bits <= MOST_ROW_BITS
+    return False
+
+
+def _refusal(memory: object, what: str, expected: str, given: str) -> UserError:
     return UserError(
         f"memory {memory!r}: {what} is out of range",
         location=user_location(),
         expected=expected,
-        given=given if isinstance(given, str) else repr(given),
+        given=given,
     )
 
 

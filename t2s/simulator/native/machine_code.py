@@ -113,7 +113,9 @@ def _loaded(kernel: Kernel) -> _Loaded:
     for kind in kernel.arguments:
         words += _parameter_types(kind)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, *words)
-    return _Loaded(prototype(engine.get_function_address(_ENTRY)), engine)
+    run: Any = prototype(engine.get_function_address(_ENTRY))
+    run.engine = engine  # whoever calls it keeps the code, also where two threads load it at once
+    return _Loaded(run, engine)
 
 
 _CALLED: dict[Callback, Any] = {}

@@ -158,8 +158,14 @@ def compile_nest(text: str) -> MachineCode:
 
 def _function(text: str, entry: str, prototype: Any) -> MachineCode:
     """One function of a module."""
-    engine = compile_module(text)
-    return MachineCode(run=prototype(engine.get_function_address(entry)), engine=engine)
+    return _code_of(compile_module(text), entry, prototype)
+
+
+def _code_of(engine: Any, entry: str, prototype: Any) -> MachineCode:
+    """A function that keeps its code, whoever else forgets it while it runs."""
+    run = prototype(engine.get_function_address(entry))
+    run.engine = engine
+    return MachineCode(run=run, engine=engine)
 
 
 def compile_module(text: str) -> Any:
@@ -174,7 +180,7 @@ def compile_when_new(key: str, write: Callable[[], str]) -> MachineCode:
     """
     engine = _loaded(digest_of(key, *_circumstances()), write)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-    return MachineCode(run=prototype(engine.get_function_address(_ENTRY)), engine=engine)
+    return _code_of(engine, _ENTRY, prototype)
 
 
 def _loaded(digest: str, write: Callable[[], str]) -> Any:

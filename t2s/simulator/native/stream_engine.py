@@ -17,6 +17,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.simulator.assemble import assemble
+from t2s.simulator.cut_short import RunInterrupted
 from t2s.simulator.engine import Limits, Observer
 from t2s.simulator.native.step_times import StepTimes, steps_of
 from t2s.simulator.native.stream_code import StreamCode, stream_code
@@ -83,7 +84,8 @@ def run_streams(
     """Values and times of a program with machines, or times alone if it has a trace.
 
     Raises ``ProtocolError`` if a machine meets tokens that it cannot take, and ``UserError`` if the
-    trace that is given is of a run that was cut short.
+    trace that is given is of a run that was cut short.  Where the user interrupts before there are
+    times there is no result to return, and ``RunInterrupted`` is raised.
     """
     progress = _Progress(observer)
     outputs: Mapping[str, Array] = {}
@@ -92,7 +94,8 @@ def run_streams(
         try:
             values = _values(program, limits, progress)
         except KeyboardInterrupt:
-            return assemble(program, _nothing(program), {}, engine, kernel=RUN_AHEAD)
+            nothing = assemble(program, _nothing(program), {}, engine, kernel=RUN_AHEAD)
+            raise RunInterrupted(nothing) from None
         trace = trace_of(program, values, limits.max_cycles)
         outputs = values.outputs or {}
     elif trace.limit is not None and (limits.max_cycles or trace.limit + 1) > trace.limit:

@@ -93,19 +93,23 @@ def twins(rows: Rows, instances: int) -> tuple[tuple[int, ...], ...]:
     for element, sent in sends.items():
         key = (*sent, *needs.get(element, []))
         groups.setdefault(key, []).append(element)
-    orders = [
-        order for i in range(instances) for row in rows.ports(i) for order in (row.needs, row.puts)
-    ]
+    alike = [group for group in groups.values() if len(group) > 1]
+    wanted = {element for group in alike for element in group}
+    orders: dict[int, list[list[int]]] = {element: [] for element in wanted}
+    for instance in range(instances):
+        for row in rows.ports(instance):
+            for order in (row.needs, row.puts):
+                for element in wanted.intersection(order):
+                    orders[element].append(order)
     return tuple(
         tuple(group)
-        for group in groups.values()
-        if len(group) > 1 and all(_keeps_order(order, group) for order in orders)
+        for group in alike
+        if all(_keeps_order(order, group) for element in group for order in orders[element])
     )
 
 
 def _keeps_order(order: Sequence[int], group: Sequence[int]) -> bool:
-    found = [element for element in order if element in group]
-    return not found or found == list(group)
+    return [element for element in order if element in group] == list(group)
 
 
 def layout_of(rows: Rows, instance: int, code_bytes: int, dropped: Collection[int] = ()) -> Layout:

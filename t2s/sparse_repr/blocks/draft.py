@@ -16,7 +16,7 @@ from t2s.core.integers import whole
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
-from t2s.core.walk import Term, rewrite
+from t2s.core.walk import Term
 from t2s.graph.body import Let, Load, RegisterWrite, Statement, Store
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.machine import DONE, EMPTY, Choice, Head, Machine, Mode, Put, Rule, SortedMemory
@@ -120,23 +120,35 @@ class Block(Term):
     ) -> Machine:
         """The machine, named, with a channel for every input port and any for the outputs."""
 
-        def renamed(term: Term) -> Term | None:
-            match term:
-                case Head(channel=port):
-                    return replace(term, channel=inputs[port])
-                case Mode(needs=needs) | Choice(needs=needs) if needs:
-                    return replace(term, needs=tuple(inputs[port] for port in needs))
-                case Rule(takes=takes, puts=puts):
-                    sent = [
-                        replace(put, channel=channel)
-                        for put in puts
-                        for channel in outputs.get(put.channel, ())
-                    ]
-                    taken = tuple(inputs[port] for port in takes)
-                    return replace(term, takes=taken, puts=tuple(sent))
-            return None
+        def needed(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(inputs[port] for port in names)
 
-        return replace(rewrite(self.machine, renamed), name=name)
+        def sent(puts: tuple[Put, ...]) -> tuple[Put, ...]:
+            return tuple(
+                Put(channel=channel, value=one.value, tag=one.tag)
+                for one in puts
+                for channel in outputs.get(one.channel, ())
+            )
+
+        def renamed(choice: Choice) -> Choice:
+            match choice.inside:
+                case Rule() as inside:
+                    takes, puts = needed(inside.takes), sent(inside.puts)
+                    inner: Rule | tuple[Choice, ...] = replace(inside, takes=takes, puts=puts)
+                case choices:
+                    inner = tuple(map(renamed, choices))
+            return replace(choice, needs=needed(choice.needs), inside=inner)
+
+        machine = self.machine
+        return replace(
+            machine,
+            name=name,
+            heads=tuple(replace(head, channel=inputs[head.channel]) for head in machine.heads),
+            modes=tuple(
+                replace(mode, needs=needed(mode.needs), choices=tuple(map(renamed, mode.choices)))
+                for mode in machine.modes
+            ),
+        )
 
 
 class Draft:
@@ -297,10 +309,19 @@ def pass_done(source: In, *outputs: Out) -> Choice:
     )
 
 
-def check_number(what: str, value: int, least: int, location: SourceLocation | None) -> None:
-    """Raise ``UserError`` for a number of a block that is too small."""
+def check_number(
+    what: str,
+    value: int,
+    least: int,
+    location: SourceLocation | None,
+    *,
+    most: int | None = None,
+) -> None:
+    """Raise ``UserError`` for a number of a block that is too small, or too large."""
     number = whole(value)
     if number is None or number < least:
         raise UserError(
             f"{what} is an integer, {least} or more", location=location, given=repr(value)
         )
+    if most is not None and number > most:
+        raise UserError(f"{what} is {most} at most", location=location, given=repr(value))

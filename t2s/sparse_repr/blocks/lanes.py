@@ -37,14 +37,17 @@ from t2s.sparse_repr.blocks.expressions import (
     unequal,
 )
 
+WIDEST = 8
+"""A switch between more lanes than this is a tree of switches."""
+
 
 class _Turns:
-    """Whose turn it is: ``run`` items are one turn, and each list starts with lane 0."""
+    """Whose turn it is: a turn of lane n is ``runs[n]`` items, and each list starts with lane 0."""
 
-    def __init__(self, draft: Draft, lanes: int, run: int) -> None:
-        self._lanes, self._run = lanes, run
+    def __init__(self, draft: Draft, runs: Sequence[int]) -> None:
+        self._runs = runs
         self.lane = draft.register("turn", INT32)
-        self._count = draft.register("count", INT32) if run > 1 else None
+        self._count = draft.register("count", INT32) if max(runs) > 1 else None
 
     def is_first(self) -> Expr:
         """Whether the item is the first one of its turn."""
@@ -52,10 +55,10 @@ class _Turns:
 
     def after(self, lane: int) -> list[Statement]:
         """After an item of a lane."""
-        following = const((lane + 1) % self._lanes)
+        following = const((lane + 1) % len(self._runs))
         if self._count is None:
             return [write(self.lane, following)]
-        last = equal(self._count, const(self._run - 1))
+        last = equal(self._count, const(self._runs[lane] - 1))
         return [
             write(self.lane, select(last, following, const(lane))),
             write(self._count, select(last, const(0), add(self._count, const(1)))),
@@ -67,27 +70,35 @@ class _Turns:
         return [write(register, const(0)) for register in registers]
 
 
+def _runs(run: int | Sequence[int], lanes: int, location: SourceLocation | None) -> tuple[int, ...]:
+    """The items in a turn of each lane."""
+    runs = tuple(run) if isinstance(run, Sequence) else (run,) * lanes
+    for number in runs:
+        check_number("the number of items in a turn", number, 1, location)
+    return runs
+
+
 def parallelizer(
     streams: Sequence[StreamType],
     lanes: int,
     *,
-    run: int = 1,
+    run: int | Sequence[int] = 1,
     location: SourceLocation | None = None,
 ) -> Block:
     """Deal the items of streams of one shape to lanes in turn; all lanes get the stops and D.
 
-    A turn is ``run`` items.  Each list starts with lane 0.
-    Ports: ``in0``, ``in1``, ...; ``out0_0`` (stream 0, lane 0), ...
+    A turn is ``run`` items, the same for all lanes or one number for each.  Each list starts with
+    lane 0.  Ports: ``in0``, ``in1``, ...; ``out0_0`` (stream 0, lane 0), ...
     """
     check_number("the number of lanes", lanes, 1, location)
-    check_number("the number of items in a turn", run, 1, location)
+    runs = _runs(run, lanes, location)
     draft = Draft(BlockKind.PARALLEL, Role.RELAY, location)
     inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(streams)]
     outs = [
         [draft.output(f"out{n}_{lane}", s.element, s.kind, s.nesting) for lane in range(lanes)]
         for n, s in enumerate(streams)
     ]
-    turns = _Turns(draft, lanes, run)
+    turns = _Turns(draft, runs)
     choices: list[Choice] = []
     for lane in range(lanes):
         tokens = [copy(ways[lane], i) for ways, i in zip(outs, inputs, strict=True)]
@@ -113,7 +124,7 @@ def serializer(
     lanes: Sequence[StreamType],
     order: StreamType,
     *,
-    run: int = 1,
+    run: int | Sequence[int] = 1,
     location: SourceLocation | None = None,
 ) -> Block:
     """The inverse of ``parallelizer``: ``run`` items, or lists, from each lane in turn.
@@ -128,7 +139,7 @@ def serializer(
     first = lanes[0]
     depth = first.nesting - order.nesting
     out = draft.output("out", first.element, first.kind, first.nesting)
-    turns = _Turns(draft, len(lanes), run)
+    turns = _Turns(draft, _runs(run, len(lanes), location))
     if depth == 0:
         _serialize_items(draft, inputs, like, out, turns)
         return draft.block()
@@ -233,6 +244,18 @@ def _list_stops(
         stop = rule(f"{name}{count}", "choose", takes=[like, *idle], body=clear, puts=puts)
         found.append(when(equal(used, const(count)), [when(same, stop)], needs=idle))
     return found
+
+
+def groups_of(ways: int) -> tuple[int, ...]:
+    """The lanes of each group into which a switch of so many ways is divided: one if it is narrow.
+
+    One switch of all lanes would have a state for each of them, and rules for each pair: as a tree
+    it grows with the lanes, in hardware and in the time that it takes to compile.
+    """
+    if ways <= WIDEST:
+        return (ways,)
+    count = min(WIDEST, -(-ways // WIDEST))
+    return tuple(ways // count + (group < ways % count) for group in range(count))
 
 
 def dealer(

@@ -21,6 +21,7 @@ from t2s.sparse_repr.notation.ir import (
     TensorDeclaration,
     all_variables,
     free_variables,
+    is_finite,
 )
 
 
@@ -38,7 +39,10 @@ def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment
         free = set(free_variables(inner))
         variables = tuple(name for name in order if name in free)
         result = Access(
-            tensor=names.fresh("total"), variables=variables, location=assignment.location
+            tensor=names.fresh("total"),
+            variables=variables,
+            finite=is_finite(inner),
+            location=assignment.location,
         )
         tensors.append(
             TensorDeclaration(

@@ -9,7 +9,7 @@ import numpy as np
 from t2s.sparse_repr.concrete.ir import View
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import Array, Arrays, Compressed, Level
-from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_coordinates
 
 
 def view_shape(view: View, shape: Sequence[int]) -> tuple[int, ...]:
@@ -23,7 +23,7 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
     singles = all(len(parts) == 1 for parts in view.parts)
     stored = tuple(view.parts[mode][0] for mode in view.format.modes)
     if singles and Format(levels=view.format.levels, parts=stored) == source.format:
-        return SparseTensor(shape, view.format, source.levels, source.values, fill=source.fill)
+        return as_stored(shape, view.format, source.levels, source.values, fill=source.fill)
     table, values = source.coordinates()
     kept = values != source.fill
     columns: list[Array] = []
@@ -55,7 +55,7 @@ def written_tensor(
 ) -> SparseTensor:
     """The user's result of what a stage wrote for it."""
     if shape == written.shape and format == written.format and _trivial(view):
-        return SparseTensor(shape, format, written.levels, written.values, fill=written.fill)
+        return as_stored(shape, format, written.levels, written.values, fill=written.fill)
     table, values = written.coordinates()
     columns = source_coordinates(view, table, len(shape))
     inside = (columns < np.array(shape, np.int64)).all(axis=1)

@@ -16,6 +16,7 @@ from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
 from t2s.sparse_repr.formats import csf
 from t2s.sparse_repr.notation.check import make_assignment
 from t2s.sparse_repr.notation.ir import (
+    ADDITIVE,
     Access,
     Assignment,
     Combine,
@@ -24,6 +25,7 @@ from t2s.sparse_repr.notation.ir import (
     Sum,
     TensorDeclaration,
     all_variables,
+    free_variables,
     print_expression,
     variables_of,
 )
@@ -65,8 +67,23 @@ def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assi
     )
     value = _replaced(assignment.value, one.value, result, set(needed))
     tensors = (*assignment.tensors, declared)
-    workspace = make_assignment(result, one.value, tensors, assignment.location)
+    taken = tuple(name for name in free_variables(one.value) if name not in needed)
+    part = one.value
+    if taken and _joins_terms(part):  # else each of its terms would be summed on its own
+        part = Sum(variables=taken, value=part)
+    workspace = make_assignment(result, part, tensors, assignment.location)
     return workspace, replace(assignment, value=value, tensors=tensors)
+
+
+def _joins_terms(value: Expression) -> bool:
+    """Whether additions at the top of an expression join terms."""
+    match value:
+        case Combine(operator=operator):
+            return operator in ADDITIVE
+        case Negative(value=inner):
+            return _joins_terms(inner)
+        case _:
+            return False
 
 
 def _variables_outside(value: Expression, part: Expression) -> set[str]:

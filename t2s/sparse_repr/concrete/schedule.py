@@ -217,9 +217,15 @@ class Schedule:
 
     def precompute(self, value: Notation, workspace: str) -> Schedule:
         """Compute a part of the expression in a stage of its own, into ``workspace``."""
-        return self._with(
-            Precompute(value=value.value, workspace=workspace, location=user_location())
-        )
+        location = user_location()
+        if not isinstance(value, Notation) or not isinstance(workspace, str):
+            raise UserError(
+                "precompute takes a part of the expression and a name",
+                location=location,
+                expected='such as precompute(C[i, k] * D[j, k], "T")',
+                given=f"{value!r}, {workspace!r}"[:200],
+            )
+        return self._with(Precompute(value=value.value, workspace=workspace, location=location))
 
     def _with(self, directive: Directive) -> Schedule:
         return replace(self, directives=(*self.directives, directive))

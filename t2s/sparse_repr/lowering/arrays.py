@@ -12,7 +12,7 @@ from t2s.core.walk import Term
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.levels import Array, Arrays, Singleton
 from t2s.sparse_repr.lowering.level_writers import level_arrays
-from t2s.sparse_repr.tensors.tensor import SparseTensor, level_extents, misfit
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, level_extents, misfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,4 +76,4 @@ def tensor_of(
     values = arrays[None, "vals"]
     if len(values) < count:
         values = np.concatenate([values, np.full(count - len(values), fill, values.dtype)])
-    return SparseTensor(shape, format, levels, values, fill=fill)
+    return as_stored(shape, format, levels, values, fill=fill)

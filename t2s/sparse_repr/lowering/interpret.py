@@ -16,7 +16,7 @@ from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.lowering.block_meaning import Run
 from t2s.sparse_repr.lowering.diagram import Diagram
 from t2s.sparse_repr.lowering.nested import counted, flatten, points_of, pruned
-from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_coordinates
 
 
 def interpret_diagram(
@@ -39,11 +39,11 @@ def interpret_diagram(
         for at, value in run.scattered:
             lanes = np.size(value)
             values[at * lanes : (at + 1) * lanes] = value
-        return SparseTensor(shape, format, ({},) * len(format.levels), values, fill=fill)
+        return as_stored(shape, format, ({},) * len(format.levels), values, fill=fill)
     tokens = flatten(run.values)
     data = np.array(tokens, kind).reshape(-1)
     if not run.levels:
-        return SparseTensor(shape, format, ({},) * len(format.levels), data, fill=fill)
+        return as_stored(shape, format, ({},) * len(format.levels), data, fill=fill)
     if format.coordinate_list:
         columns = [flatten(run.levels[level]) for level in sorted(run.levels)]
         table = np.array(columns, np.int64).reshape(len(columns), len(data)).T

@@ -57,6 +57,8 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
     variable = loop.variable
     merge = merge_of(value, variable)
     located = tuple(a for a in accesses(value) if _is_located(scope, loop, a))
+    for access in located:
+        _check_located(scope, access)
     rest = _without(merge, set(located))
     if is_unbounded(rest) and not is_unbounded(merge):
         raise UserError(
@@ -94,6 +96,20 @@ def _is_located(scope: Scope, loop: Forall, access: Access) -> bool:
     if access.tensor not in loop.located or loop.variable not in access.variables:
         return False
     return access.tensor not in loop.by_default or isinstance(_level(scope, access), Dense)
+
+
+def _check_located(scope: Scope, access: Access) -> None:
+    level = _level(scope, access)
+    if isinstance(level, Dense):
+        return
+    format = scope.program.format_of(access.tensor)
+    variable = access.variables[format.modes[scope.operands[access].level]]
+    raise UserError(
+        f"the level of {access.tensor} at {variable} cannot be located into",
+        location=access.location or scope.program.location,
+        expected="a dense level",
+        given="a temporary" if level is None else level.title,
+    )
 
 
 def enter_lanes(scope: Scope, loop: Forall) -> Scope:
@@ -364,13 +380,6 @@ def _locate(
 ) -> Operand:
     format = scope.program.format_of(access.tensor)
     variable = access.variables[format.modes[operand.level]]
-    if not isinstance(format.levels[operand.level], Dense):
-        raise UserError(
-            f"the level of {access.tensor} at {variable} cannot be located into",
-            location=access.location or scope.program.location,
-            expected="a dense level",
-            given=format.levels[operand.level].title,
-        )
     output = scope.blocks.like(operand.stream)
     scope.blocks.add(
         Locate(

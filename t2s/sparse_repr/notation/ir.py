@@ -23,12 +23,14 @@ from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 class Access(Term):
     """A tensor at index variables; a scalar has none.
 
-    ``occurrence`` tells equal accesses apart where each is a stream of its own.
+    ``occurrence`` tells equal accesses apart where each is a stream of its own.  The sum that
+    a workspace stands for is not ``finite`` if quotients in it may be infinite or NaN.
     """
 
     tensor: str
     variables: tuple[str, ...] = ()
     occurrence: int = 0
+    finite: bool = field(default=True, compare=False)
     location: SourceLocation | None = field(default=None, compare=False)
 
 
@@ -114,12 +116,14 @@ def variables_of(value: Term) -> tuple[str, ...]:
 
 def is_finite(value: Expression) -> bool:
     """Whether finite operands give a finite value, so that zero times it is zero."""
-    return not any(
-        isinstance(term, Combine)
-        and term.operator is Op.DIVIDE
-        and not (isinstance(term.right, Number) and term.right.value != 0)
-        for term in walk(value)
-    )
+    for term in walk(value):
+        match term:
+            case Access(finite=False):
+                return False
+            case Combine(operator=Op.DIVIDE, right=right):
+                if not (isinstance(right, Number) and right.value != 0):
+                    return False
+    return True
 
 
 def free_variables(value: Expression) -> tuple[str, ...]:

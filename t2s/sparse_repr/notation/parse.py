@@ -10,7 +10,7 @@ from typing import Any
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
-from t2s.sparse_repr.formats import Format, dense, make_format
+from t2s.sparse_repr.formats import Format, as_format, dense, make_format
 from t2s.sparse_repr.notation.check import make_assignment
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -57,7 +57,7 @@ def _mapping(
 
 def parse_assignment(
     text: str,
-    formats: Mapping[str, Format] | None = None,
+    formats: Mapping[str, Format | str] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     *,
     location: SourceLocation | None = None,
@@ -72,14 +72,9 @@ def parse_assignment(
     result, value = _Parser(text, location).assignment()
     formats = _mapping("formats", formats, 'names and formats, such as {"A": csr}', location)
     shapes = _mapping("shapes", shapes, 'names and shapes, such as {"y": (3,)}', location)
-    for name, made in formats.items():
-        if not isinstance(made, Format):
-            raise UserError(
-                f"there is something that is no format for {name}",
-                location=location,
-                expected='a format such as csr, or its letters, such as "ds"',
-                given=repr(made),
-            )
+    stored = {
+        name: as_format(made, what=str(name), location=location) for name, made in formats.items()
+    }
     names = tuple(dict.fromkeys(access.tensor for access in (result, *accesses(value))))
     for what, given in (("format", formats), ("shape", shapes)):
         for name in given:
@@ -97,7 +92,7 @@ def parse_assignment(
         declared.append(
             TensorDeclaration(
                 name=name,
-                format=formats.get(name, dense(order)),
+                format=stored.get(name, dense(order)),
                 shape=None if shape is None else checked_shape(shape, name, location),
                 location=location,
             )

@@ -14,7 +14,7 @@ from typing import Any
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
-from t2s.sparse_repr.formats import Format, dense
+from t2s.sparse_repr.formats import Format, as_format, dense
 from t2s.sparse_repr.notation.check import make_assignment
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -28,7 +28,6 @@ from t2s.sparse_repr.notation.ir import (
     accesses,
     print_expression,
 )
-from t2s.sparse_repr.notation.parse import parse_format
 from t2s.sparse_repr.shapes import checked_order, checked_shape
 
 
@@ -128,7 +127,7 @@ class Tensor(Notation):
         order = None if order is None else checked_order(order, 0, self.location)
         if format is None:
             format = dense(len(self.shape) if self.shape is not None else order or 0)
-        self.format = _as_format(name, format, self.location)
+        self.format = as_format(format, what=name, location=self.location)
         known = {self.format.order}
         known |= set() if self.shape is None else {len(self.shape)}
         known |= set() if order is None else {order}
@@ -247,17 +246,3 @@ def _check_name(name: object, location: SourceLocation) -> None:
             location=location,
             expected="a letter, then letters, digits and underscores",
         )
-
-
-def _as_format(name: str, given: object, location: SourceLocation) -> Format:
-    match given:
-        case Format():
-            return given
-        case str():
-            return parse_format(f"{name}:{given}", location=location)[1]
-    raise UserError(
-        f"{name} is declared with something that is not a format",
-        location=location,
-        expected='a format such as csr or make_format("ds"), or its letters',
-        given=repr(given),
-    )

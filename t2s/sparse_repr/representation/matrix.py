@@ -227,7 +227,7 @@ def read_matrix(path: str | Path, type: Type) -> Any:
     """Read a Matrix Market file as a ``scipy.sparse.csr_array`` of elements of ``type``.
 
     All variants are read: coordinate and array, real, integer and pattern (ones), general,
-    symmetric and skew-symmetric, compressed by gzip too.  Raises ``UserError`` for complex
+    symmetric and skew-symmetric, compressed by gzip or bzip2 too.  Raises ``UserError`` for complex
     matrices, for elements that ``type`` does not have (fractions of integers, numbers too large),
     and for files that are damaged, too large or give an entry twice.
     """

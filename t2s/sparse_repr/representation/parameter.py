@@ -33,7 +33,15 @@ class Parameter(Symbol):
         self, type: Type, dimensions: int, representation: Representation | Chain, *, name: str
     ) -> None:
         super().__init__(name)
-        if not isinstance(type, Type) or type.is_bool or dimensions != 2:
+        if isinstance(type, Type) and type.is_bool:
+            raise UserError(
+                f"Parameter {name} is of truth values, which have no products and no sums",
+                location=self.location,
+                expected='numbers, for example Parameter(Float(32), 2, CISR, name="A")',
+                given=f"{type}",
+                hint="UInt(8) has 0 and 1: a minimum is their and, a maximum their or",
+            )
+        if not isinstance(type, Type) or dimensions != 2:
             raise UserError(
                 f"Parameter {name} needs an element type and two dimensions",
                 location=self.location,

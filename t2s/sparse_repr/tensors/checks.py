@@ -88,6 +88,19 @@ def real_values(values: Any) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+def checked_fill(fill: Any) -> float | int:
+    """What is where nothing is stored.  Raises ``UserError`` unless it is a number."""
+    number: Any = fill.item() if isinstance(fill, np.generic) else fill
+    if not isinstance(number, int | float):
+        raise UserError(
+            "what is where nothing is stored is no number",
+            location=user_location(),
+            expected="fill, such as 0 or math.inf",
+            given=repr(fill),
+        )
+    return number
+
+
 def check_positions(count: int, format: Format | str) -> None:
     if count > MOST_POSITIONS:
         raise UserError(

@@ -11,16 +11,16 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.files import write_file
 from t2s.core.location import SourceLocation, user_location
-from t2s.sparse_repr.formats import Format, coo
+from t2s.sparse_repr.formats import Format, as_format, coo
 from t2s.sparse_repr.market import check_path, read_market
 from t2s.sparse_repr.tensors.checks import MOST_COORDINATE
 from t2s.sparse_repr.tensors.interchange import library, tensor, to_scipy
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 
-READERS = (".mtx", ".mtx.gz", ".tns", ".npy")
+READERS = (".mtx", ".mtx.gz", ".mtx.bz2", ".tns", ".npy")
 
 
-def read(path: str | Path, format: Format | None = None) -> SparseTensor:
+def read(path: str | Path, format: Format | str | None = None) -> SparseTensor:
     """Read a tensor from a file; its kind follows from the name.
 
     Matrix Market files may be coordinate or array, general, symmetric or skew-symmetric, real,
@@ -28,11 +28,11 @@ def read(path: str | Path, format: Format | None = None) -> SparseTensor:
     there twice are added up, as the format defines.
     """
     check_path(path, "read")
-    path = Path(path)
+    path, format = Path(path), None if format is None else as_format(format)
     if not path.is_file():
         raise UserError(f"there is no file {path}", location=user_location())
     name = path.name.lower()
-    if name.endswith((".mtx", ".mtx.gz")):
+    if name.endswith((".mtx", ".mtx.gz", ".mtx.bz2")):
         return _read_matrix_market(path, format)
     if name.endswith(".tns"):
         return _read_tns(path, format)

@@ -12,11 +12,12 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
-from t2s.sparse_repr.formats import Format, coo, csc, csr, dense
+from t2s.sparse_repr.formats import Format, as_format, coo, csc, csr, dense
 from t2s.sparse_repr.representation.matrix import coordinates_of, is_pydata, is_scipy
 from t2s.sparse_repr.tensors.checks import real_values
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,
+    as_stored,
     from_coordinates,
     from_dense,
     from_levels,
@@ -25,32 +26,32 @@ from t2s.sparse_repr.tensors.tensor import (
 _STORED = {"csr": csr, "csc": csc}
 
 
-def tensor(value: Any, format: Format | None = None) -> SparseTensor:
+def tensor(value: Any, format: Format | str | None = None) -> SparseTensor:
     """A tensor of a ``SparseTensor``, a scipy.sparse or pydata/sparse object, or a numpy array.
 
     Without ``format`` the tensor stays as it is stored: CSR and CSC arrays of scipy are shared, not
     copied; other sparse objects become COO, and arrays dense.
     """
-    made = _as_stored(value, format)
-    return made if format is None else made.convert(format)
+    wanted = None if format is None else as_format(format)
+    made = _as_stored(value, wanted)
+    return made if wanted is None else made.convert(wanted)
 
 
-def filled_tensor(value: Any, fill: float | int) -> SparseTensor:
+def filled_tensor(made: SparseTensor, fill: float | int, *, as_array: bool) -> SparseTensor:
     """The tensor of an input in which ``fill`` is the value where nothing is stored.
 
     An array says all its values; of anything else what is not stored counts.
     """
-    made = tensor(value)
     if made.fill == fill:
         return made
     if made.dtype.kind in "iub" and not float(fill).is_integer():
         values = made.values.astype(np.float64)
-        made = SparseTensor(made.shape, made.format, made.levels, values, fill=made.fill)
-    if isinstance(value, SparseTensor) and any(level.full for level in made.format.levels[-1:]):
+        made = as_stored(made.shape, made.format, made.levels, values, fill=made.fill)
+    if not as_array and any(level.full for level in made.format.levels[-1:]):
         table, values = made.coordinates()
         kept = values != made.fill
         return from_coordinates(table[kept], values[kept], made.shape, made.format, fill=fill)
-    return SparseTensor(made.shape, made.format, made.levels, made.values, fill=fill)
+    return as_stored(made.shape, made.format, made.levels, made.values, fill=fill)
 
 
 def _as_stored(value: Any, format: Format | None) -> SparseTensor:
@@ -94,7 +95,7 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
         )
     if format is None:
         values = np.ascontiguousarray(array).reshape(-1)
-        return SparseTensor(array.shape, dense(array.ndim), ({},) * array.ndim, values)
+        return as_stored(array.shape, dense(array.ndim), ({},) * array.ndim, values)
     return from_dense(array, format)
 
 
@@ -130,8 +131,20 @@ def _check_fill(fill: Any) -> None:
         )
 
 
+def _check_tensor(value: object) -> None:
+    if not isinstance(value, SparseTensor):
+        raise UserError(
+            f"a {type(value).__name__} is no sparse tensor",
+            location=user_location(),
+            expected="a SparseTensor",
+            given=" ".join(repr(value).split())[:80],
+            hint="sparse.tensor makes one of an array or of a matrix of scipy",
+        )
+
+
 def to_scipy(value: SparseTensor) -> Any:
     """A scipy.sparse array: CSR and CSC share their arrays, anything else becomes COO."""
+    _check_tensor(value)
     sparse: Any = library("scipy.sparse", "a tensor of scipy")
     if value.format in (csr, csc):
         make = sparse.csr_array if value.format == csr else sparse.csc_array
@@ -143,6 +156,7 @@ def to_scipy(value: SparseTensor) -> Any:
 
 def to_pydata(value: SparseTensor) -> Any:
     """A ``sparse.COO`` of pydata/sparse."""
+    _check_tensor(value)
     sparse: Any = library("sparse", "a tensor of pydata/sparse")
     table, values = value.coordinates()
     return sparse.COO(table.T, values, shape=value.shape)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.sparse_repr.formats import Format, csf
+from t2s.sparse_repr.formats import Format, as_format, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 from t2s.sparse_repr.shapes import checked_shape
-from t2s.sparse_repr.tensors.checks import check_positions, coordinate_table, real_values
+from t2s.sparse_repr.tensors.checks import (
+    check_positions,
+    checked_fill,
+    coordinate_table,
+    plain_array,
+    real_values,
+)
 
 
 class SparseTensor:
@@ -34,17 +40,18 @@ class SparseTensor:
     def __init__(
         self,
         shape: Sequence[int],
-        format: Format,
+        format: Format | str,
         levels: Sequence[Arrays],
         values: Array,
         *,
         fill: float | int = 0,
     ) -> None:
-        self.shape = tuple(int(extent) for extent in shape)
-        self.format = format
-        self.levels = tuple(levels)
-        self.values = values
-        self.fill = fill
+        self.shape = checked_shape(shape)
+        self.format = as_format(format)
+        self.levels = _level_arrays(levels)
+        self.values = real_values(values)
+        self.fill = checked_fill(fill)
+        check_tensor(self, increasing=False)
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, self.shape)) or "scalar"
@@ -104,11 +111,12 @@ class SparseTensor:
             np.add.at(result, tuple(table.T), values)
         return result
 
-    def convert(self, format: Format) -> SparseTensor:
+    def convert(self, format: Format | str) -> SparseTensor:
         """The same tensor in another format; the tensor itself if that is the same.
 
         Zeros that only a dense level made the tensor store are left out.
         """
+        format = as_format(format)
         if format == self.format:
             return self
         table, values = self.coordinates()
@@ -116,14 +124,44 @@ class SparseTensor:
         return from_coordinates(table[stored], values[stored], self.shape, format, fill=self.fill)
 
 
+def as_stored(
+    shape: Sequence[int],
+    format: Format,
+    levels: Sequence[Arrays],
+    values: Array,
+    *,
+    fill: float | int = 0,
+) -> SparseTensor:
+    """The tensor of arrays that are known to fit: none of them is looked at."""
+    made = object.__new__(SparseTensor)
+    made.shape, made.format, made.levels = tuple(shape), format, tuple(levels)
+    made.values, made.fill = values, fill
+    return made
+
+
+def _level_arrays(levels: Any) -> tuple[Arrays, ...]:
+    """The arrays of every level, whatever sequences they are."""
+    if not isinstance(levels, Sequence) or not all(isinstance(one, Mapping) for one in levels):
+        raise UserError(
+            "the levels of a tensor are no list of arrays by name",
+            location=user_location(),
+            expected="a mapping for each level, such as ({}, {'pos': starts, 'crd': coordinates})",
+            given=repr(levels),
+        )
+    return tuple(
+        {name: plain_array(array, f"the array {name}") for name, array in one.items()}
+        for one in levels
+    )
+
+
 def level_extents(shape: Sequence[int], format: Format) -> tuple[int, ...]:
     """The extent of every level of a tensor of that shape."""
     return tuple(part.extent(shape[part.mode]) for part in format.parts)
 
 
-def from_dense(array: Any, format: Format, *, fill: float | int = 0) -> SparseTensor:
+def from_dense(array: Any, format: Format | str, *, fill: float | int = 0) -> SparseTensor:
     """A numpy array in a format: what is not ``fill``, and every value below dense levels."""
-    dense = real_values(array)
+    dense, fill = real_values(array), checked_fill(fill)
     table = np.argwhere(dense != fill) if dense.ndim else np.zeros((1, 0), np.int64)
     values = dense[dense != fill] if dense.ndim else dense.reshape(1)
     return from_coordinates(table, values, dense.shape, format, fill=fill)
@@ -133,7 +171,7 @@ def from_coordinates(
     coordinates: Any,
     values: Any,
     shape: Sequence[int],
-    format: Format | None = None,
+    format: Format | str | None = None,
     *,
     sum_duplicates: bool = False,
     fill: float | int = 0,
@@ -144,7 +182,8 @@ def from_coordinates(
     twice unless ``sum_duplicates``.
     """
     shape = checked_shape(shape)
-    format = csf(len(shape)) if format is None else format
+    format = csf(len(shape)) if format is None else as_format(format)
+    fill = checked_fill(fill)
     data = real_values(values).reshape(-1)
     table = coordinate_table(coordinates, len(data), len(shape))
     _check_format(shape, format)
@@ -162,7 +201,7 @@ def from_coordinates(
     levels, positions, count = _pack_levels(columns, shape, format)
     stored = np.full(count, fill, data.dtype) if len(data) < count else np.zeros(count, data.dtype)
     stored[positions] = data
-    return SparseTensor(shape, format, levels, stored, fill=fill)
+    return as_stored(shape, format, levels, stored, fill=fill)
 
 
 def _pack_levels(
@@ -224,6 +263,13 @@ def _show(row: Array) -> str:
 
 
 def _check_format(shape: Sequence[int], format: Format) -> None:
+    if not isinstance(format, Format):
+        raise UserError(
+            "the format of a tensor is no format",
+            location=user_location(),
+            expected="a format: sparse.csr, sparse.coo(2), sparse.make_format('ds')",
+            given=f"an object of class {type(format).__name__}",
+        )
     if format.order != len(shape):
         raise UserError(
             f"the format {format} does not fit a tensor of order {len(shape)}",
@@ -245,15 +291,16 @@ def _check_inside(table: Array, shape: Sequence[int]) -> None:
 
 
 def from_levels(
-    shape: Sequence[int], format: Format, levels: Sequence[Arrays], values: Array
+    shape: Sequence[int], format: Format | str, levels: Sequence[Arrays], values: Array
 ) -> SparseTensor:
     """A tensor of the arrays of its levels, which are kept, not copied.
 
     Raises ``UserError`` if an array is missing or does not fit, and if the coordinates of a fiber
     do not increase.
     """
-    arrays = [{name: np.asarray(array) for name, array in one.items()} for one in levels]
-    made = SparseTensor(checked_shape(shape), format, arrays, real_values(values))
+    made = as_stored(
+        checked_shape(shape), as_format(format), _level_arrays(levels), real_values(values)
+    )
     check_tensor(made)
     return made
 

@@ -25,6 +25,7 @@ from t2s.graph.nodes import Role
 from t2s.spatial.directives import Gather, Scatter
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.operands import Operand
+from t2s.spatial.passes.host import check_operand_on_device
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import constant_bounds, counterpart, find_loop
 
@@ -33,6 +34,7 @@ def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialPr
     """Record the stream on the operand, and run the loop in time in all that feeds it."""
     kernel = program.kernel(name)
     operand = _find(kernel, directive)
+    check_operand_on_device(program, kernel, operand, directive)
     loop = unrolled_loop(kernel, directive)
     if operand.scatter is not None and operand.scatter.loop != loop.name:
         program, distributor = _with_distributor(program, kernel, operand, directive)

@@ -246,10 +246,14 @@ def _distance(transfer: Transfer) -> int:
 
 
 def _cycles(transfer: Transfer, time: str) -> int | None:
-    """Cycles that the schedule gives a value; ``None`` if an outer loop advances in between."""
-    for loop, step in transfer.delay:
+    """Cycles that the schedule gives a value; ``None`` if another loop advances in between.
+
+    That is one outside of the schedule, or, for what stays in its PE at the same time, one inside.
+    """
+    for at, (loop, step) in enumerate(transfer.delay):
         if loop.name == time:
-            return step
+            inner = next((by for _, by in transfer.delay[at + 1 :] if by), 0)
+            return None if not step and transfer.stays and inner > 0 else step
         if step > 0:
             return None
         if step < 0:

@@ -215,7 +215,12 @@ class Frame:
         return self._products[key]
 
     def single(self, expr: Expr, known: Mapping[str, Array]) -> tuple[int | None, Array]:
-        """The value of an expression of one digit, over all values of it; ``None``: of no digit."""
+        """The value of an expression of one digit, over all values of it; ``None``: of no digit.
+
+        A vector has no such value: its lanes would be taken for values of the digit.
+        """
+        if expr.type.lanes > 1:
+            raise Opaque
         form, key = self._form(expr, known)
         if key not in self._values:
             self._values[key] = self._evaluate(form, known)

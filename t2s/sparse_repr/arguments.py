@@ -1,0 +1,161 @@
+"""Arguments of public methods, checked against their annotations.
+
+>>> @checked                                                          # doctest: +SKIP
+... class Streams: ...
+
+Every public method of the class, also an inherited one, then refuses what is of another kind than
+its annotation says, and takes every kind of integer where it says ``int``.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from t2s.core.errors import T2SError, UserError
+from t2s.core.integers import whole
+from t2s.core.location import user_location
+
+ClassT = TypeVar("ClassT", bound=type[Any])
+
+_SHOWN = {int: "an integer", str: "a text", bool: "True or False", type(None): "None"}
+
+
+class _Misfit(Exception):
+    """A value that is not of the kind of its annotation."""
+
+
+def checked(kind: ClassT) -> ClassT:
+    """The class, whose public methods check their arguments."""
+    for name in dir(kind):
+        method = inspect.getattr_static(kind, name)
+        if isinstance(method, types.FunctionType) and (name[0] != "_" or name == "__init__"):
+            setattr(kind, name, _checking(kind.__name__, method))
+    return kind
+
+
+def _checking(owner: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(method)
+    what = owner if method.__name__ == "__init__" else f"{owner}.{method.__name__}"
+
+    @functools.cache
+    def hints() -> Mapping[str, Any]:
+        return get_type_hints(method)
+
+    @functools.wraps(method)
+    def call(*given: Any, **named: Any) -> Any:
+        bound = signature.bind(*given, **named)
+        for name, value in bound.arguments.items():
+            if name not in hints():
+                continue
+            several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+            each = value if several else (value,)
+            found = tuple(_argument(what, name, one, hints()[name]) for one in each)
+            bound.arguments[name] = found if several else found[0]
+        return method(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def _argument(what: str, name: str, value: Any, hint: Any) -> Any:
+    try:
+        return _converted(value, hint)
+    except _Misfit:
+        raise UserError(
+            f"{what} takes something else as {name}",
+            location=user_location(),
+            expected=_shown(hint),
+            given=_brief(value),
+        ) from None
+
+
+def _converted(value: Any, hint: Any) -> Any:
+    """The value as its annotation says; raises ``_Misfit`` if it is of another kind."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        for one in inside:
+            try:
+                return _converted(value, one)
+            except _Misfit:
+                continue
+        raise _Misfit
+    if hint is int:
+        number = whole(value)
+        if number is None:
+            raise _Misfit
+        return number
+    if origin is collections.abc.Callable:
+        return _computing(_sure(value, callable(value)), inside[-1])
+    if origin is tuple and Ellipsis not in inside:
+        _sure(value, isinstance(value, list | tuple) and len(value) == len(inside))
+        return tuple(_converted(one, kind) for one, kind in zip(value, inside, strict=True))
+    if origin in (tuple, collections.abc.Sequence):
+        _sure(value, isinstance(value, list | tuple))
+        return tuple(_converted(one, inside[0]) for one in value)
+    if origin is collections.abc.Mapping:
+        _sure(value, isinstance(value, Mapping))
+        return {_converted(k, inside[0]): _converted(v, inside[1]) for k, v in value.items()}
+    if hint is float:
+        return _sure(value, isinstance(value, float) or whole(value) is not None)
+    return _sure(value, isinstance(value, hint))
+
+
+def _computing(function: Callable[..., Any], kind: Any) -> Callable[..., Any]:
+    """The function; what it raises, and a result that is no ``kind``, is an error at the call."""
+
+    @functools.wraps(function)
+    def call(*operands: Any) -> Any:
+        try:
+            made = function(*operands)
+        except T2SError:
+            raise
+        except Exception as error:
+            raise _not_computed(kind, f"{type(error).__name__}: {error}") from error
+        if isinstance(kind, type) and not isinstance(made, kind):
+            raise _not_computed(kind, _brief(made))
+        return made
+
+    return call
+
+
+def _not_computed(kind: Any, given: str) -> UserError:
+    return UserError(
+        "a function does not give what it has to",
+        location=user_location(),
+        expected=_shown(kind),
+        given=given,
+    )
+
+
+def _sure(value: Any, fits: bool) -> Any:
+    if not fits:
+        raise _Misfit
+    return value
+
+
+def _shown(hint: Any) -> str:
+    """An annotation in an error."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_shown(one) for one in inside)
+    if origin is collections.abc.Callable:
+        return "a function"
+    if origin is tuple and Ellipsis not in inside:
+        return f"({', '.join(map(_shown, inside))})"
+    if origin in (tuple, collections.abc.Sequence):
+        return f"a list, of each {_shown(inside[0])}"
+    if origin is collections.abc.Mapping:
+        return f"a mapping to {_shown(inside[1])}"
+    article = "an" if hint.__name__[0] in "AEIOU" else "a"
+    return _SHOWN.get(hint, f"{article} {hint.__name__}")
+
+
+def _brief(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
