@@ -78,5 +78,5 @@ def test_what_is_no_sparse_tensor(function: Any) -> None:
 @pytest.mark.parametrize("function", [sparse.tensor, sparse.from_dense])
 def test_what_is_no_format(function: Any) -> None:
     for format in (np.int64(3), np.eye(2), "A"):
-        with pytest.raises(t2s.UserError, match="is no format|no level kind A"):
+        with pytest.raises(t2s.UserError, match=r"is no format|no level kind A"):
             function(np.eye(2), format)
