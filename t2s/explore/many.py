@@ -164,7 +164,8 @@ def _outcome(run: DesignRun, crew: Workers) -> Outcome:
     except (DeadlockError, CycleLimitError) as error:
         return Outcome(name=run.name, result=error.result, error=error)
     except RunInterrupted as interrupt:
-        return Outcome(name=run.name, result=interrupt.result)
+        measured = interrupt.result if interrupt.result.cycles else None
+        return Outcome(name=run.name, result=measured)
     except T2SError as error:
         return Outcome(name=run.name, error=error)
 
