@@ -101,7 +101,7 @@ def _reduction(program: Program, name: str, loops: list[Loop], over: str) -> Non
     else:
         way = ["max", "min"][form - 6]
         program.body.append(f"{target} = t2s.{way}({target}, {term[0]})")
-        combine = f"np.{way}imum(was, new)"
+        combine = f"{way}imum(was, new)"
     program.stages.append(
         Stage(
             name=name,

@@ -218,7 +218,7 @@ class Formulas:
         if kind == 6:
             name = c.one_of(["max", "min"])
             left, right = self.value(deep - 1), self.value(deep - 1)
-            return f"t2s.{name}({left[0]}, {right[0]})", f"np.{name}imum({left[1]}, {right[1]})"
+            return f"t2s.{name}({left[0]}, {right[0]})", f"{name}imum({left[1]}, {right[1]})"
         if kind == 7:
             test, yes, no = self.condition(deep - 1), self.value(deep - 1), self.value(deep - 1)
             return (

@@ -100,6 +100,15 @@ def _absolute(value: Any) -> Any:
     return value if np.asarray(value).dtype.kind == "u" else np.abs(value)
 
 
+def _minimum(a: Any, b: Any) -> Any:
+    """As docs/language.md says: the first one, also if it is NaN, unless the second is smaller."""
+    return b if b < a else a
+
+
+def _maximum(a: Any, b: Any) -> Any:
+    return b if b > a else a
+
+
 def computed(
     stages: tuple[Stage, ...], inputs: Mapping[str, Any], output: str
 ) -> tuple[Any, tuple[int, ...]]:
@@ -116,7 +125,7 @@ class _Program:
         scalars = {name: value for name, value in inputs.items() if name not in arrays}
         functions = {stage.name: self._elements(stage) for stage in stages}
         self.names = {**scalars, **arrays, **functions, "np": np, "cast": _cast, "T": DTYPES}
-        self.names["absolute"] = _absolute
+        self.names |= {"absolute": _absolute, "minimum": _minimum, "maximum": _maximum}
         self.code: dict[str, Any] = {}
 
     def _elements(self, stage: Stage) -> _Elements:
@@ -141,7 +150,7 @@ class _Program:
         return self.values[key]
 
     def formula_of(self, text: str, was: Any, new: Any) -> Any:
-        return eval(text, {"np": np, "was": was, "new": new})
+        return eval(text, self.names, {"was": was, "new": new})
 
     def array(self, output: str) -> tuple[Any, tuple[int, ...]]:
         stage = self.stages[output]

@@ -251,7 +251,8 @@ def reorderable(operator: Op, operand: Type) -> bool:
     """Whether a reduction may be reordered and still give the same bits.
 
     True for associative, commutative operators on integers and bools, and for floating-point
-    minimum and maximum; false for floating-point sums and products, which round.
+    minimum and maximum, as long as neither NaN nor zeros of both signs are among the values; false
+    for floating-point sums and products, which round.
     """
     info = OPERATORS[operator]
     if not (info.associative and info.commutative):

@@ -32,6 +32,8 @@ from t2s.simulator.build import build_program
 from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine
 from t2s.simulator.engine_python import PythonEngine
+from t2s.simulator.native import module
+from t2s.simulator.native import stream_values as native_values
 from t2s.simulator.native.stream_values import stream_values
 from tests.hand_graphs import loop
 from tests.simulator.test_streams import agree
@@ -345,3 +347,27 @@ def test_search() -> None:
         "ends": np.ascontiguousarray(bounds[:, 1]),
     }
     same_values(searching(60), inputs)
+
+
+def test_long_programs_are_compiled_well_when_they_run_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The code changes between two calls, in the middle of the run."""
+    efforts: list[module.Effort] = []
+
+    def compiled(text: str, effort: module.Effort) -> module.MachineCode:
+        efforts.append(effort)
+        return module.compile_text(text, effort)
+
+    monkeypatch.setattr(native_values, "compile_text", compiled)
+    monkeypatch.setattr(native_values, "_LONG_PROGRAM", 0)
+    monkeypatch.setattr(native_values, "_WORTH_THE_EFFORT", 20)
+    monkeypatch.setattr(native_values, "_FIRINGS_PER_CALL", 7)
+    inputs = {
+        "k0": np.arange(40, dtype=np.int32) % 7,
+        "v": np.arange(40, dtype=np.float32),
+        "drop": np.zeros(40, np.int32),
+    }
+    same_values(sorting(40, (INT32,), Op.ADD), inputs)
+    assert set(efforts) == set(module.Effort)
+    assert efforts[0] is module.Effort.QUICK

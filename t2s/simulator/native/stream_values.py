@@ -30,11 +30,17 @@ from t2s.simulator.native.layout import (
     layout_of,
 )
 from t2s.simulator.native.machine_memory import MOST_FIRINGS
-from t2s.simulator.native.module import compile_text, emit_program
+from t2s.simulator.native.module import Effort, MachineCode, compile_text, emit_program
 from t2s.simulator.native.state import RunState
 from t2s.simulator.tally import Counts
 
 _FIRINGS_PER_CALL = 1 << 22
+_LONG_PROGRAM = 400_000
+"""Characters of a program that takes half a second to compile well."""
+
+_WORTH_THE_EFFORT = 1 << 24
+"""Firings after which that half second is little."""
+
 _MOST_KEPT_BYTES = 1 << 27
 """Memory that is kept from one run of a graph to the next, at most."""
 
@@ -86,10 +92,20 @@ class _Prepared:
     def __init__(self, graph: Graph) -> None:
         self.layout = layout_of(graph)
         program = emit_program(graph, self.layout)
-        self.code, self.faults = compile_text(program.text), program.faults
+        self._text, self.faults = program.text, program.faults
+        self._quick, self._fired = len(program.text) > _LONG_PROGRAM, 0
         self.heads = _words(self.layout.heads(c.name) for c in graph.channels)
         self.tails = _words(self.layout.tails(c.name) for c in graph.channels)
         self._idle: list[RunState] = []
+
+    def code(self, fired: int) -> MachineCode:
+        """The code to go on with, after so many more firings.
+
+        A long program is compiled quickly at first, and well as soon as it has shown to run long.
+        """
+        self._fired += fired
+        quick = self._quick and self._fired < _WORTH_THE_EFFORT
+        return compile_text(self._text, Effort.QUICK if quick else Effort.FULL)
 
     def state(self, graph: Graph) -> RunState:
         """A memory that no other run has."""
@@ -132,9 +148,9 @@ def stream_values(
     if most_firings is not None:
         for memory in state.machines.values():
             memory.limit(most_firings)
-    total = 0
+    total = fired = 0
     while waiting := state.unfinished():
-        fired = prepared.code.run(state.address, _FIRINGS_PER_CALL)
+        fired = prepared.code(fired).run(state.address, _FIRINGS_PER_CALL)
         if fired == FAULTED:
             raise InternalError(prepared.faults[int(state.get(layout.fault)) - 1])
         total += fired
