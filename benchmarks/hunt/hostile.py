@@ -260,7 +260,7 @@ def judge(choices: Choices, hardware: bool) -> tuple[str, Verdict]:
         if not slots:
             break
         slot, value = c.one_of(slots), c.one_of(pool)
-        if c.chance(4) and isinstance(slot, int) and isinstance(given[slot], dict | list | tuple):
+        if c.chance(4) and isinstance(slot, int) and type(given[slot]) in (dict, list, tuple):
             given[slot] = _changed(c, given[slot], value)
         elif isinstance(slot, int):
             given[slot] = value

@@ -19,6 +19,7 @@ import numpy as np
 
 import t2s
 from t2s.core.errors import T2SError, UserError
+from t2s.core.files import is_file
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.driver.kernel import Kernel
@@ -60,7 +61,7 @@ def find_design(file: Path, name: str | None) -> Found:
 
     Raises ``UserError`` if the file is missing, fails, or defines no design.
     """
-    if not file.is_file():
+    if not is_file(file):
         raise UserError(f"there is no file {file}", hint="give the path of a Python file")
     values = _guarded(file, lambda: runpy.run_path(str(file), run_name="t2s_design"))
     given = _given(file, values.get(INPUTS))

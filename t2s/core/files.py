@@ -12,6 +12,14 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a name that the system does not take is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def write_texts(
     folder: Path, files: Mapping[str, str], location: SourceLocation | None = None
 ) -> tuple[Path, ...]:

@@ -14,6 +14,7 @@ import pytest
 import t2s
 from t2s import Bool, Float, Func, ImageParam, Int, Param, RDom, Var, sparse
 from t2s.core.errors import InternalError
+from tests.errors.refusal import refused
 
 SEEDS = range(8)
 CALLS = 25
@@ -206,6 +207,16 @@ def test_what_is_no_place_for_a_file(call: Callable[..., object], path: object) 
 def test_what_is_no_tensor_is_not_written(given: object) -> None:
     with pytest.raises(t2s.UserError, match="write needs a tensor"):
         sparse.write("never_written.tns", given)  # type: ignore[arg-type]
+
+
+def test_progress_is_wanted_or_not() -> None:
+    with refused("""
+            progress is of another kind
+              --> t2s.simulate(_design(), {}, progress=np.eye(1))
+              expected: True, False, or None for what takes long
+              given:    array([[1.]])
+            """):
+        t2s.simulate(_design(), {}, progress=np.eye(1))
 
 
 @pytest.mark.parametrize("given", [None, -3, (1, 2), object(), [1], np.ones((4, 4)), {1}])

@@ -236,6 +236,11 @@ def test_a_file_that_is_not_there() -> None:
         sparse.read("nowhere.mtx")
 
 
+def test_a_name_that_no_file_can_have() -> None:
+    with pytest.raises(t2s.UserError, match="there is no file xxx"):
+        sparse.read("x" * 5000)
+
+
 def test_a_line_that_is_no_coordinate(tmp_path: Path) -> None:
     path = tmp_path / "a.tns"
     path.write_text("1 1 2.0\n1 2\n")

@@ -270,3 +270,18 @@ def test_the_printed_nest_says_where_results_go(reverse: bool) -> None:
     assert f"pass y_result on; the {end} PE sends it to unloader" in lines
     unloader.vstore(y)
     assert "y_result = receive from y, into lane i of a vector" in y.print_loop_nest()
+
+
+@REVERSE
+def test_results_of_a_reduction_with_a_schedule(reverse: bool) -> None:
+    """The result is the last step; the loops in time of what gathers are those of the results."""
+    A, j, k = ImageParam(Int(32), 2, name="A"), Var("j"), RDom(0, 4, name="k")
+    i, p, t = t2s.variables("i p t")
+    y = Func("y")
+    y[i, j] = 0
+    y[i, j] += A[i, k]
+    y.bound(i, 0, 3).bound(j, 0, 1).unroll(i).space_time_transform([j, k], {p: k, t: k})
+    drainer, unloader = t2s.funcs("drainer unloader")
+    y.isolate_consumer_chain(drainer, unloader)
+    drainer.gather(y, i, reverse=reverse)
+    agree(y)

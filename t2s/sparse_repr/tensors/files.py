@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.files import write_file
+from t2s.core.files import is_file, write_file
 from t2s.core.location import SourceLocation, user_location
 from t2s.sparse_repr.formats import Format, as_format, coo
 from t2s.sparse_repr.market import check_path, read_market
@@ -29,7 +29,7 @@ def read(path: str | Path, format: Format | str | None = None) -> SparseTensor:
     """
     check_path(path, "read")
     path, format = Path(path), None if format is None else as_format(format)
-    if not path.is_file():
+    if not is_file(path):
         raise UserError(f"there is no file {path}", location=user_location())
     name = path.name.lower()
     if name.endswith((".mtx", ".mtx.gz", ".mtx.bz2")):

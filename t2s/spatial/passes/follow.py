@@ -12,6 +12,7 @@ counter fills the buffer in the order of the stream (``body_buffer.py``).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from t2s.core.errors import InternalError, UnsupportedError, UserError
@@ -88,10 +89,24 @@ def _following(kernel: Kernel, partner: Kernel, directive: Scatter | Gather) -> 
             *loops,
             *kernel.kind(LoopKind.VECTOR),
         ),
-        variables=tuple((name, substitute(expr, values)) for name, expr in partner.variables),
+        variables=_variables(kernel, partner, values),
         digit=digit,
         reshaped=partner.reshaped,
     )
+
+
+def _variables(
+    kernel: Kernel, partner: Kernel, values: Mapping[str, Expr]
+) -> tuple[tuple[str, Expr], ...]:
+    """Those of the partner, over the loops of the kernel.
+
+    A variable that only the kernel has is pinned: the step of a recurrence that gives the result.
+    """
+    theirs = dict(partner.variables)
+    names = {dimension.name for dimension in kernel.domain}
+    pinned = ((name, expr) for name, expr in kernel.variables if name not in theirs)
+    followed = ((n, substitute(expr, values)) for n, expr in partner.variables if n in names)
+    return (*followed, *pinned)
 
 
 def _bounded(loop: Loop, own: Loop, directive: Scatter | Gather) -> Loop:
