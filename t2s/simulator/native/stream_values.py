@@ -35,11 +35,11 @@ from t2s.simulator.native.state import RunState
 from t2s.simulator.tally import Counts
 
 _FIRINGS_PER_CALL = 1 << 22
-_LONG_PROGRAM = 400_000
-"""Characters of a program that takes half a second to compile well."""
+_LONG_PROGRAM = 700_000
+"""Characters of a program that takes a second to compile well."""
 
-_WORTH_THE_EFFORT = 1 << 24
-"""Firings after which that half second is little."""
+_WORTH_THE_EFFORT = 1 << 22
+"""Firings after which the code that is compiled well has saved some tenths of it."""
 
 _MOST_KEPT_BYTES = 1 << 27
 """Memory that is kept from one run of a graph to the next, at most."""

@@ -12,7 +12,6 @@ counter fills the buffer in the order of the stream (``body_buffer.py``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from t2s.core.errors import InternalError, UnsupportedError, UserError
@@ -96,7 +95,7 @@ def _following(kernel: Kernel, partner: Kernel, directive: Scatter | Gather) -> 
 
 
 def _variables(
-    kernel: Kernel, partner: Kernel, values: Mapping[str, Expr]
+    kernel: Kernel, partner: Kernel, values: dict[str, Expr]
 ) -> tuple[tuple[str, Expr], ...]:
     """Those of the partner, over the loops of the kernel.
 
