@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 import t2s
+from t2s.command.agreement import compare
 from t2s.command.design import (
     Funcs,
     Inputs,
@@ -39,9 +39,6 @@ from t2s.simulator.memory.presets import IDEAL, MEMORIES
 from t2s.simulator.result import SimResult
 
 app = typer.Typer(add_completion=False, help="Compile and simulate designs for spatial hardware.")
-
-# largest difference to numpy, relative to the largest element, that counts as a match
-TOLERANCE = {16: 2e-2, 32: 1e-5, 64: 1e-13}
 
 ENGINES = ("native", "array", "table", "python")
 
@@ -209,7 +206,7 @@ def _compare_all(
         run.console.out()
     for name, array in expected.items():
         label = what if len(expected) == 1 else f"{what}, {name}"
-        run.console.out(compare(label, given[name], array))
+        run.console.out(compare(given[name], array, what=label))
 
 
 def _resources(graph: Graph, device: str) -> str:
@@ -251,27 +248,6 @@ def _check_choice(option: str, given: str, choices: Iterable[str]) -> None:
 def _section(console: Console, title: str) -> None:
     console.print()
     console.rule(title, align="left")
-
-
-def compare(what: str, given: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str:
-    """One line: whether an output matches numpy, exactly or within the tolerance of its type.
-
-    Raises ``T2SError`` if it does not.
-    """
-    if np.array_equal(given, expected):
-        return f"{what}: matches numpy exactly"
-    if expected.dtype.kind in "iub":
-        raise T2SError(f"{what}: does not match numpy")
-    wide, reference = given.astype(np.float64), expected.astype(np.float64)
-    scale = float(np.max(np.abs(reference))) or 1.0
-    difference = float(np.max(np.abs(wide - reference))) / scale
-    allowed = TOLERANCE[expected.dtype.itemsize * 8]
-    if not difference <= allowed:
-        raise T2SError(f"{what}: differs from numpy by {difference:.1e}, allowed {allowed:.0e}")
-    return (
-        f"{what}: matches numpy (largest difference {difference:.1e} of the largest element, "
-        f"allowed {allowed:.0e})"
-    )
 
 
 def main() -> None:

@@ -6,9 +6,11 @@ A *weak* type is the type of a bare Python number: it adopts the type of whateve
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,18 @@ MOST_LANES = 1 << 12
 """Most lanes of a vector: compilers of hardware and of machine code break down with far more."""
 
 
+WIDTHS: Mapping[Kind, tuple[int, ...]] = MappingProxyType(
+    {
+        Kind.FLOAT: (16, 32, 64),
+        Kind.BFLOAT: (16,),
+        Kind.INT: (8, 16, 32, 64),
+        Kind.UINT: (8, 16, 32, 64),
+        Kind.BOOL: (8,),
+    }
+)
+"""Bits of the types that there are; a bool takes a byte."""
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A scalar type (``lanes == 1``) or a vector of ``lanes`` equal scalars."""
@@ -45,6 +59,11 @@ class Type:
     def __str__(self) -> str:
         name = "bool" if self.kind is Kind.BOOL else f"{self.kind.value}{self.bits}"
         return f"{name}x{self.lanes}" if self.lanes > 1 else name
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a type: ``Float``, ``Int`` and the like make no other ones."""
+        return self.bits in WIDTHS[self.kind] and 1 <= self.lanes <= MOST_LANES
 
     @property
     def scalar(self) -> Type:
@@ -92,22 +111,22 @@ def _numpy_type(kind: Kind, bits: int) -> np.dtype[Any]:
 
 def Float(bits: int) -> Type:
     """IEEE 754 binary floating point of 16, 32 or 64 bits."""
-    return _checked(Kind.FLOAT, bits, (16, 32, 64))
+    return _checked(Kind.FLOAT, bits)
 
 
 def BFloat(bits: int = 16) -> Type:
     """The brain floating-point format: 8 exponent bits, 7 mantissa bits."""
-    return _checked(Kind.BFLOAT, bits, (16,))
+    return _checked(Kind.BFLOAT, bits)
 
 
 def Int(bits: int) -> Type:
     """Two's complement integer of 8, 16, 32 or 64 bits; arithmetic wraps around."""
-    return _checked(Kind.INT, bits, (8, 16, 32, 64))
+    return _checked(Kind.INT, bits)
 
 
 def UInt(bits: int) -> Type:
     """Unsigned integer of 8, 16, 32 or 64 bits; arithmetic wraps around."""
-    return _checked(Kind.UINT, bits, (8, 16, 32, 64))
+    return _checked(Kind.UINT, bits)
 
 
 def Bool() -> Type:
@@ -123,8 +142,8 @@ WEAK_FLOAT = Type(Kind.FLOAT, 32, weak=True)
 _LARGEST_BFLOAT16 = (2.0 - 2.0**-7) * 2.0**127
 
 
-def _checked(kind: Kind, bits: object, allowed: tuple[int, ...]) -> Type:
-    number = whole(bits)
+def _checked(kind: Kind, bits: object) -> Type:
+    number, allowed = whole(bits), WIDTHS[kind]
     if number is None or number not in allowed:
         article = "an" if kind is Kind.INT else "a"
         raise UserError(

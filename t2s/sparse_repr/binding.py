@@ -13,6 +13,7 @@ import numpy as np
 from t2s.core.arrays import named_inputs
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.ops import Op
 from t2s.core.types import INT32, Int, Type
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, Split, reads_of, result_of
 from t2s.sparse_repr.concrete.materialise import (
@@ -25,6 +26,7 @@ from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
+from t2s.sparse_repr.semiring import check_members
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, check_tensor
 
@@ -83,6 +85,9 @@ def bind(
         type = value_type(assignment, [one.dtype for one in made.values()])
     check_type(assignment, type)
     given = {name: _typed(one, type, name) for name, one in given.items()}
+    if assignment.semiring.add is not Op.ADD:
+        for name, one in given.items():
+            check_members(assignment.semiring, one.values, name)
     tensors = {name: as_blocks_need_it(one) for name, one in given.items()}
     for view in program.views:
         if view.name != program.written and view.source in tensors:

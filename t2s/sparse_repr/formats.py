@@ -7,8 +7,10 @@ remainders.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.integers import whole
@@ -113,7 +115,9 @@ def make_format(
             expected=f"one letter for each level, of {known}",
             given=letters,
         )
-    if not isinstance(modes, Iterable | None):
+    if modes is not None and not (
+        isinstance(modes, Sequence) or (isinstance(modes, np.ndarray) and modes.ndim == 1)
+    ):
         raise UserError(
             "the modes of a format are a list",
             location=location or user_location(),

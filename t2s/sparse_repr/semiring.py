@@ -9,7 +9,7 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.core.ops import OPERATORS, Op, Operands
+from t2s.core.ops import OPERATORS, Array, Op, Operands
 from t2s.core.walk import Term
 
 SAMPLES = (0.5, 1.0, 2.0, 3.0)
@@ -64,6 +64,25 @@ def make_semiring(add: Op | str, multiply: Op | str, zero: float | int) -> Semir
             given=f"{made.add.value}, {made.multiply.value} and zero {zero}",
         )
     return made
+
+
+def check_members(ring: Semiring, values: Array, name: str) -> None:
+    """Raise ``UserError`` if a value of a tensor is none of the semiring: its zero has to stay out.
+
+    0 max -1 is 0, so negative numbers are none of max-times: a sum over what is stored and a sum
+    over everything would differ.
+    """
+    add = OPERATORS[ring.add].evaluate
+    summed = add(np.full_like(values, ring.zero), values)
+    wrong = np.flatnonzero((summed != values) & (values == values))
+    if wrong.size:
+        value = values.reshape(-1)[wrong[0]]
+        raise UserError(
+            f"{name} has a value that is none of the semiring",
+            location=user_location(),
+            expected=f"values v for which {ring.zero} {ring.add.value} v is v",
+            given=f"{value}: {ring.zero} {ring.add.value} {value} is {ring.zero}",
+        )
 
 
 def _broken_law(ring: Semiring) -> str | None:

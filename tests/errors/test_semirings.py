@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from t2s import sparse
 from t2s.sparse import MIN_PLUS, Kernel, make_semiring, parse
 from tests.errors.refusal import refused
 
@@ -56,3 +59,16 @@ def test_differences_over_a_semiring() -> None:
     """):
         difference = parse("y(i) = b(i) - c(i)")
         Kernel(difference, semiring=MIN_PLUS)
+
+
+def test_values_that_the_zero_does_not_leave_alone() -> None:
+    kernel = sparse.compile(sparse.parse("y(i) = A(i,j)", {"A": "ds"}), semiring=sparse.MAX_TIMES)
+    matrix = np.array([[0.0, -3.0], [1.0, np.nan]])
+    with refused("""
+        A has a value that is none of the semiring
+          --> kernel.simulate({"A": matrix})
+          expected: values v for which 0 max v is v
+          given:    -3.0: 0 max -3.0 is 0
+    """):
+        kernel.simulate({"A": matrix})
+    assert kernel.simulate({"A": np.abs(matrix[:1])}).output.tolist() == [3.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -216,3 +217,12 @@ def test_what_is_no_list_of_alternatives() -> None:
     document["graph"]["nodes"] = -1
     with pytest.raises(UserError, match=r"graph\.nodes is wrong"):
         graph_from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize(("field", "value"), [("bits", 0), ("bits", 31), ("lanes", 0)])
+def test_types_that_there_are_not_are_refused(field: str, value: int) -> None:
+    text = graph_to_json(systolic_gemm(1, 1, 1))
+    written = re.sub(rf'"{field}": \d+', f'"{field}": {value}', text, count=1)
+    assert written != text
+    with pytest.raises(UserError, match="a type that there is, such as float32"):
+        graph_from_json(written)

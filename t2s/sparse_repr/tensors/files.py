@@ -164,7 +164,7 @@ def _values(path: Path, words: list[str]) -> Any:
 
 def _integer(word: str) -> int | None:
     """The integer that a word spells, without a point and an exponent."""
-    digits = word.lstrip("+-")
+    digits = word[1:] if word[:1] in ("+", "-") else word
     return int(word) if digits.isdecimal() and len(digits) < 400 else None
 
 
