@@ -169,3 +169,10 @@ def test_an_assignment_of_stages_is_several_graphs() -> None:
     expected = MATRIX.toarray() @ PRODUCT
     np.testing.assert_array_equal(t2s.simulate(staged, inputs).output, expected)
     assert t2s.cycles(staged, inputs) == staged.simulate(inputs).cycles
+
+
+def test_runs_of_one_design_share_its_graph() -> None:
+    made = dense()
+    runs = [t2s.Run(made.design, made.inputs)] * 3
+    first, *others = t2s.simulate_many(runs, progress=False).results
+    assert all(other.program.graph is first.program.graph for other in others)

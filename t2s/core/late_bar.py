@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import reprlib
 import sys
 import time
 from types import TracebackType
 from typing import Any, TypeVar
 
-from t2s.core.errors import UserError
-from t2s.core.location import user_location
+from t2s.core.checks import checked_kind
 
 _PATIENCE = 1.0
 """Seconds after which something counts as long."""
@@ -25,13 +23,8 @@ class LateBar:
     """
 
     def __init__(self, wanted: bool | None) -> None:
-        if wanted is not None and not isinstance(wanted, bool):
-            raise UserError(
-                "progress is of another kind",
-                location=user_location(),
-                expected="True, False, or None for what takes long",
-                given=reprlib.repr(wanted),
-            )
+        if wanted is not None:
+            checked_kind("progress", wanted, bool, "True, False, or None for what takes long")
         self._enabled = wanted if wanted is not None else sys.stderr.isatty()
         self._patience = 0.0 if wanted else _PATIENCE
         self._started = time.monotonic()

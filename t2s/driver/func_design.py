@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from t2s.core.arrays import named_inputs
@@ -28,6 +28,9 @@ class FuncDesign(Design):
     """A Func, or a tuple or list of Funcs; integers that shapes depend on become constants."""
 
     design: AnyFunc | Sequence[AnyFunc]
+    _graphs: dict[tuple[tuple[str, int], ...], Graph] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def name(self) -> str:
@@ -56,7 +59,10 @@ class FuncDesign(Design):
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
         given = named_inputs({} if inputs is None else inputs)
         constants = constants_of(self.design, given)
-        graph = self.lower(constants)
+        key = tuple(constants.items())
+        if key not in self._graphs:  # several runs of a design share its graph
+            self._graphs[key] = self.lower(constants)
+        graph = self._graphs[key]
         arrays, scalars = split_scalars(graph, without(given, constants))
         return (yield Stage(graph=graph, arrays=arrays, scalars=scalars))
 

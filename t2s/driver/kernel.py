@@ -22,12 +22,6 @@ class Kernel(Compiled):
     """An assignment, compiled: its loops and its blocks; ``graphs`` and ``simulate`` need inputs.
 
     All verbs of ``t2s`` take it, with channels without bounds: ``t2s.cycles(kernel, inputs)``.
-
-    Attributes
-    ----------
-    assignment: the index notation.
-    program: the concrete index notation: loops, views, stages.
-    diagrams: the blocks of every stage.
     """
 
     def design(

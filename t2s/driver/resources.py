@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 def over_budget(graph: Graph, device: Device) -> tuple[str, ...]:
     """One line for each kind of block of which the device has too few."""
+    from t2s.report.resources import estimate_resources
+
     if device.fabric is None:
         return ()
     try:
-        overruns = resources(graph, device=device).overruns
+        overruns = estimate_resources(graph, device).overruns
     except UnsupportedError:  # memories on the chip that depend on data: nobody knows
         return ()
     return tuple(f"does not fit on {device.name}: {overrun}" for overrun in overruns)
