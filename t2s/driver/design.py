@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from t2s.core.collector import without_collections
 from t2s.core.errors import UnsupportedError
 from t2s.core.location import user_location
 from t2s.graph.graph import Graph
@@ -60,7 +61,9 @@ class Begun:
         stage = self.first
         while True:
             try:
-                stage = self.following.send(run(stage))
+                result = run(stage)
+                with without_collections():
+                    stage = self.following.send(result)
             except StopIteration as end:
                 return end.value
 
@@ -101,7 +104,8 @@ class Design(ABC):
     def begin(self, inputs: Mapping[str, Any] | None) -> Begun:
         """The first stage, ready to run, and what comes after it."""
         stages = self.stages(inputs)
-        return Begun(first=next(stages), following=stages)
+        with without_collections():
+            return Begun(first=next(stages), following=stages)
 
     def only_stage(self, inputs: Mapping[str, Any] | None, verb: str) -> Stage:
         """The stage of a design that is one graph; ``UnsupportedError`` if it is several."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
+from t2s.core.collector import without_collections
 from t2s.driver.design import Array, Values
 from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph
 from t2s.spatial.schedule import ScheduledFunc
 
 
+@without_collections()
 def lower(design: object, **constants: Any) -> Graph:
     """The PE/channel graph of a design, with its directives.
 
@@ -22,6 +24,7 @@ def lower(design: object, **constants: Any) -> Graph:
     return design_of(design).lower(constants)
 
 
+@without_collections()
 def structure(design: object, **matrices: Any) -> dict[str, Array]:
     """The arrays that the graph of a design takes for its sparse operands, by name.
 
@@ -31,6 +34,7 @@ def structure(design: object, **matrices: Any) -> dict[str, Array]:
     return design_of(design).structure(matrices)
 
 
+@without_collections()
 def print_loop_nest(design: object, **constants: Any) -> str:
     """What the schedule means: all loop nests, with the reason of every loop.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
 
+from t2s.core.collector import without_collections
 from t2s.graph.graph import Graph
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -54,7 +55,8 @@ class KeptFor(Generic[KeyT, ResultT]):
             results = self._results(graph)
             if key in results:
                 return results[key]
-        result = make()
+        with without_collections():
+            result = make()
         with self._lock:
             results[key] = result
             while len(results) > _MOST:

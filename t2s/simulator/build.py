@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from t2s.core.collector import without_collections
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Parameter
 from t2s.core.ops import Array
@@ -45,6 +46,7 @@ MOST_PES = 1 << 22
 """Most points of the space domains of all nodes."""
 
 
+@without_collections()
 def build_program(
     graph: Graph,
     device: str | Device,

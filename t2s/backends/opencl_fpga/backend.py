@@ -10,6 +10,7 @@ from t2s.backends.opencl_fpga.emit import emit_host, emit_kernels
 from t2s.backends.opencl_fpga.host import host_program
 from t2s.backends.opencl_fpga.lower import analyse, lower_design
 from t2s.backends.opencl_fpga.scope import file_scope, file_stem
+from t2s.core.collector import without_collections
 from t2s.graph.graph import Graph
 
 
@@ -19,11 +20,13 @@ class OpenCLBackend:
 
     name: str = "opencl_fpga"
 
+    @without_collections()
     def supports(self, graph: Graph) -> list[Unsupported]:
         """Everything in the graph that stands in the way of ``emit``; empty if nothing does."""
         found = analyse(graph)
         return found if isinstance(found, list) else []
 
+    @without_collections()
     def emit(self, graph: Graph) -> Mapping[str, str]:
         """``<name>.cl`` and ``<name>_host.py``.
 

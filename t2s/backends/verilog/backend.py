@@ -16,6 +16,7 @@ from t2s.backends.verilog.support import nests_of
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.timing import Bounds, Timing, largest, timing_of
 from t2s.backends.verilog.top import LIBRARY, top_module, top_of
+from t2s.core.collector import without_collections
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
 
@@ -30,6 +31,7 @@ class VerilogBackend:
 
     name: str = "verilog"
 
+    @without_collections()
     def supports(self, graph: Graph) -> list[Unsupported]:
         """Everything in the graph that stands in the way of ``emit``; empty if nothing does."""
         found = nests_of(graph)
@@ -44,6 +46,7 @@ class VerilogBackend:
         timing = timing_of(graph)
         return self.emit_for(graph, timing, largest(timing))
 
+    @without_collections()
     def emit_for(self, graph: Graph, timing: Timing, bounds: Bounds) -> Mapping[str, str]:
         """The files, with FIFOs that have room for ``bounds`` and a testbench set to ``timing``.
 

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from t2s.core.collector import without_collections
 from t2s.simulator.array.code import Code
 from t2s.simulator.array.emit_node import COUNTER_WORD, MemoryPort, NodeEmitter
 from t2s.simulator.array.emit_walk import CLOCK_WORD, emit_walk
@@ -36,6 +37,7 @@ class Stop(IntEnum):
     EVENT = 3
 
 
+@without_collections()
 def emit_run(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
     """The module as text; ``patience`` cycles without a firing are a deadlock."""
     module = ir.Module(name="array")

@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from t2s.core.collector import without_collections
 from t2s.simulator.native.llvm import Value, ir
 from t2s.simulator.native.representation import I8, I64, POINTER, integer, offset_by
 from t2s.simulator.native.step_layout import (
@@ -60,6 +61,7 @@ from t2s.simulator.native.word_emitter import WordEmitter, Words
 ENTRY = "run"
 
 
+@without_collections()
 def emit_steps(shape: StepShape) -> str:
     """A module with ``run(state, cycles)``, which returns the cycles simulated.
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from t2s.core.collector import without_collections
 from t2s.simulator.native.llvm import Function, Value, ir
 from t2s.simulator.native.representation import I64, POINTER, integer, offset_by
 
@@ -94,6 +95,7 @@ class Shape:
         return self.sums + len(self.steps)
 
 
+@without_collections()
 def emit_shapes(shapes: tuple[Shape, ...]) -> str:
     """A module with a function ``shape0``, ``shape1``, ... for each, and ``advance``.
 

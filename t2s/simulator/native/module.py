@@ -14,6 +14,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from t2s.core.collector import without_collections
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
 from t2s.simulator.native.emit_machine import emit_machine
@@ -61,6 +62,7 @@ class MachineCode:
     engine: Any
 
 
+@without_collections()
 def emit_program(graph: Graph, layout: Layout) -> Program:
     """Write the code of a graph."""
     module = ir.Module(name="t2s")

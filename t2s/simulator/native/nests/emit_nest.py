@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from t2s.core.collector import without_collections
 from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
@@ -51,6 +52,7 @@ NEST = "nest"
 """The name of the function."""
 
 
+@without_collections()
 def emit_nest(graph: Graph, nest: Nest, layout: Layout) -> str:
     """The code of a nest: a module with one function."""
     module = ir.Module(name="t2s")

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from t2s.core.collector import without_collections
 from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Graph
 from t2s.simulator.build import control_parameters
@@ -60,6 +61,7 @@ def prepare(graph: Graph, parameters: Mapping[str, Array]) -> Prepared:
 
 
 @lru_cache(maxsize=_KEPT_DESIGNS)
+@without_collections()
 def _prepared(design: _Design) -> Prepared:
     types = {parameter.name: parameter.type.numpy for parameter in design.graph.parameters}
     known = {name: np.frombuffer(value, types[name])[0] for name, value in design.parameters}
