@@ -11,6 +11,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole
 from t2s.graph.locations import located
+from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.expressions import both, either, spread
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
@@ -100,9 +101,10 @@ def diagram_to_graph(
     for block in diagram.blocks:
         writer.enter(block.variable)
         writer.write(block)
-    graph = located(streams.graph(), program.location)
+    graph = located(streams.unverified(), program.location)
     if balance and capacity < UNBOUNDED:
         graph = balanced(graph)
+    verify_graph(graph)
     return StageGraph(graph=graph, reads=tuple(writer.reads), writes=tuple(writer.writes))
 
 
