@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.location import SourceLocation
+from t2s.core.printer import show
 from t2s.spatial.directives import Directive
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 
@@ -139,3 +140,17 @@ def check_new_names(
                 expected="a new Var for each new loop",
                 given=name,
             )
+
+
+def check_in_all_iterations(
+    kernel: Kernel, loop: Loop, directive: Directive, expected: str
+) -> None:
+    """Which iterations there are may not depend on a loop, padded ones left out included."""
+    if kernel.active is not None and loop.name in index_names(kernel.active):
+        raise UserError(
+            f"{directive.text} on {kernel.name}: which iterations there are depends on {loop.name}",
+            location=directive.location,
+            expected=expected,
+            given=f"only the iterations with {show(kernel.active)}",
+            hint="split by factors that divide, so that nothing is padded, or transform other loops",
+        )

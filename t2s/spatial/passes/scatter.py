@@ -27,7 +27,12 @@ from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.operands import Operand
 from t2s.spatial.passes.host import check_operand_on_device
 from t2s.spatial.passes.isolate import varies
-from t2s.spatial.passes.lookup import constant_bounds, counterpart, find_loop
+from t2s.spatial.passes.lookup import (
+    check_in_all_iterations,
+    constant_bounds,
+    counterpart,
+    find_loop,
+)
 
 
 def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialProgram:
@@ -150,7 +155,10 @@ def one_stream(kernel: Kernel, before: Scatter | Gather, directive: Scatter | Ga
 
 
 def check_same_nest(kernel: Kernel, loop: Loop, directive: Scatter | Gather) -> None:
-    """No other loop may have bounds that depend on the loop of the stream."""
+    """Neither bounds of other loops nor the iterations there are depend on the stream's loop."""
+    check_in_all_iterations(
+        kernel, loop, directive, f"the same iterations in all PEs along {loop.name}"
+    )
     for other in kernel.loops:
         if loop.name in index_names(other.minimum) | index_names(other.extent):
             raise UserError(

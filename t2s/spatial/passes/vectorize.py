@@ -32,7 +32,12 @@ from t2s.spatial.lanes import (
 )
 from t2s.spatial.operands import Operand
 from t2s.spatial.passes.isolate import varies
-from t2s.spatial.passes.lookup import check_not_time, constant_bounds, counterpart
+from t2s.spatial.passes.lookup import (
+    check_in_all_iterations,
+    check_not_time,
+    constant_bounds,
+    counterpart,
+)
 from t2s.spatial.passes.occurrences import all_reads
 from t2s.spatial.reduction_form import mentions_previous, readable_update, reduction_term
 
@@ -133,6 +138,9 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
         )
     loop = serial[-1]
     check_not_time(kernel, loop, directive)
+    check_in_all_iterations(
+        kernel, loop, directive, f"iterations in which all lanes along {loop.name} take part"
+    )
     _, lanes = constant_bounds(kernel, loop, directive)
     if lanes > MOST_LANES:
         raise UserError(
