@@ -24,8 +24,8 @@ from t2s.core.walk import Term, distinct
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
 from t2s.graph.kept import KeptFor
+from t2s.graph.machine_shapes import firsts_of_shapes
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
-from t2s.graph.shapes import firsts_of_shapes
 from t2s.graph.verify_body import BodyVerifier
 from t2s.graph.verify_bounds import verify_bounds
 from t2s.graph.verify_expr import (

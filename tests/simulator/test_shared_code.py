@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from t2s import sparse
-from t2s.graph.shapes import shapes_of
+from t2s.graph.machine_shapes import shapes_of
 from t2s.simulator.native.layout import layout_of
 from t2s.simulator.native.module import emit_program
 from t2s.simulator.native.shared_code import renamed

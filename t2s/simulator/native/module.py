@@ -18,7 +18,7 @@ from typing import Any
 from t2s.core.collector import without_collections
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
-from t2s.graph.shapes import MachineShape, shapes_of
+from t2s.graph.machine_shapes import MachineShape, shapes_of
 from t2s.simulator.native.emit_machine import emit_machine
 from t2s.simulator.native.emit_node import FAULTED, emit_node
 from t2s.simulator.native.layout import Key, Layout
