@@ -152,5 +152,6 @@ def check_in_all_iterations(
             location=directive.location,
             expected=expected,
             given=f"only the iterations with {show(kernel.active)}",
-            hint="split by factors that divide, so that nothing is padded, or transform other loops",
+            hint="split by factors that divide, so that nothing is padded, or transform other "
+            "loops",
         )
