@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, apply
+from t2s.core.expr import Expr
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.graph.graph import Tensor
 from t2s.sparse_repr.blocks import arrays, droppers, lanes, reducers, repeats
 from t2s.sparse_repr.blocks.draft import BlockKind
+from t2s.sparse_repr.blocks.expressions import Operator
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
 from t2s.sparse_repr.connections import Stream
 from t2s.sparse_repr.conversion import Conversion
@@ -30,9 +30,7 @@ class Computation(Conversion):
         name: str = "load",
     ) -> Stream:
         """The values at references, or vectors of so many lanes; N stays N, or is ``missing``."""
-        block = arrays.array_load(
-            ref.type, values, lanes=lanes, missing=missing, location=user_location()
-        )
+        block = self._drafted(arrays.array_load, ref.type, values, lanes=lanes, missing=missing)
         return self.place(block, name, {"ref": ref})[0]
 
     def compute(
@@ -55,10 +53,10 @@ class Computation(Conversion):
                 location=user_location(),
                 expected="one stream or more",
             )
-        combine = function if not isinstance(function, Op) else _operator(function)
+        combine = function if not isinstance(function, Op) else Operator(function)
         types = [stream.type for stream in operands]
-        block = arrays.compute(
-            types, combine, missing=missing, lost=lost, instead=instead, location=user_location()
+        block = self._drafted(
+            arrays.compute, types, combine, missing=missing, lost=lost, instead=instead
         )
         return self.place(block, name, {f"in{n}": stream for n, stream in enumerate(operands)})[0]
 
@@ -73,13 +71,13 @@ class Computation(Conversion):
         name: str = "reduce",
     ) -> Stream:
         """One value for each innermost list; see ``scalar_reducer`` for empty ones."""
-        block = reducers.scalar_reducer(
+        block = self._drafted(
+            reducers.scalar_reducer,
             val.type,
-            _operator(combine) if isinstance(combine, Op) else combine,
+            Operator(combine) if isinstance(combine, Op) else combine,
             empty=empty,
             zero_value=zero,
             outer=None if outer is None else outer.type,
-            location=user_location(),
         )
         inputs = {"val": val} if outer is None else {"val": val, "outer": outer}
         return self.place(block, name, inputs)[0]
@@ -120,7 +118,7 @@ class Computation(Conversion):
         found: list[Stream] = []
         for at, crd in enumerate(crds):
             for deeper in crds[at + 1 :]:
-                block = repeats.repeat(deeper.type, crd.type, location=user_location())
+                block = self._drafted(repeats.repeat, deeper.type, crd.type)
                 inputs = {"crd": deeper, "ref": crd}
                 (crd,) = self.place(block, f"{name}_hold", inputs, count=False)
             found.append(crd)
@@ -130,7 +128,7 @@ class Computation(Conversion):
         self, crds: Sequence[Stream], val: Stream, operator: Op, name: str
     ) -> tuple[Stream, ...]:
         types = [crd.type for crd in crds]
-        block = reducers.point_reducer(types, val.type, operator, location=user_location())
+        block = self._drafted(reducers.point_reducer, types, val.type, operator)
         inputs = {f"crd{n}": crd for n, crd in enumerate(crds)}
         return self.place(block, name, {**inputs, "val": val}, count=False)
 
@@ -138,7 +136,7 @@ class Computation(Conversion):
         self, crds: Sequence[Stream], val: Stream, operator: Op, name: str
     ) -> tuple[tuple[Stream, ...], Stream]:
         streams, n = [*crds, val], len(crds)
-        block = lanes.dealer([s.type for s in streams], n, location=user_location())
+        block = self._drafted(lanes.dealer, [s.type for s in streams], n)
         inputs = {f"in{at}": stream for at, stream in enumerate(streams)}
         dealt = self.place(block, f"{name}_deal", inputs, count=False)
         sides = [
@@ -148,7 +146,7 @@ class Computation(Conversion):
         outs: list[Stream] = []
         for at, (left, right) in enumerate(zip(*sides, strict=True)):
             level = min(at, n - 1)
-            merge = lanes.alternator(left.type, level, location=user_location())
+            merge = self._drafted(lanes.alternator, left.type, level)
             both = {"in0": left, "in1": right}
             outs += self.place(merge, f"{name}_merge", both, count=False)
         return tuple(outs[:-1]), outs[-1]
@@ -161,7 +159,7 @@ class Computation(Conversion):
         Returns (outer, *beside, inner).
         """
         types = [stream.type for stream in beside]
-        block = droppers.coordinate_dropper(outer.type, inner.type, types, location=user_location())
+        block = self._drafted(droppers.coordinate_dropper, outer.type, inner.type, types)
         others = {f"in{n}": stream for n, stream in enumerate(beside)}
         return self.place(block, name, {"outer": outer, "inner": inner, **others})
 
@@ -178,17 +176,8 @@ class Computation(Conversion):
 
         With ``missing_only`` without N alone.
         """
-        block = droppers.value_dropper(
-            crd.type, val.type, dropped, missing_only=missing_only, location=user_location()
+        block = self._drafted(
+            droppers.value_dropper, crd.type, val.type, dropped, missing_only=missing_only
         )
         out_crd, out_val = self.place(block, name, {"crd": crd, "val": val})
         return out_crd, out_val
-
-
-def _operator(operator: Op) -> Callable[..., Expr]:
-    def combined(*operands: Expr) -> Expr:
-        if len(operands) < 2:
-            return apply(operator, *operands)
-        return reduce(lambda left, right: apply(operator, left, right), operands)
-
-    return combined

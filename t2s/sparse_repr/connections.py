@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from t2s.core.errors import UserError
+from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type
@@ -23,6 +25,7 @@ from t2s.graph.graph import (
 from t2s.graph.nodes import Node
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.draft import Block, BlockKind
+from t2s.sparse_repr.blocks.expressions import Formula
 from t2s.sparse_repr.embedding import Embedded, embedded_design, taken
 
 UNBOUNDED = 1 << 30
@@ -90,6 +93,7 @@ class Connections:
         self._regions: list[Region] = []
         self._dense: list[Embedded] = []
         self._counts: Counter[BlockKind] = Counter()
+        self._drafts: dict[Hashable, Block] = {}
 
     @property
     def counts(self) -> Mapping[BlockKind, int]:
@@ -134,6 +138,17 @@ class Connections:
         """Declare a region, and put the blocks that follow into it (see ``region``)."""
         self._regions.append(region)
         self.region = region.name
+
+    def _drafted(self, make: Callable[..., Block], *arguments: Any, **options: Any) -> Block:
+        """The block that ``make`` drafts at the user's line; the same one for equal arguments.
+
+        So blocks that differ in nothing but their channels share all of their expressions.
+        """
+        location = user_location()
+        key = make, location, _key(arguments), _key(tuple(options.items()))
+        if key not in self._drafts:
+            self._drafts[key] = make(*arguments, location=location, **options)
+        return self._drafts[key]
 
     def place(
         self,
@@ -285,3 +300,14 @@ class Connections:
             regions=tuple(self._regions),
             location=self._location,
         )
+
+
+def _key(argument: Any) -> Hashable:
+    """What tells arguments of drafts apart; of numbers, 0.0 from -0.0 too."""
+    match argument:
+        case list() | tuple():
+            return tuple(map(_key, argument))
+        case float() | Expr() | Formula():
+            return repr(argument)
+        case _:
+            return cast(Hashable, argument)

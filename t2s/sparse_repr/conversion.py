@@ -33,14 +33,14 @@ class Conversion(Iteration):
         ``width`` bits of a word are used, all of them if it is not given; see
         ``bitvector_converter`` for empty fibers.
         """
-        block = bitvectors.bitvector_converter(
+        block = self._drafted(
+            bitvectors.bitvector_converter,
             crd.type,
             word,
             size,
             width=width,
             empty_fibers=empty_fibers,
             rank=self.index,
-            location=user_location(),
         )
         bits, ref = self.place(block, name, {"crd": crd})
         return bits, ref
@@ -78,7 +78,7 @@ class Conversion(Iteration):
         inputs: dict[str, Stream] = {}
         for n, (bits, ref) in enumerate(sides):
             inputs |= {f"bits{n}": bits, f"ref{n}": ref}
-        block = make(types, width=width, index=self.index, location=user_location())
+        block = self._drafted(make, types, width=width, index=self.index)
         words, crd, *refs = self.place(block, name, inputs)
         return words, crd, tuple(refs)
 
@@ -107,7 +107,7 @@ class Conversion(Iteration):
     ) -> tuple[Stream, ...]:
         """(outer, inner, *beside): coordinates in blocks of ``factor``."""
         types = [stream.type for stream in beside]
-        block = splits.split(crd.type, factor, types, keep=keep, location=user_location())
+        block = self._drafted(splits.split, crd.type, factor, types, keep=keep)
         others = {f"in{n}": stream for n, stream in enumerate(beside)}
         return self.place(block, name, {"crd": crd, **others})
 
@@ -122,26 +122,24 @@ class Conversion(Iteration):
     ) -> tuple[Stream, ...]:
         """(crd, *beside): the inverse of ``split``."""
         types = [stream.type for stream in beside]
-        block = splits.flatten(
-            outer.type, inner.type, factor, types, keep=keep, location=user_location()
-        )
+        block = self._drafted(splits.flatten, outer.type, inner.type, factor, types, keep=keep)
         others = {f"in{n}": stream for n, stream in enumerate(beside)}
         return self.place(block, name, {"outer": outer, "inner": inner, **others})
 
     def regroup(self, items: Stream, like: Stream, name: str = "regroup") -> Stream:
         """Items, one for each of ``like``, in the lists of ``like``; see ``blocks.regroup``."""
-        block = regroup.regroup(items.type, like.type, location=user_location())
+        block = self._drafted(regroup.regroup, items.type, like.type)
         return self.place(block, name, {"in": items, "like": like})[0]
 
     def fork(self, stream: Stream, ways: int, name: str = "fork") -> tuple[Stream, ...]:
         """The stream several times, through a block of its own."""
         check_number("the number of ways", ways, 1, user_location(), most=MOST_LANES)
-        block = plumbing.fork(stream.type, ways, location=user_location())
+        block = self._drafted(plumbing.fork, stream.type, ways)
         return self.place(block, name, {"in": stream})
 
     def counted(self, crd: Stream, name: str = "count") -> Stream:
         """The position of each coordinate in the level that is written of them."""
-        block = plumbing.counted(crd.type, location=user_location())
+        block = self._drafted(plumbing.counted, crd.type)
         return self.place(block, name, {"crd": crd})[0]
 
     def parallelize(
@@ -179,7 +177,7 @@ class Conversion(Iteration):
     ) -> tuple[tuple[Stream, ...], ...]:
         """One block that deals."""
         types = _types_of(streams, name)
-        block = lanes.parallelizer(types, ways, run=run, location=user_location())
+        block = self._drafted(lanes.parallelizer, types, ways, run=run)
         inputs = {f"in{n}": stream for n, stream in enumerate(streams)}
         outs = self.place(block, name, inputs, count=count)
         return tuple(tuple(outs[lane::ways]) for lane in range(ways))
@@ -220,18 +218,18 @@ class Conversion(Iteration):
     ) -> Stream:
         """One block that joins."""
         types = _types_of(parts, name)
-        block = lanes.serializer(types, order.type, run=run, location=user_location())
+        block = self._drafted(lanes.serializer, types, order.type, run=run)
         inputs = {f"in{n}": stream for n, stream in enumerate(parts)}
         return self.place(block, name, {**inputs, "order": order}, count=count)[0]
 
     def values_only(self, stream: Stream, name: str = "values") -> Stream:
         """The values as a dense stream."""
-        block = plumbing.values_only(stream.type, location=user_location())
+        block = self._drafted(plumbing.values_only, stream.type)
         return self.place(block, name, {"in": stream})[0]
 
     def with_stops(self, values: Stream, like: Stream, name: str = "shape") -> Stream:
         """Dense values in the shape of a stream."""
-        block = plumbing.with_stops(values.type, like.type, location=user_location())
+        block = self._drafted(plumbing.with_stops, values.type, like.type)
         return self.place(block, name, {"in": values, "like": like})[0]
 
 

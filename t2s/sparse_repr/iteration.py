@@ -28,47 +28,41 @@ class Iteration(Connections):
 
     def root(self, name: str = "root") -> Stream:
         """The reference of the only fiber of an outermost level, nested 1 deep."""
-        block = plumbing.root(self.index, location=user_location())
+        block = self._drafted(plumbing.root, self.index)
         return self.place(block, name, {})[0]
 
     def play(
         self, values: Tensor, tags: Tensor, kind: StreamKind, nesting: int, name: str = "play"
     ) -> Stream:
         """A stream from memory, token by token."""
-        block = plumbing.player(values, tags, kind, nesting, location=user_location())
+        block = self._drafted(plumbing.player, values, tags, kind, nesting)
         return self.place(block, name, {})[0]
 
     def scan_compressed(
         self, ref: Stream, positions: Tensor, coordinates: Tensor, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """Coordinates and references of a compressed level."""
-        block = scanners.compressed_scanner(
-            ref.type, positions, coordinates, location=user_location()
-        )
+        block = self._drafted(scanners.compressed_scanner, ref.type, positions, coordinates)
         crd, out_ref = self._scan(block, ref, name)
         self.comes_from(crd, positions, coordinates)
         return crd, out_ref
 
     def scan_dense(self, ref: Stream, size: int, name: str = "scan") -> tuple[Stream, Stream]:
         """Coordinates and references of a dense level."""
-        return self._scan(
-            scanners.dense_scanner(ref.type, size, location=user_location()), ref, name
-        )
+        return self._scan(self._drafted(scanners.dense_scanner, ref.type, size), ref, name)
 
     def scan_singleton(
         self, ref: Stream, coordinates: Tensor, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """The coordinate and the reference of each fiber of a singleton level."""
-        block = scanners.singleton_scanner(ref.type, coordinates, location=user_location())
+        block = self._drafted(scanners.singleton_scanner, ref.type, coordinates)
         return self._scan(block, ref, name)
 
     def scan_unique(
         self, ref: Stream, positions: Tensor, coordinates: Tensor, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """Each coordinate of a compressed level with repeated coordinates, and its run."""
-        block = coordinate_lists.unique_scanner(
-            ref.type, positions, coordinates, location=user_location()
-        )
+        block = self._drafted(coordinate_lists.unique_scanner, ref.type, positions, coordinates)
         return self._scan(block, ref, name)
 
     def scan_run(
@@ -80,9 +74,7 @@ class Iteration(Connections):
         name: str = "scan",
     ) -> tuple[Stream, Stream]:
         """Each coordinate of a singleton level in runs of the levels ``above`` it."""
-        block = coordinate_lists.run_scanner(
-            ref.type, positions, above, coordinates, location=user_location()
-        )
+        block = self._drafted(coordinate_lists.run_scanner, ref.type, positions, above, coordinates)
         return self._scan(block, ref, name)
 
     def scan_linked_list(
@@ -94,18 +86,14 @@ class Iteration(Connections):
         name: str = "scan",
     ) -> tuple[Stream, Stream]:
         """Coordinates and references of a linked-list level."""
-        block = scanners.linked_list_scanner(
-            ref.type, heads, coordinates, followers, location=user_location()
-        )
+        block = self._drafted(scanners.linked_list_scanner, ref.type, heads, coordinates, followers)
         return self._scan(block, ref, name)
 
     def scan_bitvector(
         self, ref: Stream, words: Tensor, ranks: Tensor, words_per_fiber: int, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """Words and ranks of a bitvector level."""
-        block = scanners.bitvector_scanner(
-            ref.type, words, ranks, words_per_fiber, location=user_location()
-        )
+        block = self._drafted(scanners.bitvector_scanner, ref.type, words, ranks, words_per_fiber)
         return self._scan(block, ref, name)
 
     def _scan(self, block: Block, ref: Stream, name: str) -> tuple[Stream, Stream]:
@@ -114,7 +102,7 @@ class Iteration(Connections):
 
     def repeat(self, crd: Stream, ref: Stream, name: str = "repeat") -> Stream:
         """Each token of ``ref`` as often as its list in ``crd`` has coordinates."""
-        block = repeats.repeat(crd.type, ref.type, location=user_location())
+        block = self._drafted(repeats.repeat, crd.type, ref.type)
         return self.place(block, name, {"crd": crd, "ref": ref})[0]
 
     def intersect(
@@ -136,15 +124,15 @@ class Iteration(Connections):
         """
         sides: list[tuple[Stream, Stream]] = []
         for ref, positions, coordinates in levels:
-            scanner = skipping.skipping_scanner(
-                ref.type, positions, coordinates, lag=lag, location=user_location()
+            scanner = self._drafted(
+                skipping.skipping_scanner, ref.type, positions, coordinates, lag=lag
             )
             crd, out = self.place(scanner, "scan", {"ref": ref}, later=["skip"])
             self.comes_from(crd, positions, coordinates)
             self.require_order(crd)
             sides.append((crd, out))
         types = [(crd.type, [ref.type]) for crd, ref in sides]
-        block = joins.intersect(types, skipping=True, location=user_location())
+        block = self._drafted(joins.intersect, types, skipping=True)
         inputs: dict[str, Stream] = {}
         for n, (crd, ref) in enumerate(sides):
             inputs |= {f"crd{n}": crd, f"in{n}_0": ref}
@@ -196,7 +184,7 @@ class Iteration(Connections):
             for at, stream in enumerate(side[1:])
         }
         types = [(side[0].type, [stream.type for stream in side[1:]]) for side in sides]
-        outs = self.place(make(types, location=user_location()), name, inputs, count=count)
+        outs = self.place(self._drafted(make, types), name, inputs, count=count)
         crd, beside = outs[-1], iter(outs[:-1])
         return crd, tuple(tuple(next(beside) for _ in side[1:]) for side in sides)
 
@@ -205,7 +193,7 @@ class Iteration(Connections):
     ) -> tuple[Stream, ...]:
         """Coordinates, their references in fibers of a dense level, and what is beside them."""
         types = [stream.type for stream in beside]
-        block = locators.dense_locator(crd.type, fiber.type, size, types, location=user_location())
+        block = self._drafted(locators.dense_locator, crd.type, fiber.type, size, types)
         return self._locate(block, crd, fiber, beside, name)
 
     def locate_compressed(
@@ -219,14 +207,14 @@ class Iteration(Connections):
         name: str = "locate",
     ) -> tuple[Stream, ...]:
         """The same in a compressed level; a coordinate that is missing is dropped, or N."""
-        block = locators.compressed_locator(
+        block = self._drafted(
+            locators.compressed_locator,
             crd.type,
             fiber.type,
             positions,
             coordinates,
             [stream.type for stream in beside],
             keep=keep,
-            location=user_location(),
         )
         return self._locate(block, crd, fiber, beside, name)
 

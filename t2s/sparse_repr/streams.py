@@ -36,7 +36,7 @@ class Streams(Computation):
         self, val: Stream, values: Tensor, *, missing: Expr | None = None, name: str = "write"
     ) -> None:
         """Store the values in order."""
-        block = writers.value_writer(val.type, values, missing=missing, location=user_location())
+        block = self._drafted(writers.value_writer, val.type, values, missing=missing)
         self.place(block, name, {"val": val})
 
     def write_compressed(
@@ -49,21 +49,21 @@ class Streams(Computation):
         name: str = "write",
     ) -> None:
         """Store a compressed level; see ``compressed_writer`` for empty fibers."""
-        block = writers.compressed_writer(
-            crd.type, positions, coordinates, empty_fibers=empty_fibers, location=user_location()
+        block = self._drafted(
+            writers.compressed_writer, crd.type, positions, coordinates, empty_fibers=empty_fibers
         )
         self.place(block, name, {"crd": crd})
 
     def write_singleton(self, crd: Stream, coordinates: Tensor, name: str = "write") -> None:
         """Store a singleton level."""
-        block = writers.singleton_writer(crd.type, coordinates, location=user_location())
+        block = self._drafted(writers.singleton_writer, crd.type, coordinates)
         self.place(block, name, {"crd": crd})
 
     def write_bitvector(
         self, bits: Stream, words: Tensor, ranks: Tensor, name: str = "write"
     ) -> None:
         """Store a bitvector level."""
-        block = writers.bitvector_writer(bits.type, words, ranks, location=user_location())
+        block = self._drafted(writers.bitvector_writer, bits.type, words, ranks)
         self.place(block, name, {"bits": bits})
 
     def write_bit_tree(
@@ -100,15 +100,15 @@ class Streams(Computation):
                 expected="heads, coordinates, followers, tails",
                 given=f"{len(arrays)} arrays",
             )
-        block = writers.linked_list_writer(crd.type, fiber.type, *arrays, location=user_location())
+        block = self._drafted(writers.linked_list_writer, crd.type, fiber.type, *arrays)
         self.place(block, name, {"crd": crd, "fiber": fiber})
 
     def store(self, ref: Stream, val: Stream, values: Tensor, name: str = "store") -> None:
         """Store values at references."""
-        block = arrays.array_store(ref.type, val.type, values, location=user_location())
+        block = self._drafted(arrays.array_store, ref.type, val.type, values)
         self.place(block, name, {"ref": ref, "val": val})
 
     def record(self, stream: Stream, values: Tensor, tags: Tensor, name: str = "record") -> None:
         """Store a stream token by token."""
-        block = writers.recorder(stream.type, values, tags, location=user_location())
+        block = self._drafted(writers.recorder, stream.type, values, tags)
         self.place(block, name, {"in": stream})

@@ -121,7 +121,7 @@ class Block(Term):
         """The machine, named, with a channel for every input port and any for the outputs."""
 
         def needed(names: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(inputs[port] for port in names)
+            return tuple(inputs[port] for port in names) if names else names
 
         def sent(puts: tuple[Put, ...]) -> tuple[Put, ...]:
             return tuple(
@@ -130,23 +130,40 @@ class Block(Term):
                 for channel in outputs.get(one.channel, ())
             )
 
-        def renamed(choice: Choice) -> Choice:
-            match choice.inside:
-                case Rule() as inside:
-                    takes, puts = needed(inside.takes), sent(inside.puts)
-                    inner: Rule | tuple[Choice, ...] = replace(inside, takes=takes, puts=puts)
-                case choices:
-                    inner = tuple(map(renamed, choices))
-            return replace(choice, needs=needed(choice.needs), inside=inner)
+        def inner(inside: Rule | tuple[Choice, ...]) -> Rule | tuple[Choice, ...]:
+            if not isinstance(inside, Rule):
+                return tuple(map(renamed, inside))
+            if not inside.takes and not inside.puts:
+                return inside
+            return Rule(
+                name=inside.name,
+                body=inside.body,
+                takes=needed(inside.takes),
+                puts=sent(inside.puts),
+                next=inside.next,
+            )
 
-        machine = self.machine
+        def renamed(choice: Choice) -> Choice:
+            inside, needs = inner(choice.inside), needed(choice.needs)
+            if inside is choice.inside and not needs:
+                return choice
+            return Choice(when=choice.when, needs=needs, body=choice.body, inside=inside)
+
         return replace(
-            machine,
+            self.machine,
             name=name,
-            heads=tuple(replace(head, channel=inputs[head.channel]) for head in machine.heads),
+            heads=tuple(
+                Head(channel=inputs[head.channel], value=head.value, tag=head.tag)
+                for head in self.machine.heads
+            ),
             modes=tuple(
-                replace(mode, needs=needed(mode.needs), choices=tuple(map(renamed, mode.choices)))
-                for mode in machine.modes
+                Mode(
+                    name=mode.name,
+                    needs=needed(mode.needs),
+                    choices=tuple(map(renamed, mode.choices)),
+                    expected=mode.expected,
+                )
+                for mode in self.machine.modes
             ),
         )
 

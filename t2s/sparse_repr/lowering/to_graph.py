@@ -12,7 +12,7 @@ from t2s.core.types import INT32, Type
 from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole
 from t2s.graph.locations import located
 from t2s.graph.verify import verify_graph
-from t2s.sparse_repr.blocks.expressions import both, either, spread
+from t2s.sparse_repr.blocks.expressions import Formula, both, either, spread
 from t2s.sparse_repr.blocks.reducers import EmptyFiber
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.levels import Compressed, Dense, words_of
@@ -108,6 +108,56 @@ def diagram_to_graph(
     return StageGraph(graph=graph, reads=tuple(writer.reads), writes=tuple(writer.writes))
 
 
+@dataclass(frozen=True, slots=True)
+class _Constant(Formula):
+    """A constant, whatever the operand is."""
+
+    value: Const
+
+    def __call__(self, *operands: Expr) -> Expr:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class _Address(Formula):
+    """The first operand, a coordinate, times a stride; plus the second one, if there is one."""
+
+    stride: int
+
+    def __call__(self, *operands: Expr) -> Expr:
+        at, *before = operands
+        step = apply(Op.MULTIPLY, at, Const(value=self.stride, type=at.type))
+        return step if not before else apply(Op.ADD, before[0], step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied(Formula):
+    """An operator on constants and on operands, where the constant is ``None``, in lanes."""
+
+    operator: Op
+    constants: tuple[Const | None, ...]
+    lanes: int
+
+    def __call__(self, *operands: Expr) -> Expr:
+        rest = iter(operands)
+        full = [next(rest) if one is None else one for one in self.constants]
+        return apply(self.operator, *(spread(one, self.lanes) for one in full))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes(Formula):
+    """A value in so many lanes; with 1 the lanes of a vector combined by an operator."""
+
+    operator: Op
+    lanes: int
+
+    def __call__(self, *operands: Expr) -> Expr:
+        (value,) = operands
+        if self.lanes > 1:
+            return spread(value, self.lanes)
+        return ReduceLanes(operator=self.operator, value=value, type=value.type.scalar)
+
+
 @dataclass
 class _Writer:
     """The ports that carry the streams of the diagram written so far."""
@@ -169,7 +219,8 @@ class _Writer:
             case Fill(value=value, by=by, output=output):
                 constant = self._constant(value)
                 port = self.ports[by]
-                self.ports[output] = self.streams.compute(lambda _: constant, port, name="constant")
+                made = self.streams.compute(_Constant(constant), port, name="constant")
+                self.ports[output] = made
             case Compute():
                 self._compute(block)
             case SumLanes() | Spread():
@@ -337,12 +388,10 @@ class _Writer:
             self.ports[block.output] = located[1]
             return
 
-        def address(at: Expr, *before: Expr) -> Expr:
-            step = apply(Op.MULTIPLY, at, Const(value=stride, type=at.type))
-            return step if not before else apply(Op.ADD, before[0], step)
-
         others = [] if block.reference is None else [self.ports[block.reference]]
-        self.ports[block.output] = self.streams.compute(address, coordinate, *others, name=name)
+        self.ports[block.output] = self.streams.compute(
+            _Address(stride), coordinate, *others, name=name
+        )
 
     def _constant(self, value: float | int) -> Const:
         number = float(value) if self.values.is_float else int(value)
@@ -352,13 +401,11 @@ class _Writer:
         operands = [one for one in (block.left, block.right) if one is not None]
         ports = [self.ports[one] for one in operands if isinstance(one, Stream)]
 
-        def function(*given: Expr) -> Expr:
-            rest = iter(given)
-            full = [
-                next(rest) if isinstance(one, Stream) else self._constant(one) for one in operands
-            ]
-            return apply(block.operator, *(spread(one, block.output.lanes) for one in full))
-
+        function = _Applied(
+            block.operator,
+            tuple(None if isinstance(one, Stream) else self._constant(one) for one in operands),
+            block.output.lanes,
+        )
         name = block.operator.name.lower()
         zero = self._constant(self.diagram.semiring.zero)
         missing = [self._zero(port) for port in ports]
@@ -375,12 +422,7 @@ class _Writer:
     def _lanes(self, block: SumLanes | Spread) -> None:
         port, lanes = self.ports[block.input], block.output.lanes
 
-        def function(value: Expr) -> Expr:
-            if lanes > 1:
-                return spread(value, lanes)
-            operator = self.diagram.semiring.add
-            return ReduceLanes(operator=operator, value=value, type=value.type.scalar)
-
+        function = _Lanes(self.diagram.semiring.add, lanes)
         name = "spread" if lanes > 1 else "sum_lanes"
         missing = [self._zero(port)]
         self.ports[block.output] = self.streams.compute(function, port, missing=missing, name=name)
