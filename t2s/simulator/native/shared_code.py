@@ -19,9 +19,10 @@ from t2s.core.walk import Term, distinct
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine, Search
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import I64, Value
 from t2s.simulator.native.layout import Key, Layout
-from t2s.simulator.native.llvm import Builder, Value
-from t2s.simulator.native.representation import I64, offset_by
+from t2s.simulator.native.representation import offset_by
 
 OF_A_NODE = frozenset(
     [
@@ -61,7 +62,7 @@ class Table:
         if key not in self._values:
             with builder.goto_entry_block():
                 where = offset_by(builder, self.pointer, 8 * len(self.keys))
-                self._values[key] = builder.load(where, typ=I64)
+                self._values[key] = builder.load(where, I64)
             self.keys.append(key)
         return self._values[key]
 
