@@ -16,9 +16,7 @@ The shape of the code::
 
 from __future__ import annotations
 
-from typing import Any
-
-from t2s.core.types import INT32
+from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, RegisterRead, RegisterWrite, Statement, Store
 from t2s.graph.graph import Graph
 from t2s.graph.machine import (
@@ -33,6 +31,20 @@ from t2s.graph.machine import (
     Put,
     Rule,
     Search,
+)
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import (
+    I32,
+    I64,
+    POINTER,
+    Block,
+    Function,
+    Module,
+    Slot,
+    Value,
+    integer,
+    integer_type,
+    null,
 )
 from t2s.simulator.native.emit_allowance import emit_allowance
 from t2s.simulator.native.emit_blend import BlendEmitter, blended_rules
@@ -53,13 +65,8 @@ from t2s.simulator.native.layout import (
     Key,
     Layout,
 )
-from t2s.simulator.native.llvm import Block, Function, Value, ir
 from t2s.simulator.native.machine_codes import code_type
 from t2s.simulator.native.representation import (
-    I32,
-    I64,
-    POINTER,
-    integer,
     load_value,
     offset_by,
     register_type,
@@ -70,7 +77,7 @@ from t2s.simulator.native.shared_code import Table
 
 
 def emit_machine(
-    module: Any,
+    module: Module,
     graph: Graph,
     node: Machine,
     layout: Layout,
@@ -85,19 +92,18 @@ def emit_machine(
     added to the list (see ``shared_code``).
     """
     shared = [] if places is None else [POINTER]
-    signature = ir.FunctionType(I64, [POINTER, I64, *shared])
-    function = ir.Function(module, signature, name=f"node{number}")
-    function.attributes.add("nounwind")
-    function.attributes.add("noinline")
+    signature = [POINTER, I64, *shared]
+    function = module.function(
+        f"node{number}", I64, signature, attributes="nounwind noinline", noalias=True
+    )
     arena = function.args[0]
-    arena.add_attribute("noalias")
-    entry, abandon = function.append_basic_block("entry"), function.append_basic_block("abandon")
+    builder, abandon = Builder(function), function.block("abandon")
     context = NodeContext(
         graph=graph,
         node=node,
         layout=layout,
         function=function,
-        builder=ir.IRBuilder(entry),
+        builder=builder,
         arena=arena,
         faults=faults,
         abandon=abandon,
@@ -114,18 +120,18 @@ class _MachineEmitter:
         self._context = context
         self._node = node
         self._builder = builder = context.builder
-        self._pe = builder.alloca(I64, name="pe")
-        self._budget = builder.alloca(I64, name="budget")
-        self._fired = builder.alloca(I64, name="fired")
-        self._mode = builder.alloca(I32, name="mode")
-        self._wait = builder.alloca(I32, name="wait")
+        self._pe = builder.alloca(I64)
+        self._budget = builder.alloca(I64)
+        self._fired = builder.alloca(I64)
+        self._mode = builder.alloca(I32)
+        self._wait = builder.alloca(I32)
         self._waits = 0
         self._heads = {head.channel: head for head in node.heads}
-        self._status = builder.alloca(I32, name="status")
-        self._allowed: Value = None
-        self._trace: Value = None
-        self._state: Value = None
-        self._trace_state: Value = None
+        self._status = builder.alloca(I32)
+        self._allowed: Value
+        self._trace: Value
+        self._state: Value
+        self._trace_state: Value
         graph = context.graph
         self._inputs = {
             channel.name: StreamPort(context, channel, receives=True)
@@ -150,7 +156,7 @@ class _MachineEmitter:
         self._body = BodyEmitter(context, {}, tensors)
         names = ("visit", "leave", "next")
         self._visit, self._leave, self._next = (context.block(name) for name in names)
-        self._modes = {mode.name: context.block(f"mode.{mode.name}") for mode in node.modes}
+        self._modes = {mode.name: context.block("mode") for mode in node.modes}
         self._codes = {path.rule.name: code for code, path in enumerate(node.paths())}
         self._blend = BlendEmitter(
             context=context,
@@ -177,9 +183,7 @@ class _MachineEmitter:
         builder.store(integer(0), self._pe)
         builder.store(budget, self._budget)
         select, leave = context.block("select"), context.block("return")
-        unfinished = builder.load(
-            context.address(context.layout.unfinished(self._node.name)), typ=I64
-        )
+        unfinished = builder.load(context.address(context.layout.unfinished(self._node.name)), I64)
         builder.cbranch(builder.icmp_signed("==", unfinished, integer(0)), leave, select)
 
         builder.position_at_end(select)
@@ -194,8 +198,9 @@ class _MachineEmitter:
 
         builder.position_at_end(leave)
         builder.ret(builder.sub(budget, self._load(self._budget)))
-        builder.position_at_end(context.abandon)
-        builder.ret(integer(FAULTED))
+        if context.abandon is not None:
+            builder.position_at_end(context.abandon)
+            builder.ret(integer(FAULTED))
 
     def _emit_visit(self) -> None:
         """Look at one place: what it may do, and where to go on."""
@@ -204,7 +209,7 @@ class _MachineEmitter:
         live = context.block("live")
         builder.position_at_end(self._visit)
         self._state = context.address(layout.state(name), context.pe, 4 * MACHINE_WORDS)
-        status = builder.load(self._state, typ=I32)
+        status = builder.load(self._state, I32)
         done = builder.icmp_signed(">=", status, integer(FINISHED, I32))
         builder.cbranch(done, self._next, live)
 
@@ -224,11 +229,8 @@ class _MachineEmitter:
         self._trace_state, self._trace, self._allowed = emit_allowance(
             context, self._node, self._load(self._budget), self._outputs, self._memories
         )
-        mode = builder.load(offset_by(builder, self._state, 4), typ=I32)
-        blocks = list(self._modes.values())
-        switch = builder.switch(mode, blocks[0])
-        for number, block in enumerate(blocks[1:], 1):
-            switch.add_case(integer(number, I32), block)
+        mode = builder.load(offset_by(builder, self._state, 4), I32)
+        builder.switch(mode, list(self._modes.values()))
 
     def _emit_mode(self, number: int, mode: Mode) -> None:
         """Wait for the heads that the mode needs, then decide."""
@@ -243,7 +245,7 @@ class _MachineEmitter:
         kept = dict(context.names)
         start = {register: self._load(slot) for register, (slot, _) in self._scalars.items()}
         context.names.update(start)
-        refuse, fail = context.block(f"refuse.{mode.name}"), context.block(f"fail.{mode.name}")
+        refuse, fail = context.block("refuse"), context.block("fail")
         context.abandon = fail
         self._emit_needs(mode.needs)
         self._emit_choices(mode.choices, refuse)
@@ -283,7 +285,7 @@ class _MachineEmitter:
         if blended_rules(context.graph, choices, self._scalars):
             choices = self._emit_blended(choices)
         for choice in choices:
-            otherwise: Block = None
+            otherwise: Block | None = None
             if choice.when is not None:
                 chosen, otherwise = context.block("chosen"), context.block("otherwise")
                 builder.cbranch(context.expressions.emit(choice.when), chosen, otherwise)
@@ -308,8 +310,7 @@ class _MachineEmitter:
         builder = self._builder
         holds, left = self._blend.choose(choices)
         chosen, otherwise = self._context.block("blended"), self._context.block("otherwise")
-        branch = builder.cbranch(holds, chosen, otherwise)
-        branch.set_metadata("unpredictable", self._context.function.module.add_metadata([]))
+        builder.cbranch(holds, chosen, otherwise, unpredictable=True)
         builder.position_at_end(chosen)  # one branch, not one for each rule
         self._note(self._blend.fire())
         builder.branch(self._modes[self._blend.mode])
@@ -321,9 +322,9 @@ class _MachineEmitter:
         builder, bytes = self._builder, code_type(self._node).itemsize
         fired = self._load(self._fired)
         where = offset_by(builder, self._trace, self._context.scaled(fired, bytes))
-        kept = ir.IntType(8 * bytes)
+        kept = integer_type(8 * bytes)
         builder.store(builder.trunc(code, kept), where, align=bytes)
-        builder.store(builder.add(fired, integer(1), flags=("nsw", "nuw")), self._fired)
+        builder.store(builder.add(fired, integer(1), "nuw nsw"), self._fired)
 
     def _emit_rule(self, rule: Rule) -> None:
         """A firing."""
@@ -341,7 +342,7 @@ class _MachineEmitter:
             return
         builder.store(integer(FINISHED, I32), self._status)
         unfinished = context.address(context.layout.unfinished(self._node.name))
-        left = builder.sub(builder.load(unfinished, typ=I64), integer(1))
+        left = builder.sub(builder.load(unfinished, I64), integer(1))
         builder.store(left, unfinished)
         builder.branch(self._leave)
 
@@ -354,7 +355,7 @@ class _MachineEmitter:
         tag = convert(builder, emit(put.tag), put.tag.type, INT32)
         if value is not None:
             plain = builder.icmp_signed("==", tag, integer(VALUE, I32))
-            value = builder.select(plain, value, ir.Constant(value.type, None))
+            value = builder.select(plain, value, null(value.type))
         return value, tag
 
     def _emit_statement(self, statement: Statement) -> None:
@@ -395,7 +396,7 @@ class _MachineEmitter:
             where = self._register(register, type)
             store_value(builder, self._load(slot), where, type, token_alignment(type))
         length = offset_by(builder, self._trace_state, 8 * TRACE_LENGTH)
-        builder.store(builder.add(builder.load(length, typ=I64), fired), length)
+        builder.store(builder.add(builder.load(length, I64), fired), length)
         left = builder.sub(self._load(self._budget), fired)
         builder.store(left, self._budget)
         used_up = builder.icmp_signed("==", fired, self._allowed)
@@ -404,9 +405,9 @@ class _MachineEmitter:
         again = builder.and_(moved, builder.and_(used_up, funded))
         builder.cbranch(again, self._visit, self._next)
 
-    def _register(self, name: str, type: Any) -> Value:
+    def _register(self, name: str, type: Type) -> Value:
         section = self._context.layout.register(self._node.name, name)
         return self._context.address(section, self._context.pe, type.bytes)
 
-    def _load(self, slot: Value) -> Value:
-        return self._builder.load(slot, typ=slot.allocated_type)
+    def _load(self, slot: Slot) -> Value:
+        return self._builder.load(slot, slot.kept)

@@ -16,38 +16,46 @@ The shape of the code, for loops ``i`` (outer) and ``j`` (inner)::
 
 from __future__ import annotations
 
-from typing import Any
-
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import (
+    I1,
+    I32,
+    I64,
+    POINTER,
+    Block,
+    Function,
+    Module,
+    Slot,
+    Value,
+    integer,
+)
 from t2s.simulator.native.emit_body import BodyEmitter
 from t2s.simulator.native.emit_context import NodeContext, smaller
 from t2s.simulator.native.emit_ports import UNLIMITED, PortEmitter, port_of
 from t2s.simulator.native.layout import FINISHED, NOT_STARTED, RUNNING, Layout
-from t2s.simulator.native.llvm import Block, Function, Value, ir
-from t2s.simulator.native.representation import I1, I32, I64, POINTER, integer, offset_by
+from t2s.simulator.native.representation import offset_by
 
 FAULTED = -1
 
 
 def emit_node(
-    module: Any, graph: Graph, node: PEArray, layout: Layout, number: int, faults: list[str]
+    module: Module, graph: Graph, node: PEArray, layout: Layout, number: int, faults: list[str]
 ) -> Function:
     """Add the function of a node to a module; messages of its checks are added to ``faults``."""
-    signature = ir.FunctionType(I64, [POINTER, I64])
-    function = ir.Function(module, signature, name=f"node{number}")
-    function.attributes.add("nounwind")
-    function.attributes.add("noinline")
+    function = module.function(
+        f"node{number}", I64, [POINTER, I64], attributes="nounwind noinline", noalias=True
+    )
     arena, _ = function.args
-    arena.add_attribute("noalias")
-    entry, abandon = function.append_basic_block("entry"), function.append_basic_block("abandon")
+    builder, abandon = Builder(function), function.block("abandon")
     context = NodeContext(
         graph=graph,
         node=node,
         layout=layout,
         function=function,
-        builder=ir.IRBuilder(entry),
+        builder=builder,
         arena=arena,
         faults=faults,
         abandon=abandon,
@@ -67,14 +75,14 @@ class _NodeEmitter:
         self._builder = context.builder
         self._state = context.layout.state(context.node.name)
         builder = self._builder
-        self._pe = builder.alloca(I64, name="pe")
-        self._budget = builder.alloca(I64, name="budget")
-        self._fired = builder.alloca(I64, name="fired")
-        self._again = builder.alloca(I1, name="again")
-        self._misuse = builder.alloca(I64, name="misuse")
-        self._allowed: Value = None
-        self._state_row: Value = None
-        self._indices = [builder.alloca(I32, name=loop.name) for loop in context.pe_array.loops]
+        self._pe = builder.alloca(I64)
+        self._budget = builder.alloca(I64)
+        self._fired = builder.alloca(I64)
+        self._again = builder.alloca(I1)
+        self._misuse = builder.alloca(I64)
+        self._allowed: Value
+        self._state_row: Value
+        self._indices = [builder.alloca(I32) for loop in context.pe_array.loops]
         self._ports = tuple(
             PortEmitter(context, port_of(context, statement))
             for statement in context.pe_array.body
@@ -115,7 +123,7 @@ class _NodeEmitter:
         builder.store(budget, self._budget)
         select, leave = context.block("select"), context.block("return")
         unfinished = builder.load(
-            context.address(context.layout.unfinished(context.node.name)), typ=I64
+            context.address(context.layout.unfinished(context.node.name)), I64
         )
         builder.cbranch(builder.icmp_signed("==", unfinished, integer(0)), leave, select)
 
@@ -131,8 +139,9 @@ class _NodeEmitter:
 
         builder.position_at_end(leave)
         builder.ret(builder.sub(budget, self._load(self._budget)))
-        builder.position_at_end(context.abandon)
-        builder.ret(integer(FAULTED))
+        if context.abandon is not None:
+            builder.position_at_end(context.abandon)
+            builder.ret(integer(FAULTED))
 
     def _emit_visit(self) -> None:
         """Look at one PE: what its ports allow, and where to go on."""
@@ -141,7 +150,7 @@ class _NodeEmitter:
         builder.position_at_end(self._visit)
         row = 4 * self._state.shape[1]
         self._state_row = context.address(self._state, context.pe, row)
-        status = builder.load(self._state_row, typ=I32)
+        status = builder.load(self._state_row, I32)
         done = builder.icmp_signed("==", status, integer(FINISHED, I32))
         builder.cbranch(done, self._next, live)
 
@@ -156,7 +165,7 @@ class _NodeEmitter:
         builder.position_at_end(resume)
         for level, slot in enumerate(self._indices):
             saved = offset_by(builder, self._state_row, 4 * (level + 1))
-            builder.store(builder.load(saved, typ=I32), slot)
+            builder.store(builder.load(saved, I32), slot)
         builder.branch(self._row)
 
     def _emit_allowance(self) -> None:
@@ -180,8 +189,8 @@ class _NodeEmitter:
         self._allowed = builder.select(fine, allowed, integer(0))
         builder.store(misuse, self._misuse)
 
-    def _load(self, slot: Value) -> Value:
-        return self._builder.load(slot, typ=slot.allocated_type)
+    def _load(self, slot: Slot) -> Value:
+        return self._builder.load(slot, slot.kept)
 
     def _bind_loops(self, count: int) -> None:
         """Bind the names of the ``count`` outermost loops to their current values."""
@@ -251,8 +260,8 @@ class _NodeEmitter:
             builder.cbranch(wait, self._pause, ready)
             builder.position_at_end(ready)
         self._body.emit(fired)
-        builder.store(builder.add(fired, integer(1), flags=("nsw", "nuw")), self._fired)
-        if not depth:
+        builder.store(builder.add(fired, integer(1), "nuw nsw"), self._fired)
+        if last is None:
             builder.branch(self._finish)
             return
         step = context.block("step")
@@ -272,7 +281,7 @@ class _NodeEmitter:
         builder.cbranch(builder.icmp_signed("==", misuse, integer(0)), save, faulty)
         builder.position_at_end(faulty)
         builder.store(misuse, context.address(context.layout.fault))
-        builder.branch(context.abandon)
+        context.give_up()
 
         builder.position_at_end(save)
         builder.store(integer(RUNNING, I32), self._state_row)
@@ -285,7 +294,7 @@ class _NodeEmitter:
         builder.store(integer(FINISHED, I32), self._state_row)
         builder.store(integer(0, I1), self._again)
         unfinished = context.address(context.layout.unfinished(context.node.name))
-        left = builder.sub(builder.load(unfinished, typ=I64), integer(1))
+        left = builder.sub(builder.load(unfinished, I64), integer(1))
         builder.store(left, unfinished)
         builder.branch(self._leave)
 

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from t2s.graph.graph import Graph
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import I64, Value
 from t2s.simulator.native.layout import Key, Layout
-from t2s.simulator.native.llvm import Builder, Value
-from t2s.simulator.native.representation import I64, offset_by
+from t2s.simulator.native.representation import offset_by
 
 OF_A_NODE = frozenset(
     [
@@ -54,7 +55,7 @@ class Table:
         if key not in self._values:
             with builder.goto_entry_block():
                 where = offset_by(builder, self.pointer, 8 * len(self.keys))
-                self._values[key] = builder.load(where, typ=I64)
+                self._values[key] = builder.load(where, I64)
             self.keys.append(key)
         return self._values[key]
 
