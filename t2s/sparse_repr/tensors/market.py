@@ -1,4 +1,6 @@
-"""Matrix Market files, read by scipy once their header is known to be true.
+"""Matrix Market files: the one reader and the one writer, for tensors and for representations.
+
+Files are read by scipy once their header is known to be true.
 
 What a header promises is checked against the bytes that are there before anything is allocated,
 and a compressed file is read up to ``MOST_RATIO`` times its size: a damaged or a hostile file costs
@@ -14,11 +16,15 @@ import os
 import re
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
+from t2s.sparse_repr.levels import Array
+from t2s.sparse_repr.tensors.coordinates import Coordinates, in_order
 
 MOST_RATIO = 100
 """Bytes of text for each byte of a compressed file, at most: text of numbers has about ten."""
@@ -49,10 +55,11 @@ def check_path(path: object, what: str) -> None:
         )  # fmt: skip
 
 
-def read_market(path: str | Path, what: str) -> Any:
-    """A Matrix Market file as scipy reads it: a COO matrix, or an array.
+def read_market(path: str | Path, what: str) -> Coordinates | Array:
+    """The entries of a Matrix Market file, or all elements where it has them all.
 
-    Raises ``UserError``, in which ``what`` names the file, for files that are not there or damaged.
+    Entries that are there twice are added up.  Raises ``UserError``, in which ``what`` names the
+    file, for files that are not there or damaged.
     """
     scipy_io = late_module("scipy.io")
 
@@ -61,7 +68,7 @@ def read_market(path: str | Path, what: str) -> Any:
         file = io.BytesIO(text)
         _check_header(file, len(text))
         _check_numbers(text, file.tell())
-        return scipy_io.mmread(io.BytesIO(text))
+        found = scipy_io.mmread(io.BytesIO(text))
     except (
         OSError, ValueError, OverflowError, StopIteration, IndexError, EOFError, TypeError,
         zlib.error, MemoryError,
@@ -72,6 +79,29 @@ def read_market(path: str | Path, what: str) -> Any:
             expected="a file that begins with %%MatrixMarket matrix",
             given=f"{error}" or error.__class__.__name__,
         ) from None
+    return (
+        found if isinstance(found, np.ndarray) else in_order(found.shape, found.coords, found.data)
+    )
+
+
+def market_text(found: Coordinates, what: str) -> bytes:
+    """A matrix as a Matrix Market file.  Raises ``UserError`` for what such files do not have."""
+    scipy_io, sparse = late_module("scipy.io"), late_module("scipy.sparse")
+
+    values = found.values
+    if values.dtype.kind not in "iufbc":
+        _refuse(f"{what} has elements of another type", "numbers", str(values.dtype))
+    native = values.astype(values.dtype.newbyteorder("="), copy=False)
+    file = io.BytesIO()
+    try:
+        scipy_io.mmwrite(file, sparse.coo_array((native, found.modes), shape=found.shape))
+    except (ValueError, TypeError) as error:
+        _refuse(f"{what} cannot be written", "numbers", f"{error}")
+    return file.getvalue()
+
+
+def _refuse(problem: str, expected: str, given: str) -> NoReturn:
+    raise UserError(problem, location=user_location(), expected=expected, given=given)
 
 
 def _text(path: Path) -> bytes:
