@@ -9,13 +9,13 @@ from pathlib import Path
 from t2s.backends.base import Unsupported, refusal
 from t2s.backends.verilog.arrays import array_module
 from t2s.backends.verilog.machine_module import MachineModule
-from t2s.backends.verilog.names import Identifiers
 from t2s.backends.verilog.pe import PEModule
-from t2s.backends.verilog.printer import print_modules
 from t2s.backends.verilog.support import nests_of
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.timing import Bounds, Timing, largest, timing_of
 from t2s.backends.verilog.top import LIBRARY, top_module, top_of
+from t2s.backends.verilog.verilog_names import signal_names
+from t2s.backends.verilog.verilog_printer import print_modules
 from t2s.core.collector import without_collections
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
@@ -58,7 +58,7 @@ class VerilogBackend:
             raise refusal(self.name, graph, nests)
         top = top_of(graph)
         taken = {names.module for _, names in top.nodes}
-        modules = Identifiers((*LIBRARY, top.module, *taken))
+        modules = signal_names((*LIBRARY, top.module, *taken))
         files = {name: _text(name) for name in _FIRST}
         for interface, names in top.nodes:
             name = modules.fresh(f"{names.module}_pe")

@@ -4,63 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from t2s.backends.verilog.verilog_ast import (
+from t2s.backends.text.expressions import (
+    POSTFIX,
+    PRECEDENCE,
     Binary,
+    Do,
+    Expression,
+    If,
+    Name,
+    Set,
+    Show,
+    Spelling,
+    TargetStatement,
+)
+from t2s.backends.verilog.verilog_ast import (
     Bits,
-    Call,
     Clocked,
     Combinational,
     Concatenation,
     Constant,
+    ContinuousAssignment,
     Declaration,
-    Do,
     Element,
-    Expression,
     Finally,
-    For,
-    If,
+    Generate,
+    Heading,
     Initially,
     Instance,
     Item,
-    Literal,
     Module,
-    Name,
-    Port,
-    Remark,
-    Repeat,
+    ModulePort,
     Resize,
-    Set,
+    SetAtClock,
+    Signal,
     Slice,
-    Statement,
-    Ternary,
-    Unary,
-    Variable,
-    Wire,
+    UnrolledFor,
 )
 from t2s.core.names import one_line
 
 _INDENT = "  "
 _COLUMNS = 100
-_TERNARY, _PREFIX, _PRIMARY = 0, 20, 30
-_LEVELS = {
-    "||": 1,
-    "&&": 2,
-    "|": 3,
-    "^": 4,
-    "&": 5,
-    "==": 6,
-    "!=": 6,
-    "<": 7,
-    "<=": 7,
-    ">": 7,
-    ">=": 7,
-    "+": 9,
-    "-": 9,
-    "*": 10,
-    "/": 10,
-    "%": 10,
-}
-"""How strongly a binary operator binds."""
+_AND = PRECEDENCE["&&"]
 
 
 def print_modules(modules: tuple[Module, ...]) -> str:
@@ -81,7 +65,7 @@ def _module(module: Module) -> Iterator[str]:
     yield "endmodule"
 
 
-def _port(port: Port) -> str:
+def _port(port: ModulePort) -> str:
     return f"{port.direction.value} {_variable(port.variable)}"
 
 
@@ -92,7 +76,7 @@ def _bits(type: Bits) -> str:
     return f"logic {signed}{lanes}{width}".rstrip()
 
 
-def _variable(variable: Variable) -> str:
+def _variable(variable: Signal) -> str:
     count = "" if variable.count is None else f" [{variable.count}]"
     initial = "" if variable.initial is None else f" = {show(variable.initial)}"
     return f"{_bits(variable.type)} {variable.name}{count}{initial}"
@@ -100,14 +84,14 @@ def _variable(variable: Variable) -> str:
 
 def _item(item: Item, indent: str) -> Iterator[str]:
     match item:
-        case Remark(text=text):
+        case Heading(text=text):
             yield ""
             yield f"{indent}// {one_line(text)}"
         case Declaration(variable=variable):
             yield f"{indent}{_variable(variable)};"
         case Constant(name=constant, type=type, value=number):
             yield f"{indent}localparam {_bits(type)} {constant} = {number};"
-        case Wire(target=target, value=value):
+        case ContinuousAssignment(target=target, value=value):
             yield from _wire(target, value, indent)
         case Combinational(body=body):
             yield from _block("always_comb", body, indent)
@@ -119,7 +103,7 @@ def _item(item: Item, indent: str) -> Iterator[str]:
             yield from _block("final", body, indent)
         case Instance():
             yield from _instance(item, indent)
-        case Repeat(variable=variable_name, count=count, label=label, items=items):
+        case Generate(variable=variable_name, count=count, label=label, items=items):
             head = f"for (genvar {variable_name} = 0; {variable_name} < {count}; {variable_name}++)"
             yield f"{indent}{head} begin : {label}"
             for inner in items:
@@ -137,7 +121,7 @@ def _wire(target: Expression, value: Expression, indent: str) -> Iterator[str]:
         return
     yield f"{indent}assign {show(target)} ="
     for position, part in enumerate(parts):
-        joined = f"&& {_show(part, _LEVELS['&&'] + 1)}" if position else _show(part, _LEVELS["&&"])
+        joined = f"&& {show(part, _AND)}" if position else show(part, _AND)
         yield f"{indent}{_INDENT}{joined}" + (";" if position == len(parts) - 1 else "")
 
 
@@ -148,7 +132,7 @@ def _conjuncts(value: Expression) -> list[Expression]:
     return [value]
 
 
-def _block(head: str, body: tuple[Statement, ...], indent: str) -> Iterator[str]:
+def _block(head: str, body: tuple[TargetStatement, ...], indent: str) -> Iterator[str]:
     yield f"{indent}{head} begin"
     for statement in body:
         yield from _statement(statement, indent + _INDENT)
@@ -165,13 +149,15 @@ def _instance(item: Instance, indent: str) -> Iterator[str]:
     yield f"{indent});"
 
 
-def _statement(statement: Statement, indent: str) -> Iterator[str]:
+def _statement(statement: TargetStatement, indent: str) -> Iterator[str]:
     match statement:
-        case Set(target=target, value=value, clocked=clocked):
-            yield f"{indent}{show(target)} {'<=' if clocked else '='} {show(value)};"
+        case Set(target=target, value=value):
+            yield f"{indent}{show(target)} = {show(value)};"
+        case SetAtClock(target=target, value=value):
+            yield f"{indent}{show(target)} <= {show(value)};"
         case If(condition=condition, then=then, otherwise=otherwise):
             yield from _if(f"if ({show(condition)})", then, otherwise, indent)
-        case For(variable=name, count=count, body=body):
+        case UnrolledFor(variable=name, count=count, body=body):
             yield from _block(f"for (int {name} = 0; {name} < {count}; {name}++)", body, indent)
         case Do(call=call):
             yield f"{indent}{show(call)};"
@@ -180,7 +166,10 @@ def _statement(statement: Statement, indent: str) -> Iterator[str]:
 
 
 def _if(
-    head: str, then: tuple[Statement, ...], otherwise: tuple[Statement, ...], indent: str
+    head: str,
+    then: tuple[TargetStatement, ...],
+    otherwise: tuple[TargetStatement, ...],
+    indent: str,
 ) -> Iterator[str]:
     yield f"{indent}{head} begin"
     for inner in then:
@@ -198,33 +187,18 @@ def _if(
             yield f"{indent}end"
 
 
-def show(expression: Expression) -> str:
-    """The text of an expression."""
-    return _show(expression, _TERNARY)
-
-
-def _show(expression: Expression, context: int) -> str:
+def _own(expression: Expression, show: Show) -> str | None:
+    """The expressions of SystemVerilog."""
     match expression:
-        case Name(name=text) | Literal(text=text):
-            return text
-        case Unary(operator=operator, operand=operand):
-            text, level = f"{operator}{_show(operand, _PRIMARY)}", _PREFIX
-        case Binary(operator=operator, left=left, right=right):
-            level = _LEVELS[operator]
-            text = f"{_show(left, level)} {operator} {_show(right, level + 1)}"
-        case Ternary(condition=condition, if_true=if_true, if_false=if_false):
-            inner = (_show(part, _TERNARY + 1) for part in (condition, if_true, if_false))
-            text, level = "{} ? {} : {}".format(*inner), _TERNARY
         case Resize(bits=bits, value=value):
             return f"{bits}'({show(value)})"
-        case Call(function=function, arguments=arguments):
-            return f"{function}({', '.join(show(argument) for argument in arguments)})"
         case Element(base=base, index=index):
-            return f"{_show(base, _PRIMARY)}[{show(index)}]"
+            return f"{show(base, POSTFIX)}[{show(index)}]"
         case Slice(base=base, high=high, low=low):
-            return f"{_show(base, _PRIMARY)}[{high}:{low}]"
+            return f"{show(base, POSTFIX)}[{high}:{low}]"
         case Concatenation(parts=parts):
-            return f"{{{', '.join(show(part) for part in parts)}}}"
-        case _:
-            raise TypeError(f"{expression.__class__.__name__} has no spelling")
-    return f"({text})" if level < context else text
+            return f"{{{', '.join(map(show, parts))}}}"
+    return None
+
+
+show = Spelling(_own).show

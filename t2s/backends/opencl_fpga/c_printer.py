@@ -3,126 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeGuard
 
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Assign,
-    Binary,
-    Call,
-    Case,
     CastTo,
     ChannelArray,
     Declare,
     DeclareAll,
-    Do,
-    Expression,
+    FieldOf,
     For,
     Forever,
-    If,
     Increment,
-    Literal,
-    Member,
-    Name,
     Remark,
     Return,
-    Statement,
     Subscript,
     Switch,
-    Ternary,
-    Unary,
-    Variable,
+    SwitchCase,
+    TypedName,
     While,
     ZeroInitializer,
+)
+from t2s.backends.text.expressions import (
+    POSTFIX,
+    PRECEDENCE,
+    Do,
+    Expression,
+    If,
+    Set,
+    Show,
+    Spelling,
+    TargetStatement,
 )
 from t2s.core.names import one_line
 
 INDENT = "    "
 _WIDTH = 96
-_TERNARY = 1
-_UNARY = 20
-_POSTFIX = 30
-_PRECEDENCE = {
-    "||": 2,
-    "&&": 3,
-    "|": 4,
-    "^": 5,
-    "&": 6,
-    "==": 7,
-    "!=": 7,
-    "<": 8,
-    "<=": 8,
-    ">": 8,
-    ">=": 8,
-    ">>": 9,
-    "<<": 9,
-    "+": 10,
-    "-": 10,
-    "*": 11,
-    "/": 11,
-    "%": 11,
-}
-_LOGIC = {"&&", "||", "|", "^", "&"}
-_BITS = {">>", "<<", "&", "|", "^"}
 
 
-def show(expression: Expression, outer: int = 0) -> str:
-    """The expression as text; ``outer`` is the precedence of the surrounding operator."""
+def _own(expression: Expression, show: Show) -> str | None:
+    """The expressions of OpenCL C."""
     match expression:
-        case Name(name=name):
-            return name
-        case Literal(text=text):
-            return f"({text})" if text.startswith("-") and outer >= _UNARY else text
-        case Unary(operator=operator, operand=operand):
-            text = operator + show(operand, _UNARY + 1)
-            return f"({text})" if outer > _UNARY else text
-        case Binary():
-            return _binary(expression, outer)
-        case Ternary(condition=condition, if_true=if_true, if_false=if_false):
-            test = show(condition, _UNARY if _is_logic(condition) else _TERNARY + 1)
-            parts = (test, show(if_true, _TERNARY + 1), show(if_false))
-            text = f"{parts[0]} ? {parts[1]} : {parts[2]}"
-            return f"({text})" if outer > _TERNARY - 1 else text
-        case Call(function=function, arguments=arguments):
-            return f"{function}({_list(arguments)})"
         case Subscript(base=base, indices=indices):
-            return show(base, _POSTFIX) + "".join(f"[{show(index)}]" for index in indices)
-        case Member(base=base, field=field):
-            return f"{show(base, _POSTFIX)}.{field}"
+            return show(base, POSTFIX) + "".join(f"[{show(index)}]" for index in indices)
+        case FieldOf(base=base, field=field):
+            return f"{show(base, POSTFIX)}.{field}"
         case CastTo(type=type, values=values):
-            return f"({type})({_list(values)})"
+            return f"({type})({', '.join(map(show, values))})"
         case ZeroInitializer():
             return "{0}"
-    raise TypeError(f"cannot print {expression!r}")
+    return None
 
 
-def _list(expressions: Iterable[Expression]) -> str:
-    return ", ".join(show(expression) for expression in expressions)
+show = Spelling(_own).show
 
 
-def _binary(expression: Binary, outer: int) -> str:
-    operator = expression.operator
-    inner = _PRECEDENCE[operator]
-    right = inner if operator in _LOGIC else inner + 1
-    text = f"{_side(expression, expression.left, inner)} {operator} "
-    text += _side(expression, expression.right, right)
-    return f"({text})" if inner < outer else text
-
-
-def _side(parent: Binary, side: Expression, precedence: int) -> str:
-    """An operand; ``a && b || c``, ``a + b >> c`` and the like get parentheses C does not need."""
-    mixed = (
-        isinstance(side, Binary)
-        and side.operator != parent.operator
-        and ({side.operator, parent.operator} & _BITS or {side.operator, parent.operator} <= _LOGIC)
-    )
-    return show(side, _UNARY if mixed else precedence)
-
-
-def _is_logic(expression: Expression) -> TypeGuard[Binary]:
-    return isinstance(expression, Binary) and expression.operator in _LOGIC
-
-
-def declarator(variable: Variable | Declare | ChannelArray) -> str:
+def declarator(variable: TypedName | Declare | ChannelArray) -> str:
     """``type name[2][3]``."""
     space = "" if variable.type.endswith("*") else " "
     return f"{variable.type}{space}{variable.name}{dimensions(variable.dimensions)}"
@@ -133,12 +67,12 @@ def dimensions(sizes: tuple[int, ...]) -> str:
     return "".join(f"[{size}]" for size in sizes)
 
 
-def lines(statements: Iterable[Statement], level: int = 1) -> list[str]:
+def lines(statements: Iterable[TargetStatement], level: int = 1) -> list[str]:
     """The statements as indented lines."""
     return [line for statement in statements for line in _lines(statement, level)]
 
 
-def _lines(statement: Statement, level: int) -> list[str]:
+def _lines(statement: TargetStatement, level: int) -> list[str]:
     pad = INDENT * level
     match statement:
         case Declare(initial=initial, comment=comment):
@@ -148,7 +82,7 @@ def _lines(statement: Statement, level: int) -> list[str]:
         case DeclareAll(type=type, variables=variables):
             named = [f"{name} = {show(initial)}" for name, initial in variables]
             return _wrapped(f"{pad}{type} ", named, pad + INDENT)
-        case Assign(target=target, value=value):
+        case Set(target=target, value=value):
             return [f"{pad}{show(target)} = {show(value)};"]
         case Increment(target=target):
             return [f"{pad}{show(target)}++;"]
@@ -164,13 +98,13 @@ def _lines(statement: Statement, level: int) -> list[str]:
             return [f"{pad}switch ({show(value)}) {{", *_cases(cases, level), f"{pad}}}"]
         case While(condition=condition, body=body):
             return _block(f"while ({show(condition)})", body, level)
-        case If(condition=condition, then=(Assign() | Increment() | Do() | Return() as only,)):
+        case If(condition=condition, then=(Set() | Increment() | Do() | Return() as only,)):
             return [f"{pad}if ({show(condition)})", *_lines(only, level + 1)]
         case If(condition=condition, then=then):
             return _block(f"if ({show(condition)})", then, level)
         case For(name=name, start=start, stop=stop, body=body):
             test, step = (">=", "--") if statement.down else ("<", "++")
-            ends = f"{name} {test} {show(stop, _PRECEDENCE['<'] + 1)}"
+            ends = f"{name} {test} {show(stop, PRECEDENCE['<'] + 1)}"
             head = f"for (int {name} = {show(start)}; {ends}; {name}{step})"
             pragmas = [f"{pad}#pragma unroll"] * statement.unroll
             for array, apart in statement.independent:
@@ -201,7 +135,7 @@ def _if_else(statement: If, level: int) -> list[str]:
     return [*printed, f"{pad}}} else {{", *lines(statement.otherwise, level + 1), f"{pad}}}"]
 
 
-def _cases(cases: tuple[Case, ...], level: int) -> Iterator[str]:
+def _cases(cases: tuple[SwitchCase, ...], level: int) -> Iterator[str]:
     pad = INDENT * level
     for case in cases:
         yield f"{pad}case {case.value}: {{  // {one_line(case.comment)}"
@@ -222,10 +156,10 @@ def _wrapped(start: str, items: list[str], pad: str) -> list[str]:
     return [*done[:-1], f"{done[-1]};"]
 
 
-def _is_short(body: tuple[Statement, ...]) -> bool:
+def _is_short(body: tuple[TargetStatement, ...]) -> bool:
     """Whether a loop around the body needs no braces: one statement without pragmas."""
     match body:
-        case (Assign() | Increment() | Do(),):
+        case (Set() | Increment() | Do(),):
             return True
         case (For(unroll=False, coalesced=1, independent=()),):
             return True
@@ -239,6 +173,6 @@ def _attributes(statement: Declare, pad: str) -> list[str]:
     return [f"{pad}__attribute__(({', '.join(statement.attributes)}))"]
 
 
-def _block(head: str, body: tuple[Statement, ...], level: int) -> list[str]:
+def _block(head: str, body: tuple[TargetStatement, ...], level: int) -> list[str]:
     pad = INDENT * level
     return [f"{pad}{head} {{", *lines(body, level + 1), f"{pad}}}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from t2s.core.names import NameSupply
+from t2s.backends.text.identifiers import MACRO, Identifiers, plain
 
 _WORDS = """
 bool char uchar short ushort int uint long ulong float double half size_t ptrdiff_t intptr_t
@@ -30,8 +30,6 @@ _RESERVED_END = re.compile(
     r"(.*_)?(u?(char|short|int|long)|float|double|half|bool|quad)(2|3|4|8|16|_x\d+)?"
 )
 _RESERVED_START = re.compile(r"image[123]d|vload|vstore|convert_|as_|get_|cl_")
-# Macros are written in capitals: NAN, NULL, M_PI, INT_MAX, CLK_LOCAL_MEM_FENCE and many more.
-_MACRO = re.compile(r"(?=(?:[^A-Z]*[A-Z]){3})[A-Z][A-Z0-9_]+")
 
 
 def identifier(name: str, *, variable: bool = False) -> str:
@@ -42,24 +40,25 @@ def identifier(name: str, *, variable: bool = False) -> str:
     >>> identifier("A feeder"), identifier("kernel"), identifier("2nd")
     ('A_feeder', 'kernel_', 'v2nd')
     """
-    text = re.sub(r"[^A-Za-z0-9_]", "_", name).lstrip("_") or "v"
-    if text[0].isdigit():
-        text = f"v{text}"
+    text = plain(name)
     if _RESERVED_START.match(text):
         text = f"v_{text}"
     taken = text in _RESERVED or (text in _BUILT_IN and not variable)
-    if taken or _RESERVED_END.fullmatch(text) or _MACRO.fullmatch(text):
+    if taken or _RESERVED_END.fullmatch(text) or MACRO.fullmatch(text):
         text = f"{text}_"
     return text
 
 
-class Identifiers:
-    """The identifiers of one scope; a kernel's scope does not reuse those of its file."""
+def file_identifiers() -> Identifiers:
+    """The identifiers of a file: kernels, channels, types and functions."""
+    return Identifiers(identifier)
 
-    def __init__(self, taken: Iterable[str] = (), *, variables: bool = False) -> None:
-        self._supply = NameSupply(taken)
-        self._variables = variables
 
-    def fresh(self, wanted: str) -> str:
-        """A new identifier like ``wanted``; ``wanted_2`` and so on if it is taken."""
-        return self._supply.fresh(identifier(wanted, variable=self._variables))
+def variable_name(name: str) -> str:
+    """The identifier of a variable of a kernel."""
+    return identifier(name, variable=True)
+
+
+def variables(taken: Iterable[str] = ()) -> Identifiers:
+    """The identifiers of a kernel, which does not use those of its file again."""
+    return Identifiers(variable_name, taken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from t2s.core.names import NameSupply
+from t2s.backends.text.identifiers import MACRO, Identifiers, plain
 
 _WORDS = """
 accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before
@@ -35,7 +35,6 @@ assert errno linux math_errhandling stderr stdin stdout unix vl_unique_ptr vl_un
 vl_unordered_set L_tmpnam L_ctermid P_tmpdir
 """
 RESERVED = frozenset((*_WORDS.split(), *_MACROS.split()))
-_MACRO = re.compile(r"(?=(?:[^A-Z]*[A-Z]){3})[A-Z][A-Z0-9_]+")
 
 
 def identifier(name: str) -> str:
@@ -44,19 +43,10 @@ def identifier(name: str) -> str:
     >>> identifier("A feeder"), identifier("module"), identifier("2nd")
     ('A_feeder', 'module_', 'v2nd')
     """
-    text = re.sub(r"[^A-Za-z0-9_]", "_", name).strip("_") or "v"
-    text = re.sub(r"__+", "_", text)
-    if text[0].isdigit():
-        text = f"v{text}"
-    return f"{text}_" if text in RESERVED or _MACRO.fullmatch(text) else text
+    text = re.sub(r"__+", "_", plain(name).rstrip("_") or "v")
+    return f"{text}_" if text in RESERVED or MACRO.fullmatch(text) else text
 
 
-class Identifiers:
+def signal_names(taken: Iterable[str] = ()) -> Identifiers:
     """The identifiers of one scope."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._supply = NameSupply((*RESERVED, *taken))
-
-    def fresh(self, wanted: str) -> str:
-        """A new identifier like ``wanted``; ``wanted_2`` and so on if it is taken."""
-        return self._supply.fresh(identifier(wanted))
+    return Identifiers(identifier, (*RESERVED, *taken))
