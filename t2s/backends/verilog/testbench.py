@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from t2s.backends.base import DeviceTimes
 from t2s.backends.text.expressions import (
     Binary,
     Do,
@@ -28,7 +29,7 @@ from t2s.backends.verilog.arbiter import Arbiter
 from t2s.backends.verilog.data_types import bits_of, width_of
 from t2s.backends.verilog.faults import FaultFinder, FaultNames
 from t2s.backends.verilog.memory import MemoryModel
-from t2s.backends.verilog.timing import Bounds, Timing
+from t2s.backends.verilog.timing import Bounds
 from t2s.backends.verilog.top import Top
 from t2s.backends.verilog.verilog_ast import (
     BIT,
@@ -78,7 +79,7 @@ class Own:
 class Testbench:
     """Builds the module."""
 
-    def __init__(self, top: Top, timing: Timing, bounds: Bounds) -> None:
+    def __init__(self, top: Top, timing: DeviceTimes, bounds: Bounds) -> None:
         self.top, self.timing, self.bounds = top, timing, bounds
         fresh = top.identifiers.fresh
         self.settings: list[tuple[str, Bits, int]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from t2s.backends.base import ChannelTimes
 from t2s.backends.text.expressions import (
     Name,
     number,
@@ -13,7 +14,7 @@ from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
-from t2s.backends.verilog.timing import Bounds, ChannelTiming
+from t2s.backends.verilog.timing import Bounds
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     WORD,
@@ -240,7 +241,7 @@ def top_module(top: Top, bounds: Bounds) -> Module:
     )
 
 
-def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTiming) -> list[Item]:
+def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes) -> list[Item]:
     type, count = token_bits(channel), channel.element_count
     wires: list[tuple[str, Bits]] = [(names.push, BIT), (names.value, type), (names.space, BIT)]
     wires += [(names.pop, BIT), (names.valid, BIT), (names.token, type)]
