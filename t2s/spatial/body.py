@@ -28,7 +28,6 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Channel
-from t2s.graph.nodes import Role
 from t2s.spatial.body_buffer import BufferPlan, buffered_body
 from t2s.spatial.body_builder import (
     Body,
@@ -51,6 +50,16 @@ from t2s.spatial.capacity import hop_capacity
 from t2s.spatial.ir import Kernel, shifted
 from t2s.spatial.operands import Operand
 from t2s.spatial.padding import memory_guard
+from t2s.spatial.work import (
+    Evaluation,
+    GatheredStream,
+    LoadUnit,
+    Recurrences,
+    Reduction,
+    Relay,
+    ScatteredStream,
+    StoreUnit,
+)
 
 
 def build_body(
@@ -67,27 +76,28 @@ def build_body(
     with a buffer, ``active`` is the condition for iterations of its PEs (``None``: all).
     """
     builder = Builder(kernel, links, names, origins)
-    stream = next((o for o in kernel.operands if o.scatter or o.gather), None)
-    if plan is None and stream is None:
+    if plan is None and kernel.stream is None:
         for operand in kernel.operands:
             _receive(builder, operand)
-    if plan is not None:
-        buffered_body(builder, plan)
-    elif stream is not None and stream.scatter is not None:
-        scattered_body(builder, stream)
-    elif stream is not None:
-        gathered_body(builder, stream)
-    elif kernel.role is Role.LOAD:
-        _load(builder)
-    elif kernel.role is Role.STORE:
-        _store(builder)
-    elif kernel.members:
-        SystemBody(builder).build()
-    elif kernel.initial is not None:
-        reduce_step(builder)
-    else:
-        value = with_operands(builder, kernel.value)
-        send(builder, value, placed(builder, kernel.condition))
+    match kernel.work:
+        case Relay() if plan is not None:
+            buffered_body(builder, plan)
+        case Relay(stream=ScatteredStream() as stream):
+            scattered_body(builder, stream)
+        case Relay(stream=GatheredStream() as stream):
+            gathered_body(builder, stream)
+        case LoadUnit(value=Read() as read, address=address):
+            _load(builder, read, address)
+        case StoreUnit() as unit:
+            _store(builder, unit)
+        case Recurrences() as system:
+            SystemBody(builder, system).build()
+        case Reduction() as reduction:
+            reduce_step(builder, reduction)
+        case Relay(value=value) | Evaluation(value=value):
+            send(builder, with_operands(builder, value), placed(builder, kernel.condition))
+        case LoadUnit():
+            raise InternalError(f"{kernel.name} loads no single element")
     return Body(
         statements=tuple(_where_active(active, _in_steps(builder))),
         registers=tuple(builder.registers),
@@ -134,16 +144,13 @@ def _receive(builder: Builder, operand: Operand) -> None:
     builder.operands[operand.name] = value
 
 
-def _load(builder: Builder) -> None:
+def _load(builder: Builder, read: Read, address: tuple[Expr, ...] | None) -> None:
     kernel = builder.kernel
-    read = kernel.value
-    if not isinstance(read, Read):
-        raise InternalError(f"{kernel.name} loads no single element")
     type = read.type.with_lanes(lanes_of(kernel))
     condition = placed(builder, kernel.condition)
     guard = placed(builder, memory_guard(kernel, builder.origins))
     origin = builder.origins.get(read.source, (0,) * len(read.indices))
-    indices = _address(builder) or tuple(
+    indices = _addressed(builder, address) or tuple(
         shifted(builder.place(index), -low) for index, low in zip(read.indices, origin, strict=True)
     )
     target = builder.locals.fresh(f"{read.source}_element")
@@ -153,17 +160,14 @@ def _load(builder: Builder) -> None:
     send(builder, Local(name=target, type=type), condition)
 
 
-def _store(builder: Builder) -> None:
-    kernel = builder.kernel
-    if kernel.store is None:
-        raise InternalError(f"{kernel.name} stores nothing")
+def _store(builder: Builder, unit: StoreUnit) -> None:
     builder.statements.append(
         Store(
-            tensor=kernel.store.tensor,
-            indices=_address(builder)
-            or tuple(builder.place(index) for index in kernel.store.indices),
-            value=with_operands(builder, kernel.value),
-            condition=placed(builder, memory_guard(kernel, builder.origins)),
+            tensor=unit.store.tensor,
+            indices=_addressed(builder, unit.address)
+            or tuple(builder.place(index) for index in unit.store.indices),
+            value=with_operands(builder, unit.value),
+            condition=placed(builder, memory_guard(builder.kernel, builder.origins)),
         )
     )
 
@@ -199,6 +203,6 @@ def _where_active(active: Expr | None, statements: Iterable[Statement]) -> Itera
                 yield statement
 
 
-def _address(builder: Builder) -> tuple[Expr, ...]:
+def _addressed(builder: Builder, address: tuple[Expr, ...] | None) -> tuple[Expr, ...]:
     """The subscripts of a tensor that the host orders; none for any other tensor."""
-    return tuple(builder.first_lane(index) for index in builder.kernel.address or ())
+    return tuple(builder.first_lane(index) for index in address or ())

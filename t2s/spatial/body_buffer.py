@@ -23,9 +23,9 @@ from t2s.graph.nodes import Loop as GraphLoop
 from t2s.graph.nodes import Register
 from t2s.spatial.body_builder import Builder, send
 from t2s.spatial.body_streams import receive_scattered
-from t2s.spatial.directives import Buffer
 from t2s.spatial.ir import Kernel, Loop
 from t2s.spatial.passes.buffer import fill_loops, scattered, split_at, trips
+from t2s.spatial.work import RelayBuffer
 
 _COUNTER_LIMIT = 2**31
 
@@ -51,23 +51,23 @@ class BufferPlan:
 
 def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
     """Work out the counter for the one, buffered operand of a kernel."""
-    directive = kernel.operands[0].buffer
-    if directive is None:
+    buffer = kernel.buffer
+    if buffer is None:
         raise InternalError(f"{kernel.name} has no buffer")
-    outer, inner = split_at(kernel, directive.loop)
+    outer, inner = split_at(kernel, buffer.loop)
     fill = fill_loops(producer, kernel, outer)
     stream = scattered(kernel)
     kept = [loop for loop in fill if stream is None or loop.definition != stream.definition]
     periods, writes, reads = trips(outer), trips(fill), trips(inner)
-    _check_counter(kernel, directive, (periods + 1) * (writes + reads))
+    _check_counter(kernel, buffer, (periods + 1) * (writes + reads))
     name = NameSupply([loop.name for loop in kernel.loops]).fresh("step")
     count = Index(name=name)
-    length = max(writes, reads) if directive.double else writes + reads
-    first = length - writes if directive.double else 0
-    last = periods * length + reads if directive.double else periods * length
+    length = max(writes, reads) if buffer.double else writes + reads
+    first = length - writes if buffer.double else 0
+    last = periods * length + reads if buffer.double else periods * length
     period = simplify(apply(Op.FLOOR_DIVIDE, count, const(length)))
     position = simplify(apply(Op.MODULO, count, const(length)))
-    if directive.double:
+    if buffer.double:
         filling = _both(_less(period, periods), _at_least(position, first))
         reading = _both(_at_least(period, 1), _less(position, reads))
         write_at, read_at = _ahead(position, writes, length), position
@@ -79,7 +79,7 @@ def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
         filling, reading = _less(position, writes), _at_least(position, writes)
         write_at, read_at = position, _ahead(position, reads, length)
         banks, write_bank, read_bank = (), (), ()
-    served = _ahead(period, periods - 1, periods) if directive.double else period
+    served = _ahead(period, periods - 1, periods) if buffer.double else period
     places = [*_digits(served, outer), *_digits(read_at, inner)]
     own = dict(zip((loop.name for loop in (*outer, *inner)), places, strict=True))
     read_digits = {loop.definition: own[loop.name] for loop in inner}
@@ -115,8 +115,9 @@ def buffered_body(builder: Builder, plan: BufferPlan) -> None:
             name=register, type=element, shape=plan.shape, distance=1, location=kernel.location
         )
     )
-    if operand.scatter is not None and plan.digit is not None:
-        arriving, own = receive_scattered(builder, operand, plan.digit, plan.filling)
+    stream = kernel.scattering
+    if stream is not None and plan.digit is not None:
+        arriving, own = receive_scattered(builder, stream, plan.digit, plan.filling)
     else:
         target = builder.locals.fresh(f"{operand.source}_arriving")
         arriving, own = Local(name=target, type=element), plan.filling
@@ -130,12 +131,12 @@ def buffered_body(builder: Builder, plan: BufferPlan) -> None:
     send(builder, Local(name=kept, type=element), plan.reading)
 
 
-def _check_counter(kernel: Kernel, directive: Buffer, steps: int) -> None:
+def _check_counter(kernel: Kernel, buffer: RelayBuffer, steps: int) -> None:
     if steps < _COUNTER_LIMIT:
         return
     raise UnsupportedError(
-        f"{directive.text} on {kernel.name}: {kernel.name} would count to {steps}",
-        location=directive.location,
+        f"{buffer.by.text} on {kernel.name}: {kernel.name} would count to {steps}",
+        location=buffer.by.location,
         expected=f"fewer than {_COUNTER_LIMIT} steps, so that an int can count them",
         hint="use smaller arrays; the numbers of a steady state do not change",
     )

@@ -46,9 +46,10 @@ from t2s.spatial.body_builder import (
 from t2s.spatial.ir import Kernel, Loop, LoopKind
 from t2s.spatial.padding import in_domain
 from t2s.spatial.reduction_form import PREVIOUS, mentions_previous, reduction_term
+from t2s.spatial.work import Reduction
 
 
-def reduce_step(builder: Builder) -> None:
+def reduce_step(builder: Builder, reduction: Reduction) -> None:
     """One step of a reduction: previous partial result, new one, and where it goes."""
     kernel = builder.kernel
     stepped = stepped_loops(kernel)
@@ -56,8 +57,8 @@ def reduce_step(builder: Builder) -> None:
     lanes = lanes_of(kernel)
     vector = kernel.vector_loop
     result_lanes = lanes if vector is not None and not vector.reduction else 1
-    type = kernel.value.type.with_lanes(result_lanes)
-    previous = _previous(builder, plan, stepped, type)
+    type = reduction.value.type.with_lanes(result_lanes)
+    previous = _previous(builder, reduction, plan, stepped, type)
     result = builder.let(kernel.function, _step(builder, previous, lanes, result_lanes))
     _carry_on(builder, plan, result)
     final = conjunction(*(at_last(loop) for loop in stepped))
@@ -168,12 +169,12 @@ def _carries(kernel: Kernel) -> bool:
     return padded or mentions_previous(kernel.value)
 
 
-def _previous(builder: Builder, plan: CarryPlan, stepped: list[Loop], type: Type) -> Expr:
+def _previous(
+    builder: Builder, reduction: Reduction, plan: CarryPlan, stepped: list[Loop], type: Type
+) -> Expr:
     """The partial result of the step before, or the initial value at the first step."""
     kernel = builder.kernel
-    if kernel.initial is None:
-        raise InternalError(f"{kernel.name} does not reduce")
-    start = broadcast(with_operands(builder, kernel.initial), type.lanes)
+    start = broadcast(with_operands(builder, reduction.initial), type.lanes)
     if not _carries(kernel):
         return start
     value: Expr = start

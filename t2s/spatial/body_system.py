@@ -40,7 +40,6 @@ from t2s.spatial.body_builder import (
 from t2s.spatial.causality import check_causal
 from t2s.spatial.directives import DEFAULT_CAPACITY, SKEW
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.operands import Member
 from t2s.spatial.recurrences import (
     ReadTransfers,
     Transfer,
@@ -51,6 +50,7 @@ from t2s.spatial.recurrences import (
     position,
     transfers_of,
 )
+from t2s.spatial.work import Member, Recurrences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,9 @@ class _Passed:
 class SystemBody:
     """Builds the statements of a system's kernel into a ``Builder``."""
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Builder, system: Recurrences) -> None:
         self._builder = builder
+        self._system = system
         self._kernel = builder.kernel
         self._values: dict[str, Local] = {}
         self._arriving: dict[tuple[str, tuple[Expr, ...]], list[tuple[Transfer, Expr | None]]] = {}
@@ -93,7 +94,7 @@ class SystemBody:
         for found, split in reads:
             key = found.read.source, found.read.indices
             self._arriving[key] = [(t, self._arrival(t)) for t in split.transfers]
-        for member in self._kernel.members:
+        for member in self._system.members:
             self._values[member.name] = self._builder.let(member.name, self._value(member))
         self._depart()
         self._send_results()
@@ -173,7 +174,7 @@ class SystemBody:
     def _latency(self, transfer: Transfer) -> int:
         """The cycles that a schedule gives a hop; 1 without a schedule."""
         steps = [(loop, step) for loop, step in transfer.delay if step]
-        if not transfer.stays and len(steps) == 1 and steps[0][0].name == self._kernel.timed:
+        if not transfer.stays and len(steps) == 1 and steps[0][0].name == self._system.timed:
             return max(1, steps[0][1])
         return 1
 
@@ -282,7 +283,7 @@ class SystemBody:
 def _streams(kernel: Kernel, reads: Iterable[ReadTransfers]) -> int:
     """How many different values go from PE to PE."""
     moving = {t.source for split in reads for t in split.transfers if not t.stays}
-    return len(moving) + sum(len(operand.forwards) for operand in kernel.operands)
+    return len(moving) + sum(len(operand.hops) for operand in kernel.operands)
 
 
 def _bounds(loop: Loop) -> tuple[int, int]:

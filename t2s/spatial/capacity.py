@@ -60,7 +60,7 @@ def channel_capacity(
     pinned = frozenset(operand.pinned)
     sent = _burst(producer, source, pinned, once=drains(producer))
     taken = _burst(consumer, sink, pinned, once=operand.at_start)
-    waiting = 1 if operand.gather is None else _backlog(producer, consumer)
+    waiting = 1 if consumer.gathering is None else _backlog(producer, consumer)
     late = _lag(consumer) if _shares_stream(program, producer, consumer) else 0
     burst = max(sent, taken, waiting)
     return max(DEFAULT_CAPACITY, least, burst + 1 if burst > 1 else 1) + late
@@ -115,7 +115,7 @@ def _shares_stream(program: SpatialProgram, producer: Kernel, consumer: Kernel) 
         kernel = pending.pop()
         if any(loop.definition in late for loop in kernel.kind(LoopKind.SERIAL)):
             return True
-        pending += [program.sender(o) for o in kernel.operands if o.taken_by is None]
+        pending += [program.sender(o) for o in kernel.operands if o.taken is None]
     return False
 
 
@@ -124,12 +124,12 @@ def hop_capacity(kernel: Kernel, operand: Operand, position: int) -> int:
 
     In a recurrence the operand waits for values that take longer than it does.
     """
-    asked = operand.hop_capacities[position]
+    asked = operand.hops[position].capacity
     if asked is not None:
         return asked
     if kernel.members:
         return DEFAULT_CAPACITY + SKEW
-    name = operand.forwards[position]
+    name = operand.hops[position].loop
     lag = _lags(kernel).get(name, 0)
     if lag + DEFAULT_CAPACITY > LARGEST:
         raise UserError(

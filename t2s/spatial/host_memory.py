@@ -8,42 +8,45 @@ from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Index, Read, apply, simplify, substitute
 from t2s.core.ops import Op
 from t2s.graph.graph import Layout, Tensor, TensorRole
-from t2s.graph.nodes import Role
-from t2s.spatial.directives import Place
 from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.operands import StoreTarget
 from t2s.spatial.padding import allocated_shape, origins_of
 from t2s.spatial.passes.host import layout_loops
 from t2s.spatial.passes.streams import position
+from t2s.spatial.work import LoadUnit, Relay, StoreTarget, StoreUnit, Work
 
 
 def without_host(program: SpatialProgram) -> tuple[SpatialProgram, tuple[Tensor, ...]]:
     """The kernels of the device, and the tensors that the host orders for them."""
     tensors: list[Tensor] = []
     for kernel in program.kernels:
-        if kernel.runs_on is not Place.HOST:
+        if not kernel.on_host:
             continue
         tensors.append(_tensor(program, kernel))
-        if kernel.store is None:
-            loaded = Read(source=kernel.name, indices=(), type=kernel.value.type)
-            units = [
-                replace(reader, role=Role.LOAD, operands=(), value=loaded)
-                for reader in program.kernels
-                if _takes_from(reader, kernel)
-            ]
-        else:
-            writer = program.kernel(kernel.operands[0].producer)
-            target = StoreTarget(tensor=kernel.name, indices=())
-            units = [replace(writer, role=Role.STORE, store=target)]
-        for unit in units:
-            address = tuple(position(unit, loop) for loop in layout_loops(kernel))
-            program = program.with_kernel(replace(unit, address=address))
-    device = tuple(k for k in program.kernels if k.runs_on is Place.DEVICE)
+        for unit in program.kernels:
+            found = _unit(unit, kernel)
+            if found is not None:
+                program = program.with_kernel(found)
+    device = tuple(k for k in program.kernels if not k.on_host)
     return replace(program, kernels=device), tuple(tensors)
 
 
-def _takes_from(kernel: Kernel, producer: Kernel) -> bool:
-    return any(operand.producer == producer.name for operand in kernel.operands)
+def _unit(kernel: Kernel, host: Kernel) -> Kernel | None:
+    """A relay next to a kernel on the host, as the unit that loads or stores what that orders."""
+    work: Work
+    match host.work, kernel.work:
+        case LoadUnit(value=value), _ if host.name in (o.producer for o in kernel.operands):
+            loaded = Read(source=host.name, indices=(), type=value.type)
+            work = LoadUnit(value=loaded, address=_address(kernel, host))
+            return replace(kernel, operands=(), work=work)
+        case StoreUnit(), Relay(value=relayed) if kernel.name == host.operands[0].producer:
+            target = StoreTarget(tensor=host.name, indices=())
+            work = StoreUnit(value=relayed, store=target, address=_address(kernel, host))
+            return replace(kernel, work=work)
+    return None
+
+
+def _address(kernel: Kernel, host: Kernel) -> tuple[Expr, ...]:
+    return tuple(position(kernel, loop) for loop in layout_loops(host))
 
 
 def _tensor(program: SpatialProgram, kernel: Kernel) -> Tensor:
@@ -51,16 +54,14 @@ def _tensor(program: SpatialProgram, kernel: Kernel) -> Tensor:
     points: dict[str, Expr] = {
         loop.name: simplify(apply(Op.ADD, Index(name=loop.name), loop.minimum)) for loop in loops
     }
-    if kernel.store is not None:
-        function = program.temporal.function(kernel.store.tensor)
-        name, indices, shape = function.name, kernel.store.indices, function.shape
-        role = TensorRole.OUTPUT
-    elif isinstance(kernel.value, Read):
-        array = next(a for a in program.temporal.inputs if a.name == kernel.value.source)
-        name, indices, shape = array.name, kernel.value.indices, array.shape
-        role = TensorRole.INPUT
-    else:
-        raise InternalError(f"{kernel.name} on the host computes")
+    match kernel.work:
+        case StoreUnit(store=StoreTarget(tensor=name, indices=indices)):
+            shape, role = program.temporal.function(name).shape, TensorRole.OUTPUT
+        case LoadUnit(value=Read(source=name, indices=indices)):
+            shape = next(a.shape for a in program.temporal.inputs if a.name == name)
+            role = TensorRole.INPUT
+        case _:
+            raise InternalError(f"{kernel.name} on the host computes")
     return Tensor(
         name=kernel.name,
         type=kernel.value.type,

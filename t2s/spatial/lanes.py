@@ -13,9 +13,9 @@ from t2s.core.printer import show
 from t2s.core.walk import Term, distinct, walk
 from t2s.spatial.directives import Directive
 from t2s.spatial.ir import Kernel, Loop
-from t2s.spatial.operands import Member
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.recurrences import member_reads
+from t2s.spatial.work import Member
 
 
 def check_contiguous(
@@ -68,7 +68,7 @@ def check_system_lanes(kernel: Kernel) -> None:
         return
     subject = f"lanes {loop.name}"
     for operand in kernel.operands:
-        if operand.access is not None and varies(kernel, operand.access, loop.name):
+        if varies(kernel, operand.access, loop.name):
             location = _reader(kernel, operand.name).location
             check_contiguous(
                 kernel, operand.source, operand.access, f"{subject} on {kernel.name}", location

@@ -22,10 +22,9 @@ from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive
-from t2s.spatial.ir import Kernel, Loop, SpatialProgram, shifted
-from t2s.spatial.operands import Padding
+from t2s.spatial.ir import Kernel, Loop, Padding, SpatialProgram, shifted
+from t2s.spatial.work import LoadUnit
 
 Origins = Mapping[str, tuple[int, ...]]
 
@@ -230,17 +229,18 @@ def allocated_shape(
 
 def _accessed(kernel: Kernel) -> str | None:
     """The array that a load or store kernel touches."""
-    if kernel.role is Role.LOAD and isinstance(kernel.value, Read):
-        return kernel.value.source
+    match kernel.work:
+        case LoadUnit(value=Read(source=source)):
+            return source
     return kernel.store.tensor if kernel.store is not None else None
 
 
 def _indices(kernel: Kernel, origins: Origins) -> tuple[Expr, ...]:
     """The place in memory of a load or a store, over the domain's variables."""
-    if kernel.role is Role.LOAD and isinstance(kernel.value, Read):
-        read = kernel.value
-        origin = origins.get(read.source, (0,) * len(read.indices))
-        return tuple(shifted(i, -low) for i, low in zip(read.indices, origin, strict=True))
+    match kernel.work:
+        case LoadUnit(value=Read(source=source, indices=indices)):
+            origin = origins.get(source, (0,) * len(indices))
+            return tuple(shifted(i, -low) for i, low in zip(indices, origin, strict=True))
     return kernel.store.indices if kernel.store is not None else ()
 
 

@@ -25,7 +25,7 @@ from t2s.core.printer import show
 from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.spatial.conditions import any_of, static_conjuncts
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.operands import Member
+from t2s.spatial.work import Member
 
 MOST_TRANSFERS = 32
 """Most different distances that one read may have over the loops."""

@@ -150,8 +150,9 @@ def _of_the_definition(kernel: Kernel, active: Expr | None) -> Expr | None:
 
 
 def _buffer_plan(program: SpatialProgram, kernel: Kernel) -> BufferPlan | None:
-    buffered = next((o for o in kernel.operands if o.buffer is not None), None)
-    return None if buffered is None else plan_buffer(program.sender(buffered), kernel)
+    if kernel.buffer is None:
+        return None
+    return plan_buffer(program.sender(kernel.operands[0]), kernel)
 
 
 def _loops(kernel: Kernel) -> tuple[GraphLoop, ...]:
@@ -188,7 +189,7 @@ def _type(link: _Link) -> StreamType:
         wide = member is not None and member.lanes
         lanes = lanes_of(link.producer) if wide else 1
         return StreamType(element=link.operand.type.with_lanes(lanes))
-    if link.operand.access is None:
+    if link.operand.is_result:
         return StreamType(element=link.operand.type.with_lanes(lanes_of(link.consumer)))
     loop = link.producer.vector_loop
     scalar = loop is None or (loop.reduction and drains(link.producer))
@@ -212,12 +213,12 @@ def _channel(
     for loop in dimensions if filling is not None else ():
         own = next((o for o in consumer.loops if o.definition == loop.definition), None)
         space = own is not None and own.kind is LoopKind.UNROLLED
-        if link.operand.buffer is not None and not space:
+        if consumer.buffer is not None and not space:
             name = loop.name if own is None else own.name
             raise UnsupportedError(
-                f"{link.operand.buffer.text} on {consumer.name}: {producer.name} is unrolled along "
+                f"{consumer.buffer.by.text} on {consumer.name}: {producer.name} is unrolled along "
                 f"{loop.name} and {consumer.name} is not",
-                location=link.operand.buffer.location,
+                location=consumer.buffer.by.location,
                 expected=f"{consumer.name} unrolled along {name} as well",
                 hint=f"write {consumer.name}.unroll({name})",
             )

@@ -20,18 +20,18 @@ from dataclasses import replace
 from math import prod
 
 from t2s.core.errors import UserError, warn
-from t2s.graph.nodes import Role
-from t2s.spatial.directives import Buffer, Directive, Place
+from t2s.spatial.directives import Buffer
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.operands import Operand, Removal
 from t2s.spatial.passes.host import check_operand_on_device
 from t2s.spatial.passes.lookup import constant_bounds, find_serial
+from t2s.spatial.work import Relay, RelayBuffer
 
 
 def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProgram:
-    """Record the buffer on the operand; it is checked when the design is complete."""
+    """Record the buffer on the kernel; it is checked when the design is complete."""
     kernel = program.kernel(name)
-    if kernel.role is not Role.RELAY or len(kernel.operands) != 1:
+    if not isinstance(kernel.work, Relay):
         raise UserError(
             f"{directive.text} on {name}: {directive.operand} does not feed {name}",
             location=directive.location,
@@ -39,7 +39,7 @@ def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProg
             hint=f"isolate it first, as in {kernel.name}.isolate_producer(A, A_loader)",
         )
     operand = kernel.operands[0]
-    if directive.operand not in (operand.producer, operand.source) or operand.access is None:
+    if directive.operand not in (operand.producer, operand.source) or operand.is_result:
         raise UserError(
             f"{directive.text} on {name}: {directive.operand} does not feed {name}",
             location=directive.location,
@@ -57,8 +57,8 @@ def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProg
     find_serial(kernel, directive.loop, directive)
     for other in kernel.kind(LoopKind.SERIAL):
         constant_bounds(kernel, other, directive)
-    changed = replace(operand, buffer=directive)
-    return program.with_kernel(replace(kernel, operands=(changed,)))
+    kept = RelayBuffer(loop=directive.loop, double=directive.double, by=directive)
+    return program.with_kernel(replace(kernel, work=replace(kernel.work, buffer=kept)))
 
 
 def split_at(kernel: Kernel, name: str) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:
@@ -81,8 +81,8 @@ def fill_loops(producer: Kernel, consumer: Kernel, outer: tuple[Loop, ...]) -> t
 
 def scattered(kernel: Kernel) -> Loop | None:
     """The loop along which the kernel scatters what it receives, if it does."""
-    directive = next((o.scatter for o in kernel.operands if o.scatter is not None), None)
-    return None if directive is None else kernel.loop(directive.loop)
+    stream = kernel.scattering
+    return None if stream is None else kernel.loop(stream.loop)
 
 
 def trips(loops: tuple[Loop, ...]) -> int:
@@ -96,20 +96,20 @@ def check_buffers(program: SpatialProgram) -> None:
         for operand in kernel.operands:
             producer = program.sender(operand)
             check_buffer(producer, kernel, operand)
-            if operand.buffer is not None and operand.buffer.double:
-                _warn_if_slow(producer, kernel, operand.buffer)
+            if kernel.buffer is not None and kernel.buffer.double:
+                _warn_if_slow(producer, kernel, kernel.buffer)
 
 
-def _warn_if_slow(producer: Kernel, kernel: Kernel, directive: Buffer) -> None:
+def _warn_if_slow(producer: Kernel, kernel: Kernel, buffer: RelayBuffer) -> None:
     """Filling takes longer than sending: possible only for what is scattered."""
-    outer, inner = split_at(kernel, directive.loop)
+    outer, inner = split_at(kernel, buffer.loop)
     writes, reads = trips(fill_loops(producer, kernel, outer)), trips(inner)
     if writes <= reads:
         return
     warn(
-        f"{directive.text} on {kernel.name}: filling the buffer takes longer than sending from it",
-        location=directive.location,
-        expected=f"at most {reads} values for all PEs in each iteration of {directive.loop}, since "
+        f"{buffer.by.text} on {kernel.name}: filling the buffer takes longer than sending from it",
+        location=buffer.by.location,
+        expected=f"at most {reads} values for all PEs in each iteration of {buffer.loop}, since "
         f"each PE sends {reads}",
         given=f"{writes} values from {producer.name}: {kernel.name} stalls for "
         f"{writes - reads} of {writes} cycles",
@@ -120,35 +120,34 @@ def _warn_if_slow(producer: Kernel, kernel: Kernel, directive: Buffer) -> None:
 
 def check_buffer(producer: Kernel, kernel: Kernel, operand: Operand) -> None:
     """What was removed from the producer of one operand is restored by its buffer."""
-    if operand.buffer is not None:
-        _check_still_there(kernel, operand.buffer)
-    if operand.removed_by is not None and producer.runs_on is Place.DEVICE:
-        _check_removed(producer, kernel, operand, operand.removed_by)
-    if operand.buffer is not None:
-        _check_restored(producer, kernel, operand.buffer)
+    if kernel.buffer is not None:
+        _check_still_there(kernel, kernel.buffer)
+    if operand.removal is not None and not producer.on_host:
+        _check_removed(producer, kernel, operand.removal)
+    if kernel.buffer is not None:
+        _check_restored(producer, kernel, kernel.buffer)
 
 
-def _check_still_there(kernel: Kernel, directive: Buffer) -> None:
+def _check_still_there(kernel: Kernel, buffer: RelayBuffer) -> None:
     """Later directives must have left the buffer's loop in time."""
-    loop = kernel.loop(directive.loop)
+    loop = kernel.loop(buffer.loop)
     if loop is not None and loop.kind is LoopKind.SERIAL:
         return
     raise UserError(
-        f"{directive.text} on {kernel.name}: loop {directive.loop} does not run in time any more",
-        location=directive.location,
+        f"{buffer.by.text} on {kernel.name}: loop {buffer.loop} does not run in time any more",
+        location=buffer.by.location,
         expected="a loop that stays as it is after buffer",
         given=loop.reason if loop is not None else f"{kernel.name} lost the loop",
         hint="transform, unroll and forward first, then buffer",
     )
 
 
-def _check_removed(
-    producer: Kernel, consumer: Kernel, operand: Operand, directive: Directive
-) -> None:
-    still = [name for name in operand.removed if consumer.loop(name) is not None]
+def _check_removed(producer: Kernel, consumer: Kernel, removal: Removal) -> None:
+    directive, buffer = removal.by, consumer.buffer
+    still = [name for name in removal.loops if consumer.loop(name) is not None]
     if not still:
         return
-    if operand.buffer is None:
+    if buffer is None:
         raise UserError(
             f"{directive.text} on {producer.name}: {consumer.name} still needs every value "
             f"along {', '.join(still)}",
@@ -167,13 +166,13 @@ def _check_removed(
                 given=f"{loop.name} in {consumer.name}: {loop.reason}",
                 hint=f"keep {loop.name} in time in {consumer.name}, or do not remove it",
             )
-    outer, _ = split_at(consumer, operand.buffer.loop)
+    outer, _ = split_at(consumer, buffer.loop)
     for loop in outer:
         if loop.name in still:
             raise UserError(
-                f"{operand.buffer.text} on {consumer.name}: {loop.name} was removed from "
-                f"{producer.name} and is not inside of {operand.buffer.loop}",
-                location=operand.buffer.location,
+                f"{buffer.by.text} on {consumer.name}: {loop.name} was removed from "
+                f"{producer.name} and is not inside of {buffer.loop}",
+                location=buffer.by.location,
                 expected=f"a loop outside of {loop.name}",
                 notes=((directive.location, f"{loop.name} was removed here"),),
                 hint=f"loops of {consumer.name}, outermost first: "
@@ -181,8 +180,8 @@ def _check_removed(
             )
 
 
-def _check_restored(producer: Kernel, consumer: Kernel, directive: Buffer) -> None:
-    outer, inner = split_at(consumer, directive.loop)
+def _check_restored(producer: Kernel, consumer: Kernel, buffer: RelayBuffer) -> None:
+    outer, inner = split_at(consumer, buffer.loop)
     fill = fill_loops(producer, consumer, outer)
     first = producer.kind(LoopKind.SERIAL)[: len(outer)]
     same_outer = [loop.definition for loop in first] == [loop.definition for loop in outer]
@@ -190,9 +189,9 @@ def _check_restored(producer: Kernel, consumer: Kernel, directive: Buffer) -> No
     reads = [loop.definition for loop in (*inner, *([] if digit is None else [digit]))]
     if not same_outer or any(loop.definition not in reads for loop in fill):
         raise UserError(
-            f"{directive.text} on {consumer.name}: {producer.name} does not fill the buffer once "
-            f"for each iteration of {directive.loop}",
-            location=directive.location,
+            f"{buffer.by.text} on {consumer.name}: {producer.name} does not fill the buffer once "
+            f"for each iteration of {buffer.loop}",
+            location=buffer.by.location,
             expected="the loops of " + _names(consumer) + ", less those that were removed",
             given="the loops of " + _names(producer),
             notes=((producer.location, f"{producer.name} was made here"),),

@@ -21,10 +21,10 @@ from math import prod
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, reads, substitute
-from t2s.graph.nodes import Role
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram, shifted
 from t2s.spatial.operands import Operand
 from t2s.spatial.passes.streams import drains
+from t2s.spatial.work import LoadUnit
 
 LARGEST = 1 << 16
 """Tokens that a channel holds at most without the user asking for it."""
@@ -73,9 +73,8 @@ def _ways(program: SpatialProgram, operand: Operand) -> dict[str, _Way]:
     """Everything that leads to an operand, by kernel."""
     producer = program.kernel(operand.producer)
     serial = producer.kind(LoopKind.SERIAL)
-    buffers = (o.buffer.loop for o in producer.operands if o.buffer is not None)
     names = [loop.name for loop in serial]
-    kept = next((names.index(name) + 1 for name in buffers), None)
+    kept = None if producer.buffer is None else names.index(producer.buffer.loop) + 1
     ways = {producer.name: _Way(loops=serial, channels=True, memory=False, buffered=kept)}
     for upstream in producer.operands:
         for name, way in _ways(program, upstream).items():
@@ -87,9 +86,9 @@ def _ways(program: SpatialProgram, operand: Operand) -> dict[str, _Way]:
 
 def _stored_by(program: SpatialProgram, load: Kernel) -> list[str]:
     """The kernels whose values a load unit reads from memory."""
-    if load.role is not Role.LOAD:
+    if not isinstance(load.work, LoadUnit):
         return []
-    tensors = {read.source for read in reads(load.value)}
+    tensors = {read.source for read in reads(load.work.value)}
     found: list[str] = []
     for kernel in program.kernels:
         if kernel.store is not None and kernel.store.tensor in tensors:
@@ -180,9 +179,8 @@ def _check_size(program: SpatialProgram, kernel: Kernel, operand: Operand, depth
     producer = program.kernel(operand.producer)
     if depth <= LARGEST or producer.capacity is not None:
         return
-    taken = operand.taken_by or next(
-        (other.taken_by for other in kernel.operands if other.taken_by is not None), None
-    )
+    takings = (o.taken for o in (operand, *kernel.operands) if o.taken is not None)
+    taken = next((taking.by for taking in takings), None)
     raise UserError(
         f"{taken.text + ' on ' if taken else ''}{kernel.name}: {producer.name} sends {depth - 1} "
         f"values before {kernel.name} can take them",

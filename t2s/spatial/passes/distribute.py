@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import index_names
-from t2s.graph.nodes import Role
 from t2s.spatial.directives import (
     Distribute,
     Forward,
@@ -29,6 +28,7 @@ from t2s.spatial.passes.forward import forward
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.remove import fed_by, remove
 from t2s.spatial.passes.scatter import scatter
+from t2s.spatial.work import Relay
 
 
 def distribute(program: SpatialProgram, name: str, directive: Distribute) -> SpatialProgram:
@@ -105,18 +105,19 @@ def _check_nested(
     here: Kernel | None = producer
     while here is not None and here.operands:
         operand = here.operands[0]
-        if operand.buffer is not None and operand.buffer.loop not in around:
+        buffer = here.buffer
+        if buffer is not None and buffer.loop not in around:
             raise UserError(
                 f"{directive.text}: the scope {directive.scope} of {consumer.name} is outside of "
-                f"the scope {operand.buffer.loop} of {here.name}",
+                f"the scope {buffer.loop} of {here.name}",
                 location=directive.location,
-                expected=f"{directive.scope} inside of {operand.buffer.loop}: {here.name} comes "
+                expected=f"{directive.scope} inside of {buffer.loop}: {here.name} comes "
                 "first, so it keeps its values longer",
                 given="loops, outermost first: "
                 + ", ".join(loop.name for loop in consumer.kind(LoopKind.SERIAL)),
                 hint="exchange the two scopes, or reorder the loops",
             )
-        here = program.find(operand.producer) if here.role is Role.RELAY else None
+        here = program.find(operand.producer) if isinstance(here.work, Relay) else None
 
 
 def _needed_along(operand: Operand, loop: Loop) -> bool:
@@ -127,7 +128,7 @@ def _needed_along(operand: Operand, loop: Loop) -> bool:
 
 def _depends(kernel: Kernel, operand: Operand, loop: Loop) -> bool:
     """Whether the operand changes along a loop, or would if the loop had several iterations."""
-    access = operand.access or ()
+    access = operand.access
     if loop.constant is not None and loop.constant[1] == 1:
         return any(loop.name in index_names(kernel.place(index)) for index in access)
     return varies(kernel, access, loop.name)

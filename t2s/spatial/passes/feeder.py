@@ -16,11 +16,11 @@ from dataclasses import replace
 
 from t2s.core.expr import Local
 from t2s.core.names import NameSupply
-from t2s.graph.nodes import Role
 from t2s.spatial.directives import Buffer, Scatter
 from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.operands import Operand
 from t2s.spatial.passes.isolate import inherited, varies
+from t2s.spatial.work import Calculation, Relay
 
 
 def with_feeder(
@@ -31,17 +31,18 @@ def with_feeder(
     That is a feeder for the operand if the named function computes with it, else the function.
     """
     kernel = program.kernel(name)
-    if kernel.role is not Role.COMPUTE:
+    if not isinstance(kernel.work, Calculation):
         return program, name
     for operand in kernel.operands:
         producer = program.kernel(operand.producer)
-        if producer.inserted and directive.operand in (
+        made = isinstance(producer.work, Relay) and producer.work.inserted
+        if made and directive.operand in (
             operand.source,
             producer.operands[0].producer,
         ):
             return program, producer.name
     for operand in kernel.operands:
-        fed = operand.access is not None and operand.taken_by is None
+        fed = not operand.is_result and operand.taken is None
         if fed and directive.operand in (operand.source, operand.producer):
             return _inserted(program, kernel, operand, directive)
     return program, name
@@ -53,7 +54,7 @@ def _inserted(
     names = NameSupply(other.name for other in program.kernels)
     feeder = _feeder(kernel, operand, names.fresh(f"{kernel.name}_{operand.source}_feeder"))
     feeder = replace(feeder, location=directive.location)
-    taken = replace(operand, producer=feeder.name, removed=(), removed_by=None)
+    taken = replace(operand, producer=feeder.name, removal=None)
     program = program.with_kernel(kernel.with_operand(operand, taken))
     return program.with_before(kernel.name, feeder), feeder.name
 
@@ -62,31 +63,20 @@ def _feeder(kernel: Kernel, operand: Operand, name: str) -> Kernel:
     dropped = {loop.name for loop in kernel.loops if operand.at_start and loop.reduction}
     dropped |= {*operand.forwards, *operand.pinned}
     vector = kernel.vector_loop
-    if vector is not None and not varies(kernel, operand.access or (), vector.name):
+    if vector is not None and not varies(kernel, operand.access, vector.name):
         dropped.add(vector.name)
     domain = tuple(d for d in kernel.domain if not (operand.at_start and d.reduction))
     narrowed = kernel.without(frozenset(dropped))
     known = {dimension.name for dimension in domain}
-    arriving = replace(
-        operand, name=operand.source, at_start=False, pinned=(), forwards=(), hop_capacities=()
-    )
+    arriving = replace(operand, name=operand.source, at_start=False, pinned=(), hops=())
     return replace(
         narrowed,
         name=name,
-        role=Role.RELAY,
         domain=domain,
         loops=inherited(kernel.name, narrowed.loops),
         variables=tuple((v, expr) for v, expr in narrowed.variables if v in known),
         operands=(arriving,),
-        value=Local(name=operand.source, type=operand.type),
-        initial=None,
+        work=Relay(value=Local(name=operand.source, type=operand.type), inserted=True),
         condition=operand.condition,
-        store=None,
-        members=(),
-        results=(),
-        timed=None,
-        vector_operands=(operand.source,),
-        vector_store=False,
         capacity=None,
-        inserted=True,
     )

@@ -17,7 +17,7 @@ from t2s.core.expr import index_names
 from t2s.core.printer import show
 from t2s.spatial.directives import Directive, Forward
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.operands import ForwardHop, Operand
 from t2s.spatial.passes.forward_timed import forward_timed
 from t2s.spatial.passes.host import check_operand_on_device
 from t2s.spatial.passes.isolate import varies
@@ -48,13 +48,10 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
         return forward_timed(program, kernel, operand, loop, directive)
     _check_counts(kernel, operand, directive)
     _check_invariant(kernel, operand, directive)
-    hops = replace(
-        operand,
-        forwards=(*operand.forwards, loop.name),
-        hop_capacities=(*operand.hop_capacities, directive.capacity),
-    )
-    program = program.with_kernel(kernel.with_operand(operand, hops))
-    if operand.taken_by is not None:
+    hop = ForwardHop(loop=loop.name, capacity=directive.capacity)
+    passed = replace(operand, hops=(*operand.hops, hop))
+    program = program.with_kernel(kernel.with_operand(operand, passed))
+    if operand.taken is not None:
         return program
     return drop_upstream(program, kernel, operand.producer, loop, directive)
 
@@ -67,7 +64,7 @@ def drop_upstream(
     dropped = counterpart(producer, kernel, loop, directive)
     program = program.with_kernel(producer.without(frozenset({dropped.name})))
     for operand in producer.operands:
-        if dropped.name not in operand.removed and operand.taken_by is None:
+        if dropped.name not in operand.removed and operand.taken is None:
             program = drop_upstream(program, kernel, operand.producer, loop, directive)
     return program
 
@@ -128,7 +125,7 @@ def _check_invariant(kernel: Kernel, operand: Operand, directive: Forward) -> No
             expected=f"a condition that is the same for all PEs along {loop}",
             given=show(condition),
         )
-    if operand.access is None or not varies(kernel, operand.access, loop):
+    if not varies(kernel, operand.access, loop):
         return
     legal = [
         other.name

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from t2s.core.affine import tidy
-from t2s.core.errors import UserError
+from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import (
     Const,
     Expr,
@@ -38,8 +38,9 @@ from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.spatial.directives import Forward
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Member, Operand
+from t2s.spatial.operands import Operand
 from t2s.spatial.pins import pin
+from t2s.spatial.work import Member, Recurrences
 
 MOST_CYCLES = 64
 """Longest time between two neighbours that use the same value."""
@@ -70,7 +71,7 @@ def forward_timed(
     member = _member(kernel, operand, moved, passed)
     changed = replace(operand, condition=conjunction(operand.condition, entry))
     program = _narrow_producers(program, kernel, changed)
-    pinned = pin(replace(kernel, members=(), results=()), changed.condition)
+    pinned = pin(kernel, changed.condition)
     changed = replace(changed, pinned=(*changed.pinned, *pinned.values))
     kernel = _reading(kernel.with_operand(operand, changed), operand, member)
     return program.with_kernel(kernel)
@@ -85,7 +86,7 @@ def _needed(kernel: Kernel, operand: Operand) -> LoopDomain:
 
 def _find_reuse(kernel: Kernel, operand: Operand, loop: Loop) -> _Reuse | None:
     domain = _needed(kernel, operand)
-    placed = [kernel.place(index) for index in operand.access or ()]
+    placed = [kernel.place(index) for index in operand.access]
     for cycles in range(1, MOST_CYCLES + 1):
         for hop in (1, -1):
             back = _back({loop.name: hop, kernel.timed or "": cycles})
@@ -142,7 +143,9 @@ def _reading(kernel: Kernel, operand: Operand, member: Member) -> Kernel:
         return moving if isinstance(node, Local) and node.name == operand.name else None
 
     changed = kernel.rewritten(lambda expr: rewrite(expr, rule))
-    return replace(changed, members=(member, *changed.members))
+    if not isinstance(changed.work, Recurrences):
+        raise InternalError(f"{kernel.name} has no members")
+    return replace(changed, work=replace(changed.work, members=(member, *changed.work.members)))
 
 
 def _narrow_producers(program: SpatialProgram, kernel: Kernel, operand: Operand) -> SpatialProgram:
@@ -161,7 +164,7 @@ def _narrow_producers(program: SpatialProgram, kernel: Kernel, operand: Operand)
 
 
 def _refusal(kernel: Kernel, operand: Operand, loop: Loop, directive: Forward) -> UserError:
-    placed = ", ".join(show(kernel.place(index)) for index in operand.access or ())
+    placed = ", ".join(show(kernel.place(index)) for index in operand.access)
     return UserError(
         f"{directive.text} on {kernel.name}: no neighbour along {loop.name} has used the value of "
         f"{operand.source} before",

@@ -19,28 +19,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import UserError
+from t2s.core.expr import Local
 from t2s.core.names import NameSupply
-from t2s.graph.nodes import Role
 from t2s.spatial.directives import Gather
 from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.operands import Operand
 from t2s.spatial.passes.lookup import counterpart
 from t2s.spatial.passes.scatter import check_same_nest, one_stream, unrolled_loop
 from t2s.spatial.passes.vectorize import consumers
+from t2s.spatial.work import GatheredStream, Relay
 
 
 def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProgram:
-    """Record the stream on the operand, and run the loop in time in all that takes the results."""
+    """Record the stream on the kernel, and run the loop in time in all that takes the results."""
     kernel = program.kernel(name)
-    operand = _find(program, kernel, directive)
+    relay = _relay(kernel, directive)
     loop = unrolled_loop(kernel, directive)
-    if operand.gather is not None and operand.gather.loop != loop.name:
+    if kernel.gathering is not None and kernel.gathering.loop != loop.name:
         program, collector = _with_collector(program, kernel, directive)
         return gather(program, collector, replace(directive, function=name))
-    if operand.gather is not None:
-        raise one_stream(kernel, operand.gather, directive)
+    if kernel.gathering is not None:
+        raise one_stream(kernel, kernel.gathering, directive)
     check_same_nest(kernel, loop, directive)
-    program = program.with_kernel(kernel.with_operand(operand, replace(operand, gather=directive)))
+    stream = GatheredStream(loop=loop.name, reverse=directive.reverse, by=directive)
+    program = program.with_kernel(replace(kernel, work=replace(relay, stream=stream)))
     for follower in tuple(consumers(program, name)):
         own = counterpart(follower, kernel, loop, directive)
         check_same_nest(follower, own, directive)
@@ -55,26 +56,24 @@ def _with_collector(
 ) -> tuple[SpatialProgram, str]:
     """A relay behind a kernel that gathers along another loop already, made if there is none."""
     follower = next(iter(consumers(program, kernel.name)))
-    if follower.inserted:
+    if isinstance(follower.work, Relay) and follower.work.inserted:
         return program, follower.name
     operand = next(o for o in follower.operands if o.producer == kernel.name)
     names = NameSupply(other.name for other in program.kernels)
     collector = replace(
         follower,
         name=names.fresh(f"{kernel.name}_collector"),
-        role=Role.RELAY,
-        store=None,
+        work=Relay(value=Local(name=operand.name, type=operand.type), inserted=True),
         capacity=None,
-        inserted=True,
         location=directive.location,
     )
     behind = follower.with_operand(operand, replace(operand, producer=collector.name))
     return program.with_kernel(behind).with_before(follower.name, collector), collector.name
 
 
-def _find(program: SpatialProgram, kernel: Kernel, directive: Gather) -> Operand:
-    """The results that a consumer in the middle of a chain takes."""
-    operand = next((o for o in kernel.operands if o.access is None), None)
+def _relay(kernel: Kernel, directive: Gather) -> Relay:
+    """What a consumer in the middle of a chain does with the results that it takes."""
+    operand = next((o for o in kernel.operands if o.is_result), None)
     if operand is None:
         raise UserError(
             f"{directive.text} on {kernel.name}: {kernel.name} takes no results",
@@ -90,7 +89,7 @@ def _find(program: SpatialProgram, kernel: Kernel, directive: Gather) -> Operand
             expected=f"gather({operand.producer}, ...)",
             given=directive.function,
         )
-    if kernel.role is Role.STORE:
+    if not isinstance(kernel.work, Relay):
         raise UserError(
             f"{directive.text} on {kernel.name}: {kernel.name} stores the results itself",
             location=directive.location,
@@ -98,4 +97,4 @@ def _find(program: SpatialProgram, kernel: Kernel, directive: Gather) -> Operand
             hint=f"isolate a chain, isolate_consumer_chain(drainer, {kernel.name}), and gather in "
             "the drainer",
         )
-    return operand
+    return kernel.work

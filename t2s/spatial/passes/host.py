@@ -19,12 +19,10 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Read, index_names, reads
 from t2s.core.isl import is_affine
 from t2s.core.printer import show
-from t2s.graph.nodes import Role
 from t2s.spatial.directives import (
     Directive,
     IsolateConsumer,
     IsolateProducer,
-    Place,
     Reassociate,
     Remove,
     RemoveReuse,
@@ -32,6 +30,7 @@ from t2s.spatial.directives import (
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.operands import Operand
 from t2s.spatial.passes.occurrences import Occurrence
+from t2s.spatial.work import LoadUnit, StoreUnit
 
 
 def check_serializer(
@@ -40,7 +39,7 @@ def check_serializer(
     """A host function can give ``occurrence`` to the chain of ``directive``."""
     serializer, *chain = directive.producers
     subject, value = f"{directive.text} on {kernel.name}", occurrence.value
-    if not chain and kernel.role is not Role.LOAD:
+    if not chain and not isinstance(kernel.work, LoadUnit):
         raise UserError(
             f"{subject}: nothing on the device loads what {serializer} puts into memory",
             location=directive.location,
@@ -78,7 +77,7 @@ def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: Isola
     """A host function can take the results from the chain of ``directive``."""
     *chain, deserializer = directive.consumers
     subject = f"{directive.text} on {kernel.name}"
-    if not chain and kernel.role is not Role.STORE:
+    if not chain and not isinstance(kernel.work, StoreUnit):
         raise UserError(
             f"{subject}: nothing on the device stores what {deserializer} takes from memory",
             location=directive.location,
@@ -112,9 +111,7 @@ def _readers(program: SpatialProgram, function: str) -> list[str]:
 
 def check_directive_on_host(kernel: Kernel, directive: Directive) -> None:
     """What a user may ask of a function on the host."""
-    if kernel.runs_on is not Place.HOST or isinstance(
-        directive, Remove | RemoveReuse | Reassociate
-    ):
+    if not kernel.on_host or isinstance(directive, Remove | RemoveReuse | Reassociate):
         return
     chain = isinstance(directive, IsolateProducer | IsolateConsumer)
     raise UserError(
@@ -133,7 +130,7 @@ def check_operand_on_device(
 ) -> None:
     """What comes from memory is not a channel, so it is neither passed on nor buffered there."""
     producer = program.kernel(operand.producer)
-    if producer.runs_on is not Place.HOST:
+    if not producer.on_host:
         return
     raise UserError(
         f"{directive.text} on {kernel.name}: {kernel.name} loads from memory what {producer.name} "

@@ -23,15 +23,25 @@ from t2s.core.expr import Expr, Local, Read, conjunction, reads
 from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
 from t2s.core.walk import Term, rewrite
-from t2s.graph.nodes import Role
 from t2s.spatial.conditions import static_conjuncts
-from t2s.spatial.directives import IsolateConsumer, IsolateProducer, Place
+from t2s.spatial.directives import IsolateConsumer, IsolateProducer
 from t2s.spatial.ir import Kernel, Loop, SpatialProgram
-from t2s.spatial.operands import Operand, Result, StoreTarget
+from t2s.spatial.operands import FinalValue, Operand
 from t2s.spatial.passes.host import check_deserializer, check_serializer
 from t2s.spatial.passes.occurrences import Occurrence, find_occurrence, occurrence_of
 from t2s.spatial.passes.stream import share
 from t2s.spatial.pins import Pinned, pin
+from t2s.spatial.work import (
+    Evaluation,
+    LoadUnit,
+    Recurrences,
+    Reduction,
+    Relay,
+    Result,
+    StoreTarget,
+    StoreUnit,
+    Work,
+)
 
 
 def isolate_producer(
@@ -78,7 +88,13 @@ def with_operand(
     value = occurrence.value
     source = value.source if isinstance(value, Read) else chain[0]
     base, condition, pinned = _producer(kernel, occurrence)
-    sent = _operand(source, source, occurrence, base.condition)
+    sent = Operand(
+        name=source,
+        content=occurrence.content(source),
+        producer="",  # filled in for each kernel of the chain
+        type=value.type,
+        condition=base.condition,
+    )
     previous: str | None = None
     for name in chain:
         producer = replace(
@@ -90,12 +106,11 @@ def with_operand(
         if previous is not None:
             producer = replace(
                 producer,
-                role=Role.RELAY,
-                value=Local(name=source, type=value.type),
+                work=Relay(value=Local(name=source, type=value.type)),
                 operands=(replace(sent, producer=previous),),
             )
         elif directive is not None and directive.on_host and not directive.shared:
-            producer = replace(producer, runs_on=Place.HOST)
+            producer = replace(producer, work=LoadUnit(value=value, on_host=True))
         program = program.with_before(kernel.name, producer)
         previous = name
     local = Local(
@@ -109,13 +124,26 @@ def with_operand(
         at_start=occurrence.at_start,
         pinned=pinned,
     )
-    placed = _computing(kernel) if kernel.value != value else kernel
-    if placed.role is Role.COMPUTE and placed.name != placed.function:
-        placed = replace(placed, vector_operands=(*placed.vector_operands, source))
-    placed = replace(placed, operands=(*kernel.operands, operand))
-    if kernel.role is Role.LOAD and kernel.value == value:
-        placed = replace(placed, role=Role.RELAY)
+    work = _receiving(kernel, value, local, source)
+    placed = replace(kernel, operands=(*kernel.operands, operand), work=work)
     return program.with_kernel(placed), local
+
+
+def _receiving(kernel: Kernel, value: Expr, local: Local, source: str) -> Work:
+    """The work of a kernel that is about to receive a value as an operand.
+
+    A producer whose value is no single element computes.
+    """
+    work = kernel.work
+    match work:
+        case LoadUnit(value=whole) if whole == value:
+            return Relay(value=local)
+        case LoadUnit(value=whole):
+            work = computing(whole)
+    match work:
+        case Evaluation() | Reduction() | Recurrences() if kernel.name != kernel.function:
+            return replace(work, vector_operands=(*work.vector_operands, source))
+    return work
 
 
 def with_locals(program: SpatialProgram, name: str, locals: Mapping[Expr, Local]) -> SpatialProgram:
@@ -128,32 +156,21 @@ def with_locals(program: SpatialProgram, name: str, locals: Mapping[Expr, Local]
     return program.with_kernel(program.kernel(name).rewritten(lambda expr: rewrite(expr, rule)))
 
 
-def _computing(kernel: Kernel) -> Kernel:
-    """A producer whose value is no single element computes, and loads all that it reads."""
-    if kernel.role is not Role.LOAD:
-        return kernel
-    sources = tuple(read.source for read in reads(kernel.value))
-    return replace(kernel, role=Role.COMPUTE, vector_operands=sources)
+def computing(value: Expr) -> Evaluation:
+    """The work of a producer whose value is no single element: it loads all that it reads."""
+    return Evaluation(value=value, vector_operands=tuple(read.source for read in reads(value)))
+
+
+def storing(relay: Kernel, target: StoreTarget, *, on_host: bool = False) -> Kernel:
+    """The end of a chain of relays, which stores what it receives."""
+    if not isinstance(relay.work, Relay):
+        raise InternalError(f"{relay.name} passes nothing on")
+    return replace(relay, work=StoreUnit(value=relay.work.value, store=target, on_host=on_host))
 
 
 def inherited(owner: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
     """Loops copied from another kernel; their reasons say so."""
     return tuple(replace(loop, reason=f"as in {owner}: {loop.reason}") for loop in loops)
-
-
-def _operand(name: str, source: str, occurrence: Occurrence, condition: Expr | None) -> Operand:
-    """What a chain passes on; its producer is filled in for each kernel of the chain."""
-    value = occurrence.value
-    return Operand(
-        name=name,
-        source=source,
-        producer="",
-        type=value.type,
-        access=occurrence.subscripts,
-        condition=condition,
-        at_start=False,
-        computed=None if isinstance(value, Read) else value,
-    )
 
 
 def _producer(
@@ -179,20 +196,11 @@ def _producer(
     names = {dimension.name for dimension in domain}
     producer = replace(
         narrowed,
-        role=Role.LOAD if isinstance(value, Read) else Role.COMPUTE,
         domain=domain,
         variables=tuple((name, expr) for name, expr in narrowed.variables if name in names),
         operands=(),
-        value=value,
-        initial=None,
+        work=LoadUnit(value=value) if isinstance(value, Read) else computing(value),
         condition=None if pinned.complete else condition,
-        store=None,
-        members=(),
-        results=(),
-        timed=None,
-        vector_operands=tuple(read.source for read in reads(value)),
-        vector_store=False,
-        vectorised=kernel.vectorised,
         capacity=None,
     )
     return producer, condition, tuple(pinned.values)
@@ -218,13 +226,7 @@ def isolate_consumer(
     if directive.on_host:
         check_deserializer(program, kernel, directive)
     target = kernel.store
-    program = program.with_kernel(
-        replace(
-            kernel,
-            store=None,
-            role=Role.RELAY if kernel.role is Role.STORE else kernel.role,
-        )
-    )
+    program = program.with_kernel(kernel.without_store())
     return _consumer_chain(program, kernel, directive, target, None)
 
 
@@ -262,8 +264,7 @@ def _consumer_chain(
         consumer = replace(consumer, location=directive.location)
         program = program.with_after(previous.name, consumer)
         previous = consumer
-    place = Place.HOST if directive.on_host else Place.DEVICE
-    return program.with_kernel(replace(previous, role=Role.STORE, store=target, runs_on=place))
+    return program.with_kernel(storing(previous, target, on_host=directive.on_host))
 
 
 def consumer_of(kernel: Kernel, name: str) -> Kernel:
@@ -273,29 +274,24 @@ def consumer_of(kernel: Kernel, name: str) -> Kernel:
     domain = tuple(d for d in kernel.domain if not d.reduction)
     names = {dimension.name for dimension in domain}
     local = Local(name=f"{kernel.function}_result", type=kernel.value.type)
-    first = kernel.role is Role.COMPUTE
+    first = isinstance(kernel.work, Evaluation | Reduction)
     return replace(
         narrowed,
         loops=inherited(kernel.name, narrowed.loops) if first else narrowed.loops,
         name=name,
-        role=Role.RELAY,
         domain=domain,
         variables=tuple((n, expr) for n, expr in narrowed.variables if n in names),
         operands=(
             Operand(
                 name=local.name,
-                source=kernel.function,
+                content=FinalValue(source=kernel.function),
                 producer=kernel.name,
                 type=kernel.value.type,
-                access=None,
                 condition=None if first else kernel.condition,
-                at_start=False,
             ),
         ),
-        value=local,
-        initial=None,
+        work=Relay(value=local),
         condition=None if first else kernel.condition,
-        store=None,
         capacity=None,
     )
 
@@ -314,25 +310,19 @@ def consumer_of_result(kernel: Kernel, result: Result, name: str) -> Kernel:
     local = Local(name=f"{result.function}_result", type=member.type)
     operand = Operand(
         name=local.name,
-        source=result.function,
+        content=FinalValue(source=result.function),
         producer=kernel.name,
         type=member.type,
-        access=None,
         condition=where,
-        at_start=False,
         pinned=(*pinned.values, *([vector.name] if vector and scalar else [])),
     )
     return replace(
         narrowed,
         loops=inherited(kernel.name, narrowed.loops),
         name=name,
-        role=Role.RELAY,
         function=result.function,
         operands=(operand,),
-        value=local,
+        work=Relay(value=local),
         condition=where,
-        members=(),
-        results=(),
-        timed=None,
         capacity=None,
     )

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.graph.nodes import Role
 from t2s.spatial.directives import VectorStore
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.passes.lookup import constant_bounds, same_loop
 from t2s.spatial.passes.vectorize import consumers, vstore
+from t2s.spatial.work import StoreUnit
 
 
 def store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -> SpatialProgram:
@@ -42,8 +42,8 @@ def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -
     gathered = _gathered_loops(program, kernel)
     if not gathered or kernel.vector_loop is not None or kernel.function != directive.function:
         return vstore(program, name, directive)
-    if kernel.role is not Role.STORE or kernel.store is None:
-        storing = next(k.name for k in consumers(program, name) if k.role is Role.STORE)
+    if not isinstance(kernel.work, StoreUnit):
+        storing = next(k.name for k in consumers(program, name) if isinstance(k.work, StoreUnit))
         raise UserError(
             f"{directive.text} on {name}: {name} does not store",
             location=directive.location,
@@ -78,7 +78,7 @@ def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -
 
 def _sender(program: SpatialProgram, kernel: Kernel) -> Kernel | None:
     """Where a consumer takes its results from."""
-    operand = next((o for o in kernel.operands if o.access is None), None)
+    operand = next((o for o in kernel.operands if o.is_result), None)
     return None if operand is None else program.kernel(operand.producer)
 
 

@@ -21,7 +21,6 @@ from t2s.core.isl import LoopDomain
 from t2s.core.ops import Op, reorderable
 from t2s.core.printer import show
 from t2s.core.types import INT32, value_range
-from t2s.graph.nodes import Role
 from t2s.spatial.directives import Directive, Fuse, Reorder, Split, Tile
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
 from t2s.spatial.padding import (
@@ -33,6 +32,7 @@ from t2s.spatial.padding import (
 )
 from t2s.spatial.passes.lookup import check_new_names, constant_bounds, find_serial
 from t2s.spatial.reduction_form import reduction_operator
+from t2s.spatial.work import Calculation, Reduction
 
 
 def split(kernel: Kernel, directive: Split) -> Kernel:
@@ -212,7 +212,7 @@ def _checked(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
     names = [name for name, _ in kernel.variables]
     computed = [expr for _, expr in kernel.variables]
     within: LoopDomain | None = None
-    if kernel.role is Role.COMPUTE and not kernel.paddings:
+    if isinstance(kernel.work, Calculation) and not kernel.paddings:
         wanted = LoopDomain([dimension.interval for dimension in kernel.domain])
         target: list[Expr] = [Index(name=name) for name in names]
     else:
@@ -228,10 +228,12 @@ def _checked(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
 
 
 def _check_reduction_order(kernel: Kernel, directive: Directive) -> None:
-    if kernel.initial is None:
-        return
-    operator = reduction_operator(kernel.value)
-    free = kernel.reassociate or (operator and reorderable(operator, kernel.value.type))
+    match kernel.work:
+        case Reduction(value=value, reassociate=reassociate):
+            operator = reduction_operator(value)
+        case _:
+            return
+    free = reassociate or (operator and reorderable(operator, value.type))
     if operator is not None and free:
         return
     variables = dict(kernel.variables)
@@ -257,7 +259,7 @@ def _check_reduction_order(kernel: Kernel, directive: Directive) -> None:
     raise UserError(
         f"{directive.text} on {kernel.name} changes the order of a reduction that rounds",
         location=directive.location,
-        expected=f"the order of {order} as written, because {kernel.value.type} {operator.value} "
+        expected=f"the order of {order} as written, because {value.type} {operator.value} "
         "is not associative",
         given=f"for one element, the step at {step} would run after one that follows it",
         hint=f"write {kernel.name}.reassociate() first if another rounding is acceptable",

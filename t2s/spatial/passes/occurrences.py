@@ -22,6 +22,7 @@ from t2s.spatial.conditions import any_of
 from t2s.spatial.directives import IsolateProducer
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel
+from t2s.spatial.operands import ComputedValue, Content, LoadedElement
 from t2s.spatial.passes.safety import check_loadable
 from t2s.spatial.reduction_form import readable_update
 
@@ -45,6 +46,12 @@ class Occurrence:
         if isinstance(self.value, Read):
             return self.value.indices
         return tuple(dict.fromkeys(_subscripts(self.value)))
+
+    def content(self, source: str) -> Content:
+        """What an operand in its place stands for; ``source`` is what an expression is known by."""
+        if isinstance(self.value, Read):
+            return LoadedElement(source=self.value.source, access=self.subscripts)
+        return ComputedValue(source=source, value=self.value, access=self.subscripts)
 
 
 def _subscripts(expr: Expr) -> Iterator[Expr]:
@@ -189,8 +196,9 @@ def _no_operand(kernel: Kernel, directive: IsolateProducer) -> UserError:
             hint=f"isolate before forward, or isolate further from {isolated.producer}",
         )
     for operand in kernel.operands:
-        if operand.computed is not None and any(r.source == name for r in reads(operand.computed)):
-            return _inside(kernel, directive, name, operand.source, operand.computed)
+        match operand.content:
+            case ComputedValue(value=whole) if any(r.source == name for r in reads(whole)):
+                return _inside(kernel, directive, name, operand.source, whole)
     others = sorted({guarded.read.source for guarded, _ in all_reads(kernel)})
     return UserError(
         f"{directive.text} on {kernel.name}: {name} is not used in {kernel.name}",
@@ -215,7 +223,8 @@ def _inside(
 
 def _not_there(kernel: Kernel, directive: IsolateProducer, target: Expr) -> UserError:
     for operand in kernel.operands:
-        whole = operand.computed
+        content = operand.content
+        whole = content.value if isinstance(content, ComputedValue) else None
         if whole is not None and any(node == target for node in walk(whole)):
             return _inside(kernel, directive, show(target), operand.source, whole)
         for part in walk(target):

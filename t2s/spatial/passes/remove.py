@@ -15,9 +15,9 @@ from dataclasses import replace
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
-from t2s.spatial.directives import Place, Remove, RemoveReuse
+from t2s.spatial.directives import Remove, RemoveReuse
 from t2s.spatial.ir import Kernel, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.operands import Operand, Removal
 from t2s.spatial.passes.forward import drop_upstream
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import find_loop, find_serial
@@ -28,13 +28,13 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
     kernel = program.kernel(name)
     consumer, operand = fed_by(program, kernel, directive)
     for loop in directive.loops:
-        find = find_loop if kernel.runs_on is Place.HOST else find_serial
+        find = find_loop if kernel.on_host else find_serial
         reused = find(kernel, loop, directive)
-        if varies(kernel, operand.access or (), loop):
+        if varies(kernel, operand.access, loop):
             legal = [
                 other.name
                 for other in kernel.kind(LoopKind.SERIAL)
-                if not varies(kernel, operand.access or (), other.name)
+                if not varies(kernel, operand.access, other.name)
             ]
             raise UserError(
                 f"{directive.text} on {name}: {operand.source} depends on {loop}",
@@ -45,7 +45,8 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
             )
         _check_counts(kernel, loop, directive)
         program = drop_upstream(program, kernel, name, reused, directive)
-    changed = replace(operand, removed=(*operand.removed, *directive.loops), removed_by=directive)
+    removal = Removal(loops=(*operand.removed, *directive.loops), by=directive)
+    changed = replace(operand, removal=removal)
     return program.with_kernel(consumer.with_operand(operand, changed))
 
 
@@ -68,7 +69,7 @@ def fed_by(
     """The kernel that receives what a producer sends, and the operand it is there."""
     for consumer in program.kernels:
         for operand in consumer.operands:
-            if operand.producer == kernel.name and operand.access is not None:
+            if operand.producer == kernel.name and not operand.is_result:
                 return consumer, operand
     raise UserError(
         f"{directive.text} on {kernel.name}: {kernel.name} is no isolated producer",

@@ -21,29 +21,29 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Local, index_names
 from t2s.core.names import NameSupply
 from t2s.core.printer import show
-from t2s.graph.nodes import Role
 from t2s.spatial.directives import Gather, Scatter
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.operands import Operand
 from t2s.spatial.passes.host import check_operand_on_device
 from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import constant_bounds, counterpart, find_loop
+from t2s.spatial.work import PassedStream, Relay, ScatteredStream
 
 
 def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialProgram:
-    """Record the stream on the operand, and run the loop in time in all that feeds it."""
+    """Record the stream on the kernel, and run the loop in time in all that feeds it."""
     kernel = program.kernel(name)
-    operand = _find(kernel, directive)
+    relay, operand = _find(kernel, directive)
     check_operand_on_device(program, kernel, operand, directive)
     loop = unrolled_loop(kernel, directive)
-    if operand.scatter is not None and operand.scatter.loop != loop.name:
+    if kernel.scattering is not None and kernel.scattering.loop != loop.name:
         program, distributor = _with_distributor(program, kernel, operand, directive)
         return scatter(program, distributor, replace(directive, operand=operand.source))
-    if operand.scatter is not None:
-        raise one_stream(kernel, operand.scatter, directive)
+    if kernel.scattering is not None:
+        raise one_stream(kernel, kernel.scattering, directive)
     _, extent = constant_bounds(kernel, loop, directive)
-    if extent > 1 and not varies(kernel, operand.access or (), loop.name):
-        placed = ", ".join(show(kernel.place(index)) for index in operand.access or ())
+    if extent > 1 and not varies(kernel, operand.access, loop.name):
+        placed = ", ".join(show(kernel.place(index)) for index in operand.access)
         raise UserError(
             f"{directive.text} on {name}: {operand.source} does not depend on {loop.name}",
             location=directive.location,
@@ -61,7 +61,8 @@ def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialPr
             hint="load it unconditionally: move the access out of the select",
         )
     check_same_nest(kernel, loop, directive)
-    program = program.with_kernel(kernel.with_operand(operand, replace(operand, scatter=directive)))
+    stream = ScatteredStream(loop=loop.name, reverse=directive.reverse, by=directive)
+    program = program.with_kernel(replace(kernel, work=replace(relay, stream=stream)))
     pending = [operand.producer]
     while pending:
         producer = program.kernel(pending.pop())
@@ -79,29 +80,25 @@ def _with_distributor(
 ) -> tuple[SpatialProgram, str]:
     """A relay in front of a kernel that scatters along another loop, made if there is none."""
     producer = program.kernel(operand.producer)
-    if producer.inserted:
+    if isinstance(producer.work, Relay) and producer.work.inserted:
         return program, producer.name
     names = NameSupply(other.name for other in program.kernels)
-    arriving = replace(
-        operand, name=operand.source, scatter=None, buffer=None, removed=(), removed_by=None
-    )
+    arriving = replace(operand, name=operand.source, removal=None)
     distributor = replace(
         producer,
         name=names.fresh(f"{kernel.name}_distributor"),
-        role=Role.RELAY,
         operands=(arriving,),
-        value=Local(name=operand.source, type=operand.type),
+        work=Relay(value=Local(name=operand.source, type=operand.type), inserted=True),
         capacity=None,
-        inserted=True,
         location=directive.location,
     )
     fed = kernel.with_operand(operand, replace(operand, producer=distributor.name))
     return program.with_kernel(fed).with_before(kernel.name, distributor), distributor.name
 
 
-def _find(kernel: Kernel, directive: Scatter) -> Operand:
-    """The one operand of a kernel that only passes it on."""
-    if kernel.role is not Role.RELAY or len(kernel.operands) != 1:
+def _find(kernel: Kernel, directive: Scatter) -> tuple[Relay, Operand]:
+    """What a kernel that only passes its operand on does, and that operand."""
+    if not isinstance(kernel.work, Relay):
         raise UserError(
             f"{directive.text} on {kernel.name}: {directive.operand} does not feed {kernel.name}",
             location=directive.location,
@@ -109,19 +106,19 @@ def _find(kernel: Kernel, directive: Scatter) -> Operand:
             hint=f"isolate it first, as in {kernel.name}.isolate_producer(A, A_loader)",
         )
     operand = kernel.operands[0]
-    if operand.access is None or directive.operand not in (operand.producer, operand.source):
+    if operand.is_result or directive.operand not in (operand.producer, operand.source):
         given = directive.operand
-        if operand.access is None:
+        if operand.is_result:
             given = f"{kernel.name}, which takes the results of {operand.producer}"
         raise UserError(
             f"{directive.text} on {kernel.name}: {directive.operand} does not feed {kernel.name}",
             location=directive.location,
             expected=f"scatter({operand.producer}, ...)"
-            if operand.access is not None
+            if not operand.is_result
             else "a Func that was isolated as a producer",
             given=given,
         )
-    return operand
+    return kernel.work, operand
 
 
 def unrolled_loop(kernel: Kernel, directive: Scatter | Gather) -> Loop:
@@ -138,14 +135,15 @@ def unrolled_loop(kernel: Kernel, directive: Scatter | Gather) -> Loop:
     return loop
 
 
-def one_stream(kernel: Kernel, before: Scatter | Gather, directive: Scatter | Gather) -> UserError:
+def one_stream(kernel: Kernel, before: PassedStream, directive: Scatter | Gather) -> UserError:
     """The error for a second scatter, or a second gather, along one loop."""
-    what, verb = ("scatters", "scatter") if isinstance(before, Scatter) else ("gathers", "gather")
+    scattered = isinstance(before, ScatteredStream)
+    what, verb = ("scatters", "scatter") if scattered else ("gathers", "gather")
     return UserError(
         f"{directive.text} on {kernel.name}: {kernel.name} already {what} along {before.loop}",
         location=directive.location,
         expected=f"one {verb} along each loop",
-        notes=((before.location, f"{before.text} was written here"),),
+        notes=((before.by.location, f"{before.by.text} was written here"),),
     )
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from t2s.core.affine import tidy
-from t2s.core.errors import UserError
+from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import (
     Expr,
     Index,
@@ -38,7 +38,6 @@ from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.isl_maps import Transformation, condition
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.graph.nodes import Role
 from t2s.spatial.directives import SpaceTimeTransform, Unroll
 from t2s.spatial.ir import Kernel, Loop, LoopKind
 from t2s.spatial.passes.lookup import check_new_names, find_serial
@@ -46,6 +45,7 @@ from t2s.spatial.passes.unroll import unroll
 from t2s.spatial.recurrence_form import as_system
 from t2s.spatial.recurrences import MemberRead, Transfer, member_reads, transfers_of
 from t2s.spatial.schedules import Plan, suggestion
+from t2s.spatial.work import Calculation, Recurrences
 
 
 def space_time_transform(kernel: Kernel, directive: SpaceTimeTransform) -> Kernel:
@@ -64,7 +64,7 @@ def space_time_transform(kernel: Kernel, directive: SpaceTimeTransform) -> Kerne
 
 
 def _check_early(kernel: Kernel, directive: SpaceTimeTransform) -> None:
-    if kernel.role is not Role.COMPUTE:
+    if not isinstance(kernel.work, Calculation):
         raise UserError(
             f"{directive.text} on {kernel.name}: {kernel.name} only passes values on",
             location=directive.location,
@@ -146,6 +146,8 @@ def _transformed(kernel: Kernel, plan: Plan) -> Kernel:
                 given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
                 hint=f"add {loop.name} to the loops, and to the sum of {plan.time}",
             )
+    if not isinstance(kernel.work, Recurrences):
+        raise InternalError(f"{kernel.name} has no members")
     change = Transformation(*_change(kernel, plan.maps, plan))
     _check_injective(kernel, plan, change)
     loops = [*outer, *_new_loops(kernel, plan, change), *inner, *kernel.kind(LoopKind.VECTOR)]
@@ -155,7 +157,7 @@ def _transformed(kernel: Kernel, plan: Plan) -> Kernel:
         loops=tuple(loops),
         variables=tuple((name, tidy(substitute(expr, values))) for name, expr in kernel.variables),
         active=None,
-        timed=plan.time,
+        work=replace(kernel.work, timed=plan.time),
         reshaped=plan.directive,
     )
     nest = result.domain_of_iterations

@@ -23,13 +23,20 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Function
-from t2s.graph.nodes import Role
 from t2s.spatial.conditions import static_conjuncts
 from t2s.spatial.directives import Directive, IsolateProducer, Stream
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, SpatialProgram
-from t2s.spatial.operands import Operand, Rename
+from t2s.spatial.operands import (
+    ComputedValue,
+    LoadedElement,
+    Operand,
+    Rename,
+    SharedProducer,
+    StreamedResults,
+)
 from t2s.spatial.passes.occurrences import Occurrence, all_reads, occurrence_of
+from t2s.spatial.work import LoadUnit, Recurrences, Relay, StoreUnit
 
 
 def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProgram:
@@ -47,14 +54,12 @@ def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProg
         )
     taken = Operand(
         name=NameSupply(operand.name for operand in kernel.operands).fresh(function.name),
-        source=function.name,
+        content=LoadedElement(source=function.name, access=read.indices),
         producer=sender.name,
         type=read.type,
-        access=read.indices,
         condition=None,
         at_start=occurrence.at_start,
-        taken_by=directive,
-        renames=_renames(function, read, directive, subject),
+        taken=StreamedResults(by=directive, renames=_renames(function, read, directive, subject)),
     )
     return program.with_kernel(_taking(kernel, occurrence, taken))
 
@@ -65,20 +70,21 @@ def share(
     """Receive what a producer, isolated from another function, sends."""
     name = directive.producers[0]
     owner, known = _first_user(program, kernel, name, directive)
+    removal = known.removal
+    if removal is not None:
+        left = tuple(loop for loop in removal.loops if kernel.loop(loop) is not None)
+        removal = replace(removal, loops=left)
     sample = Operand(
         name=NameSupply(operand.name for operand in kernel.operands).fresh(known.source),
-        source=known.source,
+        content=occurrence.content(known.source),
         producer=name,
         type=occurrence.value.type,
-        access=occurrence.subscripts,
         condition=program.kernel(name).condition,
         at_start=occurrence.at_start,
-        computed=None if isinstance(occurrence.value, Read) else occurrence.value,
-        removed=tuple(loop for loop in known.removed if kernel.loop(loop) is not None),
-        removed_by=known.removed_by,
-        taken_by=directive,
+        removal=removal,
+        taken=SharedProducer(by=directive),
     )
-    same = known.computed == sample.computed and known.access == sample.access
+    same = known.content == sample.content
     condition = conjunction(*static_conjuncts(occurrence.condition))
     if not same or condition != known.condition or kernel.condition is not None:
         guarded = "" if condition is None else f" if {show(condition)}"
@@ -95,9 +101,11 @@ def share(
 
 
 def _text(operand: Operand) -> str:
-    if operand.computed is not None:
-        return show(operand.computed)
-    return f"{operand.source}[{', '.join(show(index) for index in operand.access or ())}]"
+    match operand.content:
+        case ComputedValue(value=value):
+            return show(value)
+        case content:
+            return f"{content.source}[{', '.join(map(show, content.access))}]"
 
 
 def _first_user(
@@ -122,13 +130,13 @@ def _taking(kernel: Kernel, occurrence: Occurrence, operand: Operand) -> Kernel:
     def rule(node: Term) -> Term | None:
         return local if node == value else None
 
-    return replace(
-        kernel,
-        role=Role.RELAY if kernel.role is Role.LOAD and kernel.value == value else kernel.role,
-        operands=(*kernel.operands, operand),
-        value=rewrite(kernel.value, rule),
-        initial=None if kernel.initial is None else rewrite(kernel.initial, rule),
-    )
+    taking = replace(kernel, operands=(*kernel.operands, operand))
+    match kernel.work:
+        case LoadUnit(value=whole) if whole == value:
+            return replace(taking, work=Relay(value=local))
+        case Recurrences():
+            return taking
+    return taking.rewritten(lambda expr: rewrite(expr, rule))
 
 
 def _stored(program: SpatialProgram, directive: Stream, subject: str) -> tuple[Function, Kernel]:
@@ -227,9 +235,8 @@ def drop_unread_stores(program: SpatialProgram) -> SpatialProgram:
         if kernel.store is None or not takers:
             continue
         if kernel.store.tensor not in loaded:
-            role = Role.RELAY if kernel.role is Role.STORE else kernel.role
-            program = program.with_kernel(replace(kernel, store=None, role=role))
-        elif kernel.role is Role.STORE:
+            program = program.with_kernel(kernel.without_store())
+        elif isinstance(kernel.work, StoreUnit):
             before = kernel.operands[0].producer
             for taker in takers:
                 operands = tuple(
@@ -240,7 +247,7 @@ def drop_unread_stores(program: SpatialProgram) -> SpatialProgram:
 
 
 def _takes(operand: Operand, kernel: Kernel) -> bool:
-    return isinstance(operand.taken_by, Stream) and operand.producer == kernel.name
+    return isinstance(operand.taken, StreamedResults) and operand.producer == kernel.name
 
 
 def _with_padded(producer: Kernel, box: LoopDomain) -> LoopDomain:
@@ -263,7 +270,7 @@ def check_all_read(
     producer sends in padded iterations may be taken too; that both ends have the same of these is
     checked elsewhere.
     """
-    function, directive = program.temporal.function(operand.source), operand.taken_by
+    function, taken = program.temporal.function(operand.source), operand.taken
     names = list(function.arguments)
     box = LoopDomain(
         [
@@ -273,11 +280,12 @@ def check_all_read(
     )
     nest = [loop.interval for loop in consumer.loops]
     once = [equals(Index(name=loop.name), loop.minimum) for loop in repeating]
-    places = [consumer.place(index) for index in operand.access or ()]
+    places = [consumer.place(index) for index in operand.access]
     sent = _with_padded(program.kernel(operand.producer), box)
     problem = LoopDomain(nest, once).covers_exactly(places, box, names=names, within=sent)
-    if problem is None or directive is None:
+    if problem is None or taken is None:
         return
+    directive = taken.by
     again = [
         loop.name
         for loop in consumer.loops

@@ -18,9 +18,9 @@ from t2s.core.expr import Expr, Index, apply, equals, simplify
 from t2s.core.isl import LoopDomain
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.spatial.directives import Directive, Stream
+from t2s.spatial.directives import Directive
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.operands import Operand, StreamedResults
 from t2s.spatial.padding import padding_text
 from t2s.spatial.passes.stream import check_all_read
 
@@ -41,7 +41,7 @@ def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[
 def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
     """The dimensions of the channel array: loops that are space on either side."""
     result: list[Loop] = []
-    gathered, scattered = producer.gathering, operand.scatter
+    gathered, scattered = producer.gathering, consumer.scattering
     candidates = [
         *(
             loop
@@ -83,12 +83,12 @@ def check_streams(program: SpatialProgram) -> None:
             producer = program.sender(operand)
             if producer.paddings or consumer.paddings:
                 _check_padding(producer, consumer, operand)
-            if isinstance(operand.taken_by, Stream):
+            if isinstance(operand.taken, StreamedResults):
                 check_all_read(program, consumer, operand, _repeating(consumer, operand))
-            if operand.taken_by is not None:
-                _check_same_loops(producer, consumer, operand, operand.taken_by)
-            followed = operand.scatter is not None or producer.gathering is not None
-            if operand.buffer is None and not followed:
+            if operand.taken is not None:
+                _check_same_loops(producer, consumer, operand, operand.taken.by)
+            followed = consumer.scattering is not None or producer.gathering is not None
+            if consumer.buffer is None and not followed:
                 _check(producer, consumer, operand)
 
 
@@ -96,10 +96,10 @@ def _check_same_loops(
     producer: Kernel, consumer: Kernel, operand: Operand, directive: Directive
 ) -> None:
     """A sender that did not follow the loops of its consumer has the same ones nevertheless."""
-    streamed = isinstance(directive, Stream)
+    streamed = isinstance(operand.taken, StreamedResults)
     vectors = [loop for loop in consumer.kind(LoopKind.VECTOR) if _varies(consumer, operand, loop)]
     sent = [_range_of(loop) for loop in producer.loops]
-    if operand.buffer is None:
+    if consumer.buffer is None:
         wanted = stream_loops(producer, consumer, operand)
         taken = Counter(_range_of(loop) for loop in (*wanted, *vectors))
         same = streamed or Counter(sent) == taken
@@ -121,7 +121,7 @@ def _check_same_loops(
 
 def _varies(kernel: Kernel, operand: Operand, loop: Loop) -> bool:
     nest = LoopDomain([other.interval for other in kernel.loops])
-    return nest.varies_along([kernel.place(index) for index in operand.access or ()], loop.name)
+    return nest.varies_along([kernel.place(index) for index in operand.access], loop.name)
 
 
 def _range_of(loop: Loop) -> tuple[Expr, Expr, Expr]:
@@ -159,9 +159,9 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
         return
     point = ", ".join(f"{name}={value}" for name, value in clash.items())
     culprit, other = _culprit(producer, consumer), consumer
-    if operand.taken_by is not None:
-        subject = f"{operand.taken_by.text} on {consumer.name}: "
-        location = operand.taken_by.location
+    if operand.taken is not None:
+        subject = f"{operand.taken.by.text} on {consumer.name}: "
+        location = operand.taken.by.location
     elif culprit is None:
         subject, location = "", consumer.location
     else:
@@ -249,7 +249,7 @@ def _repeating(consumer: Kernel, operand: Operand, *, buffered: bool = True) -> 
         if loop.name in operand.forwards
         or loop.name in operand.removed
         or (operand.at_start and loop.reduction)
-        or (buffered and operand.buffer is not None and not _varies(consumer, operand, loop))
+        or (buffered and consumer.buffer is not None and not _varies(consumer, operand, loop))
     )
 
 

@@ -20,8 +20,7 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Read, conjunction, index_names
 from t2s.core.printer import show
 from t2s.core.types import MOST_LANES
-from t2s.graph.nodes import Role
-from t2s.spatial.directives import Directive, Place, VectorLoad, VectorStore
+from t2s.spatial.directives import Directive, VectorLoad, VectorStore
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.lanes import (
@@ -35,12 +34,21 @@ from t2s.spatial.passes.isolate import varies
 from t2s.spatial.passes.lookup import check_not_time, constant_bounds, counterpart
 from t2s.spatial.passes.occurrences import all_reads
 from t2s.spatial.reduction_form import mentions_previous, readable_update, reduction_term
+from t2s.spatial.work import (
+    Calculation,
+    Evaluation,
+    LoadUnit,
+    Recurrences,
+    Reduction,
+    StoreTarget,
+    StoreUnit,
+)
 
 
 def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialProgram:
     """Turn the innermost serial loop into lanes and mark the operands."""
     kernel = program.kernel(name)
-    _require_compute(kernel, directive)
+    _calculation(kernel, directive)
     sources = _sources(kernel)
     if not sources.issuperset(directive.operands):
         kept = frozenset(directive.operands)
@@ -57,8 +65,9 @@ def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialP
             )
     program = _vectorise(program, kernel, directive)
     kernel = program.kernel(name)
-    marked = (*kernel.vector_operands, *directive.operands)
-    program = program.with_kernel(replace(kernel, vector_operands=marked))
+    work = _calculation(kernel, directive)
+    marked = replace(work, vector_operands=(*work.vector_operands, *directive.operands))
+    program = program.with_kernel(replace(kernel, work=marked))
     check_lanes(program.kernel(name), directive)
     return program
 
@@ -102,7 +111,8 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
             given=f"one {function.value.type} per dot product",
             hint="make a loop of the results innermost, with reorder, before vstore",
         )
-    return program.with_kernel(replace(function, vector_store=True))
+    work = replace(_calculation(function, directive), vector_store=True)
+    return program.with_kernel(replace(function, work=work))
 
 
 def _named(kernel: Kernel) -> set[str]:
@@ -111,14 +121,16 @@ def _named(kernel: Kernel) -> set[str]:
     return names | {result.function for result in kernel.results}
 
 
-def _require_compute(kernel: Kernel, directive: Directive) -> None:
-    if kernel.role is not Role.COMPUTE:
-        raise UserError(
-            f"{directive.text} on {kernel.name}: {kernel.name} only passes values on",
-            location=directive.location,
-            expected="the function that computes",
-            hint=f"write it on {kernel.function} before isolating: the producers widen with it",
-        )
+def _calculation(kernel: Kernel, directive: Directive) -> Evaluation | Reduction | Recurrences:
+    """What a kernel computes; an error for one that computes nothing."""
+    if isinstance(kernel.work, Evaluation | Reduction | Recurrences):
+        return kernel.work
+    raise UserError(
+        f"{directive.text} on {kernel.name}: {kernel.name} only passes values on",
+        location=directive.location,
+        expected="the function that computes",
+        hint=f"write it on {kernel.function} before isolating: the producers widen with it",
+    )
 
 
 def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) -> SpatialProgram:
@@ -151,10 +163,10 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
             given=show(readable_update(kernel.function, kernel.value)),
         )
     widened = _with_vector(kernel, loop.name, directive)
-    if kernel.members:
+    if isinstance(kernel.work, Recurrences):
         check_independent(kernel, loop, directive)
-        members = tuple(replace(member, lanes=True) for member in kernel.members)
-        widened = replace(widened, members=members)
+        members = tuple(replace(member, lanes=True) for member in kernel.work.members)
+        widened = replace(widened, work=replace(kernel.work, members=members))
     program = program.with_kernel(widened)
     for operand in kernel.operands:
         program = _widen_upstream(program, kernel, operand, loop, directive)
@@ -181,13 +193,13 @@ def _widen_upstream(
     """Producers of a varying operand send vectors; those of an invariant one lose the loop."""
     if operand.at_start and loop.reduction:
         return program  # it has lost the loop already
-    if operand.taken_by is not None:
+    if operand.taken is not None:
         return program  # its producer does not follow
     producer = program.kernel(operand.producer)
     own = counterpart(producer, kernel, loop, directive)
     for upstream in producer.operands:
         program = _widen_upstream(program, producer, upstream, own, directive)
-    varying = operand.access is not None and varies(kernel, operand.access, loop.name)
+    varying = varies(kernel, operand.access, loop.name)
     narrowed = (
         _with_vector(producer, own.name, directive)
         if varying
@@ -225,17 +237,17 @@ def check_contiguity(program: SpatialProgram) -> SpatialProgram:
 
     What the host orders is.
     """
-    hosts = {kernel.name for kernel in program.kernels if kernel.runs_on is Place.HOST}
+    hosts = {kernel.name for kernel in program.kernels if kernel.on_host}
     for kernel in program.kernels:
         loop, directive = kernel.vector_loop, kernel.vectorised
         if loop is None or directive is None or kernel.name in hosts:
             continue
-        value, subject = kernel.value, f"{directive.text} on {kernel.function}"
-        if kernel.role is Role.LOAD and isinstance(value, Read):
-            check_contiguous(kernel, value.source, value.indices, subject, directive.location)
-        if kernel.role is Role.STORE and kernel.store is not None:
-            target = kernel.store
-            check_contiguous(kernel, target.tensor, target.indices, subject, directive.location)
+        subject, location = f"{directive.text} on {kernel.function}", directive.location
+        match kernel.work:
+            case LoadUnit(value=Read(source=source, indices=indices)):
+                check_contiguous(kernel, source, indices, subject, location)
+            case StoreUnit(store=StoreTarget(tensor=tensor, indices=indices)):
+                check_contiguous(kernel, tensor, indices, subject, location)
     return program
 
 
@@ -252,26 +264,26 @@ def _free_parts(kernel: Kernel) -> Iterator[Expr]:
 def check_complete(kernel: Kernel) -> None:
     """Before lowering: everything that varies was asked for, and vector results are stored so."""
     check_system_lanes(kernel)
-    loop, directive = kernel.vector_loop, kernel.vectorised
-    if loop is None or directive is None or kernel.role is not Role.COMPUTE:
+    loop, directive, work = kernel.vector_loop, kernel.vectorised, kernel.work
+    if loop is None or directive is None or not isinstance(work, Calculation):
         return
     check_lanes(kernel, directive)
     subject = f"{directive.text} on {kernel.name}"
     for operand in kernel.operands:
-        asked = {operand.source, operand.producer} & set(kernel.vector_operands)
-        if operand.access is None or asked or not varies(kernel, operand.access, loop.name):
+        asked = {operand.source, operand.producer} & set(work.vector_operands)
+        if asked or not varies(kernel, operand.access, loop.name):
             continue
         raise UserError(
             f"{subject}: {operand.source} varies along the vector loop {loop.name} too and is not "
             "loaded as a vector",
             location=directive.location,
-            expected=f"vload({', '.join([*kernel.vector_operands, operand.source])})",
-            given=f"vload({', '.join(kernel.vector_operands)})",
+            expected=f"vload({', '.join([*work.vector_operands, operand.source])})",
+            given=f"vload({', '.join(work.vector_operands)})",
             hint="everything that varies along the innermost loop becomes a vector; put another "
             "loop innermost to keep it a single value",
         )
     own = kernel.name == kernel.function or bool(kernel.members)
-    if not loop.reduction and own and not kernel.vector_store:
+    if not loop.reduction and own and not work.vector_store:
         raise UserError(
             f"{subject}: the results are vectors along {loop.name} and are not stored as vectors",
             location=directive.location,
