@@ -34,7 +34,7 @@ from t2s.core.printer import show
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
-from t2s.spatial.directives import Directive
+from t2s.spatial.directive import Directive
 from t2s.spatial.operands import ComputedValue, Operand, Rename
 from t2s.spatial.work import (
     Evaluation,

@@ -8,9 +8,9 @@ from t2s.core.isl import Interval, LoopDomain
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Function, TemporalProgram
+from t2s.spatial.analysis.reduction_form import PREVIOUS, mentions_previous
 from t2s.spatial.inline import join_choices
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.reduction_form import PREVIOUS, mentions_previous
 from t2s.spatial.work import Evaluation, Reduction, StoreTarget, Work
 
 

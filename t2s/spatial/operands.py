@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.core.walk import Term
-from t2s.spatial.directives import Directive
+from t2s.spatial.directive import Directive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from t2s.core.expr import Expr, index_names
 from t2s.core.isl_maps import project
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
-from t2s.spatial.conditions import placed_condition
+from t2s.spatial.analysis.conditions import placed_condition
+from t2s.spatial.analysis.padding import active_paddings, in_domain, memory_guard, origins_of
+from t2s.spatial.analysis.reduction_form import readable_update
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.operands import Operand
-from t2s.spatial.padding import active_paddings, in_domain, memory_guard, origins_of
-from t2s.spatial.reduction_form import readable_update
 from t2s.spatial.work import Recurrences, StoreUnit
 
 _REASON_COLUMN = 44

@@ -28,9 +28,9 @@ from t2s.core.isl import LoopDomain
 from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
+from t2s.spatial.analysis.padding import in_domain, inside_of_domain
+from t2s.spatial.analysis.reduction_form import PREVIOUS
 from t2s.spatial.ir import Kernel, Loop, LoopKind
-from t2s.spatial.padding import in_domain, inside_of_domain
-from t2s.spatial.reduction_form import PREVIOUS
 from t2s.spatial.work import Evaluation, Member, Recurrences, Reduction, Result
 
 

@@ -14,7 +14,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.core.walk import Term
-from t2s.spatial.directives import Directive
+from t2s.spatial.directive import Directive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

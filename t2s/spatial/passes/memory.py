@@ -13,9 +13,9 @@ from dataclasses import replace
 from t2s.core.errors import InternalError, UnsupportedError
 from t2s.core.expr import Expr, Local, Read, reads
 from t2s.core.names import NameSupply
-from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.passes.isolate import (
+from t2s.spatial.analysis.occurrences import all_reads, loads_of
+from t2s.spatial.analysis.safety import check_loadable
+from t2s.spatial.directives.isolate import (
     computing,
     consumer_of,
     consumer_of_result,
@@ -23,8 +23,8 @@ from t2s.spatial.passes.isolate import (
     with_locals,
     with_operand,
 )
-from t2s.spatial.passes.occurrences import all_reads, loads_of
-from t2s.spatial.passes.safety import check_loadable
+from t2s.spatial.inline import inline_functions
+from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.work import Evaluation, LoadUnit, Reduction, StoreTarget
 
 MOST_LOADS = 4096
