@@ -17,10 +17,10 @@ from t2s.func.func import TemporalFunc
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
 from t2s.spatial.ir import SpatialProgram
+from t2s.spatial.lowering.to_graph import lower_to_graph
 from t2s.spatial.pipeline import build_spatial
 from t2s.spatial.printer import print_loop_nest
 from t2s.spatial.schedule import ScheduledFunc
-from t2s.spatial.to_graph import lower_to_graph
 
 
 @dataclass(frozen=True)

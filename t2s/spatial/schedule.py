@@ -16,7 +16,7 @@ from t2s.core.types import Type
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
 from t2s.spatial.arguments import DirectiveArguments, Loop
-from t2s.spatial.directives import (
+from t2s.spatial.directive import (
     Buffer,
     Depth,
     Directive,

@@ -12,7 +12,7 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.func.expression import as_expression
 from t2s.func.symbols import RVar, Var
-from t2s.spatial.directives import SpaceTimeTransform
+from t2s.spatial.directive import SpaceTimeTransform
 
 ReadLoops = Callable[..., tuple[str, ...]]
 

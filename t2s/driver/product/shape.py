@@ -13,7 +13,7 @@ from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.sparse_repr.representation.units import units_of
 from t2s.sparse_repr.representation.vocabulary import Dimension
-from t2s.spatial.directives import Directive
+from t2s.spatial.directive import Directive
 from t2s.spatial.sparse_directives import LoadStructure
 
 MOST_MULTIPLIERS = 256
