@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
 from t2s.core.errors import UserError
@@ -24,9 +24,9 @@ from t2s.graph.graph import (
 )
 from t2s.graph.nodes import Node
 from t2s.graph.verify import verify_graph
-from t2s.sparse_repr.blocks.draft import Block, BlockKind
+from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock
+from t2s.sparse_repr.blocks.embedding import Embedded, embedded_design, taken
 from t2s.sparse_repr.blocks.expressions import Formula
-from t2s.sparse_repr.embedding import Embedded, embedded_design, taken
 
 UNBOUNDED = 1 << 30
 """A capacity that is never reached."""
@@ -134,21 +134,41 @@ class Connections:
         """Declare an output on the chip."""
         return self.tensor(name, type, shape, role=TensorRole.OUTPUT)
 
+    def count(self, kind: BlockKind) -> None:
+        """Count a block that is made of several, which are placed without being counted."""
+        self._counts[kind] += 1
+
     def add_region(self, region: Region) -> None:
         """Declare a region, and put the blocks that follow into it (see ``region``)."""
         self._regions.append(region)
         self.region = region.name
 
-    def _drafted(self, make: Callable[..., Block], *arguments: Any, **options: Any) -> Block:
-        """The block that ``make`` drafts at the user's line; the same one for equal arguments.
+    def drafted(self, block: StreamBlock, inputs: Sequence[StreamType]) -> Block:
+        """The machine of a block for inputs of these types; the same one for equal blocks.
 
-        So blocks that differ in nothing but their channels share all of their expressions.
+        So machines that differ in nothing but their channels share all of their expressions.
         """
         location = user_location()
-        key = make, location, _key(arguments), _key(tuple(options.items()))
+        key = _key(block), tuple(inputs), location
         if key not in self._drafts:
-            self._drafts[key] = make(*arguments, location=location, **options)
+            self._drafts[key] = block.block(inputs, location)
         return self._drafts[key]
+
+    def put(
+        self,
+        block: StreamBlock,
+        name: str,
+        *inputs: Stream,
+        later: Sequence[str] = (),
+        count: bool = True,
+    ) -> tuple[Stream, ...]:
+        """Put a block into the graph; its output streams for its inputs, in the order of its ports.
+
+        See ``place`` for ``later``.
+        """
+        drafted = self.drafted(block, [stream.type for stream in inputs])
+        named = {port.port: stream for port, stream in zip(drafted.inputs, inputs, strict=False)}
+        return self.place(drafted, name, named, later=later, count=count)
 
     def place(
         self,
@@ -159,7 +179,7 @@ class Connections:
         later: Sequence[str] = (),
         count: bool = True,
     ) -> tuple[Stream, ...]:
-        """Put any block into the graph; its output streams, in the order of its ports.
+        """Put any machine into the graph; its output streams, in the order of its ports.
 
         Ports in ``later`` are left open, for ``connect``.  Raises ``UserError`` if another port is
         left open, or a stream does not fit its port.
@@ -303,11 +323,14 @@ class Connections:
 
 
 def _key(argument: Any) -> Hashable:
-    """What tells arguments of drafts apart; of numbers, 0.0 from -0.0 too."""
+    """What tells the parameters of blocks apart; of numbers, 0.0 from -0.0 too."""
     match argument:
-        case list() | tuple():
+        case tuple():
             return tuple(map(_key, argument))
         case float() | Expr() | Formula():
             return repr(argument)
+        case StreamBlock():
+            names = (field.name for field in fields(cast(Any, argument)))
+            return type(argument), *(_key(getattr(argument, name)) for name in names)
         case _:
             return cast(Hashable, argument)
