@@ -1,9 +1,8 @@
 """The function of one machine: it runs every place, in row-major order, as far as it gets.
 
-``node(arena, budget)`` returns the number of firings, at most ``budget``, or -1 after a fault.
 The shape of the code::
 
-    for each place that has not finished:       # visit
+    for each place that has not finished:       # visit, see ``emit_frame``
         how many firings do space in outputs, trace and memories allow?
         go to the saved mode
         mode: while firings are allowed:        # a block for each mode
@@ -32,11 +31,9 @@ from t2s.graph.machine import (
     Rule,
     Search,
 )
-from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.llvm import (
     I32,
     I64,
-    POINTER,
     Block,
     Function,
     Module,
@@ -50,15 +47,13 @@ from t2s.simulator.native.emit_allowance import emit_allowance
 from t2s.simulator.native.emit_blend import BlendEmitter, blended_rules
 from t2s.simulator.native.emit_body import BodyEmitter
 from t2s.simulator.native.emit_cast import convert
-from t2s.simulator.native.emit_context import NodeContext
+from t2s.simulator.native.emit_frame import Frame
 from t2s.simulator.native.emit_memory import MemoryEmitter
-from t2s.simulator.native.emit_node import FAULTED
 from t2s.simulator.native.emit_search import emit_search
 from t2s.simulator.native.emit_streams import StreamPort
 from t2s.simulator.native.layout import (
     FAILED,
     FINISHED,
-    MACHINE_WORDS,
     NOT_WAITING,
     RUNNING,
     TRACE_LENGTH,
@@ -73,7 +68,6 @@ from t2s.simulator.native.representation import (
     store_value,
     token_alignment,
 )
-from t2s.simulator.native.shared_code import Table
 
 
 def emit_machine(
@@ -91,38 +85,19 @@ def emit_machine(
     function serves several machines: its last argument is a table of these numbers, whose keys are
     added to the list (see ``shared_code``).
     """
-    shared = [] if places is None else [POINTER]
-    signature = [POINTER, I64, *shared]
-    function = module.function(
-        f"node{number}", I64, signature, attributes="nounwind noinline", noalias=True
-    )
-    arena = function.args[0]
-    builder, abandon = Builder(function), function.block("abandon")
-    context = NodeContext(
-        graph=graph,
-        node=node,
-        layout=layout,
-        function=function,
-        builder=builder,
-        arena=arena,
-        faults=faults,
-        abandon=abandon,
-        table=None if places is None else Table(pointer=function.args[2], keys=places),
-    )
-    _MachineEmitter(context, node).emit()
-    return function
+    frame = Frame(module, graph, node, layout, number, faults, places)
+    _MachineEmitter(frame, node).emit()
+    return frame.function
 
 
 class _MachineEmitter:
     """Emits the blocks of one machine's function; what changes lives in stack slots."""
 
-    def __init__(self, context: NodeContext, node: Machine) -> None:
-        self._context = context
+    def __init__(self, frame: Frame, node: Machine) -> None:
+        self._frame = frame
+        self._context = context = frame.context
         self._node = node
         self._builder = builder = context.builder
-        self._pe = builder.alloca(I64)
-        self._budget = builder.alloca(I64)
-        self._fired = builder.alloca(I64)
         self._mode = builder.alloca(I32)
         self._wait = builder.alloca(I32)
         self._waits = 0
@@ -154,8 +129,7 @@ class _MachineEmitter:
             if isinstance(statement, Load | Store)
         }
         self._body = BodyEmitter(context, {}, tensors)
-        names = ("visit", "leave", "next")
-        self._visit, self._leave, self._next = (context.block(name) for name in names)
+        self._leave = frame.leave
         self._modes = {mode.name: context.block("mode") for mode in node.modes}
         self._codes = {path.rule.name: code for code, path in enumerate(node.paths())}
         self._blend = BlendEmitter(
@@ -170,53 +144,17 @@ class _MachineEmitter:
 
     def emit(self) -> None:
         """The whole function."""
-        self._emit_frame()
+        self._frame.emit_loop()
         self._emit_visit()
         for number, mode in enumerate(self._node.modes):
             self._emit_mode(number, mode)
         self._emit_leave()
 
-    def _emit_frame(self) -> None:
-        """The loop over the places, and the exits."""
-        context, builder = self._context, self._builder
-        budget = context.function.args[1]
-        builder.store(integer(0), self._pe)
-        builder.store(budget, self._budget)
-        select, leave = context.block("select"), context.block("return")
-        unfinished = builder.load(context.address(context.layout.unfinished(self._node.name)), I64)
-        builder.cbranch(builder.icmp_signed("==", unfinished, integer(0)), leave, select)
-
-        builder.position_at_end(select)
-        context.pe = self._load(self._pe)
-        more = builder.icmp_signed("<", context.pe, integer(self._node.place_count))
-        left = builder.icmp_signed(">", self._load(self._budget), integer(0))
-        builder.cbranch(builder.and_(more, left), self._visit, leave)
-
-        builder.position_at_end(self._next)
-        builder.store(builder.add(context.pe, integer(1)), self._pe)
-        builder.branch(select)
-
-        builder.position_at_end(leave)
-        builder.ret(builder.sub(budget, self._load(self._budget)))
-        if context.abandon is not None:
-            builder.position_at_end(context.abandon)
-            builder.ret(integer(FAULTED))
-
     def _emit_visit(self) -> None:
         """Look at one place: what it may do, and where to go on."""
-        context, builder, layout = self._context, self._builder, self._context.layout
-        name = self._node.name
-        live = context.block("live")
-        builder.position_at_end(self._visit)
-        self._state = context.address(layout.state(name), context.pe, 4 * MACHINE_WORDS)
-        status = builder.load(self._state, I32)
-        done = builder.icmp_signed(">=", status, integer(FINISHED, I32))
-        builder.cbranch(done, self._next, live)
-
-        builder.position_at_end(live)
-        context.bind_space()
+        context, builder = self._context, self._builder
+        self._state, _ = self._frame.begin_visit()
         builder.store(integer(RUNNING, I32), self._status)
-        builder.store(integer(0), self._fired)
         for port in (*self._inputs.values(), *self._outputs.values()):
             port.begin_visit()
         for memory in self._memories.values():
@@ -227,7 +165,7 @@ class _MachineEmitter:
                 slot,
             )
         self._trace_state, self._trace, self._allowed = emit_allowance(
-            context, self._node, self._load(self._budget), self._outputs, self._memories
+            context, self._node, self._frame.budget(), self._outputs, self._memories
         )
         mode = builder.load(offset_by(builder, self._state, 4), I32)
         builder.switch(mode, list(self._modes.values()))
@@ -238,7 +176,7 @@ class _MachineEmitter:
         builder.position_at_end(self._modes[mode.name])
         builder.store(integer(number, I32), self._mode)
         builder.store(integer(NOT_WAITING, I32), self._wait)
-        go = builder.icmp_signed("<", self._load(self._fired), self._allowed)
+        go = builder.icmp_signed("<", self._frame.fired(), self._allowed)
         ready = context.block("ready")
         builder.cbranch(go, ready, self._leave)
         builder.position_at_end(ready)
@@ -320,15 +258,15 @@ class _MachineEmitter:
     def _note(self, code: Value) -> None:
         """Add a firing to the trace."""
         builder, bytes = self._builder, code_type(self._node).itemsize
-        fired = self._load(self._fired)
+        fired = self._frame.fired()
         where = offset_by(builder, self._trace, self._context.scaled(fired, bytes))
         kept = integer_type(8 * bytes)
         builder.store(builder.trunc(code, kept), where, align=bytes)
-        builder.store(builder.add(fired, integer(1), "nuw nsw"), self._fired)
+        self._frame.count(fired)
 
     def _emit_rule(self, rule: Rule) -> None:
         """A firing."""
-        context, builder = self._context, self._builder
+        builder = self._builder
         for statement in rule.body:
             self._emit_statement(statement)
         tokens = [(put.channel, *self._token(put)) for put in rule.puts]
@@ -341,9 +279,7 @@ class _MachineEmitter:
             builder.branch(self._modes[rule.next])
             return
         builder.store(integer(FINISHED, I32), self._status)
-        unfinished = context.address(context.layout.unfinished(self._node.name))
-        left = builder.sub(builder.load(unfinished, I64), integer(1))
-        builder.store(left, unfinished)
+        self._frame.finish()
         builder.branch(self._leave)
 
     def _token(self, put: Put) -> tuple[Value | None, Value | None]:
@@ -386,7 +322,7 @@ class _MachineEmitter:
         """Write everything back; visit the place once more if that may help."""
         builder = self._builder
         builder.position_at_end(self._leave)
-        fired = self._load(self._fired)
+        fired = self._frame.fired()
         builder.store(self._load(self._status), self._state)
         builder.store(self._load(self._mode), offset_by(builder, self._state, 4))
         builder.store(self._load(self._wait), offset_by(builder, self._state, 8))
@@ -397,17 +333,11 @@ class _MachineEmitter:
             store_value(builder, self._load(slot), where, type, token_alignment(type))
         length = offset_by(builder, self._trace_state, 8 * TRACE_LENGTH)
         builder.store(builder.add(builder.load(length, I64), fired), length)
-        left = builder.sub(self._load(self._budget), fired)
-        builder.store(left, self._budget)
-        used_up = builder.icmp_signed("==", fired, self._allowed)
-        moved = builder.icmp_signed(">", fired, integer(0))
-        funded = builder.icmp_signed(">", left, integer(0))
-        again = builder.and_(moved, builder.and_(used_up, funded))
-        builder.cbranch(again, self._visit, self._next)
+        self._frame.end_visit(fired, builder.icmp_signed("==", fired, self._allowed))
 
     def _register(self, name: str, type: Type) -> Value:
         section = self._context.layout.register(self._node.name, name)
         return self._context.address(section, self._context.pe, type.bytes)
 
     def _load(self, slot: Slot) -> Value:
-        return self._builder.load(slot, slot.kept)
+        return self._frame.load(slot)

@@ -24,8 +24,9 @@ from t2s.graph.machine_shapes import MachineShape, shapes_of
 from t2s.simulator import emit
 from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.llvm import I64, POINTER, Function, Module, Value, integer
+from t2s.simulator.native.emit_frame import FAULTED
 from t2s.simulator.native.emit_machine import emit_machine
-from t2s.simulator.native.emit_node import FAULTED, emit_node
+from t2s.simulator.native.emit_node import emit_node
 from t2s.simulator.native.layout import Key, Layout
 from t2s.simulator.native.llvm import binding, llvmlite_version
 from t2s.simulator.native.nests.emit_nest import NEST
