@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from t2s.core.arrays import named_inputs
-from t2s.core.integers import whole
+from t2s.core.checks import whole
 from t2s.driver.design import Array, Design, Stage, Stages, Values
 from t2s.driver.graph_design import split_scalars
 from t2s.driver.product import refuse_sparse

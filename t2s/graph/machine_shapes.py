@@ -22,11 +22,10 @@ from typing import Any
 from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.core.walk import Term, children
-from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Store
+from t2s.graph.body import Let, Load, Register, RegisterRead, RegisterWrite, Store
 from t2s.graph.graph import Channel, Graph, Tensor
 from t2s.graph.kept import KeptFor
 from t2s.graph.machine import Machine, Search
-from t2s.graph.parts import Register
 
 _SAYS_WHERE = frozenset({"location", "region"})
 _NAMELESS = (Expr, Let, Register, RegisterRead, RegisterWrite)

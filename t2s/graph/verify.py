@@ -24,10 +24,10 @@ from t2s.core.walk import Term, distinct
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
 from t2s.graph.kept import KeptFor
+from t2s.graph.layout import verify_arrays, verify_layout
 from t2s.graph.machine_shapes import firsts_of_shapes
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
-from t2s.graph.verify_body import BodyVerifier
-from t2s.graph.verify_bounds import verify_bounds
+from t2s.graph.verify_body import BodyVerifier, verify_bounds
 from t2s.graph.verify_expr import (
     GraphError,
     Scope,
@@ -38,7 +38,6 @@ from t2s.graph.verify_expr import (
     verify_index,
     verify_indices,
 )
-from t2s.graph.verify_layout import verify_arrays, verify_layout
 from t2s.graph.verify_machine import accesses_of, verify_machine, verify_memories
 from t2s.graph.verify_names import wrong_texts
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, apply, const, simplify
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.printer import show

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from t2s.reduction.carry import Target
 from t2s.reduction.circuits import Structure
-from t2s.reduction.targets import Target
 from t2s.spatial.directive import Directive
 
 

@@ -58,9 +58,9 @@ from t2s.core.expr import Expr, Local, Parameter
 from t2s.core.types import Type
 from t2s.core.walk import walk
 from t2s.graph import body as graph
+from t2s.graph.body import Register
 from t2s.graph.graph import ScalarParameter, TensorRole
 from t2s.graph.machine import Choice, Machine, Mode, Rule
-from t2s.graph.parts import Register
 
 MODE = "mode"
 

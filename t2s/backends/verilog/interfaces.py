@@ -25,11 +25,10 @@ from t2s.backends.verilog.verilog_ast import (
 from t2s.backends.verilog.verilog_names import signal_names
 from t2s.core.expr import Parameter
 from t2s.core.walk import walk
-from t2s.graph.analysis import memory_bytes
+from t2s.graph.analysis import memory_bytes, most_bytes
 from t2s.graph.body import Load, Receive, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor
 from t2s.graph.machine import Machine, Search
-from t2s.graph.machine_analysis import most_bytes
 from t2s.graph.nodes import Node, PEArray
 
 CLOCK, RESET, INTERVAL = "clock", "reset", "interval"

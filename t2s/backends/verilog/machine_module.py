@@ -54,9 +54,9 @@ from t2s.backends.verilog.verilog_ast import (
     variable,
 )
 from t2s.core.types import INT32
+from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine, SortedMemory
-from t2s.graph.machine_analysis import path_bytes
 
 ZEROS, TRUE = Literal(text="'0"), Literal(text="1'b1")
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from t2s.core.errors import UserError
 from t2s.driver.product.directives import Schedule
-from t2s.reduction.targets import Target
+from t2s.reduction.carry import Target
 from t2s.sparse_repr.representation.definition import Definition, unsupported
 from t2s.sparse_repr.representation.hardware.product import Part
 from t2s.sparse_repr.representation.layout import BlockJob

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from t2s.core.expr import Const, Expr
 from t2s.core.types import INT32, Type
-from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole
-from t2s.graph.locations import located
+from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole, located
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
 from t2s.sparse_repr.blocks.expressions import spread

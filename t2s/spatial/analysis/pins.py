@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from t2s.core.equalities import Equality, equalities
 from t2s.core.expr import Expr, const
 from t2s.core.isl import is_affine
-from t2s.core.isl_maps import condition, project
+from t2s.core.isl_maps import Equality, condition, equalities, project
 from t2s.spatial.ir import Kernel, Loop, LoopKind
 
 _NESTED = (LoopKind.UNROLLED, LoopKind.SERIAL)  # outermost first

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import BOOL, INT32
-from t2s.graph.body import Statement
+from t2s.graph.body import Role, SpaceDimension, Statement
 from t2s.graph.construct import (
     Parts,
     add,
@@ -35,7 +35,6 @@ from t2s.graph.construct import (
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.machine import Put
-from t2s.graph.parts import Role, SpaceDimension
 from t2s.reduction.circuits import STEP
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.loaders import (

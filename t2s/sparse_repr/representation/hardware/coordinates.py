@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
+from t2s.graph.body import Role
 from t2s.graph.construct import (
     Parts,
     add,
@@ -26,7 +27,6 @@ from t2s.graph.construct import (
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Loop
-from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.representation.hardware.decoders import decode_fibres
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor

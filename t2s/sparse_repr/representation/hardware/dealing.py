@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import BOOL, INT32
-from t2s.graph.body import Statement
+from t2s.graph.body import Role, Statement
 from t2s.graph.construct import (
     Parts,
     add,
@@ -35,7 +35,6 @@ from t2s.graph.construct import (
     unequal,
 )
 from t2s.graph.machine import Choice
-from t2s.graph.parts import Role
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.window import END, Window, load_lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from t2s.core.expr import Expr
+from t2s.graph.body import Role
 from t2s.graph.construct import (
     Parts,
     add,
@@ -18,7 +19,6 @@ from t2s.graph.construct import (
     times,
 )
 from t2s.graph.graph import StreamKind
-from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.runs import (

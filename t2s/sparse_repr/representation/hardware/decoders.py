@@ -17,8 +17,8 @@ Where the runs come from depends on the order of jobs:
 from __future__ import annotations
 
 from t2s.core.types import INT32
+from t2s.graph.body import Role
 from t2s.graph.construct import Parts, add, equal, index, less, loop, subtract, times
-from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE, STEP
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.dealing import deal_rows

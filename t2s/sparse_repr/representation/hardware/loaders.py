@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import Type
-from t2s.graph.body import Statement
+from t2s.graph.body import Role, Statement
 from t2s.graph.construct import (
     Parts,
     add,
@@ -25,7 +25,6 @@ from t2s.graph.construct import (
 )
 from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.machine import Rule
-from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE, STEP
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.product import ELEMENT, WORD, Operand, Product

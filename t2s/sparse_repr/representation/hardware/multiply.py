@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from t2s.core.expr import Expr, const
+from t2s.graph.body import Role, SpaceDimension
 from t2s.graph.construct import Parts, add, both, equal, index, local, select, zero
-from t2s.graph.parts import Role, SpaceDimension
 from t2s.reduction.circuits import LANE, SIDE, Lanes, receive_lanes, send_lanes, step_loops
 from t2s.sparse_repr.representation.hardware.product import (
     ELEMENT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
+from t2s.graph.body import Role
 from t2s.graph.construct import (
     Parts,
     add,
@@ -15,7 +16,6 @@ from t2s.graph.construct import (
     select,
     times,
 )
-from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.runs import (

@@ -9,9 +9,9 @@ from t2s.core.expr import Expr, Read
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.types import BOOL, INT32, Type
+from t2s.graph.body import SpaceDimension
 from t2s.graph.construct import space
 from t2s.graph.graph import ScalarParameter, StreamKind
-from t2s.graph.parts import SpaceDimension
 from t2s.reduction.circuits import LANE, Circuit
 from t2s.sparse_repr.representation.hardware.wires import Wire, wire
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
+from t2s.graph.body import Role
 from t2s.graph.construct import (
     Parts,
     add,
@@ -19,7 +20,6 @@ from t2s.graph.construct import (
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.machine import Choice, Put
-from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.product import Product

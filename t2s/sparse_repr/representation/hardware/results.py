@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import INT32
-from t2s.graph.body import Statement, Store
+from t2s.graph.body import Role, Statement, Store
 from t2s.graph.construct import (
     Parts,
     add,
@@ -26,7 +26,6 @@ from t2s.graph.construct import (
 )
 from t2s.graph.graph import TensorRole
 from t2s.graph.machine import Choice, Put
-from t2s.graph.parts import Role
 from t2s.reduction.circuits import Lanes
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.loaders import flat_subscripts, operand_tensor

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
+from t2s.graph.body import Role
 from t2s.graph.construct import Parts, add, index, less, loop, quotient, select, times
 from t2s.graph.graph import StreamKind
-from t2s.graph.parts import Role
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, Wire, link, wire

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from t2s.core.expr import Expr, Local
-from t2s.graph.body import Statement
+from t2s.graph.body import Role, Statement
 from t2s.graph.construct import (
     Parts,
     add,
@@ -32,7 +32,6 @@ from t2s.graph.construct import (
     unequal,
 )
 from t2s.graph.machine import Put
-from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE, Tree
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.multiply import tree

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from t2s.core.expr import Expr, Index, Local, Read
 from t2s.core.walk import T, Term, rewrite
+from t2s.graph.body import Role
 from t2s.graph.construct import Parts, less, loop, quotient, remainder, space
 from t2s.graph.graph import Tensor, TensorRole
-from t2s.graph.parts import Role
 from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, Wire, link, wire
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import INT32
-from t2s.graph.body import Statement
+from t2s.graph.body import Role, Statement
 from t2s.graph.construct import (
     Parts,
     add,
@@ -19,7 +19,6 @@ from t2s.graph.construct import (
     times,
 )
 from t2s.graph.graph import StreamKind
-from t2s.graph.parts import Role
 from t2s.sparse_repr.blocks.draft import count_up, write
 from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.runs import (

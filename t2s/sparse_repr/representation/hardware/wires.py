@@ -16,12 +16,22 @@ from dataclasses import dataclass
 from t2s.core.expr import Expr, Local
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32, Type
-from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement
+from t2s.graph.body import (
+    Let,
+    Load,
+    Receive,
+    Register,
+    RegisterRead,
+    RegisterWrite,
+    Role,
+    Send,
+    SpaceDimension,
+    Statement,
+)
 from t2s.graph.construct import Parts, index, register
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.machine import Choice, Head, Machine, Mode
 from t2s.graph.nodes import Loop, PEArray
-from t2s.graph.parts import Register, Role, SpaceDimension
 from t2s.sparse_repr.blocks.draft import In, Out, ports
 
 

@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from t2s.core.errors import T2SError
-from t2s.explore.parallel import Workers
-from t2s.explore.progress import Steps
+from t2s.explore.parallel import Steps, Workers
 from t2s.graph.graph import Graph
 from t2s.simulator.build import build_program
 from t2s.simulator.cut_short import CycleLimitError, RunInterrupted

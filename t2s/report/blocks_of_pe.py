@@ -1,4 +1,4 @@
-"""DSP blocks of one PE: what its operators take, with multiplies and adds fused.
+"""DSP and RAM blocks of one PE: its operators, memories, incoming FIFOs, load and store units.
 
 The rules, all of them estimates:
 
@@ -20,13 +20,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from math import frexp
+from math import frexp, prod
 
 from t2s.core.expr import Apply, Broadcast, Const, Expr, Local, ReduceLanes
 from t2s.core.ops import Op
+from t2s.core.types import Type
 from t2s.core.walk import children, walk
-from t2s.graph.body import Let, Statement
-from t2s.graph.machine import Choice, Machine, Rule
+from t2s.graph.body import Let, Load, RegisterRead, Statement, Store
+from t2s.graph.graph import Channel
+from t2s.graph.machine import Choice, Machine, Rule, Search
 from t2s.graph.nodes import Node
 from t2s.simulator.fabric import Fabric
 
@@ -164,3 +166,39 @@ def _shifts(product: Apply) -> bool:
         if isinstance(value, Const) and abs(frexp(value.value)[0]) in (0.5, 0.0):
             return True
     return False
+
+
+def register_blocks(node: Node, fabric: Fabric) -> int:
+    """RAM blocks of the register files of one PE or machine."""
+    match node:
+        case Machine():
+            firings = [path.statements for path in node.paths()]
+        case _:
+            firings = [node.body]
+    return sum(
+        max([1, *(_reads(statements, register.name) for statements in firings)])
+        * fabric.ram_cost(prod(register.shape), _bits(register.type))
+        for register in node.registers
+    )
+
+
+def fifo_blocks(channel: Channel, fabric: Fabric) -> int:
+    """RAM blocks of all FIFOs of a channel."""
+    return channel.element_count * fabric.ram_cost(channel.capacity, _bits(channel.stream.element))
+
+
+def _reads(statements: Sequence[Statement], register: str) -> int:
+    reads = (item.register for item in statements if isinstance(item, RegisterRead))
+    return sum(name == register for name in reads)
+
+
+def unit_blocks(node: Node, fabric: Fabric) -> int:
+    """RAM blocks of the load and store units of one PE or machine."""
+    statements = list(node.statements() if isinstance(node, Machine) else node.body)
+    widths = [item.type for item in statements if isinstance(item, Load)]
+    widths += [item.value.type for item in statements if isinstance(item, Store | Search)]
+    return sum(fabric.ram_cost(fabric.burst_words, _bits(type)) for type in widths)
+
+
+def _bits(type: Type) -> int:
+    return (1 if type.is_bool else type.bits) * type.lanes
