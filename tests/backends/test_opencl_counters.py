@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2s.backends.opencl_fpga.digits import digit_of
+from t2s.backends.opencl_fpga.digit_counters import digit_of
 from t2s.backends.opencl_fpga.kernel_ast import KernelDefinition
 from t2s.backends.opencl_fpga.lower import analyse, lower_design
 from t2s.backends.opencl_fpga.scope import Design, file_scope

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from t2s.backends.opencl_fpga.c_types import is_struct, lane, lane_at, storage_name
+from t2s.backends.opencl_fpga.conditions import only_use
 from t2s.backends.opencl_fpga.expressions import is_aligned
 from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,
@@ -13,7 +14,6 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.ports import is_selected, receive, send
-from t2s.backends.opencl_fpga.uses import only_use
 from t2s.backends.text.expressions import (
     Do,
     Expression,

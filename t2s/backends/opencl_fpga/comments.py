@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
-from t2s.backends.opencl_fpga.c_names import identifier
+from t2s.backends.opencl_fpga.c_types import identifier
 from t2s.backends.opencl_fpga.domains import pe_count
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode

@@ -7,8 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from t2s.backends.opencl_fpga.c_types import is_struct, literal, zero
-from t2s.backends.opencl_fpga.counters import Counters
-from t2s.backends.opencl_fpga.digits import Digit, digit_of, is_power_of_two
+from t2s.backends.opencl_fpga.digit_counters import Counters, Digit, digit_of, is_power_of_two
 from t2s.backends.opencl_fpga.intervals import Interval, interval, linear_form, non_negative
 from t2s.backends.opencl_fpga.kernel_ast import CastTo
 from t2s.backends.opencl_fpga.operators import Helpers

@@ -11,7 +11,8 @@ from math import lcm
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.digits import digit_of
+from t2s.backends.opencl_fpga.conditions import uses_of
+from t2s.backends.opencl_fpga.digit_counters import digit_of
 from t2s.backends.opencl_fpga.domains import (
     Domain,
     enumerate_domain,
@@ -20,7 +21,6 @@ from t2s.backends.opencl_fpga.domains import (
     one_for_all,
 )
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, TimeLoop
-from t2s.backends.opencl_fpga.uses import uses_of
 from t2s.core.expr import Apply, Const, Expr, Index, conjuncts, const
 from t2s.core.ops import Array, Op
 from t2s.core.walk import children

@@ -6,7 +6,7 @@ import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.opencl_fpga.c_names import variables
+from t2s.backends.opencl_fpga.c_types import variables
 from t2s.backends.opencl_fpga.kernels import arguments_of
 from t2s.backends.opencl_fpga.links import Bundle, Separate
 from t2s.backends.opencl_fpga.machine_kernels import machine_arguments

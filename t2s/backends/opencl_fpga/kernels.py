@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from t2s.backends.opencl_fpga.body import lower_body
-from t2s.backends.opencl_fpga.c_names import variables
-from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name
+from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name, variables
 from t2s.backends.opencl_fpga.comments import kernel_comment
 from t2s.backends.opencl_fpga.conditions import shared_conditions
-from t2s.backends.opencl_fpga.counters import Counters
+from t2s.backends.opencl_fpga.digit_counters import Counters
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (

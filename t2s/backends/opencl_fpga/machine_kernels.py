@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.opencl_fpga.c_names import variable_name
 from t2s.backends.opencl_fpga.c_types import (
     is_struct,
     scalar_name,
     storage_name,
     value_name,
+    variable_name,
     zero,
 )
 from t2s.backends.opencl_fpga.comments import machine_comment
-from t2s.backends.opencl_fpga.counters import Counters
+from t2s.backends.opencl_fpga.digit_counters import Counters
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
     Declare,

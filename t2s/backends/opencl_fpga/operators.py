@@ -16,7 +16,12 @@ from collections.abc import Callable, Sequence
 from t2s.backends.opencl_fpga.builtins import (
     NO_VECTOR_FORM,
     Operands,
+    floor_divide,
+    modulo,
     scalar_operation,
+    shift,
+    unsigned_divide,
+    unsigned_modulo,
     vector_operation,
 )
 from t2s.backends.opencl_fpga.c_types import (
@@ -28,13 +33,6 @@ from t2s.backends.opencl_fpga.c_types import (
     storage_name,
     suffix_name,
     value_name,
-)
-from t2s.backends.opencl_fpga.division import (
-    floor_divide,
-    modulo,
-    shift,
-    unsigned_divide,
-    unsigned_modulo,
 )
 from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from t2s.backends.opencl_fpga.conditions import is_used, only_use, uses_of
 from t2s.backends.opencl_fpga.domains import (
     enumerate_domain,
     is_static,
@@ -21,7 +22,6 @@ from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
 from t2s.backends.opencl_fpga.scope import dimensions_of
-from t2s.backends.opencl_fpga.uses import is_used, only_use, uses_of
 from t2s.backends.text.expressions import (
     Call,
     Do,

@@ -24,7 +24,8 @@ from math import prod
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.digits import is_power_of_two
+from t2s.backends.opencl_fpga.conditions import uses_of
+from t2s.backends.opencl_fpga.digit_counters import is_power_of_two
 from t2s.backends.opencl_fpga.domains import (
     Domain,
     enumerate_start,
@@ -37,7 +38,6 @@ from t2s.backends.opencl_fpga.domains import (
 from t2s.backends.opencl_fpga.hazards import accesses, carrying_loops, firings_apart
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.self_links import LONGEST_SHIFT
-from t2s.backends.opencl_fpga.uses import uses_of
 from t2s.core.expr import Expr, Index, conjuncts
 from t2s.core.ops import Array
 from t2s.graph.body import RegisterRead, RegisterWrite

@@ -27,9 +27,9 @@ from t2s.backends.opencl_fpga.domains import (
     extent_of,
     is_static,
     loops_used,
+    when_used,
 )
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, OutOfStep, Port
-from t2s.backends.opencl_fpga.periods import when_used
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
 

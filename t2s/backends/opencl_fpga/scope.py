@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.opencl_fpga.c_names import file_identifiers, identifier
-from t2s.backends.opencl_fpga.c_types import storage_name
+from t2s.backends.opencl_fpga.c_types import file_identifiers, identifier, storage_name
 from t2s.backends.opencl_fpga.links import Bundle, Link, Links, Separate
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.core.types import Type

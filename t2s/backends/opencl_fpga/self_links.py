@@ -21,10 +21,10 @@ from t2s.backends.opencl_fpga.domains import (
     extent_of,
     is_static,
     loops_used,
+    one_period,
     select_loops,
 )
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, OutOfStep, Port, TimeLoop
-from t2s.backends.opencl_fpga.periods import one_period
 from t2s.core.expr import Expr, index_names
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel

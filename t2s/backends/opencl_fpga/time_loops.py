@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from t2s.backends.opencl_fpga.counters import (
+from t2s.backends.opencl_fpga.digit_counters import (
     Counter,
     all_of,
     closed_cycle,

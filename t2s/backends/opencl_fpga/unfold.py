@@ -3,7 +3,7 @@
 The PEs of a dense design keep step, so one kernel may hold them all.  A machine takes and puts
 tokens when values tell it to, and two of them, or PEs that they feed, must not wait for each other.
 So every point of every node becomes a process of its own, with a name (but for the elements of a
-line of memory: ``together``), and every element of a channel array that two of them use a channel.
+line of memory: ``grouping``), and every element of a channel array that two of them use a channel.
 Capacities are those of the graph, which is why what runs there does not get stuck here.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from t2s.backends.base import Unsupported
-from t2s.backends.opencl_fpga.elements import by_element
+from t2s.backends.opencl_fpga.grouping import by_element, keeps_together
 from t2s.backends.opencl_fpga.links import Link, Links, Separate, inside
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, fold, lockstep
 from t2s.backends.opencl_fpga.machine_points import (
@@ -26,7 +26,6 @@ from t2s.backends.opencl_fpga.machine_points import (
 )
 from t2s.backends.opencl_fpga.selects import settled
 from t2s.backends.opencl_fpga.self_links import SelfLinks, plan_self_links
-from t2s.backends.opencl_fpga.together import keeps_together
 from t2s.core.expr import Expr
 from t2s.core.names import NameSupply
 from t2s.graph.body import Receive, Send, Statement

@@ -20,7 +20,7 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.verilog import interfaces as port
-from t2s.backends.verilog.data_types import bits_of, signed_as
+from t2s.backends.verilog.data_types import bits_of, signal_names, signed_as
 from t2s.backends.verilog.expressions import apply
 from t2s.backends.verilog.verilog_ast import (
     BIT,
@@ -44,7 +44,6 @@ from t2s.backends.verilog.verilog_ast import (
     taken,
     variable,
 )
-from t2s.backends.verilog.verilog_names import signal_names
 from t2s.graph.machine import SortedMemory
 
 POINTS = 1024

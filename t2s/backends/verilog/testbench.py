@@ -29,7 +29,7 @@ from t2s.backends.verilog.arbiter import Arbiter
 from t2s.backends.verilog.data_types import bits_of, width_of
 from t2s.backends.verilog.faults import FaultFinder, FaultNames
 from t2s.backends.verilog.memory import MemoryModel
-from t2s.backends.verilog.timing import Bounds
+from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.top import Top
 from t2s.backends.verilog.verilog_ast import (
     BIT,

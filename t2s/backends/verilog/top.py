@@ -12,9 +12,9 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
-from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
-from t2s.backends.verilog.timing import Bounds
+from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     WORD,
@@ -29,7 +29,6 @@ from t2s.backends.verilog.verilog_ast import (
     taken,
     variable,
 )
-from t2s.backends.verilog.verilog_names import signal_names
 from t2s.graph.graph import Channel, Graph
 
 Fresh = Callable[[str], str]

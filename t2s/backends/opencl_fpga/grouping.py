@@ -1,4 +1,4 @@
-"""A PE that uses several elements of a channel array in turn, with a statement for each of them."""
+"""In graphs with machines: PEs that may share a kernel, and PEs with a statement for each element."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import replace
 from itertools import product
 
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port, fold
-from t2s.core.expr import Const, Expr, Local, Select, conjunction, const, equals
+from t2s.core.expr import Const, Expr, Index, Local, Select, conjunction, const, equals
 from t2s.core.types import BOOL
+from t2s.core.walk import walk
 from t2s.graph.body import Let, Receive, Send, Statement
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import Node, PEArray
 
 MOST_ELEMENTS = 64
 """Most elements of a channel that one PE uses."""
@@ -75,3 +78,50 @@ def _elements(node: LockstepNode, port: Port) -> list[tuple[str, Port, Expr | No
         key = f"{name} {' '.join(map(str, point))}"
         found.append((key, replace(port, index=index, time_factors=factors), chosen))
     return found
+
+
+def keeps_together(graph: Graph, node: PEArray) -> bool:
+    """Whether all PEs of a node may be one kernel."""
+    taken, sent = graph.inputs_of(node.name), graph.outputs_of(node.name)
+    channels = [*taken, *sent]
+    if node.registers or node.exists is not None or any(channel.shape for channel in channels):
+        return False
+    ends = {(channel.source if taken else channel.sink) for channel in channels}
+    if bool(taken) == bool(sent) or len(ends) != 1 or ends == {node.name}:
+        return False
+    names = {channel.name for channel in channels}
+    return _every_firing(node, names) and _at_once(graph.node(ends.pop()), names)
+
+
+def _every_firing(node: PEArray, names: set[str]) -> bool:
+    """Whether a PE that uses one of these channels does so in all of its firings."""
+    places = {dimension.name for dimension in node.space}
+    return all(_names(condition) <= places for condition in _conditions(node, names))
+
+
+def _at_once(node: Node, names: set[str]) -> bool:
+    """Whether the other end uses all of these channels in the same firings of the same PE."""
+    if isinstance(node, PEArray):
+        alike = len(set(_conditions(node, names))) == 1
+        return alike and _every_firing(node, names)
+    return all(_all_or_none(path.rule.takes, names) for path in node.paths()) and all(
+        _all_or_none(tuple(put.channel for put in path.rule.puts), names) for path in node.paths()
+    )
+
+
+def _all_or_none(used: tuple[str, ...], names: set[str]) -> bool:
+    return names <= set(used) or not names & set(used)
+
+
+def _conditions(node: PEArray, names: set[str]) -> list[Expr | None]:
+    return [
+        statement.condition
+        for statement in node.body
+        if isinstance(statement, Receive | Send) and statement.channel in names
+    ]
+
+
+def _names(condition: Expr | None) -> set[str]:
+    if condition is None:
+        return set()
+    return {term.name for term in walk(condition) if isinstance(term, Index)}

@@ -1,4 +1,4 @@
-"""The numbers that say when the emitted hardware does what: latencies, capacities, intervals."""
+"""What the emitted hardware has room for: the largest latencies, capacities and lengths."""
 
 from __future__ import annotations
 
