@@ -1,6 +1,6 @@
 """Operators that OpenCL C has itself: one expression, on scalars and on built-in vectors.
 
-``operators.py`` chooses between these and helper functions, of which the bodies of those for integer
+``operators.py`` chooses between these and helper functions; the bodies of those for integer
 division and shifts are here too.
 """
 

@@ -1,4 +1,4 @@
-"""In graphs with machines: PEs that may share a kernel, and PEs with a statement for each element."""
+"""In graphs with machines: PEs that share a kernel, and a statement for each element they use."""
 
 from __future__ import annotations
 
