@@ -43,9 +43,11 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.func.expression import Expression, Receiver
 from t2s.func.symbols import ImageParam
-from t2s.spatial.arguments import Loop
-from t2s.spatial.directive import Distribute, Place, RemoveReuse, VectorStore
+from t2s.spatial.arguments import LoopVariable
+from t2s.spatial.directives.distribute import Distribute, RemoveReuse
+from t2s.spatial.directives.vectors import VectorStore
 from t2s.spatial.isolation import IsolatingFunc
+from t2s.spatial.schedule import Place
 
 FuncT = TypeVar("FuncT", bound=IsolatingFunc)
 
@@ -71,11 +73,11 @@ class Stage(Receiver):
     kind: StageKind
     name: str
     depth: int | None = None
-    scope: Loop | None = None
+    scope: LoopVariable | None = None
     double: bool = True
     scatter: bool = False
-    gather: Loop | None = None
-    lanes: Loop | None = None
+    gather: LoopVariable | None = None
+    lanes: LoopVariable | None = None
 
     @overload
     def __rrshift__(self, start: IsolatingFunc) -> OutputChain: ...

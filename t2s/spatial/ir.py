@@ -11,30 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from t2s.core.affine import tidy
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
-    Apply,
-    Const,
     Expr,
     Index,
     Local,
-    apply,
     conjunction,
     const,
-    simplify,
     substitute,
 )
-from t2s.core.isl import Interval, LoopDomain
+from t2s.core.isl import LoopDomain
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
 from t2s.spatial.directive import Directive
+from t2s.spatial.loop_nest import Loop, LoopKind, Padding, shifted
 from t2s.spatial.operands import ComputedValue, Operand, Rename
 from t2s.spatial.work import (
     Evaluation,
@@ -52,76 +47,6 @@ from t2s.spatial.work import (
     Work,
     rewritten_work,
 )
-
-
-def shifted(expr: Expr, by: int) -> Expr:
-    """``expr + by``, with the constants at its end combined."""
-    match expr:
-        case Apply(operator=Op.ADD, operands=(part, Const(value=int() as number))):
-            return shifted(part, by + number)
-        case Apply(operator=Op.SUBTRACT, operands=(part, Const(value=int() as number))):
-            return shifted(part, by - number)
-    operator = Op.SUBTRACT if by < 0 else Op.ADD
-    return simplify(apply(operator, expr, const(abs(by))))
-
-
-class LoopKind(Enum):
-    """How a loop executes."""
-
-    SERIAL = "serial"
-    UNROLLED = "unrolled"
-    VECTOR = "vector"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loop(Term):
-    """One loop of a kernel.
-
-    ``definition`` is the loop's index as an expression of the domain's variables; two loops of
-    different kernels with equal definitions iterate over the same thing.  ``reason`` says why the
-    loop is there, for ``print_loop_nest``.
-    """
-
-    name: str
-    minimum: Expr
-    extent: Expr
-    kind: LoopKind
-    reduction: bool
-    definition: Expr
-    reason: str
-
-    @property
-    def interval(self) -> Interval:
-        return Interval(name=self.name, minimum=self.minimum, extent=self.extent)
-
-    @property
-    def constant(self) -> tuple[int, int] | None:
-        """(minimum, extent) if both are numbers."""
-        return self.interval.constant
-
-    @property
-    def last(self) -> Expr:
-        """The last value of the index."""
-        if isinstance(self.minimum, Const):
-            return shifted(self.extent, int(self.minimum.value) - 1)
-        return tidy(apply(Op.ADD, self.minimum, shifted(self.extent, -1)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Padding(Term):
-    """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
-
-    ``limit`` is the first value outside of the domain; ``directive`` pads.
-    """
-
-    variable: str
-    limit: int
-    extent: int
-    padded: int
-    directive: Directive
-
-    def __str__(self) -> str:
-        return f"{self.variable}: {self.extent} padded to {self.padded}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

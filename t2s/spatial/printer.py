@@ -11,7 +11,8 @@ from t2s.graph.nodes import Role
 from t2s.spatial.analysis.conditions import placed_condition
 from t2s.spatial.analysis.padding import active_paddings, in_domain, memory_guard, origins_of
 from t2s.spatial.analysis.reduction_form import readable_update
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, LoopKind
 from t2s.spatial.operands import Operand
 from t2s.spatial.work import Recurrences, StoreUnit
 

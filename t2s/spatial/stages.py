@@ -6,7 +6,7 @@ from t2s.core.errors import UserError
 from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.func.symbols import RVar, Var
-from t2s.spatial.arguments import Loop
+from t2s.spatial.arguments import LoopVariable
 from t2s.spatial.chains import Stage, StageKind
 
 
@@ -20,7 +20,7 @@ def host(name: str, **others: object) -> Stage:
 
 
 def dram(
-    name: str, *, lanes: Loop | None = None, depth: int | None = None, **others: object
+    name: str, *, lanes: LoopVariable | None = None, depth: int | None = None, **others: object
 ) -> Stage:
     """A stage that loads from the device's memory, or stores there.
 
@@ -39,7 +39,7 @@ def dram(
 def sram(
     name: str,
     *,
-    scope: Loop | None = None,
+    scope: LoopVariable | None = None,
     double: bool = True,
     scatter: bool = True,
     depth: int | None = None,
@@ -70,7 +70,7 @@ def sram(
 
 
 def registers(
-    name: str, *, gather: Loop | None = None, depth: int | None = None, **others: object
+    name: str, *, gather: LoopVariable | None = None, depth: int | None = None, **others: object
 ) -> Stage:
     """A stage that passes values on.
 
@@ -117,7 +117,7 @@ def _checked_name(kind: StageKind, name: object) -> str:
     )
 
 
-def _checked_loop(kind: StageKind, option: str, loop: object) -> Loop | None:
+def _checked_loop(kind: StageKind, option: str, loop: object) -> LoopVariable | None:
     if loop is None or isinstance(loop, Var | RVar):
         return loop
     raise UserError(

@@ -33,7 +33,8 @@ from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Dimension, Function, System, TemporalProgram
 from t2s.spatial.analysis.conditions import is_static
 from t2s.spatial.analysis.reduction_form import PREVIOUS, reduction_term
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.ir import Kernel
+from t2s.spatial.loop_nest import Loop, LoopKind, shifted
 from t2s.spatial.work import Member, Recurrences, Result
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from t2s.core.errors import UserError
-from t2s.core.expr import index_names
+from t2s.core.expr import Expr, index_names
+from t2s.core.isl import LoopDomain
 from t2s.core.location import SourceLocation
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, LoopKind
 
 _DONE = {LoopKind.UNROLLED: "is unrolled", LoopKind.VECTOR: "has become the lanes of vectors"}
 
@@ -139,3 +141,16 @@ def check_new_names(
                 expected="a new Var for each new loop",
                 given=name,
             )
+
+
+def consumers(program: SpatialProgram, name: str) -> Iterator[Kernel]:
+    for kernel in program.kernels:
+        if any(operand.producer == name for operand in kernel.operands):
+            yield kernel
+            yield from consumers(program, kernel.name)
+
+
+def varies(kernel: Kernel, indices: tuple[Expr, ...], loop: str) -> bool:
+    """Whether subscripts over the domain take different values along a loop of the kernel."""
+    nest = LoopDomain([loop.interval for loop in kernel.loops])
+    return nest.varies_along([kernel.place(index) for index in indices], loop)

@@ -23,7 +23,8 @@ from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import Kernel, Loop, Padding, SpatialProgram, shifted
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, Padding, shifted
 from t2s.spatial.work import LoadUnit
 
 Origins = Mapping[str, tuple[int, ...]]

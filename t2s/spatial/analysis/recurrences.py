@@ -24,7 +24,8 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.func.bounds import GuardedRead, guarded_reads
 from t2s.spatial.analysis.conditions import any_of, static_conjuncts
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.ir import Kernel
+from t2s.spatial.loop_nest import Loop, LoopKind, shifted
 from t2s.spatial.work import Member
 
 MOST_TRANSFERS = 32

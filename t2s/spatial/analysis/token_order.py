@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, apply, equals, simplify
-from t2s.core.isl import LoopDomain
+from t2s.core.expr import Expr, Index, apply, const, equals, simplify
+from t2s.core.isl import Interval, LoopDomain
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.analysis.padding import padding_text
 from t2s.spatial.directive import Directive
-from t2s.spatial.directives.stream import check_all_read
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, LoopKind
 from t2s.spatial.operands import Operand, StreamedResults
 
 
@@ -259,3 +260,62 @@ def _fixed(consumer: Kernel, operand: Operand, *, buffered: bool = True) -> list
     dropped = dict.fromkeys((*_repeating(consumer, operand, buffered=buffered), *lanes))
     conditions = [] if operand.condition is None or not operand.pinned else [operand.condition]
     return [*(equals(loop.definition, loop.minimum) for loop in dropped), *conditions]
+
+
+def _with_padded(producer: Kernel, box: LoopDomain) -> LoopDomain:
+    """The values of a function with those of the padded iterations of its kernel."""
+    pure = [dimension.name for dimension in producer.domain if not dimension.reduction]
+    padded = {padding.variable: const(padding.padded) for padding in producer.paddings}
+    intervals = [
+        replace(interval, extent=padded.get(name, interval.extent))
+        for name, interval in zip(pure, box.intervals, strict=False)
+    ]
+    return LoopDomain([*intervals, *box.intervals[len(intervals) :]])
+
+
+def check_all_read(
+    program: SpatialProgram, consumer: Kernel, operand: Operand, repeating: tuple[Loop, ...]
+) -> None:
+    """Every value of a streamed function is taken exactly once.
+
+    ``repeating`` are the loops in which the consumer does not take the values again.  What the
+    producer sends in padded iterations may be taken too; that both ends have the same of these is
+    checked elsewhere.
+    """
+    function, taken = program.temporal.function(operand.source), operand.taken
+    names = list(function.arguments)
+    box = LoopDomain(
+        [
+            Interval(name=name, minimum=const(low), extent=const(extent))
+            for name, (low, extent) in zip(names, function.bounds, strict=True)
+        ]
+    )
+    nest = [loop.interval for loop in consumer.loops]
+    once = [equals(Index(name=loop.name), loop.minimum) for loop in repeating]
+    places = [consumer.place(index) for index in operand.access]
+    sent = _with_padded(program.kernel(operand.producer), box)
+    problem = LoopDomain(nest, once).covers_exactly(places, box, names=names, within=sent)
+    if problem is None or taken is None:
+        return
+    directive = taken.by
+    again = [
+        loop.name
+        for loop in consumer.loops
+        if loop not in repeating and not LoopDomain(nest).varies_along(places, loop.name)
+    ]
+    problem = problem.replace("computed", "taken")
+    hint = f"read {function.name} from memory, as without stream"
+    if again:
+        problem = f"{consumer.text_of(operand)} again for every {', '.join(again)}"
+        hint = (
+            f"forward it along {again[0]} where that is unrolled, or keep it on chip: take the "
+            f"stream in a feeder, isolate_producer({function.name}, feeder), and buffer it there"
+        )
+    raise UserError(
+        f"{directive.text} on {consumer.name}: {consumer.name} does not take every value of "
+        f"{function.name} exactly once",
+        location=directive.location,
+        expected=f"each of {function.name}[{', '.join(names)}] once",
+        given=problem,
+        hint=hint,
+    )

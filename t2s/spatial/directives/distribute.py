@@ -12,23 +12,43 @@ directives, with their proofs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import index_names
-from t2s.spatial.directive import (
-    Distribute,
-    Forward,
-    Remove,
-    RemoveReuse,
-    Scatter,
-)
-from t2s.spatial.directives.buffer import split_at
-from t2s.spatial.directives.forward import forward
-from t2s.spatial.directives.isolate import varies
-from t2s.spatial.directives.remove import fed_by, remove
-from t2s.spatial.directives.scatter import scatter
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.analysis.buffering import split_at
+from t2s.spatial.analysis.lookup import varies
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.forward import Forward, forward
+from t2s.spatial.directives.remove import Remove, fed_by, remove
+from t2s.spatial.directives.scatter import Scatter, scatter
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, LoopKind
 from t2s.spatial.operands import Operand
 from t2s.spatial.work import Relay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribute(Directive):
+    """What the last stage of a chain sends gets to all PEs; becomes ``Forward`` and ``Scatter``.
+
+    ``operand`` is that stage, ``scattering`` are the stages that may take one stream.
+    """
+
+    operand: str
+    scattering: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveReuse(Directive):
+    """A producer drops all loops inside of ``scope`` along which it would send the same values.
+
+    ``None``: all such loops that it has.  Becomes ``Remove``.
+    """
+
+    may_be_on_host = True
+
+    scope: str | None
 
 
 def distribute(program: SpatialProgram, name: str, directive: Distribute) -> SpatialProgram:

@@ -10,18 +10,49 @@ The loop disappears from all producers of the operand (dependence localisation, 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from t2s.core.errors import UserError
-from t2s.core.expr import index_names
+from t2s.core.affine import tidy
+from t2s.core.errors import InternalError, UserError
+from t2s.core.expr import (
+    Const,
+    Expr,
+    Index,
+    Local,
+    Read,
+    Select,
+    apply,
+    conjunction,
+    const,
+    index_names,
+    substitute,
+)
+from t2s.core.isl import LoopDomain
+from t2s.core.isl_maps import condition, translated
+from t2s.core.names import NameSupply
+from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.spatial.analysis.lookup import counterpart, find_loop
-from t2s.spatial.directive import Directive, Forward
-from t2s.spatial.directives.forward_timed import forward_timed
+from t2s.core.walk import Term, rewrite
+from t2s.spatial.analysis.conditions import pin
+from t2s.spatial.analysis.lookup import counterpart, find_loop, varies
+from t2s.spatial.directive import Directive
 from t2s.spatial.directives.host import check_operand_on_device
-from t2s.spatial.directives.isolate import varies
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, LoopKind
 from t2s.spatial.operands import ForwardHop, Operand
+from t2s.spatial.work import Member, Recurrences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward(Directive):
+    """``operand`` enters at the boundary PEs of ``loop`` and is passed on from PE to PE.
+
+    ``capacity`` is the depth of the channels between the PEs (``None``: the compiler's).
+    """
+
+    operand: str
+    loop: str
+    capacity: int | None
 
 
 def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialProgram:
@@ -140,4 +171,139 @@ def _check_invariant(kernel: Kernel, operand: Operand, directive: Forward) -> No
         hint=f"it can be passed along {', '.join(legal)}"
         if legal
         else "no unrolled loop leaves it unchanged",
+    )
+
+
+MOST_CYCLES = 64
+"""Longest time between two neighbours that use the same value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reuse:
+    """The same value is used ``cycles`` before by the PE that is ``hop`` before."""
+
+    hop: int
+    cycles: int
+
+
+def forward_timed(
+    program: SpatialProgram, kernel: Kernel, operand: Operand, loop: Loop, directive: Forward
+) -> SpatialProgram:
+    """Make the operand a member that moves along ``loop``."""
+    reuse = _find_reuse(kernel, operand, loop)
+    if reuse is None:
+        raise _refusal(kernel, operand, loop, directive)
+    moved = {loop.name: reuse.hop, kernel.timed or "": reuse.cycles}
+    stepped = [x for x in kernel.loops if x.kind is not LoopKind.VECTOR]
+    domain = _needed(kernel, operand)
+    before = translated(domain.points, [moved.get(x.name, 0) for x in stepped])
+    has_neighbour = condition(domain, before.intersect(domain.points))
+    passed = None if has_neighbour is None else tidy(kernel.over_domain(has_neighbour))
+    entry = apply(Op.NOT, passed) if passed is not None else None
+    member = _member(kernel, operand, moved, passed)
+    changed = replace(operand, condition=conjunction(operand.condition, entry))
+    program = _narrow_producers(program, kernel, changed)
+    pinned = pin(kernel, changed.condition)
+    changed = replace(changed, pinned=(*changed.pinned, *pinned.values))
+    kernel = _reading(kernel.with_operand(operand, changed), operand, member)
+    return program.with_kernel(kernel)
+
+
+def _needed(kernel: Kernel, operand: Operand) -> LoopDomain:
+    domain = kernel.domain_of_iterations
+    if operand.condition is None:
+        return domain
+    return domain.restricted(kernel.place(operand.condition))
+
+
+def _find_reuse(kernel: Kernel, operand: Operand, loop: Loop) -> _Reuse | None:
+    domain = _needed(kernel, operand)
+    placed = [kernel.place(index) for index in operand.access]
+    for cycles in range(1, MOST_CYCLES + 1):
+        for hop in (1, -1):
+            back = _back({loop.name: hop, kernel.timed or "": cycles})
+            differences = (apply(Op.SUBTRACT, e, substitute(e, back)) for e in placed)
+            if all(_is_zero(domain, tidy(difference)) for difference in differences):
+                return _Reuse(hop=hop, cycles=cycles)
+    return None
+
+
+def _back(moved: dict[str, int]) -> dict[str, Expr]:
+    """The loops that a value moves along, before it has moved."""
+    return {
+        name: tidy(apply(Op.SUBTRACT, Index(name=name), const(by))) for name, by in moved.items()
+    }
+
+
+def _is_zero(domain: LoopDomain, difference: Expr) -> bool:
+    if isinstance(difference, Const):
+        return difference.value == 0
+    return domain.range_of(difference) == (0, 0)
+
+
+def _member(kernel: Kernel, operand: Operand, moved: dict[str, int], passed: Expr | None) -> Member:
+    """``X(v) = X(v - d)`` where there is a neighbour, else the operand."""
+    back = _back(moved)
+    arguments = tuple(dimension.name for dimension in kernel.domain)
+    variables = dict(kernel.variables)
+    source = tuple(
+        tidy(kernel.over_domain(substitute(variables[name], back))) for name in arguments
+    )
+    taken = [member.name for member in kernel.members] + [operand.source]
+    name = NameSupply(taken).fresh(f"{operand.source}_moving")
+    entering = Local(name=operand.name, type=operand.type)
+    neighbour = Read(source=name, indices=source, type=operand.type, location=kernel.location)
+    value: Expr = neighbour
+    if passed is not None:
+        value = Select(condition=passed, if_true=neighbour, if_false=entering, type=operand.type)
+    return Member(
+        name=name,
+        type=operand.type,
+        arguments=arguments,
+        value=value,
+        lanes=kernel.vector_loop is not None,
+        location=kernel.location,
+    )
+
+
+def _reading(kernel: Kernel, operand: Operand, member: Member) -> Kernel:
+    """The kernel with the moving value in place of the operand."""
+    arguments = tuple(Index(name=name) for name in member.arguments)
+    moving = Read(source=member.name, indices=arguments, type=member.type, location=kernel.location)
+
+    def rule(node: Term) -> Term | None:
+        return moving if isinstance(node, Local) and node.name == operand.name else None
+
+    changed = kernel.rewritten(lambda expr: rewrite(expr, rule))
+    if not isinstance(changed.work, Recurrences):
+        raise InternalError(f"{kernel.name} has no members")
+    return replace(changed, work=replace(changed.work, members=(member, *changed.work.members)))
+
+
+def _narrow_producers(program: SpatialProgram, kernel: Kernel, operand: Operand) -> SpatialProgram:
+    """All kernels that send or pass on the operand do so for the entering values only."""
+    pending = [operand.producer]
+    while pending:
+        producer = program.kernel(pending.pop())
+        pending += [upstream.producer for upstream in producer.operands]
+        pinned = pin(producer, operand.condition)
+        narrowed = pinned.kernel
+        if not pinned.complete:
+            both = conjunction(narrowed.condition, operand.condition)
+            narrowed = replace(narrowed, condition=both)
+        program = program.with_kernel(narrowed)
+    return program
+
+
+def _refusal(kernel: Kernel, operand: Operand, loop: Loop, directive: Forward) -> UserError:
+    placed = ", ".join(show(kernel.place(index)) for index in operand.access)
+    return UserError(
+        f"{directive.text} on {kernel.name}: no neighbour along {loop.name} has used the value of "
+        f"{operand.source} before",
+        location=directive.location,
+        expected=f"a PE next to it along {loop.name} that needs the same value 1 to {MOST_CYCLES} "
+        "cycles earlier",
+        given=f"{operand.source}[{placed}]",
+        hint="a value that all PEs need at the same time comes from the producer; choose a "
+        "schedule in which it moves",
     )

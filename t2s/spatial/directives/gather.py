@@ -16,24 +16,35 @@ that goes from PE to PE, see ``passes/lanes.py``.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Local
 from t2s.core.names import NameSupply
-from t2s.spatial.analysis.lookup import counterpart
-from t2s.spatial.directive import Gather
+from t2s.spatial.analysis.lookup import consumers, counterpart
+from t2s.spatial.directive import Directive
 from t2s.spatial.directives.scatter import check_same_nest, one_stream, unrolled_loop
-from t2s.spatial.directives.vectorize import consumers
 from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.work import GatheredStream, Relay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather(Directive):
+    """The PEs along ``loop`` send the results of ``function`` as one stream, from PE to PE.
+
+    The stream leaves at the first PE, or with ``reverse`` at the last one.
+    """
+
+    function: str
+    loop: str
+    reverse: bool
 
 
 def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProgram:
     """Record the stream on the kernel, and run the loop in time in all that takes the results."""
     kernel = program.kernel(name)
     relay = _relay(kernel, directive)
-    loop = unrolled_loop(kernel, directive)
+    loop = unrolled_loop(kernel, directive.loop, directive)
     if kernel.gathering is not None and kernel.gathering.loop != loop.name:
         program, collector = _with_collector(program, kernel, directive)
         return gather(program, collector, replace(directive, function=name))

@@ -16,19 +16,12 @@ left; the loader then reads the array in memory again in each iteration of the d
 from __future__ import annotations
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Read, index_names, reads
+from t2s.core.expr import Read, reads
 from t2s.core.isl import is_affine
 from t2s.core.printer import show
 from t2s.spatial.analysis.occurrences import Occurrence
-from t2s.spatial.directive import (
-    Directive,
-    IsolateConsumer,
-    IsolateProducer,
-    Reassociate,
-    Remove,
-    RemoveReuse,
-)
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
+from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.operands import Operand
 from t2s.spatial.work import LoadUnit, StoreUnit
 
@@ -111,7 +104,7 @@ def _readers(program: SpatialProgram, function: str) -> list[str]:
 
 def check_directive_on_host(kernel: Kernel, directive: Directive) -> None:
     """What a user may ask of a function on the host."""
-    if not kernel.on_host or isinstance(directive, Remove | RemoveReuse | Reassociate):
+    if not kernel.on_host or directive.may_be_on_host:
         return
     chain = isinstance(directive, IsolateProducer | IsolateConsumer)
     raise UserError(
@@ -139,23 +132,3 @@ def check_operand_on_device(
         expected=f"a function behind {kernel.name} in the chain",
         hint=f"isolate one more function: a feeder that takes the values from {kernel.name}",
     )
-
-
-def layout_loops(kernel: Kernel) -> tuple[Loop, ...]:
-    """The dimensions of the array in memory, outermost first.
-
-    PEs that work at the same time, and the lanes of vectors, are innermost: what is used at one
-    time lies together.  Raises ``UnsupportedError`` for loops without constant bounds.
-    """
-    for loop in kernel.loops:
-        if loop.constant is None:
-            depends = ", ".join(sorted(index_names(loop.minimum) | index_names(loop.extent)))
-            raise UnsupportedError(
-                f"{kernel.name} runs on the host and its loop {loop.name} has no constant bounds",
-                location=kernel.location,
-                expected="loops whose minima and extents are numbers",
-                given=f"bounds of {loop.name} depend on {depends}",
-                hint="let the device load this operand without a function on the host",
-            )
-    order = (LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.VECTOR)
-    return tuple(loop for kind in order for loop in kernel.kind(kind))

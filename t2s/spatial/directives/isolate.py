@@ -20,16 +20,16 @@ from dataclasses import replace
 
 from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import Expr, Local, Read, conjunction, reads
-from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
 from t2s.core.walk import Term, rewrite
-from t2s.spatial.analysis.conditions import static_conjuncts
+from t2s.spatial.analysis.conditions import Pinned, pin, static_conjuncts
+from t2s.spatial.analysis.lookup import varies
 from t2s.spatial.analysis.occurrences import Occurrence, find_occurrence, occurrence_of
-from t2s.spatial.analysis.pins import Pinned, pin
 from t2s.spatial.directive import IsolateConsumer, IsolateProducer
 from t2s.spatial.directives.host import check_deserializer, check_serializer
 from t2s.spatial.directives.stream import share
-from t2s.spatial.ir import Kernel, Loop, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop
 from t2s.spatial.operands import FinalValue, Operand
 from t2s.spatial.work import (
     Evaluation,
@@ -204,12 +204,6 @@ def _producer(
         capacity=None,
     )
     return producer, condition, tuple(pinned.values)
-
-
-def varies(kernel: Kernel, indices: tuple[Expr, ...], loop: str) -> bool:
-    """Whether subscripts over the domain take different values along a loop of the kernel."""
-    nest = LoopDomain([loop.interval for loop in kernel.loops])
-    return nest.varies_along([kernel.place(index) for index in indices], loop)
 
 
 def isolate_consumer(

@@ -13,11 +13,12 @@ rounding reduction keeps its order unless the user wrote ``reassociate()``.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
+from t2s.core.expr import Expr, Index, apply, conjunction, const, index_names, simplify, substitute
 from t2s.core.isl import LoopDomain
+from t2s.core.isl_maps import condition
 from t2s.core.ops import Op, reorderable
 from t2s.core.printer import show
 from t2s.core.types import INT32, value_range
@@ -30,9 +31,65 @@ from t2s.spatial.analysis.padding import (
     with_padding,
 )
 from t2s.spatial.analysis.reduction_form import reduction_operator
-from t2s.spatial.directive import Directive, Fuse, Reorder, Split, Tile
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.directive import Directive
+from t2s.spatial.ir import Kernel
+from t2s.spatial.loop_nest import Loop, LoopKind, shifted
 from t2s.spatial.work import Calculation, Reduction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split(Directive):
+    """``loop`` becomes ``outer`` over ``inner``, ``inner`` having ``factor`` iterations."""
+
+    loop: str
+    outer: str
+    inner: str
+    factor: int
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return (self.outer, self.inner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile(Directive):
+    """Several splits; then all inner loops go inside all outer ones, innermost first."""
+
+    loops: tuple[str, ...]
+    outers: tuple[str, ...]
+    inners: tuple[str, ...]
+    factors: tuple[int, ...]
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return (*self.outers, *self.inners)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reorder(Directive):
+    """The named loops change places among themselves; innermost first."""
+
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fuse(Directive):
+    """``outer`` and ``inner``, directly nested, become the one loop ``fused``."""
+
+    inner: str
+    outer: str
+    fused: str
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return (self.fused,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unroll(Directive):
+    """The loops become space: one PE for each iteration."""
+
+    loops: tuple[str, ...]
 
 
 def split(kernel: Kernel, directive: Split) -> Kernel:
@@ -264,3 +321,33 @@ def _check_reduction_order(kernel: Kernel, directive: Directive) -> None:
         given=f"for one element, the step at {step} would run after one that follows it",
         hint=f"write {kernel.name}.reassociate() first if another rounding is acceptable",
     )
+
+
+def _boxed(kernel: Kernel, loop: Loop) -> tuple[Kernel, Loop]:
+    """A loop whose bounds vary over all values it ever has; the others are not active."""
+    low, high = kernel.domain_of_iterations.range_of(Index(name=loop.name)) or (0, 0)
+    index = Index(name=loop.name)
+    inside = conjunction(
+        apply(Op.GREATER_EQUAL, index, loop.minimum),
+        apply(Op.LESS_EQUAL, index, loop.last),
+        kernel.active,
+    )
+    boxed = replace(loop, minimum=const(low), extent=const(high - low + 1))
+    loops = tuple(boxed if old is loop else old for old in kernel.loops)
+    wide = replace(kernel, loops=loops, active=None)
+    held = wide.domain_of_iterations.restricted(*([inside] if inside is not None else []))
+    return replace(wide, active=condition(wide.domain_of_iterations, held.points)), boxed
+
+
+def unroll(kernel: Kernel, directive: Unroll) -> Kernel:
+    """Mark the loops as unrolled; their bounds have to be constant."""
+    for name in directive.loops:
+        loop = find_serial(kernel, name, directive)
+        if loop.constant is None and kernel.members:
+            kernel, loop = _boxed(kernel, loop)
+        constant_bounds(kernel, loop, directive)
+        spatial = replace(loop, kind=LoopKind.UNROLLED, reason=f"one PE each by {directive.text}")
+        kernel = replace(
+            kernel, loops=tuple(spatial if old is loop else old for old in kernel.loops)
+        )
+    return kernel

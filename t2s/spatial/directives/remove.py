@@ -10,17 +10,26 @@ iterations that were dropped, in a ``buffer`` (T2S-Tensor §IV.A, loop removal a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
-from t2s.spatial.analysis.lookup import find_loop, find_serial
-from t2s.spatial.directive import Remove, RemoveReuse
+from t2s.spatial.analysis.lookup import find_loop, find_serial, varies
+from t2s.spatial.directive import Directive
 from t2s.spatial.directives.forward import drop_upstream
-from t2s.spatial.directives.isolate import varies
-from t2s.spatial.ir import Kernel, LoopKind, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopKind
 from t2s.spatial.operands import Operand, Removal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove(Directive):
+    """A producer drops loops along which it would send the same values again."""
+
+    may_be_on_host = True
+
+    loops: tuple[str, ...]
 
 
 def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProgram:
@@ -63,9 +72,7 @@ def _check_counts(kernel: Kernel, name: str, directive: Remove) -> None:
             )
 
 
-def fed_by(
-    program: SpatialProgram, kernel: Kernel, directive: Remove | RemoveReuse
-) -> tuple[Kernel, Operand]:
+def fed_by(program: SpatialProgram, kernel: Kernel, directive: Directive) -> tuple[Kernel, Operand]:
     """The kernel that receives what a producer sends, and the operand it is there."""
     for consumer in program.kernels:
         for operand in consumer.operands:

@@ -15,27 +15,41 @@ like its producer.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Local, index_names
 from t2s.core.names import NameSupply
 from t2s.core.printer import show
-from t2s.spatial.analysis.lookup import constant_bounds, counterpart, find_loop
-from t2s.spatial.directive import Gather, Scatter
+from t2s.spatial.analysis.lookup import constant_bounds, counterpart, find_loop, varies
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.feeder import with_feeder
 from t2s.spatial.directives.host import check_operand_on_device
-from t2s.spatial.directives.isolate import varies
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, LoopKind
 from t2s.spatial.operands import Operand
 from t2s.spatial.work import PassedStream, Relay, ScatteredStream
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter(Directive):
+    """The PEs along ``loop`` take ``operand`` from one stream, from PE to PE.
+
+    The stream enters at the first PE, or with ``reverse`` at the last one.
+    """
+
+    operand: str
+    loop: str
+    reverse: bool
+
+
 def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialProgram:
     """Record the stream on the kernel, and run the loop in time in all that feeds it."""
+    program, name = with_feeder(program, name, directive.operand, directive)
     kernel = program.kernel(name)
     relay, operand = _find(kernel, directive)
     check_operand_on_device(program, kernel, operand, directive)
-    loop = unrolled_loop(kernel, directive)
+    loop = unrolled_loop(kernel, directive.loop, directive)
     if kernel.scattering is not None and kernel.scattering.loop != loop.name:
         program, distributor = _with_distributor(program, kernel, operand, directive)
         return scatter(program, distributor, replace(directive, operand=operand.source))
@@ -121,9 +135,9 @@ def _find(kernel: Kernel, directive: Scatter) -> tuple[Relay, Operand]:
     return kernel.work, operand
 
 
-def unrolled_loop(kernel: Kernel, directive: Scatter | Gather) -> Loop:
+def unrolled_loop(kernel: Kernel, name: str, directive: Directive) -> Loop:
     """The loop of a scatter or gather: space, with constant bounds."""
-    loop = find_loop(kernel, directive.loop, directive)
+    loop = find_loop(kernel, name, directive)
     if loop.kind is not LoopKind.UNROLLED:
         raise UserError(
             f"{directive.text} on {kernel.name}: loop {loop.name} is not unrolled",
@@ -135,7 +149,7 @@ def unrolled_loop(kernel: Kernel, directive: Scatter | Gather) -> Loop:
     return loop
 
 
-def one_stream(kernel: Kernel, before: PassedStream, directive: Scatter | Gather) -> UserError:
+def one_stream(kernel: Kernel, before: PassedStream, directive: Directive) -> UserError:
     """The error for a second scatter, or a second gather, along one loop."""
     scattered = isinstance(before, ScatteredStream)
     what, verb = ("scatters", "scatter") if scattered else ("gathers", "gather")
@@ -147,7 +161,7 @@ def one_stream(kernel: Kernel, before: PassedStream, directive: Scatter | Gather
     )
 
 
-def check_same_nest(kernel: Kernel, loop: Loop, directive: Scatter | Gather) -> None:
+def check_same_nest(kernel: Kernel, loop: Loop, directive: Directive) -> None:
     """No other loop may have bounds that depend on the loop of the stream."""
     for other in kernel.loops:
         if loop.name in index_names(other.minimum) | index_names(other.extent):

@@ -21,7 +21,7 @@ are there; nothing waits for a clock.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.affine import tidy
 from t2s.core.errors import InternalError, UserError
@@ -41,11 +41,29 @@ from t2s.core.printer import show
 from t2s.spatial.analysis.lookup import check_new_names, find_serial
 from t2s.spatial.analysis.recurrences import MemberRead, Transfer, member_reads, transfers_of
 from t2s.spatial.analysis.schedules import Plan, suggestion
-from t2s.spatial.directive import SpaceTimeTransform, Unroll
-from t2s.spatial.directives.unroll import unroll
-from t2s.spatial.ir import Kernel, Loop, LoopKind
-from t2s.spatial.recurrence_form import as_system
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.loops import Unroll, unroll
+from t2s.spatial.ir import Kernel
+from t2s.spatial.kernels import as_system
+from t2s.spatial.loop_nest import Loop, LoopKind
 from t2s.spatial.work import Calculation, Recurrences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceTimeTransform(Directive):
+    """``loops`` become loops in space and one loop in time.
+
+    ``maps`` gives each new loop over the old ones, time last.  Without it ``coefficients`` gives
+    the skew of time along each loop; without those the loops are unrolled and time stays.
+    """
+
+    loops: tuple[str, ...]
+    coefficients: tuple[int, ...]
+    maps: tuple[tuple[str, Expr], ...]
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.maps if name not in self.loops)
 
 
 def space_time_transform(kernel: Kernel, directive: SpaceTimeTransform) -> Kernel:
@@ -94,7 +112,9 @@ def _check_early(kernel: Kernel, directive: SpaceTimeTransform) -> None:
 def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> Plan:
     sources = [find_serial(kernel, name, directive) for name in directive.loops]
     if directive.maps:
-        plan = Plan(sources=tuple(sources), maps=dict(directive.maps), directive=directive)
+        plan = Plan(
+            sources=tuple(sources), maps=dict(directive.maps), skewed=False, directive=directive
+        )
         check_new_names(kernel, tuple(plan.maps), directive.loops, directive)
         _check_maps(plan)
         return plan
@@ -113,7 +133,7 @@ def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> Plan:
         time = simplify(apply(Op.ADD, time, term))
     maps: dict[str, Expr] = {loop.name: Index(name=loop.name) for loop in sources}
     maps[others[-1].name] = time
-    return Plan(sources=(*sources, others[-1]), maps=maps, directive=directive)
+    return Plan(sources=(*sources, others[-1]), maps=maps, skewed=True, directive=directive)
 
 
 def _check_maps(plan: Plan) -> None:

@@ -13,11 +13,10 @@ when the design is complete (``check_taken``): later directives may still change
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, conjunction, const, equals
-from t2s.core.isl import Interval, LoopDomain
+from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, conjunction
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.printer import show
@@ -25,9 +24,9 @@ from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Function
 from t2s.spatial.analysis.conditions import static_conjuncts
 from t2s.spatial.analysis.occurrences import Occurrence, all_reads, occurrence_of
-from t2s.spatial.directive import Directive, IsolateProducer, Stream
+from t2s.spatial.directive import Directive, IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, Loop, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.operands import (
     ComputedValue,
     LoadedElement,
@@ -36,7 +35,14 @@ from t2s.spatial.operands import (
     SharedProducer,
     StreamedResults,
 )
-from t2s.spatial.work import LoadUnit, Recurrences, Relay, StoreUnit
+from t2s.spatial.work import LoadUnit, Recurrences, Relay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream(Directive):
+    """The results of ``function`` come through a channel instead of through memory."""
+
+    function: str
 
 
 def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProgram:
@@ -220,90 +226,3 @@ def _shifted_variable(index: Expr) -> tuple[str | None, int]:
         case Apply(operator=Op.SUBTRACT, operands=(Index(name=name), Const(value=int() as by))):
             return name, -by
     return None, 0
-
-
-def drop_unread_stores(program: SpatialProgram) -> SpatialProgram:
-    """Functions that are streamed and that nobody reads from memory are not stored.
-
-    If both happens, what is streamed leaves before the store unit.
-    """
-    inlined = (inline_functions(program.temporal, kernel) for kernel in program.kernels)
-    loaded = {guarded.read.source for kernel in inlined for guarded, _ in all_reads(kernel)}
-    loaded |= set(program.temporal.outputs)
-    for kernel in program.kernels:
-        takers = [k for k in program.kernels if any(_takes(o, kernel) for o in k.operands)]
-        if kernel.store is None or not takers:
-            continue
-        if kernel.store.tensor not in loaded:
-            program = program.with_kernel(kernel.without_store())
-        elif isinstance(kernel.work, StoreUnit):
-            before = kernel.operands[0].producer
-            for taker in takers:
-                operands = tuple(
-                    replace(o, producer=before) if _takes(o, kernel) else o for o in taker.operands
-                )
-                program = program.with_kernel(replace(taker, operands=operands))
-    return program
-
-
-def _takes(operand: Operand, kernel: Kernel) -> bool:
-    return isinstance(operand.taken, StreamedResults) and operand.producer == kernel.name
-
-
-def _with_padded(producer: Kernel, box: LoopDomain) -> LoopDomain:
-    """The values of a function with those of the padded iterations of its kernel."""
-    pure = [dimension.name for dimension in producer.domain if not dimension.reduction]
-    padded = {padding.variable: const(padding.padded) for padding in producer.paddings}
-    intervals = [
-        replace(interval, extent=padded.get(name, interval.extent))
-        for name, interval in zip(pure, box.intervals, strict=False)
-    ]
-    return LoopDomain([*intervals, *box.intervals[len(intervals) :]])
-
-
-def check_all_read(
-    program: SpatialProgram, consumer: Kernel, operand: Operand, repeating: tuple[Loop, ...]
-) -> None:
-    """Every value of a streamed function is taken exactly once.
-
-    ``repeating`` are the loops in which the consumer does not take the values again.  What the
-    producer sends in padded iterations may be taken too; that both ends have the same of these is
-    checked elsewhere.
-    """
-    function, taken = program.temporal.function(operand.source), operand.taken
-    names = list(function.arguments)
-    box = LoopDomain(
-        [
-            Interval(name=name, minimum=const(low), extent=const(extent))
-            for name, (low, extent) in zip(names, function.bounds, strict=True)
-        ]
-    )
-    nest = [loop.interval for loop in consumer.loops]
-    once = [equals(Index(name=loop.name), loop.minimum) for loop in repeating]
-    places = [consumer.place(index) for index in operand.access]
-    sent = _with_padded(program.kernel(operand.producer), box)
-    problem = LoopDomain(nest, once).covers_exactly(places, box, names=names, within=sent)
-    if problem is None or taken is None:
-        return
-    directive = taken.by
-    again = [
-        loop.name
-        for loop in consumer.loops
-        if loop not in repeating and not LoopDomain(nest).varies_along(places, loop.name)
-    ]
-    problem = problem.replace("computed", "taken")
-    hint = f"read {function.name} from memory, as without stream"
-    if again:
-        problem = f"{consumer.text_of(operand)} again for every {', '.join(again)}"
-        hint = (
-            f"forward it along {again[0]} where that is unrolled, or keep it on chip: take the "
-            f"stream in a feeder, isolate_producer({function.name}, feeder), and buffer it there"
-        )
-    raise UserError(
-        f"{directive.text} on {consumer.name}: {consumer.name} does not take every value of "
-        f"{function.name} exactly once",
-        location=directive.location,
-        expected=f"each of {function.name}[{', '.join(names)}] once",
-        given=problem,
-        hint=hint,
-    )

@@ -34,7 +34,8 @@ from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
 from t2s.reduction.carry import Hop
 from t2s.spatial.analysis.conditions import placed_condition
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.ir import Kernel
+from t2s.spatial.loop_nest import Loop, LoopKind, shifted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

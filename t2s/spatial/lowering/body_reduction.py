@@ -30,7 +30,8 @@ from t2s.graph.nodes import Register
 from t2s.reduction.carry import CarryLoop, CarryPlan, Hop, plan_carry
 from t2s.spatial.analysis.padding import in_domain
 from t2s.spatial.analysis.reduction_form import PREVIOUS, mentions_previous, reduction_term
-from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.ir import Kernel
+from t2s.spatial.loop_nest import Loop, LoopKind
 from t2s.spatial.lowering.body_builder import (
     Builder,
     all_first,

@@ -29,7 +29,7 @@ from t2s.core.walk import Term, rewrite
 from t2s.graph.body import RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
-from t2s.spatial.analysis.causality import check_causal
+from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY, SKEW
 from t2s.spatial.analysis.recurrences import (
     ReadTransfers,
     Transfer,
@@ -40,8 +40,9 @@ from t2s.spatial.analysis.recurrences import (
     position,
     transfers_of,
 )
-from t2s.spatial.directive import DEFAULT_CAPACITY, SKEW
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.analysis.schedules import check_causal
+from t2s.spatial.ir import Kernel
+from t2s.spatial.loop_nest import Loop, LoopKind, shifted
 from t2s.spatial.lowering.body_builder import (
     Builder,
     broadcast,

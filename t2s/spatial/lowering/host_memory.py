@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, Index, Read, apply, simplify, substitute
+from t2s.core.errors import InternalError, UnsupportedError
+from t2s.core.expr import Expr, Index, Read, apply, index_names, simplify, substitute
 from t2s.core.ops import Op
 from t2s.graph.graph import Layout, Tensor, TensorRole
 from t2s.spatial.analysis.padding import allocated_shape, origins_of
 from t2s.spatial.analysis.token_order import position
-from t2s.spatial.directives.host import layout_loops
 from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, LoopKind
 from t2s.spatial.work import LoadUnit, Relay, StoreTarget, StoreUnit, Work
 
 
@@ -78,3 +78,23 @@ def _tensor(program: SpatialProgram, kernel: Kernel) -> Tensor:
         ),
         location=kernel.location,
     )
+
+
+def layout_loops(kernel: Kernel) -> tuple[Loop, ...]:
+    """The dimensions of the array in memory, outermost first.
+
+    PEs that work at the same time, and the lanes of vectors, are innermost: what is used at one
+    time lies together.  Raises ``UnsupportedError`` for loops without constant bounds.
+    """
+    for loop in kernel.loops:
+        if loop.constant is None:
+            depends = ", ".join(sorted(index_names(loop.minimum) | index_names(loop.extent)))
+            raise UnsupportedError(
+                f"{kernel.name} runs on the host and its loop {loop.name} has no constant bounds",
+                location=kernel.location,
+                expected="loops whose minima and extents are numbers",
+                given=f"bounds of {loop.name} depend on {depends}",
+                hint="let the device load this operand without a function on the host",
+            )
+    order = (LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.VECTOR)
+    return tuple(loop for kind in order for loop in kernel.kind(kind))

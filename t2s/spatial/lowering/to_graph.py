@@ -29,17 +29,17 @@ from t2s.graph.graph import (
 from t2s.graph.nodes import Loop as GraphLoop
 from t2s.graph.nodes import PEArray, SpaceDimension
 from t2s.graph.verify import verify_graph
-from t2s.spatial.analysis.capacity import channel_capacity
-from t2s.spatial.analysis.depths import meeting_depths
+from t2s.spatial.analysis.buffering import check_buffers
+from t2s.spatial.analysis.capacity import channel_capacity, meeting_depths
+from t2s.spatial.analysis.lanes import check_complete
 from t2s.spatial.analysis.padding import Origins, allocated_shape, in_domain, origins_of
 from t2s.spatial.analysis.token_order import axes, check_streams, drains, position
-from t2s.spatial.directives.buffer import check_buffers
-from t2s.spatial.directives.vectorize import check_complete
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, LoopKind
 from t2s.spatial.lowering.barrier import add_barriers
 from t2s.spatial.lowering.body import build_body
-from t2s.spatial.lowering.body_buffer import BufferPlan, plan_buffer
 from t2s.spatial.lowering.body_builder import Links, lanes_of
+from t2s.spatial.lowering.body_relay import BufferPlan, plan_buffer
 from t2s.spatial.lowering.host_memory import without_host
 from t2s.spatial.operands import Operand
 from t2s.spatial.systems import stored_members

@@ -18,9 +18,10 @@ from t2s.core.errors import InternalError, UnsupportedError, UserError
 from t2s.core.expr import Expr, Index, apply, const, simplify, substitute
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
+from t2s.spatial.analysis.buffering import check_buffer
 from t2s.spatial.analysis.lookup import same_loop
-from t2s.spatial.directives.buffer import check_buffer
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram, shifted
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.loop_nest import Loop, LoopKind, shifted
 from t2s.spatial.work import PassedStream, Relay
 
 
