@@ -43,7 +43,7 @@ class Gather(Directive):
 def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProgram:
     """Record the stream on the kernel, and run the loop in time in all that takes the results."""
     kernel = program.kernel(name)
-    relay = _relay(kernel, directive)
+    relay = _relay(program, kernel, directive)
     loop = unrolled_loop(kernel, directive.loop, directive)
     if kernel.gathering is not None and kernel.gathering.loop != loop.name:
         program, collector = _with_collector(program, kernel, directive)
@@ -82,7 +82,7 @@ def _with_collector(
     return program.with_kernel(behind).with_before(follower.name, collector), collector.name
 
 
-def _relay(kernel: Kernel, directive: Gather) -> Relay:
+def _relay(program: SpatialProgram, kernel: Kernel, directive: Gather) -> Relay:
     """What a consumer in the middle of a chain does with the results that it takes."""
     operand = next((o for o in kernel.operands if o.is_result), None)
     if operand is None:
@@ -100,7 +100,8 @@ def _relay(kernel: Kernel, directive: Gather) -> Relay:
             expected=f"gather({operand.producer}, ...)",
             given=directive.function,
         )
-    if not isinstance(kernel.work, Relay):
+    following = next(consumers(program, kernel.name), None)
+    if not isinstance(kernel.work, Relay) or (following is not None and following.on_host):
         raise UserError(
             f"{directive.text} on {kernel.name}: {kernel.name} stores the results itself",
             location=directive.location,

@@ -68,14 +68,8 @@ def check_serializer(
 
 def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: IsolateConsumer) -> None:
     """A host function can take the results from the chain of ``directive``."""
-    *chain, deserializer = directive.consumers
-    subject = f"{directive.text} on {kernel.name}"
-    if not chain and not isinstance(kernel.work, StoreUnit):
-        raise UserError(
-            f"{subject}: nothing on the device stores what {deserializer} takes from memory",
-            location=directive.location,
-            expected=f"a chain: isolate_consumer_chain(unloader, {deserializer})",
-        )
+    check_device_stores(kernel.name, kernel, directive)
+    deserializer, subject = directive.consumers[-1], f"{directive.text} on {kernel.name}"
     output = kernel.function in program.temporal.outputs
     readers = _readers(program, kernel.function) if output else []
     if readers or not output:
@@ -88,6 +82,18 @@ def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: Isola
             else f"an output: {', '.join(program.temporal.outputs)}",
             given=f"read by {', '.join(readers)}" if readers else None,
             hint="the host takes results from memory when the design has ended",
+        )
+
+
+def check_device_stores(name: str, kernel: Kernel, directive: IsolateConsumer) -> None:
+    """Something on the device stores the results of the Func ``name`` for the host."""
+    *chain, deserializer = directive.consumers
+    if not chain and not isinstance(kernel.work, StoreUnit):
+        raise UserError(
+            f"{directive.text} on {name}: nothing on the device stores what {deserializer} takes "
+            "from memory",
+            location=directive.location,
+            expected=f"a chain: isolate_consumer_chain(unloader, {deserializer})",
         )
 
 

@@ -26,7 +26,11 @@ from t2s.spatial.analysis.conditions import Pinned, pin, static_conjuncts
 from t2s.spatial.analysis.lookup import varies
 from t2s.spatial.analysis.occurrences import Occurrence, find_occurrence, occurrence_of
 from t2s.spatial.directive import IsolateConsumer, IsolateProducer
-from t2s.spatial.directives.host import check_deserializer, check_serializer
+from t2s.spatial.directives.host import (
+    check_deserializer,
+    check_device_stores,
+    check_serializer,
+)
 from t2s.spatial.directives.stream import share
 from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.loop_nest import Loop
@@ -237,6 +241,8 @@ def isolate_result(
             expected=f"a result of {name} that it still saves itself",
             given=function if result is None else f"{function}, saved by {result.consumer}",
         )
+    if directive.on_host:
+        check_device_stores(function, kernel, directive)
     program = program.with_kernel(kernel.with_consumer(result, directive.consumers[0]))
     target = StoreTarget(tensor=function, indices=result.indices)
     return _consumer_chain(program, program.kernel(name), directive, target, result)

@@ -38,7 +38,9 @@ def _unit(kernel: Kernel, host: Kernel) -> Kernel | None:
             loaded = Read(source=host.name, indices=(), type=value.type)
             work = LoadUnit(value=loaded, address=_address(kernel, host))
             return replace(kernel, operands=(), work=work)
-        case StoreUnit(), Relay(value=relayed) if kernel.name == host.operands[0].producer:
+        case StoreUnit(), Relay(value=relayed, stream=None) if (
+            kernel.name == host.operands[0].producer
+        ):
             target = StoreTarget(tensor=host.name, indices=())
             work = StoreUnit(value=relayed, store=target, address=_address(kernel, host))
             return replace(kernel, work=work)
