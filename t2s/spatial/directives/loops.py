@@ -1,4 +1,4 @@
-"""``split``, ``tile``, ``reorder`` and ``fuse``.
+"""``split``, ``tile``, ``reorder``, ``fuse`` and ``unroll``.
 
 Before -> after, for a loop ``i`` of extent 32::
 
@@ -7,34 +7,31 @@ Before -> after, for a loop ``i`` of extent 32::
     fuse(j, i, f)          for i: for j in 8  ->  for f                        (i = f//8, j = f%8)
     reorder(i, j)          for i: for j       ->  for j: for i
 
-Every result is checked by isl: the loops cover the domain (with its padding) exactly once, and a
-rounding reduction keeps its order unless the user wrote ``reassociate()``.
+    unroll(ii, jj)         for i: for ii in 8: for k   ->   PEs [ii: 8] each: for i: for k
+
+``reshaping.py`` proves every result but that of ``unroll``, which keeps the loops.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Expr, Index, apply, conjunction, const, index_names, simplify, substitute
-from t2s.core.isl import LoopDomain
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Index, apply, conjunction, const, index_names, simplify
 from t2s.core.isl_maps import condition
-from t2s.core.ops import Op, reorderable
+from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.types import INT32, value_range
 from t2s.spatial.analysis.lookup import check_new_names, constant_bounds, find_serial
 from t2s.spatial.analysis.padding import (
     check_not_negative,
-    in_domain,
     inside_of_domain,
-    nest_of,
     with_padding,
 )
-from t2s.spatial.analysis.reduction_form import reduction_operator
 from t2s.spatial.directive import Directive
+from t2s.spatial.directives.reshaping import proved, substituted
 from t2s.spatial.ir import Kernel
 from t2s.spatial.loop_nest import Loop, LoopKind, shifted
-from t2s.spatial.work import Calculation, Reduction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +91,7 @@ class Unroll(Directive):
 
 def split(kernel: Kernel, directive: Split) -> Kernel:
     """Split one loop; a factor that does not divide its extent pads it."""
-    return _checked(
+    return proved(
         kernel,
         _split(
             kernel, directive.loop, directive.outer, directive.inner, directive.factor, directive
@@ -111,12 +108,12 @@ def tile(kernel: Kernel, directive: Tile) -> Kernel:
     ):
         kernel = _split(kernel, loop, outer, inner, factor, directive)
     order = (*directive.inners, *directive.outers)
-    return _checked(before, _reorder(kernel, order, directive), directive)
+    return proved(before, _reorder(kernel, order, directive), directive)
 
 
 def reorder(kernel: Kernel, directive: Reorder) -> Kernel:
     """Permute the named loops among the places they occupy."""
-    return _checked(kernel, _reorder(kernel, directive.loops, directive), directive)
+    return proved(kernel, _reorder(kernel, directive.loops, directive), directive)
 
 
 def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
@@ -163,7 +160,7 @@ def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
         reason=f"{outer.name} and {inner.name} fused by {directive.text}",
     )
     loops = (*kernel.loops[:position], fused, *kernel.loops[position + 2 :])
-    return _checked(kernel, _substituted(replace(kernel, loops=loops), values), directive)
+    return proved(kernel, substituted(replace(kernel, loops=loops), values), directive)
 
 
 def _split(
@@ -197,7 +194,7 @@ def _split(
     sum_of_parts = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
     value = shifted(sum_of_parts, minimum)
     loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
-    result = _substituted(replace(kernel, loops=loops), {name: value})
+    result = substituted(replace(kernel, loops=loops), {name: value})
     if not extent % factor:
         return result
     if not kernel.members:
@@ -239,88 +236,6 @@ def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Ke
             )
         seen.add(loop.name)
     return replace(kernel, loops=tuple(order))
-
-
-def _substituted(kernel: Kernel, values: dict[str, Expr]) -> Kernel:
-    """Replace old loop indices in the variables and in the bounds of the remaining loops."""
-    return replace(
-        kernel,
-        active=None if kernel.active is None else substitute(kernel.active, values),
-        variables=tuple((name, substitute(expr, values)) for name, expr in kernel.variables),
-        loops=tuple(
-            replace(
-                loop,
-                minimum=substitute(loop.minimum, values)
-                if loop.name not in values
-                else loop.minimum,
-                extent=substitute(loop.extent, values) if loop.name not in values else loop.extent,
-            )
-            for loop in kernel.loops
-        ),
-    )
-
-
-def _checked(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
-    """Prove that the loops cover the domain exactly and that a reduction keeps its order.
-
-    An isolated Func may have lost loops; it has to cover what it covered before.
-    """
-    nest = nest_of(kernel)
-    names = [name for name, _ in kernel.variables]
-    computed = [expr for _, expr in kernel.variables]
-    within: LoopDomain | None = None
-    if isinstance(kernel.work, Calculation) and not kernel.paddings:
-        wanted = LoopDomain([dimension.interval for dimension in kernel.domain])
-        target: list[Expr] = [Index(name=name) for name in names]
-    else:
-        wanted = nest_of(before)
-        target = [expr for _, expr in before.variables]
-    if kernel.paddings != before.paddings:
-        within = LoopDomain([dimension.interval for dimension in kernel.padded_domain])
-    problem = nest.covers_exactly(computed, wanted, target, names, within)
-    if problem is not None:
-        raise InternalError(f"{directive.text} on {kernel.name} broke the loop nest: {problem}")
-    _check_reduction_order(kernel, directive)
-    return replace(kernel, reshaped=directive)
-
-
-def _check_reduction_order(kernel: Kernel, directive: Directive) -> None:
-    match kernel.work:
-        case Reduction(value=value, reassociate=reassociate):
-            operator = reduction_operator(value)
-        case _:
-            return
-    free = reassociate or (operator and reorderable(operator, value.type))
-    if operator is not None and free:
-        return
-    variables = dict(kernel.variables)
-    pure = [variables[d.name] for d in kernel.domain if not d.reduction]
-    written = [*pure, *(variables[d.name] for d in kernel.domain if d.reduction)]
-    executed = [*pure, *(Index(name=loop.name) for loop in kernel.reduction_loops)]
-    inside = in_domain(kernel)
-    conditions = [] if inside is None else [kernel.place(inside)]
-    nest = LoopDomain([loop.interval for loop in kernel.loops], conditions)
-    clash = nest.reverses(written, executed)
-    if clash is None:
-        return
-    order = ", ".join(d.name for d in kernel.domain if d.reduction)
-    step = ", ".join(f"{name}={value}" for name, value in clash.items())
-    if operator is None:
-        raise UserError(
-            f"{directive.text} on {kernel.name} changes the order of a recurrence",
-            location=directive.location,
-            expected=f"the order of {order} as written, because every step needs the one before",
-            given=f"for one element, the step at {step} would run after one that needs it",
-            hint="only reductions such as += may be reordered",
-        )
-    raise UserError(
-        f"{directive.text} on {kernel.name} changes the order of a reduction that rounds",
-        location=directive.location,
-        expected=f"the order of {order} as written, because {value.type} {operator.value} "
-        "is not associative",
-        given=f"for one element, the step at {step} would run after one that follows it",
-        hint=f"write {kernel.name}.reassociate() first if another rounding is acceptable",
-    )
 
 
 def _boxed(kernel: Kernel, loop: Loop) -> tuple[Kernel, Loop]:
