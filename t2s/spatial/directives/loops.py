@@ -6,7 +6,6 @@ Before -> after, for a loop ``i`` of extent 32::
     split(i, i, ii, 5)     for i in 32        ->  for i in 7: for ii in 5      (3 are padding)
     fuse(j, i, f)          for i: for j in 8  ->  for f                        (i = f//8, j = f%8)
     reorder(i, j)          for i: for j       ->  for j: for i
-
     unroll(ii, jj)         for i: for ii in 8: for k   ->   PEs [ii: 8] each: for i: for k
 
 ``reshaping.py`` proves every result but that of ``unroll``, which keeps the loops.

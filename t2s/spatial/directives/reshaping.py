@@ -38,7 +38,8 @@ def proved(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
     """The kernel with the directive that reshaped it, if isl can prove that it may have done so.
 
     The loops cover the domain (with its padding) exactly once, and a rounding reduction keeps its
-    order unless the user wrote ``reassociate()``.  An isolated Func may have lost loops; it has to cover what it covered before.
+    order unless the user wrote ``reassociate()``.  An isolated Func may have lost loops; it has to
+    cover what it covered before.
     """
     nest = nest_of(kernel)
     names = [name for name, _ in kernel.variables]
