@@ -1,4 +1,7 @@
-"""The arguments of directives: objects become names, and what is none is refused at once."""
+"""The arguments of directives: objects become names, and what is none is refused at once.
+
+``space_time_directive`` reads the three forms of ``space_time_transform`` as one directive.
+"""
 
 from __future__ import annotations
 

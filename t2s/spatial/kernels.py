@@ -1,4 +1,10 @@
-"""The first kernel of a function: its definition as a loop nest, before any directive."""
+"""The first kernel of a function: its definition as a loop nest, before any directive.
+
+``as_system`` makes a system of recurrences of it: ``C[i, j] += A[i, k] * B[k, j]`` as equations.
+The reduction becomes a recurrence along its loops, in the order in which they run: each step reads
+the step before, the first one the initial value.  Where the innermost reduction loop is at its
+start, the step before is the last one of the next outer loop's previous iteration.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directives on products of sparse matrices, as values."""
+"""Directives on products of sparse matrices: values, and the fluent API (papers/003, section 2)."""
 
 from __future__ import annotations
 

@@ -23,6 +23,19 @@ whose last PE is at most the inner chain's own lag behind its first, so that thi
 reduction loop in time around the chain, whose sums go back to the first PE, cuts the order into
 pieces, one for each iteration, of which each is as above.  A channel takes one cycle, so that two
 tokens more than L, or as many as the default, keep every PE busy in every cycle.
+
+**Diamonds**: where one stream comes together with what was computed from it, it has to wait.  If P
+feeds F and G, and G takes the results of F too, then G may need a result of F before it takes what
+P has sent meanwhile::
+
+    P ---> F          F[i] needs A[i, k] for all k before it sends,
+     \\     |          and G needs F[i] before it takes the first A[i, k]:
+      \\--> G          the channel from P to G has to hold a row of A, or P, F and G wait for ever
+
+All functions of such a diamond run through their common outer loops together, so both channels that
+enter G get room for the tokens of one iteration of these loops, and of one more for every buffer on
+the way, which sends what it took an iteration earlier.  Where one way leads through memory, whose
+readers wait for the last store, it is the whole stream.
 """
 
 from __future__ import annotations

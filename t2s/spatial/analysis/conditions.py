@@ -1,4 +1,10 @@
-"""Path conditions: the static part decides whether a value moves, the rest only selects."""
+"""Conditions: which of them hardware can decide, and the loops that they pin.
+
+The static part of a path condition decides whether a value moves, the rest only selects.  A loop is
+*pinned* where a condition holds at one of its iterations only:
+A value that is needed where ``k == 0`` is not sent for every ``k``, and the results of ``k == j``
+come from the diagonal: the kernel at the other end of such a stream has no loop ``k``.
+"""
 
 from __future__ import annotations
 

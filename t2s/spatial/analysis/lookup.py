@@ -1,4 +1,4 @@
-"""Finding the loops a directive names, and the errors for those it cannot find."""
+"""Finding the loops a directive names, what varies along them, and what takes a value."""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 An operand that is named alone (``A``) may occur several times with the same subscripts: it is one
 value then.  With different subscripts it is not clear which one is meant, and ``A[i, k]`` says so.
 An expression (``alpha * A[i, k]``) is found by its structure.
+
+``check_loadable`` proves that a load unit may load what a definition reads.  A definition reads an
+element only where its path condition holds.  Hardware decides whether to load from the static part
+of that condition alone (``conditions.py``); what depends on data merely selects between values that
+are there.  So the address has to be in range under the static part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Finding a legal schedule, to suggest it where one is refused."""
+"""Legal schedules: that a kernel has one, and which, to suggest it where one is refused.
+
+``check_causal``: where loops of a recurrence are unrolled, every value is computed before it is
+used.  Where it is not, time can often be skewed: a PE starts later than the one before it, so that
+what it needs is there.  The refusal then gives the schedule, found over the distances of all reads.
+
+``suggestion``: a schedule for a ``space_time_transform`` that is illegal as it was written.
+"""
 
 from __future__ import annotations
 

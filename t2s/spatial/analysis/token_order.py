@@ -1,6 +1,6 @@
 """Proof that every channel delivers tokens in the order in which they are consumed.
 
-Buffers may reorder: those are checked in ``passes/buffer.py``.  Streams that are scattered or
+Buffers may reorder: those are checked in ``buffering.py``.  Streams that are scattered or
 gathered have one order by construction (``passes/follow.py``).
 
 A producer and a consumer may iterate differently, as long as every element of the channel array

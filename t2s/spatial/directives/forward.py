@@ -6,6 +6,19 @@ Before -> after, for PEs ``jj`` of C that all need ``A[i, k]``::
                                                                     C[jj]: receive from C[jj-1]
 
 The loop disappears from all producers of the operand (dependence localisation, T2S-Tensor §IV.A).
+
+**In an array with a schedule** operands move along the array by it.
+
+An operand such as ``x[i + q]`` is the same for all iterations along some direction.  Where the
+array has a neighbour in that direction that used the value at least one cycle before, it comes from
+there; only the other iterations take it from the producer.  The direction is found by trying the
+neighbours along the loop, nearest in time first; isl proves that the value is the same everywhere.
+
+Before -> after, for ``{p: i, t: 2*i + q}`` and the operand ``w[q]``, which is the same for p - 1 at
+t - 2::
+
+    forward(w_loader, p)    every PE receives w from w_loader   ->   PE 0 receives w, and every PE
+                                                                     passes it on, 2 cycles later
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Before -> after, for PEs along ``ii``::
 
 The loop runs in time, innermost, in all that takes the results (data gathering, T2S-Tensor §III.B).
 Where it becomes the lanes of a ``vstore``, every PE puts its own value into its lane of a vector
-that goes from PE to PE, see ``passes/lanes.py``.
+that goes from PE to PE, see ``vectors.py``.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Before -> after::
     G.isolate_producer(A, P)     G: ... A[i] ...                 G: ... receive ...
 
 The sender keeps its loops, so both have to agree about the values and their order.  That is checked
-when the design is complete (``check_taken``): later directives may still change the nests.
-"""
+when the design is complete (``analysis/token_order.py``): later directives may still change the
+nests."""
 
 from __future__ import annotations
 

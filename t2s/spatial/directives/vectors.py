@@ -9,6 +9,15 @@ All operands that vary along the loop are loaded as vectors and have to be conti
 the others stay scalars and are broadcast.  The producers of vectors send vectors, so channels widen
 with them.  If the loop is a reduction it becomes a dot product (a balanced tree: this reassociates
 the sum); if it is not, the results are vectors and have to be stored with ``vstore``.
+
+**Gathered results**: with ``vstore`` the loop that was gathered last becomes the lanes.
+
+Before -> after, for 8 PEs along ``jj`` that ``C_collector.gather(C, jj)`` collects from::
+
+    C_unloader.vstore(C)    C_unloader: for i: for jj: store C[i, jj]
+                        ->  C_unloader: for i: store C[i, 0..7]
+                            C_collector[jj]: for i: take the vector of C_collector[jj+1], put
+                                the own value into lane jj, send the vector to C_collector[jj-1]
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
-"""The node of a feeder with a buffer: one counter fills and reads.
+"""The bodies of relays that keep values in a buffer, and of those whose PEs pass a stream on.
 
-The loops of the feeder are flattened into one counter ``step``.  It counts periods, one for each
-iteration of the loops down to the buffer's, and the position in the period.  A double buffer reads
-in the period after the one that filled it, from the other bank, so filling is placed at the end of
-its period: the first values leave after W cycles, not after a whole period.
+**Streams** are scattered among the PEs, or gathered from them.  ``digit`` is the PE whose token a
+firing handles.  A PE sees its own tokens and those of the PEs behind it, seen from the end of the
+array that the stream enters or leaves at.
+
+**A buffer** is filled and read by one counter.  The loops of the feeder are flattened into one
+counter ``step``.  It counts periods, one for each iteration of the loops down to the buffer's, and
+the position in the period.  A double buffer reads in the period after the one that filled it, from
+the other bank, so filling is placed at the end of its period: the first values leave after W
+cycles, not after a whole period.
 
 Where the values are scattered, all PEs count alike.  A PE receives in the positions of its own
 values and of those for the PEs behind it, keeps the former and passes the latter on.

@@ -3,7 +3,7 @@
 Pure Funcs that are still read are inlined; every remaining read becomes an operand that a load
 kernel of its own sends, with the loops of the kernel; every result that is still stored by the
 kernel that computes it gets a store kernel.  After this pass only load kernels hold reads and only
-store kernels store.
+store kernels store.  Before it ``drop_unread_stores`` drops what is streamed and read by nobody.
 """
 
 from __future__ import annotations
