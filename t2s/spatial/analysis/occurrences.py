@@ -22,7 +22,7 @@ from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.location import SourceLocation
 from t2s.core.printer import show
 from t2s.core.walk import distinct, walk
-from t2s.func.bounds import GuardedRead, guarded_nodes, guarded_reads
+from t2s.func.accesses import GuardedRead, guarded_nodes, guarded_reads
 from t2s.func.ir import TemporalProgram
 from t2s.spatial.analysis.conditions import any_of, is_static
 from t2s.spatial.analysis.reduction_form import readable_update

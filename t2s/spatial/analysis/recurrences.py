@@ -22,7 +22,7 @@ from t2s.core.isl import LoopDomain, NotAffine, is_affine
 from t2s.core.isl_maps import Case, cases, condition, translated
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.func.bounds import GuardedRead, guarded_reads
+from t2s.func.accesses import GuardedRead, guarded_reads
 from t2s.spatial.analysis.conditions import any_of, static_conjuncts
 from t2s.spatial.ir import Kernel
 from t2s.spatial.loop_nest import Loop, LoopKind, shifted

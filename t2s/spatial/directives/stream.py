@@ -9,7 +9,8 @@ Before -> after::
 
 The sender keeps its loops, so both have to agree about the values and their order.  That is checked
 when the design is complete (``analysis/token_order.py``): later directives may still change the
-nests."""
+nests.
+"""
 
 from __future__ import annotations
 
