@@ -34,12 +34,22 @@ from t2s.func.ir import Definition, Function, TemporalProgram
 from t2s.spatial.analysis.padding import in_domain, inside_of_domain
 from t2s.spatial.analysis.reduction_form import PREVIOUS, mentions_previous
 from t2s.spatial.inline import join_choices
-from t2s.spatial.ir import Kernel
-from t2s.spatial.loop_nest import Loop, LoopKind, shifted
-from t2s.spatial.work import Evaluation, Member, Recurrences, Reduction, Result, StoreTarget, Work
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
+from t2s.spatial.work import (
+    Evaluation,
+    Recurrences,
+    Reduction,
+    Result,
+    StoreTarget,
+    SystemMember,
+    Work,
+)
 
 
-def initial_kernel(program: TemporalProgram, function: Function, reassociate: bool) -> Kernel:
+def initial_kernel(
+    program: TemporalProgram, function: Function, reassociate: bool
+) -> SpatialKernel:
     """One loop for each dimension of the definition, in the order of the definition.
 
     The initial definition becomes the value that the update's reduction starts from.  Raises
@@ -48,11 +58,11 @@ def initial_kernel(program: TemporalProgram, function: Function, reassociate: bo
     definition, value, initial = _value(function)
     _check_not_empty(function, definition)
     loops = tuple(
-        Loop(
+        SpatialLoop(
             name=dimension.name,
             minimum=dimension.minimum,
             extent=dimension.extent,
-            kind=LoopKind.SERIAL,
+            kind=LoopExecution.SERIAL,
             reduction=dimension.reduction,
             definition=Index(name=dimension.name),
             reason="reduction of the definition" if dimension.reduction else "of the definition",
@@ -69,7 +79,7 @@ def initial_kernel(program: TemporalProgram, function: Function, reassociate: bo
     if initial is not None:
         initial = join_choices(program, initial)
         work = Reduction(value=value, initial=initial, store=store, reassociate=reassociate)
-    return Kernel(
+    return SpatialKernel(
         name=function.name,
         function=function.name,
         domain=definition.domain,
@@ -149,7 +159,7 @@ def _check_not_empty(function: Function, definition: Definition) -> None:
         outer.append(dimension.interval)
 
 
-def as_system(kernel: Kernel) -> Kernel:
+def as_system(kernel: SpatialKernel) -> SpatialKernel:
     """The kernel with one member instead of a value; a system stays as it is."""
     work = kernel.work
     if isinstance(work, Recurrences):
@@ -174,7 +184,7 @@ def as_system(kernel: Kernel) -> Kernel:
     intervals = [dimension.interval for dimension in domain]
     final = [equals(loop.definition, kernel.over_domain(loop.last)) for loop in _steps(kernel)]
     where = condition(LoopDomain(intervals), LoopDomain(intervals, final).points)
-    member = Member(
+    member = SystemMember(
         name=kernel.function,
         type=work.value.type,
         arguments=arguments,
@@ -188,7 +198,7 @@ def as_system(kernel: Kernel) -> Kernel:
         indices=work.store.indices,
         condition=where,
     )
-    system = Kernel(
+    system = SpatialKernel(
         name=kernel.name,
         function=kernel.function,
         domain=domain,
@@ -208,7 +218,7 @@ def as_system(kernel: Kernel) -> Kernel:
     return inside_of_domain(system) if kernel.paddings else system
 
 
-def _masked(kernel: Kernel, value: Expr) -> Expr:
+def _masked(kernel: SpatialKernel, value: Expr) -> Expr:
     """In padded steps of a reduction the value of the step before.
 
     A step that were left out would not hand that on to the next one.
@@ -220,15 +230,15 @@ def _masked(kernel: Kernel, value: Expr) -> Expr:
     return Select(condition=inside, if_true=value, if_false=before, type=value.type)
 
 
-def _plain(loop: Loop) -> Loop:
+def _plain(loop: SpatialLoop) -> SpatialLoop:
     return replace(loop, reduction=False)
 
 
-def _steps(kernel: Kernel) -> list[Loop]:
-    return [loop for loop in kernel.reduction_loops if loop.kind is not LoopKind.VECTOR]
+def _steps(kernel: SpatialKernel) -> list[SpatialLoop]:
+    return [loop for loop in kernel.reduction_loops if loop.kind is not LoopExecution.VECTOR]
 
 
-def _previous(kernel: Kernel, initial: Expr) -> Expr:
+def _previous(kernel: SpatialKernel, initial: Expr) -> Expr:
     """The value of the step before, over the domain's variables."""
     steps = _steps(kernel)
     type = kernel.value.type
@@ -258,7 +268,7 @@ def _previous(kernel: Kernel, initial: Expr) -> Expr:
     return value
 
 
-def _before(kernel: Kernel, name: str, moved: dict[str, Expr]) -> Expr:
+def _before(kernel: SpatialKernel, name: str, moved: dict[str, Expr]) -> Expr:
     placed = dict(kernel.variables)[name]
     if not index_names(placed) & moved.keys():
         return Index(name=name)

@@ -24,7 +24,7 @@ def shifted(expr: Expr, by: int) -> Expr:
     return simplify(apply(operator, expr, const(abs(by))))
 
 
-class LoopKind(Enum):
+class LoopExecution(Enum):
     """How a loop executes."""
 
     SERIAL = "serial"
@@ -33,7 +33,7 @@ class LoopKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop(Term):
+class SpatialLoop(Term):
     """One loop of a kernel.
 
     ``definition`` is the loop's index as an expression of the domain's variables; two loops of
@@ -44,7 +44,7 @@ class Loop(Term):
     name: str
     minimum: Expr
     extent: Expr
-    kind: LoopKind
+    kind: LoopExecution
     reduction: bool
     definition: Expr
     reason: str
@@ -67,7 +67,7 @@ class Loop(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Padding(Term):
+class PaddedVariable(Term):
     """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
 
     ``limit`` is the first value outside of the domain; ``directive`` pads.

@@ -23,7 +23,7 @@ from t2s.spatial.directives.host import check_directive_on_host
 from t2s.spatial.directives.isolate import isolate_result
 from t2s.spatial.directives.registry import pass_of
 from t2s.spatial.directives.settings import Reassociate
-from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.follow import follow_streams
 from t2s.spatial.passes.memory import drop_unread_stores, place_memory_units
@@ -108,9 +108,9 @@ def _check_on_device(func: ScheduledFunc) -> None:
 
 def _first_kernels(
     program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]
-) -> tuple[Kernel, ...]:
+) -> tuple[SpatialKernel, ...]:
     """One kernel for each Func that has hardware of its own, and one for each system."""
-    kernels: list[Kernel] = []
+    kernels: list[SpatialKernel] = []
     for function in program.functions:
         system = program.system_of(function.name)
         if system is not None:
@@ -146,7 +146,7 @@ def _shapes(directive: Directive) -> bool:
     return not isinstance(directive, IsolateConsumer)
 
 
-def _covered(kernel: Kernel) -> tuple[str, ...]:
+def _covered(kernel: SpatialKernel) -> tuple[str, ...]:
     """The Funcs whose directives go to a kernel: its own, its members, its results."""
     members = (member.name for member in kernel.members)
     results = (result.function for result in kernel.results)

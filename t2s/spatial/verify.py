@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import index_names
-from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.work import Relay, StoreUnit
 
 
@@ -28,7 +28,7 @@ def verify_program(program: SpatialProgram, known: SpatialProgram | None = None)
         before.add(kernel.name)
 
 
-def _verify_nest(kernel: Kernel) -> None:
+def _verify_nest(kernel: SpatialKernel) -> None:
     loops = {loop.name for loop in kernel.loops}
     if len(loops) != len(kernel.loops):
         raise InternalError(f"{kernel.name} has two loops of one name")
@@ -48,7 +48,7 @@ def _verify_nest(kernel: Kernel) -> None:
         raise InternalError(f"{kernel.name} is active by unknown loops: {kernel.active}")
 
 
-def _verify_work(kernel: Kernel) -> None:
+def _verify_work(kernel: SpatialKernel) -> None:
     if isinstance(kernel.work, Relay | StoreUnit) and len(kernel.operands) != 1:
         raise InternalError(f"{kernel.name} passes on {len(kernel.operands)} operands")
     names = [operand.name for operand in kernel.operands]

@@ -14,7 +14,7 @@ from t2s.core.ops import Op
 from t2s.spatial.analysis.lookup import constant_bounds, find_serial
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.reshaping import proved, substituted
-from t2s.spatial.ir import Kernel
+from t2s.spatial.ir import SpatialKernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Reverse(Directive):
     loop: str
 
 
-def reverse(kernel: Kernel, directive: Reverse) -> Kernel:
+def reverse(kernel: SpatialKernel, directive: Reverse) -> SpatialKernel:
     """Count a loop backwards."""
     loop = find_serial(kernel, directive.loop, directive)
     minimum, extent = constant_bounds(kernel, loop, directive)

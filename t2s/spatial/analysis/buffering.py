@@ -5,37 +5,45 @@ from __future__ import annotations
 from math import prod
 
 from t2s.core.errors import UserError, warn
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.loop_nest import Loop, LoopKind
-from t2s.spatial.operands import Operand, Removal
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
+from t2s.spatial.operands import KernelOperand, Removal
 from t2s.spatial.work import RelayBuffer
 
 
-def split_at(kernel: Kernel, name: str) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:
+def split_at(
+    kernel: SpatialKernel, name: str
+) -> tuple[tuple[SpatialLoop, ...], tuple[SpatialLoop, ...]]:
     """The serial loops down to and with the named one, and those inside of it."""
-    serial = kernel.kind(LoopKind.SERIAL)
+    serial = kernel.kind(LoopExecution.SERIAL)
     position = [loop.name for loop in serial].index(name) + 1
     return serial[:position], serial[position:]
 
 
-def fill_loops(producer: Kernel, consumer: Kernel, outer: tuple[Loop, ...]) -> tuple[Loop, ...]:
+def fill_loops(
+    producer: SpatialKernel, consumer: SpatialKernel, outer: tuple[SpatialLoop, ...]
+) -> tuple[SpatialLoop, ...]:
     """The producer's loops over the values that arrive for one iteration of the buffer's loop.
 
     One PE of the consumer keeps all of them, or its share of what is scattered.
     """
     known = [loop.definition for loop in outer]
     digit = scattered(consumer)
-    known += [loop.definition for loop in consumer.kind(LoopKind.UNROLLED) if loop is not digit]
-    return tuple(loop for loop in producer.kind(LoopKind.SERIAL) if loop.definition not in known)
+    known += [
+        loop.definition for loop in consumer.kind(LoopExecution.UNROLLED) if loop is not digit
+    ]
+    return tuple(
+        loop for loop in producer.kind(LoopExecution.SERIAL) if loop.definition not in known
+    )
 
 
-def scattered(kernel: Kernel) -> Loop | None:
+def scattered(kernel: SpatialKernel) -> SpatialLoop | None:
     """The loop along which the kernel scatters what it receives, if it does."""
     stream = kernel.scattering
     return None if stream is None else kernel.loop(stream.loop)
 
 
-def trips(loops: tuple[Loop, ...]) -> int:
+def trips(loops: tuple[SpatialLoop, ...]) -> int:
     """Iterations of loops with constant bounds."""
     return prod(loop.constant[1] for loop in loops if loop.constant is not None)
 
@@ -50,7 +58,7 @@ def check_buffers(program: SpatialProgram) -> None:
                 _warn_if_slow(producer, kernel, kernel.buffer)
 
 
-def _warn_if_slow(producer: Kernel, kernel: Kernel, buffer: RelayBuffer) -> None:
+def _warn_if_slow(producer: SpatialKernel, kernel: SpatialKernel, buffer: RelayBuffer) -> None:
     """Filling takes longer than sending: possible only for what is scattered."""
     outer, inner = split_at(kernel, buffer.loop)
     writes, reads = trips(fill_loops(producer, kernel, outer)), trips(inner)
@@ -68,7 +76,7 @@ def _warn_if_slow(producer: Kernel, kernel: Kernel, buffer: RelayBuffer) -> None
     )
 
 
-def check_buffer(producer: Kernel, kernel: Kernel, operand: Operand) -> None:
+def check_buffer(producer: SpatialKernel, kernel: SpatialKernel, operand: KernelOperand) -> None:
     """What was removed from the producer of one operand is restored by its buffer."""
     if kernel.buffer is not None:
         _check_still_there(kernel, kernel.buffer)
@@ -78,10 +86,10 @@ def check_buffer(producer: Kernel, kernel: Kernel, operand: Operand) -> None:
         _check_restored(producer, kernel, kernel.buffer)
 
 
-def _check_still_there(kernel: Kernel, buffer: RelayBuffer) -> None:
+def _check_still_there(kernel: SpatialKernel, buffer: RelayBuffer) -> None:
     """Later directives must have left the buffer's loop in time."""
     loop = kernel.loop(buffer.loop)
-    if loop is not None and loop.kind is LoopKind.SERIAL:
+    if loop is not None and loop.kind is LoopExecution.SERIAL:
         return
     raise UserError(
         f"{buffer.by.text} on {kernel.name}: loop {buffer.loop} does not run in time any more",
@@ -92,7 +100,7 @@ def _check_still_there(kernel: Kernel, buffer: RelayBuffer) -> None:
     )
 
 
-def _check_removed(producer: Kernel, consumer: Kernel, removal: Removal) -> None:
+def _check_removed(producer: SpatialKernel, consumer: SpatialKernel, removal: Removal) -> None:
     directive, buffer = removal.by, consumer.buffer
     still = [name for name in removal.loops if consumer.loop(name) is not None]
     if not still:
@@ -106,7 +114,7 @@ def _check_removed(producer: Kernel, consumer: Kernel, removal: Removal) -> None
             hint=f"write {consumer.name}.buffer({producer.name}, loop) with a loop outside of "
             f"{', '.join(still)}",
         )
-    for loop in consumer.kind(LoopKind.UNROLLED):
+    for loop in consumer.kind(LoopExecution.UNROLLED):
         if loop.name in still:
             raise UserError(
                 f"{directive.text} on {producer.name}: {consumer.name} has a PE for each "
@@ -126,14 +134,14 @@ def _check_removed(producer: Kernel, consumer: Kernel, removal: Removal) -> None
                 expected=f"a loop outside of {loop.name}",
                 notes=((directive.location, f"{loop.name} was removed here"),),
                 hint=f"loops of {consumer.name}, outermost first: "
-                + ", ".join(other.name for other in consumer.kind(LoopKind.SERIAL)),
+                + ", ".join(other.name for other in consumer.kind(LoopExecution.SERIAL)),
             )
 
 
-def _check_restored(producer: Kernel, consumer: Kernel, buffer: RelayBuffer) -> None:
+def _check_restored(producer: SpatialKernel, consumer: SpatialKernel, buffer: RelayBuffer) -> None:
     outer, inner = split_at(consumer, buffer.loop)
     fill = fill_loops(producer, consumer, outer)
-    first = producer.kind(LoopKind.SERIAL)[: len(outer)]
+    first = producer.kind(LoopExecution.SERIAL)[: len(outer)]
     same_outer = [loop.definition for loop in first] == [loop.definition for loop in outer]
     digit = scattered(consumer)
     reads = [loop.definition for loop in (*inner, *([] if digit is None else [digit]))]
@@ -148,6 +156,6 @@ def _check_restored(producer: Kernel, consumer: Kernel, buffer: RelayBuffer) -> 
         )
 
 
-def _names(kernel: Kernel) -> str:
-    loops = ", ".join(loop.name for loop in kernel.kind(LoopKind.SERIAL))
+def _names(kernel: SpatialKernel) -> str:
+    loops = ", ".join(loop.name for loop in kernel.kind(LoopExecution.SERIAL))
     return f"{kernel.name} ({loops or 'none'})"

@@ -47,9 +47,9 @@ from math import prod
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, index_names, reads, substitute
 from t2s.spatial.analysis.token_order import drains
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.loop_nest import Loop, LoopKind, shifted
-from t2s.spatial.operands import Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import LoadUnit
 
 DEFAULT_CAPACITY = 2  # tokens: enough for one every cycle over a channel of latency 1
@@ -60,9 +60,9 @@ SKEW = 32  # more of them, where a hop waits for values that take longer to the 
 
 def channel_capacity(
     program: SpatialProgram,
-    producer: Kernel,
-    consumer: Kernel,
-    operand: Operand,
+    producer: SpatialKernel,
+    consumer: SpatialKernel,
+    operand: KernelOperand,
     source: tuple[Expr, ...],
     sink: tuple[Expr, ...],
     least: int,
@@ -86,7 +86,9 @@ def channel_capacity(
     return max(DEFAULT_CAPACITY, least, burst + 1 if burst > 1 else 1) + late
 
 
-def _burst(kernel: Kernel, element: tuple[Expr, ...], pinned: frozenset[str], *, once: bool) -> int:
+def _burst(
+    kernel: SpatialKernel, element: tuple[Expr, ...], pinned: frozenset[str], *, once: bool
+) -> int:
     """Most tokens for one element until a kernel, serving all in turn, has come round to it again.
 
     The loops that choose the element are those its position depends on.  Inside of the outermost
@@ -95,7 +97,7 @@ def _burst(kernel: Kernel, element: tuple[Expr, ...], pinned: frozenset[str], *,
     """
     chosen = frozenset[str]().union(*(index_names(position) for position in element))
     chosen |= frozenset([kernel.digit] if kernel.digit is not None else [])
-    serial = kernel.kind(LoopKind.SERIAL)
+    serial = kernel.kind(LoopExecution.SERIAL)
     outermost = next((at for at, loop in enumerate(serial) if loop.name in chosen), len(serial))
     repeating = [
         loop
@@ -105,14 +107,14 @@ def _burst(kernel: Kernel, element: tuple[Expr, ...], pinned: frozenset[str], *,
     return prod(kernel.longest(loop) for loop in repeating)
 
 
-def _backlog(producer: Kernel, consumer: Kernel) -> int:
+def _backlog(producer: SpatialKernel, consumer: SpatialKernel) -> int:
     """Most results that a reduction sends before those sent in a row have been gathered.
 
     Of ``count`` PEs that are gathered each sends one token in ``count`` firings.  Loops that make
     results faster than that let all of them wait.
     """
     stream = None if consumer.gathering is None else consumer.loop(consumer.gathering.loop)
-    serial = producer.kind(LoopKind.SERIAL)
+    serial = producer.kind(LoopExecution.SERIAL)
     reductions = [at for at, loop in enumerate(serial) if loop.reduction]
     if producer.initial is None or stream is None or not reductions:
         return 1
@@ -127,19 +129,21 @@ def _backlog(producer: Kernel, consumer: Kernel) -> int:
     return waiting
 
 
-def _shares_stream(program: SpatialProgram, producer: Kernel, consumer: Kernel) -> bool:
+def _shares_stream(
+    program: SpatialProgram, producer: SpatialKernel, consumer: SpatialKernel
+) -> bool:
     """Whether PEs of a reduction get this operand from one stream, here or further upstream."""
-    late = [x.definition for x in consumer.kind(LoopKind.UNROLLED) if x.reduction]
+    late = [x.definition for x in consumer.kind(LoopExecution.UNROLLED) if x.reduction]
     pending = [producer] if consumer.initial is not None and late else []
     while pending:
         kernel = pending.pop()
-        if any(loop.definition in late for loop in kernel.kind(LoopKind.SERIAL)):
+        if any(loop.definition in late for loop in kernel.kind(LoopExecution.SERIAL)):
             return True
         pending += [program.sender(o) for o in kernel.operands if o.taken is None]
     return False
 
 
-def hop_capacity(kernel: Kernel, operand: Operand, position: int) -> int:
+def hop_capacity(kernel: SpatialKernel, operand: KernelOperand, position: int) -> int:
     """Room in the channels from PE to PE along a loop of ``operand.forwards``, as asked or needed.
 
     In a recurrence the operand waits for values that take longer than it does.
@@ -165,7 +169,7 @@ def hop_capacity(kernel: Kernel, operand: Operand, position: int) -> int:
     return DEFAULT_CAPACITY + lag
 
 
-def _lags(kernel: Kernel) -> dict[str, int]:
+def _lags(kernel: SpatialKernel) -> dict[str, int]:
     """Firings by which a PE of a reduction starts after the one before, by loop in space.
 
     A partial result moves on to the next PE after the last step of the reduction loops in time
@@ -177,17 +181,17 @@ def _lags(kernel: Kernel) -> dict[str, int]:
     total, steps = 0, 0
     inside = 1
     for loop in reversed(kernel.loops):
-        if loop.kind is LoopKind.SERIAL:
+        if loop.kind is LoopExecution.SERIAL:
             extent = kernel.longest(loop)
             steps += (extent - 1) * inside if loop.reduction else 0
             inside *= extent
-        elif loop.kind is LoopKind.UNROLLED and loop.reduction:
+        elif loop.kind is LoopExecution.UNROLLED and loop.reduction:
             lags[loop.name] = steps + total
             total += (kernel.longest(loop) - 1) * (steps + total)
     return lags
 
 
-def _lag(kernel: Kernel) -> int:
+def _lag(kernel: SpatialKernel) -> int:
     """Firings by which the last PE of a reduction in space starts after the first."""
     lags = _lags(kernel)
     return sum(
@@ -207,7 +211,7 @@ class _Way:
     with a buffer keeps one iteration of its ``buffered`` outermost loops.
     """
 
-    loops: tuple[Loop, ...]
+    loops: tuple[SpatialLoop, ...]
     channels: bool
     memory: bool
     buffered: int | None = None
@@ -238,10 +242,10 @@ def meeting_depths(program: SpatialProgram) -> dict[tuple[str, str], int]:
     return depths
 
 
-def _ways(program: SpatialProgram, operand: Operand) -> dict[str, _Way]:
+def _ways(program: SpatialProgram, operand: KernelOperand) -> dict[str, _Way]:
     """Everything that leads to an operand, by kernel."""
     producer = program.kernel(operand.producer)
-    serial = producer.kind(LoopKind.SERIAL)
+    serial = producer.kind(LoopExecution.SERIAL)
     names = [loop.name for loop in serial]
     kept = None if producer.buffer is None else names.index(producer.buffer.loop) + 1
     ways = {producer.name: _Way(loops=serial, channels=True, memory=False, buffered=kept)}
@@ -253,7 +257,7 @@ def _ways(program: SpatialProgram, operand: Operand) -> dict[str, _Way]:
     return {name: _renamed(way, producer, operand) for name, way in ways.items()}
 
 
-def _stored_by(program: SpatialProgram, load: Kernel) -> list[str]:
+def _stored_by(program: SpatialProgram, load: SpatialKernel) -> list[str]:
     """The kernels whose values a load unit reads from memory."""
     if not isinstance(load.work, LoadUnit):
         return []
@@ -266,7 +270,7 @@ def _stored_by(program: SpatialProgram, load: Kernel) -> list[str]:
     return found
 
 
-def _renamed(way: _Way, producer: Kernel, operand: Operand) -> _Way:
+def _renamed(way: _Way, producer: SpatialKernel, operand: KernelOperand) -> _Way:
     if not operand.renames:
         return way
     names: dict[str, Expr] = {
@@ -290,7 +294,9 @@ def _joined(left: _Way, right: _Way) -> _Way:
     )
 
 
-def _prefix(left: tuple[Loop, ...], right: tuple[Loop, ...]) -> tuple[Loop, ...]:
+def _prefix(
+    left: tuple[SpatialLoop, ...], right: tuple[SpatialLoop, ...]
+) -> tuple[SpatialLoop, ...]:
     """The outer loops of one nest that are those of the other too."""
     count = 0
     for one, other in zip(left, right, strict=False):
@@ -305,8 +311,8 @@ def _prefix(left: tuple[Loop, ...], right: tuple[Loop, ...]) -> tuple[Loop, ...]
 
 
 def _common_loops(
-    program: SpatialProgram, kernel: Kernel, common: set[str], sides: list[dict[str, _Way]]
-) -> tuple[tuple[Loop, ...], int]:
+    program: SpatialProgram, kernel: SpatialKernel, common: set[str], sides: list[dict[str, _Way]]
+) -> tuple[tuple[SpatialLoop, ...], int]:
     """The loops that a diamond runs through together, and how many iterations are on the way.
 
     ``common`` are the kernels where it may begin, ``sides`` what leads to its two ends.
@@ -319,7 +325,7 @@ def _common_loops(
     ]
     if any(way.memory for way in passed):
         return (), 1
-    prefix = kernel.kind(LoopKind.SERIAL)
+    prefix = kernel.kind(LoopExecution.SERIAL)
     for way in passed:
         if way.buffered is not None:
             prefix = prefix[: way.buffered]
@@ -327,24 +333,28 @@ def _common_loops(
     return prefix, 1 + sum(way.buffered is not None for way in passed)
 
 
-def _above(program: SpatialProgram, kernel: Kernel) -> set[str]:
+def _above(program: SpatialProgram, kernel: SpatialKernel) -> set[str]:
     """The kernels whose values a kernel gets."""
     direct = {name for operand in kernel.operands for name in _ways(program, operand)}
     return direct | set(_stored_by(program, kernel))
 
 
-def _tokens(program: SpatialProgram, operand: Operand, prefix: tuple[Loop, ...]) -> int:
+def _tokens(
+    program: SpatialProgram, operand: KernelOperand, prefix: tuple[SpatialLoop, ...]
+) -> int:
     """How many tokens of an operand are sent in one iteration of the outer loops ``prefix``."""
     sender = program.sender(operand)
     known = [loop.definition for loop in prefix]
     return prod(
         sender.longest(loop)
-        for loop in sender.kind(LoopKind.SERIAL)
+        for loop in sender.kind(LoopExecution.SERIAL)
         if loop.definition not in known and not (drains(sender) and loop.reduction)
     )
 
 
-def _check_size(program: SpatialProgram, kernel: Kernel, operand: Operand, depth: int) -> None:
+def _check_size(
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, depth: int
+) -> None:
     producer = program.kernel(operand.producer)
     if depth <= LARGEST or producer.capacity is not None:
         return

@@ -18,8 +18,8 @@ from t2s.core.isl import is_affine
 from t2s.core.isl_maps import condition, project
 from t2s.core.ops import Op
 from t2s.core.walk import walk
-from t2s.spatial.ir import Kernel
-from t2s.spatial.loop_nest import Loop, LoopKind
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 
 
 def is_static(expr: Expr) -> bool:
@@ -32,7 +32,7 @@ def static_conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
     return tuple(part for part in conjuncts(condition) if is_static(part))
 
 
-def placed_condition(kernel: Kernel, expr: Expr) -> Expr:
+def placed_condition(kernel: SpatialKernel, expr: Expr) -> Expr:
     """A condition over the domain's variables as one over the loops.
 
     Behind a schedule the variables are quotients and remainders of time; isl often knows a shorter
@@ -58,7 +58,7 @@ def any_of(left: Expr | None, right: Expr | None) -> Expr | None:
     return sides[0] if sides[0] == sides[1] else apply(Op.OR, sides[0], sides[1])
 
 
-_NESTED = (LoopKind.UNROLLED, LoopKind.SERIAL)  # outermost first
+_NESTED = (LoopExecution.UNROLLED, LoopExecution.SERIAL)  # outermost first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +69,12 @@ class Pinned:
     ``kernel`` are just those where the condition holds; otherwise it still has to be checked.
     """
 
-    kernel: Kernel
+    kernel: SpatialKernel
     values: Mapping[str, Expr]
     complete: bool
 
 
-def pin(kernel: Kernel, where: Expr | None) -> Pinned:
+def pin(kernel: SpatialKernel, where: Expr | None) -> Pinned:
     """Drop the loops of a kernel that a condition over its domain's variables pins."""
     unchanged = Pinned(kernel=kernel, values={}, complete=where is None)
     if where is None:
@@ -87,7 +87,7 @@ def pin(kernel: Kernel, where: Expr | None) -> Pinned:
         return unchanged
     values = _solved(kernel, equalities(held))
     left = kernel.pinned(values)
-    stepped = [loop for loop in left.loops if loop.kind is not LoopKind.VECTOR]
+    stepped = [loop for loop in left.loops if loop.kind is not LoopExecution.VECTOR]
     reached = project(held, [loop.name for loop in stepped])
     loops = tuple(_tightened(loop, stepped, reached) for loop in left.loops)
     left = replace(left, loops=loops, active=None)
@@ -95,7 +95,7 @@ def pin(kernel: Kernel, where: Expr | None) -> Pinned:
     return Pinned(kernel=replace(left, active=active), values=values, complete=True)
 
 
-def _tightened(loop: Loop, stepped: Sequence[Loop], reached: Any) -> Loop:
+def _tightened(loop: SpatialLoop, stepped: Sequence[SpatialLoop], reached: Any) -> SpatialLoop:
     """A loop of constant bounds over just what is reached."""
     if loop not in stepped or loop.constant is None:
         return loop
@@ -105,7 +105,7 @@ def _tightened(loop: Loop, stepped: Sequence[Loop], reached: Any) -> Loop:
     return replace(loop, minimum=const(low), extent=const(high - low + 1))
 
 
-def _solved(kernel: Kernel, rows: Sequence[Equality]) -> dict[str, Expr]:
+def _solved(kernel: SpatialKernel, rows: Sequence[Equality]) -> dict[str, Expr]:
     """Solve equations for loops over those outside of them, the innermost loops first.
 
     Space is outside of time: a PE is fixed, and the time in it is not.

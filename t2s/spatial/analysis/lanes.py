@@ -15,13 +15,17 @@ from t2s.spatial.analysis.lookup import varies
 from t2s.spatial.analysis.recurrences import member_reads
 from t2s.spatial.analysis.reduction_form import mentions_previous
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.loop_nest import Loop
-from t2s.spatial.work import Calculation, LoadUnit, Member, StoreTarget, StoreUnit
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import SpatialLoop
+from t2s.spatial.work import Calculation, LoadUnit, StoreTarget, StoreUnit, SystemMember
 
 
 def check_contiguous(
-    kernel: Kernel, source: str, access: tuple[Expr, ...], subject: str, location: SourceLocation
+    kernel: SpatialKernel,
+    source: str,
+    access: tuple[Expr, ...],
+    subject: str,
+    location: SourceLocation,
 ) -> None:
     """The last subscript has to advance by one with the vector loop, the others not at all."""
     loop = kernel.vector_loop
@@ -42,7 +46,7 @@ def check_contiguous(
         )
 
 
-def check_independent(kernel: Kernel, loop: Loop, directive: Directive) -> None:
+def check_independent(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> None:
     """A recurrence stays in its lane."""
     for found in member_reads(kernel):
         member = kernel.member(found.read.source)
@@ -63,7 +67,7 @@ def check_independent(kernel: Kernel, loop: Loop, directive: Directive) -> None:
             )
 
 
-def check_system_lanes(kernel: Kernel) -> None:
+def check_system_lanes(kernel: SpatialKernel) -> None:
     """Lanes of a system: its operands are contiguous, and no value uses the lane's number."""
     loop = kernel.vector_loop
     if loop is None or not kernel.members:
@@ -93,7 +97,7 @@ def _mentions(expr: Expr, name: str) -> bool:
     return any(isinstance(node, Index) and node.name == name for node in walk(expr))
 
 
-def _reader(kernel: Kernel, operand: str) -> Member:
+def _reader(kernel: SpatialKernel, operand: str) -> SystemMember:
     """The member that uses an operand."""
     for member in kernel.members:
         for node in walk(member):
@@ -114,7 +118,7 @@ def outside_reads(expr: Term) -> Iterator[Index]:
             yield node
 
 
-def check_lanes(kernel: Kernel, directive: Directive) -> None:
+def check_lanes(kernel: SpatialKernel, directive: Directive) -> None:
     """No condition varies along the lanes, and only elements depend on them."""
     loop = kernel.vector_loop
     if loop is None:
@@ -150,7 +154,7 @@ def check_contiguity(program: SpatialProgram) -> SpatialProgram:
     return program
 
 
-def _free_parts(kernel: Kernel) -> Iterator[Expr]:
+def _free_parts(kernel: SpatialKernel) -> Iterator[Expr]:
     """The value, initial value and conditions, without the subscripts inside them."""
     for expr in (kernel.value, kernel.initial, kernel.condition):
         if expr is not None:
@@ -160,7 +164,7 @@ def _free_parts(kernel: Kernel) -> Iterator[Expr]:
         yield condition
 
 
-def check_complete(kernel: Kernel) -> None:
+def check_complete(kernel: SpatialKernel) -> None:
     """Before lowering: everything that varies was asked for, and vector results are stored so."""
     check_system_lanes(kernel)
     loop, directive, work = kernel.vector_loop, kernel.vectorised, kernel.work

@@ -28,7 +28,7 @@ from t2s.spatial.analysis.conditions import any_of, is_static
 from t2s.spatial.analysis.reduction_form import readable_update
 from t2s.spatial.directive import IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel
+from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.operands import ComputedValue, Content, LoadedElement
 
 
@@ -69,8 +69,8 @@ def _subscripts(expr: Expr) -> Iterator[Expr]:
 
 
 def find_occurrence(
-    program: TemporalProgram, kernel: Kernel, directive: IsolateProducer
-) -> tuple[Kernel, Occurrence]:
+    program: TemporalProgram, kernel: SpatialKernel, directive: IsolateProducer
+) -> tuple[SpatialKernel, Occurrence]:
     """What a directive moves, and the kernel it was found in (with Funcs inlined if need be).
 
     Raises ``UserError`` if it is not there, or not clear, and ``UnsupportedError`` if it cannot be
@@ -93,12 +93,12 @@ def find_occurrence(
     return kernel, occurrence_of(kernel, value)
 
 
-def occurrence_of(kernel: Kernel, value: Expr) -> Occurrence:
+def occurrence_of(kernel: SpatialKernel, value: Expr) -> Occurrence:
     """A value that occurs in a kernel, under any of the conditions that it has there."""
     return _occurrence(kernel, value, list(_everywhere(kernel, value)))
 
 
-def loads_of(kernel: Kernel) -> list[Occurrence]:
+def loads_of(kernel: SpatialKernel) -> list[Occurrence]:
     """What a kernel loads itself: reads that have no producer yet, each once."""
     found: dict[Read, list[tuple[Expr | None, bool]]] = {}
     for guarded, start in all_reads(kernel, nested=False):
@@ -107,7 +107,7 @@ def loads_of(kernel: Kernel) -> list[Occurrence]:
 
 
 def _occurrence(
-    kernel: Kernel, value: Expr, found: Sequence[tuple[Expr | None, bool]]
+    kernel: SpatialKernel, value: Expr, found: Sequence[tuple[Expr | None, bool]]
 ) -> Occurrence:
     condition = found[0][0]
     for other, _ in found[1:]:
@@ -123,7 +123,7 @@ def _occurrence(
     )
 
 
-def _everywhere(kernel: Kernel, value: Expr) -> Iterator[tuple[Expr | None, bool]]:
+def _everywhere(kernel: SpatialKernel, value: Expr) -> Iterator[tuple[Expr | None, bool]]:
     """The conditions under which a value is needed, and whether at the start of a reduction."""
     if kernel.initial is not None:
         yield from ((guard, True) for guard in _guards(kernel.initial, value, None))
@@ -139,7 +139,7 @@ def _guards(expr: Expr, value: Expr, condition: Expr | None) -> Iterator[Expr | 
             yield where
 
 
-def all_reads(kernel: Kernel, *, nested: bool = True) -> list[tuple[GuardedRead, bool]]:
+def all_reads(kernel: SpatialKernel, *, nested: bool = True) -> list[tuple[GuardedRead, bool]]:
     """The reads that have no producer yet, and whether only the start of a reduction needs them.
 
     Those in subscripts of others are left out unless ``nested``.
@@ -152,7 +152,7 @@ def all_reads(kernel: Kernel, *, nested: bool = True) -> list[tuple[GuardedRead,
     ]
 
 
-def _reads_of_members(kernel: Kernel, nested: bool) -> list[GuardedRead]:
+def _reads_of_members(kernel: SpatialKernel, nested: bool) -> list[GuardedRead]:
     """What the members of a kernel read that are not members themselves."""
     names = {member.name for member in kernel.members}
     exprs = [e for m in kernel.members for e in (m.value, m.initial) if e is not None]
@@ -161,8 +161,8 @@ def _reads_of_members(kernel: Kernel, nested: bool) -> list[GuardedRead]:
 
 
 def _named(
-    program: TemporalProgram, kernel: Kernel, directive: IsolateProducer
-) -> tuple[Kernel, Read]:
+    program: TemporalProgram, kernel: SpatialKernel, directive: IsolateProducer
+) -> tuple[SpatialKernel, Read]:
     """The one element of a named operand, and the kernel it was found in."""
     name = directive.operand
     found = _reads_of(kernel, name)
@@ -186,11 +186,11 @@ def _named(
     )
 
 
-def _reads_of(kernel: Kernel, name: str) -> list[Read]:
+def _reads_of(kernel: SpatialKernel, name: str) -> list[Read]:
     return [guarded.read for guarded, _ in all_reads(kernel) if guarded.read.source == name]
 
 
-def _no_operand(kernel: Kernel, directive: IsolateProducer) -> UserError:
+def _no_operand(kernel: SpatialKernel, directive: IsolateProducer) -> UserError:
     name = directive.operand
     isolated = next((o for o in kernel.operands if o.source == name), None)
     if isolated is not None:
@@ -214,7 +214,7 @@ def _no_operand(kernel: Kernel, directive: IsolateProducer) -> UserError:
 
 
 def _inside(
-    kernel: Kernel, directive: IsolateProducer, part: str, producer: str, whole: Expr
+    kernel: SpatialKernel, directive: IsolateProducer, part: str, producer: str, whole: Expr
 ) -> UserError:
     return UserError(
         f"{directive.text} on {kernel.name}: {part} is a part of {show(whole)}, which {producer} "
@@ -226,7 +226,7 @@ def _inside(
     )
 
 
-def _not_there(kernel: Kernel, directive: IsolateProducer, target: Expr) -> UserError:
+def _not_there(kernel: SpatialKernel, directive: IsolateProducer, target: Expr) -> UserError:
     for operand in kernel.operands:
         content = operand.content
         whole = content.value if isinstance(content, ComputedValue) else None
@@ -256,7 +256,7 @@ def _not_there(kernel: Kernel, directive: IsolateProducer, target: Expr) -> User
     )
 
 
-def check_loadable(program: TemporalProgram, kernel: Kernel, guarded: GuardedRead) -> None:
+def check_loadable(program: TemporalProgram, kernel: SpatialKernel, guarded: GuardedRead) -> None:
     """Raise ``UnsupportedError`` for an address that depends on data or may be out of range."""
     read = guarded.read
     location = read.location or kernel.location

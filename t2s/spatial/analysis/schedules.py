@@ -18,10 +18,15 @@ from t2s.core.expr import Const, Expr, Index, apply, const, index_names, simplif
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.spatial.analysis.recurrences import MemberRead, Transfer, member_reads, transfers_of
+from t2s.spatial.analysis.recurrences import (
+    MemberRead,
+    RecurrenceTransfer,
+    member_reads,
+    transfers_of,
+)
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import Kernel
-from t2s.spatial.loop_nest import Loop, LoopKind
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 
 MOST_SUGGESTED = 2
 """Largest coefficient of the schedules that are tried for a suggestion, besides extents."""
@@ -34,13 +39,13 @@ MOST_TRIED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SpaceTimePlan:
     """A transformation of a kernel: old loops, new loops, each new one over the old ones.
 
     ``skewed``: the user gave the skew of an old loop in time, not the new loops.
     """
 
-    sources: tuple[Loop, ...]
+    sources: tuple[SpatialLoop, ...]
     maps: dict[str, Expr]
     skewed: bool
     directive: Directive
@@ -50,7 +55,11 @@ class Plan:
         return list(self.maps)[-1]
 
 
-def suggestion(kernel: Kernel, plan: Plan, is_legal: Callable[[Kernel, Plan], bool]) -> str | None:
+def suggestion(
+    kernel: SpatialKernel,
+    plan: SpaceTimePlan,
+    is_legal: Callable[[SpatialKernel, SpaceTimePlan], bool],
+) -> str | None:
     """The simplest schedule with the given places that is legal, found by trying."""
     steps = _steps(kernel, plan)
     if steps is None or len(plan.sources) > MOST_LOOPS:
@@ -72,7 +81,7 @@ def suggestion(kernel: Kernel, plan: Plan, is_legal: Callable[[Kernel, Plan], bo
     return None
 
 
-def _candidates(plan: Plan) -> list[tuple[int, ...]]:
+def _candidates(plan: SpaceTimePlan) -> list[tuple[int, ...]]:
     """Coefficients of schedules, the simplest first.
 
     Besides small numbers, a loop that is not placed may step over all iterations of those after it.
@@ -100,7 +109,7 @@ class _Step:
     hop: int
 
 
-def _steps(kernel: Kernel, plan: Plan) -> list[_Step] | None:
+def _steps(kernel: SpatialKernel, plan: SpaceTimePlan) -> list[_Step] | None:
     """The distances of all reads for which the schedule has to leave time.
 
     That is not so where a loop in time outside of the schedule advances, and in one iteration.
@@ -108,7 +117,7 @@ def _steps(kernel: Kernel, plan: Plan) -> list[_Step] | None:
     """
     names = {loop.name for loop in plan.sources}
     last = max(kernel.loops.index(loop) for loop in plan.sources)
-    outside = [x.name for x in kernel.loops[:last] if x.kind is LoopKind.SERIAL]
+    outside = [x.name for x in kernel.loops[:last] if x.kind is LoopExecution.SERIAL]
     found: list[_Step] = []
     try:
         transfers = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
@@ -127,7 +136,7 @@ def _steps(kernel: Kernel, plan: Plan) -> list[_Step] | None:
     return found
 
 
-def _fits(plan: Plan, step: _Step, coefficients: tuple[int, ...]) -> bool:
+def _fits(plan: SpaceTimePlan, step: _Step, coefficients: tuple[int, ...]) -> bool:
     """Whether a schedule gives a value time enough for its distance."""
     schedule = dict(zip((loop.name for loop in plan.sources), coefficients, strict=True))
     cycles = sum(schedule[name] * by for name, by in step.sources.items())
@@ -145,7 +154,7 @@ def _advance(expr: Expr, step: Mapping[str, int]) -> int:
     return 0
 
 
-def _linear(loops: tuple[Loop, ...], coefficients: tuple[int, ...]) -> Expr | None:
+def _linear(loops: tuple[SpatialLoop, ...], coefficients: tuple[int, ...]) -> Expr | None:
     """The sum of the loops with these factors, one with a positive factor first."""
     total: Expr | None = None
     terms = sorted(zip(loops, coefficients, strict=True), key=lambda term: term[1] < 0)
@@ -164,7 +173,10 @@ MOST_TRIED = 50_000
 
 
 def check_causal(
-    kernel: Kernel, found: MemberRead, transfer: Transfer, everything: Sequence[Transfer]
+    kernel: SpatialKernel,
+    found: MemberRead,
+    transfer: RecurrenceTransfer,
+    everything: Sequence[RecurrenceTransfer],
 ) -> None:
     """Raise ``UserError`` for a value that would be needed before it is computed.
 
@@ -190,15 +202,17 @@ def check_causal(
     )
 
 
-def _legal_schedule(kernel: Kernel, loop: Loop, everything: Sequence[Transfer]) -> str | None:
+def _legal_schedule(
+    kernel: SpatialKernel, loop: SpatialLoop, everything: Sequence[RecurrenceTransfer]
+) -> str | None:
     """A transform that delays the PEs, so that every value comes in time; ``None`` without one.
 
     The loop that was found wrong is skewed, or else the outermost one for which there are skews.
     """
-    spaces = kernel.kind(LoopKind.UNROLLED)
+    spaces = kernel.kind(LoopExecution.UNROLLED)
     if kernel.timed is not None or not spaces:
         return None
-    for time in dict.fromkeys([loop, *kernel.kind(LoopKind.SERIAL)]):
+    for time in dict.fromkeys([loop, *kernel.kind(LoopExecution.SERIAL)]):
         needs = _needs(everything, time, spaces)
         skews = None if needs is None else _skews(needs, len(spaces))
         if skews is not None:
@@ -218,7 +232,7 @@ class _Need:
 
 
 def _needs(
-    everything: Sequence[Transfer], time: Loop, spaces: Sequence[Loop]
+    everything: Sequence[RecurrenceTransfer], time: SpatialLoop, spaces: Sequence[SpatialLoop]
 ) -> list[_Need] | None:
     """What skews of a loop have to give the transfers; ``None`` if none helps."""
     needs: dict[_Need, None] = {}
@@ -237,7 +251,7 @@ def _needs(
     return list(needs)
 
 
-def _delays(transfer: Transfer, time: Loop) -> tuple[int, int, int]:
+def _delays(transfer: RecurrenceTransfer, time: SpatialLoop) -> tuple[int, int, int]:
     """How far a loop in time advances, and the first loop that does outside and inside of it."""
     names = [loop.name for loop, _ in transfer.delay]
     steps = [step for _, step in transfer.delay]
@@ -259,7 +273,9 @@ def _skews(needs: Sequence[_Need], count: int) -> tuple[int, ...] | None:
     return next((skews for skews in tried if all(n.is_met(skews) for n in needs)), None)
 
 
-def _text(kernel: Kernel, spaces: Sequence[Loop], time: Loop, skews: Sequence[int]) -> str:
+def _text(
+    kernel: SpatialKernel, spaces: Sequence[SpatialLoop], time: SpatialLoop, skews: Sequence[int]
+) -> str:
     """The variable and the directive, as they are to be written."""
     new = NameSupply(loop.name for loop in kernel.loops).fresh("time")
     total = time.name

@@ -24,7 +24,7 @@ from t2s.spatial.directive import Directive
 from t2s.spatial.directives.feeder import with_feeder
 from t2s.spatial.directives.host import check_operand_on_device
 from t2s.spatial.ir import SpatialProgram
-from t2s.spatial.loop_nest import LoopKind
+from t2s.spatial.loop_nest import LoopExecution
 from t2s.spatial.work import Relay, RelayBuffer
 
 
@@ -65,7 +65,7 @@ def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProg
             hint="load it unconditionally: move the access out of the select",
         )
     find_serial(kernel, directive.loop, directive)
-    for other in kernel.kind(LoopKind.SERIAL):
+    for other in kernel.kind(LoopExecution.SERIAL):
         constant_bounds(kernel, other, directive)
     kept = RelayBuffer(loop=directive.loop, double=directive.double, by=directive)
     return program.with_kernel(replace(kernel, work=replace(kernel.work, buffer=kept)))

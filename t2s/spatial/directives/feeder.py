@@ -19,8 +19,8 @@ from t2s.core.names import NameSupply
 from t2s.spatial.analysis.lookup import varies
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.isolate import inherited
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import Calculation, Relay
 
 
@@ -50,7 +50,7 @@ def with_feeder(
 
 
 def _inserted(
-    program: SpatialProgram, kernel: Kernel, operand: Operand, directive: Directive
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Directive
 ) -> tuple[SpatialProgram, str]:
     names = NameSupply(other.name for other in program.kernels)
     feeder = _feeder(kernel, operand, names.fresh(f"{kernel.name}_{operand.source}_feeder"))
@@ -60,7 +60,7 @@ def _inserted(
     return program.with_before(kernel.name, feeder), feeder.name
 
 
-def _feeder(kernel: Kernel, operand: Operand, name: str) -> Kernel:
+def _feeder(kernel: SpatialKernel, operand: KernelOperand, name: str) -> SpatialKernel:
     dropped = {loop.name for loop in kernel.loops if operand.at_start and loop.reduction}
     dropped |= {*operand.forwards, *operand.pinned}
     vector = kernel.vector_loop

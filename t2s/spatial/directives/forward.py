@@ -50,10 +50,10 @@ from t2s.spatial.analysis.conditions import pin
 from t2s.spatial.analysis.lookup import counterpart, find_loop, varies
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.host import check_operand_on_device
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.loop_nest import Loop, LoopKind
-from t2s.spatial.operands import ForwardHop, Operand
-from t2s.spatial.work import Member, Recurrences
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
+from t2s.spatial.operands import ForwardHop, KernelOperand
+from t2s.spatial.work import Recurrences, SystemMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
     operand = _find(kernel, directive)
     check_operand_on_device(program, kernel, operand, directive)
     loop = find_loop(kernel, directive.loop, directive)
-    if loop.kind is not LoopKind.UNROLLED:
+    if loop.kind is not LoopExecution.UNROLLED:
         raise UserError(
             f"{directive.text} on {name}: loop {loop.name} is not unrolled",
             location=directive.location,
@@ -101,7 +101,11 @@ def forward(program: SpatialProgram, name: str, directive: Forward) -> SpatialPr
 
 
 def drop_upstream(
-    program: SpatialProgram, kernel: Kernel, name: str, loop: Loop, directive: Directive
+    program: SpatialProgram,
+    kernel: SpatialKernel,
+    name: str,
+    loop: SpatialLoop,
+    directive: Directive,
 ) -> SpatialProgram:
     """Drop a loop of ``kernel`` from a producer and from everything that feeds that."""
     producer = program.kernel(name)
@@ -113,7 +117,7 @@ def drop_upstream(
     return program
 
 
-def _find(kernel: Kernel, directive: Forward) -> Operand:
+def _find(kernel: SpatialKernel, directive: Forward) -> KernelOperand:
     wanted = directive.operand
     found = [o for o in kernel.operands if wanted in (o.producer, o.source)]
     if len(found) == 1:
@@ -134,7 +138,7 @@ def _find(kernel: Kernel, directive: Forward) -> Operand:
     )
 
 
-def _check_counts(kernel: Kernel, operand: Operand, directive: Forward) -> None:
+def _check_counts(kernel: SpatialKernel, operand: KernelOperand, directive: Forward) -> None:
     """Every PE along the loop takes the same number of values."""
     loop = directive.loop
     if operand.at_start and loop in {reduction.name for reduction in kernel.reduction_loops}:
@@ -158,7 +162,7 @@ def _check_counts(kernel: Kernel, operand: Operand, directive: Forward) -> None:
             )
 
 
-def _check_invariant(kernel: Kernel, operand: Operand, directive: Forward) -> None:
+def _check_invariant(kernel: SpatialKernel, operand: KernelOperand, directive: Forward) -> None:
     loop = directive.loop
     condition = None if operand.condition is None else kernel.place(operand.condition)
     if condition is not None and loop in index_names(condition):
@@ -173,7 +177,7 @@ def _check_invariant(kernel: Kernel, operand: Operand, directive: Forward) -> No
         return
     legal = [
         other.name
-        for other in kernel.kind(LoopKind.UNROLLED)
+        for other in kernel.kind(LoopExecution.UNROLLED)
         if not varies(kernel, operand.access, other.name)
     ]
     raise UserError(
@@ -200,14 +204,18 @@ class _Reuse:
 
 
 def forward_timed(
-    program: SpatialProgram, kernel: Kernel, operand: Operand, loop: Loop, directive: Forward
+    program: SpatialProgram,
+    kernel: SpatialKernel,
+    operand: KernelOperand,
+    loop: SpatialLoop,
+    directive: Forward,
 ) -> SpatialProgram:
     """Make the operand a member that moves along ``loop``."""
     reuse = _find_reuse(kernel, operand, loop)
     if reuse is None:
         raise _refusal(kernel, operand, loop, directive)
     moved = {loop.name: reuse.hop, kernel.timed or "": reuse.cycles}
-    stepped = [x for x in kernel.loops if x.kind is not LoopKind.VECTOR]
+    stepped = [x for x in kernel.loops if x.kind is not LoopExecution.VECTOR]
     domain = _needed(kernel, operand)
     before = translated(domain.points, [moved.get(x.name, 0) for x in stepped])
     has_neighbour = condition(domain, before.intersect(domain.points))
@@ -222,14 +230,14 @@ def forward_timed(
     return program.with_kernel(kernel)
 
 
-def _needed(kernel: Kernel, operand: Operand) -> LoopDomain:
+def _needed(kernel: SpatialKernel, operand: KernelOperand) -> LoopDomain:
     domain = kernel.domain_of_iterations
     if operand.condition is None:
         return domain
     return domain.restricted(kernel.place(operand.condition))
 
 
-def _find_reuse(kernel: Kernel, operand: Operand, loop: Loop) -> _Reuse | None:
+def _find_reuse(kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop) -> _Reuse | None:
     domain = _needed(kernel, operand)
     placed = [kernel.place(index) for index in operand.access]
     for cycles in range(1, MOST_CYCLES + 1):
@@ -254,7 +262,9 @@ def _is_zero(domain: LoopDomain, difference: Expr) -> bool:
     return domain.range_of(difference) == (0, 0)
 
 
-def _member(kernel: Kernel, operand: Operand, moved: dict[str, int], passed: Expr | None) -> Member:
+def _member(
+    kernel: SpatialKernel, operand: KernelOperand, moved: dict[str, int], passed: Expr | None
+) -> SystemMember:
     """``X(v) = X(v - d)`` where there is a neighbour, else the operand."""
     back = _back(moved)
     arguments = tuple(dimension.name for dimension in kernel.domain)
@@ -269,7 +279,7 @@ def _member(kernel: Kernel, operand: Operand, moved: dict[str, int], passed: Exp
     value: Expr = neighbour
     if passed is not None:
         value = Select(condition=passed, if_true=neighbour, if_false=entering, type=operand.type)
-    return Member(
+    return SystemMember(
         name=name,
         type=operand.type,
         arguments=arguments,
@@ -279,7 +289,7 @@ def _member(kernel: Kernel, operand: Operand, moved: dict[str, int], passed: Exp
     )
 
 
-def _reading(kernel: Kernel, operand: Operand, member: Member) -> Kernel:
+def _reading(kernel: SpatialKernel, operand: KernelOperand, member: SystemMember) -> SpatialKernel:
     """The kernel with the moving value in place of the operand."""
     arguments = tuple(Index(name=name) for name in member.arguments)
     moving = Read(source=member.name, indices=arguments, type=member.type, location=kernel.location)
@@ -293,7 +303,9 @@ def _reading(kernel: Kernel, operand: Operand, member: Member) -> Kernel:
     return replace(changed, work=replace(changed.work, members=(member, *changed.work.members)))
 
 
-def _narrow_producers(program: SpatialProgram, kernel: Kernel, operand: Operand) -> SpatialProgram:
+def _narrow_producers(
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand
+) -> SpatialProgram:
     """All kernels that send or pass on the operand do so for the entering values only."""
     pending = [operand.producer]
     while pending:
@@ -308,7 +320,9 @@ def _narrow_producers(program: SpatialProgram, kernel: Kernel, operand: Operand)
     return program
 
 
-def _refusal(kernel: Kernel, operand: Operand, loop: Loop, directive: Forward) -> UserError:
+def _refusal(
+    kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop, directive: Forward
+) -> UserError:
     placed = ", ".join(show(kernel.place(index)) for index in operand.access)
     return UserError(
         f"{directive.text} on {kernel.name}: no neighbour along {loop.name} has used the value of "

@@ -24,7 +24,7 @@ from t2s.core.names import NameSupply
 from t2s.spatial.analysis.lookup import consumers, counterpart
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.scatter import check_same_nest, one_stream, unrolled_loop
-from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.work import GatheredStream, Relay
 
 
@@ -63,7 +63,7 @@ def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProg
 
 
 def _with_collector(
-    program: SpatialProgram, kernel: Kernel, directive: Gather
+    program: SpatialProgram, kernel: SpatialKernel, directive: Gather
 ) -> tuple[SpatialProgram, str]:
     """A relay behind a kernel that gathers along another loop already, made if there is none."""
     follower = next(iter(consumers(program, kernel.name)))
@@ -82,7 +82,7 @@ def _with_collector(
     return program.with_kernel(behind).with_before(follower.name, collector), collector.name
 
 
-def _relay(program: SpatialProgram, kernel: Kernel, directive: Gather) -> Relay:
+def _relay(program: SpatialProgram, kernel: SpatialKernel, directive: Gather) -> Relay:
     """What a consumer in the middle of a chain does with the results that it takes."""
     operand = next((o for o in kernel.operands if o.is_result), None)
     if operand is None:

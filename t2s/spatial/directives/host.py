@@ -21,13 +21,16 @@ from t2s.core.isl import is_affine
 from t2s.core.printer import show
 from t2s.spatial.analysis.occurrences import Occurrence
 from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import LoadUnit, StoreUnit
 
 
 def check_serializer(
-    program: SpatialProgram, kernel: Kernel, occurrence: Occurrence, directive: IsolateProducer
+    program: SpatialProgram,
+    kernel: SpatialKernel,
+    occurrence: Occurrence,
+    directive: IsolateProducer,
 ) -> None:
     """A host function can give ``occurrence`` to the chain of ``directive``."""
     serializer, *chain = directive.producers
@@ -66,7 +69,9 @@ def check_serializer(
         )
 
 
-def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: IsolateConsumer) -> None:
+def check_deserializer(
+    program: SpatialProgram, kernel: SpatialKernel, directive: IsolateConsumer
+) -> None:
     """A host function can take the results from the chain of ``directive``."""
     check_device_stores(kernel.name, kernel, directive)
     deserializer, subject = directive.consumers[-1], f"{directive.text} on {kernel.name}"
@@ -85,7 +90,7 @@ def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: Isola
         )
 
 
-def check_device_stores(name: str, kernel: Kernel, directive: IsolateConsumer) -> None:
+def check_device_stores(name: str, kernel: SpatialKernel, directive: IsolateConsumer) -> None:
     """Something on the device stores the results of the Func ``name`` for the host."""
     *chain, deserializer = directive.consumers
     if not chain and not isinstance(kernel.work, StoreUnit):
@@ -108,7 +113,7 @@ def _readers(program: SpatialProgram, function: str) -> list[str]:
     return sorted(found - {function})
 
 
-def check_directive_on_host(kernel: Kernel, directive: Directive) -> None:
+def check_directive_on_host(kernel: SpatialKernel, directive: Directive) -> None:
     """What a user may ask of a function on the host."""
     if not kernel.on_host or directive.may_be_on_host:
         return
@@ -125,7 +130,7 @@ def check_directive_on_host(kernel: Kernel, directive: Directive) -> None:
 
 
 def check_operand_on_device(
-    program: SpatialProgram, kernel: Kernel, operand: Operand, directive: Directive
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Directive
 ) -> None:
     """What comes from memory is not a channel, so it is neither passed on nor buffered there."""
     producer = program.kernel(operand.producer)

@@ -29,8 +29,8 @@ from t2s.spatial.analysis.padding import (
 )
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.reshaping import proved, substituted
-from t2s.spatial.ir import Kernel
-from t2s.spatial.loop_nest import Loop, LoopKind, shifted
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Unroll(Directive):
     loops: tuple[str, ...]
 
 
-def split(kernel: Kernel, directive: Split) -> Kernel:
+def split(kernel: SpatialKernel, directive: Split) -> SpatialKernel:
     """Split one loop; a factor that does not divide its extent pads it."""
     return proved(
         kernel,
@@ -99,7 +99,7 @@ def split(kernel: Kernel, directive: Split) -> Kernel:
     )
 
 
-def tile(kernel: Kernel, directive: Tile) -> Kernel:
+def tile(kernel: SpatialKernel, directive: Tile) -> SpatialKernel:
     """Split several loops, then put the inner loops (in the given order) inside the outer ones."""
     before = kernel
     for loop, outer, inner, factor in zip(
@@ -110,12 +110,12 @@ def tile(kernel: Kernel, directive: Tile) -> Kernel:
     return proved(before, _reorder(kernel, order, directive), directive)
 
 
-def reorder(kernel: Kernel, directive: Reorder) -> Kernel:
+def reorder(kernel: SpatialKernel, directive: Reorder) -> SpatialKernel:
     """Permute the named loops among the places they occupy."""
     return proved(kernel, _reorder(kernel, directive.loops, directive), directive)
 
 
-def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
+def fuse(kernel: SpatialKernel, directive: Fuse) -> SpatialKernel:
     """Replace two directly nested loops by one."""
     inner = find_serial(kernel, directive.inner, directive)
     outer = find_serial(kernel, directive.outer, directive)
@@ -143,11 +143,11 @@ def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
         outer.name: shifted(apply(Op.FLOOR_DIVIDE, index, const(inner_extent)), outer_minimum),
         inner.name: shifted(apply(Op.MODULO, index, const(inner_extent)), inner_minimum),
     }
-    fused = Loop(
+    fused = SpatialLoop(
         name=directive.fused,
         minimum=const(0),
         extent=const(outer_extent * inner_extent),
-        kind=LoopKind.SERIAL,
+        kind=LoopExecution.SERIAL,
         reduction=inner.reduction,
         definition=simplify(
             apply(
@@ -163,8 +163,8 @@ def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
 
 
 def _split(
-    kernel: Kernel, name: str, outer: str, inner: str, factor: int, directive: Directive
-) -> Kernel:
+    kernel: SpatialKernel, name: str, outer: str, inner: str, factor: int, directive: Directive
+) -> SpatialKernel:
     loop = find_serial(kernel, name, directive)
     minimum, extent = constant_bounds(kernel, loop, directive)
     check_new_names(kernel, (outer, inner), (name,), directive)
@@ -173,12 +173,12 @@ def _split(
     offset = shifted(loop.definition, -minimum)
     text = directive.text
 
-    def part(new: str, size: int, definition: Expr, what: str) -> Loop:
-        return Loop(
+    def part(new: str, size: int, definition: Expr, what: str) -> SpatialLoop:
+        return SpatialLoop(
             name=new,
             minimum=const(0),
             extent=const(size),
-            kind=LoopKind.SERIAL,
+            kind=LoopExecution.SERIAL,
             reduction=loop.reduction,
             definition=simplify(definition),
             reason=f"{what} part of {name} by {text}",
@@ -202,7 +202,7 @@ def _split(
     return inside_of_domain(result, apply(Op.LESS, value, const(minimum + extent)))
 
 
-def _check_size(kernel: Kernel, size: int, directive: Directive) -> None:
+def _check_size(kernel: SpatialKernel, size: int, directive: Directive) -> None:
     _, high = value_range(INT32)
     if size <= high:
         return
@@ -215,7 +215,7 @@ def _check_size(kernel: Kernel, size: int, directive: Directive) -> None:
     )
 
 
-def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Kernel:
+def _reorder(kernel: SpatialKernel, names: tuple[str, ...], directive: Directive) -> SpatialKernel:
     loops = [find_serial(kernel, name, directive) for name in names]
     places = sorted((kernel.loops.index(loop) for loop in loops), reverse=True)
     order = list(kernel.loops)
@@ -237,7 +237,7 @@ def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Ke
     return replace(kernel, loops=tuple(order))
 
 
-def _boxed(kernel: Kernel, loop: Loop) -> tuple[Kernel, Loop]:
+def _boxed(kernel: SpatialKernel, loop: SpatialLoop) -> tuple[SpatialKernel, SpatialLoop]:
     """A loop whose bounds vary over all values it ever has; the others are not active."""
     low, high = kernel.domain_of_iterations.range_of(Index(name=loop.name)) or (0, 0)
     index = Index(name=loop.name)
@@ -253,14 +253,16 @@ def _boxed(kernel: Kernel, loop: Loop) -> tuple[Kernel, Loop]:
     return replace(wide, active=condition(wide.domain_of_iterations, held.points)), boxed
 
 
-def unroll(kernel: Kernel, directive: Unroll) -> Kernel:
+def unroll(kernel: SpatialKernel, directive: Unroll) -> SpatialKernel:
     """Mark the loops as unrolled; their bounds have to be constant."""
     for name in directive.loops:
         loop = find_serial(kernel, name, directive)
         if loop.constant is None and kernel.members:
             kernel, loop = _boxed(kernel, loop)
         constant_bounds(kernel, loop, directive)
-        spatial = replace(loop, kind=LoopKind.UNROLLED, reason=f"one PE each by {directive.text}")
+        spatial = replace(
+            loop, kind=LoopExecution.UNROLLED, reason=f"one PE each by {directive.text}"
+        )
         kernel = replace(
             kernel, loops=tuple(spatial if old is loop else old for old in kernel.loops)
         )

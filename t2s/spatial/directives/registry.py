@@ -34,7 +34,7 @@ from t2s.spatial.directives.settings import Depth, Reassociate, depth, reassocia
 from t2s.spatial.directives.space_time import SpaceTimeTransform, space_time_transform
 from t2s.spatial.directives.stream import Stream, stream
 from t2s.spatial.directives.vectors import VectorLoad, VectorStore, store_vectors, vload
-from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.sparse_directives import SparseDirective, refuse_sparse_directive
 
 D = TypeVar("D", bound=Directive)
@@ -48,7 +48,9 @@ class DirectivePass(Generic[D]):
     run: Callable[[SpatialProgram, str, D], SpatialProgram]
 
 
-def in_kernel(directive: type[D], rewrite: Callable[[Kernel, D], Kernel]) -> DirectivePass[D]:
+def in_kernel(
+    directive: type[D], rewrite: Callable[[SpatialKernel, D], SpatialKernel]
+) -> DirectivePass[D]:
     """A pass that rewrites one kernel and nothing else."""
 
     def run(program: SpatialProgram, name: str, given: D) -> SpatialProgram:

@@ -18,9 +18,9 @@ from t2s.core.printer import show
 from t2s.spatial.analysis.lookup import find_loop, find_serial, varies
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.forward import drop_upstream
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.loop_nest import LoopKind
-from t2s.spatial.operands import Operand, Removal
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution
+from t2s.spatial.operands import KernelOperand, Removal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
         if varies(kernel, operand.access, loop):
             legal = [
                 other.name
-                for other in kernel.kind(LoopKind.SERIAL)
+                for other in kernel.kind(LoopExecution.SERIAL)
                 if not varies(kernel, operand.access, other.name)
             ]
             raise UserError(
@@ -59,7 +59,7 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
     return program.with_kernel(consumer.with_operand(operand, changed))
 
 
-def _check_counts(kernel: Kernel, name: str, directive: Remove) -> None:
+def _check_counts(kernel: SpatialKernel, name: str, directive: Remove) -> None:
     """No loop that stays has bounds that depend on the loop."""
     for other in kernel.loops:
         if name in index_names(other.minimum) | index_names(other.extent):
@@ -72,7 +72,9 @@ def _check_counts(kernel: Kernel, name: str, directive: Remove) -> None:
             )
 
 
-def fed_by(program: SpatialProgram, kernel: Kernel, directive: Directive) -> tuple[Kernel, Operand]:
+def fed_by(
+    program: SpatialProgram, kernel: SpatialKernel, directive: Directive
+) -> tuple[SpatialKernel, KernelOperand]:
     """The kernel that receives what a producer sends, and the operand it is there."""
     for consumer in program.kernels:
         for operand in consumer.operands:

@@ -11,11 +11,11 @@ from t2s.core.ops import reorderable
 from t2s.spatial.analysis.padding import in_domain, nest_of
 from t2s.spatial.analysis.reduction_form import reduction_operator
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import Kernel
+from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.work import Calculation, Reduction
 
 
-def substituted(kernel: Kernel, values: dict[str, Expr]) -> Kernel:
+def substituted(kernel: SpatialKernel, values: dict[str, Expr]) -> SpatialKernel:
     """Replace old loop indices in the variables and in the bounds of the remaining loops."""
     return replace(
         kernel,
@@ -34,7 +34,7 @@ def substituted(kernel: Kernel, values: dict[str, Expr]) -> Kernel:
     )
 
 
-def proved(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
+def proved(before: SpatialKernel, kernel: SpatialKernel, directive: Directive) -> SpatialKernel:
     """The kernel with the directive that reshaped it, if isl can prove that it may have done so.
 
     The loops cover the domain (with its padding) exactly once, and a rounding reduction keeps its
@@ -60,7 +60,7 @@ def proved(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
     return replace(kernel, reshaped=directive)
 
 
-def _check_reduction_order(kernel: Kernel, directive: Directive) -> None:
+def _check_reduction_order(kernel: SpatialKernel, directive: Directive) -> None:
     match kernel.work:
         case Reduction(value=value, reassociate=reassociate):
             operator = reduction_operator(value)

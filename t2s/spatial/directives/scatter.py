@@ -25,9 +25,9 @@ from t2s.spatial.analysis.lookup import constant_bounds, counterpart, find_loop,
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.feeder import with_feeder
 from t2s.spatial.directives.host import check_operand_on_device
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.loop_nest import Loop, LoopKind
-from t2s.spatial.operands import Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import PassedStream, Relay, ScatteredStream
 
 
@@ -90,7 +90,7 @@ def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialPr
 
 
 def _with_distributor(
-    program: SpatialProgram, kernel: Kernel, operand: Operand, directive: Scatter
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Scatter
 ) -> tuple[SpatialProgram, str]:
     """A relay in front of a kernel that scatters along another loop, made if there is none."""
     producer = program.kernel(operand.producer)
@@ -110,7 +110,7 @@ def _with_distributor(
     return program.with_kernel(fed).with_before(kernel.name, distributor), distributor.name
 
 
-def _find(kernel: Kernel, directive: Scatter) -> tuple[Relay, Operand]:
+def _find(kernel: SpatialKernel, directive: Scatter) -> tuple[Relay, KernelOperand]:
     """What a kernel that only passes its operand on does, and that operand."""
     if not isinstance(kernel.work, Relay):
         raise UserError(
@@ -135,10 +135,10 @@ def _find(kernel: Kernel, directive: Scatter) -> tuple[Relay, Operand]:
     return kernel.work, operand
 
 
-def unrolled_loop(kernel: Kernel, name: str, directive: Directive) -> Loop:
+def unrolled_loop(kernel: SpatialKernel, name: str, directive: Directive) -> SpatialLoop:
     """The loop of a scatter or gather: space, with constant bounds."""
     loop = find_loop(kernel, name, directive)
-    if loop.kind is not LoopKind.UNROLLED:
+    if loop.kind is not LoopExecution.UNROLLED:
         raise UserError(
             f"{directive.text} on {kernel.name}: loop {loop.name} is not unrolled",
             location=directive.location,
@@ -149,7 +149,7 @@ def unrolled_loop(kernel: Kernel, name: str, directive: Directive) -> Loop:
     return loop
 
 
-def one_stream(kernel: Kernel, before: PassedStream, directive: Directive) -> UserError:
+def one_stream(kernel: SpatialKernel, before: PassedStream, directive: Directive) -> UserError:
     """The error for a second scatter, or a second gather, along one loop."""
     scattered = isinstance(before, ScatteredStream)
     what, verb = ("scatters", "scatter") if scattered else ("gathers", "gather")
@@ -161,7 +161,7 @@ def one_stream(kernel: Kernel, before: PassedStream, directive: Directive) -> Us
     )
 
 
-def check_same_nest(kernel: Kernel, loop: Loop, directive: Directive) -> None:
+def check_same_nest(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> None:
     """No other loop may have bounds that depend on the loop of the stream."""
     for other in kernel.loops:
         if loop.name in index_names(other.minimum) | index_names(other.extent):

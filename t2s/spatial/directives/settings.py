@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,6 @@ def reassociate(program: SpatialProgram, name: str, directive: Reassociate) -> S
     return program
 
 
-def depth(kernel: Kernel, directive: Depth) -> Kernel:
+def depth(kernel: SpatialKernel, directive: Depth) -> SpatialKernel:
     """Note the capacity of the channel that carries the results of a kernel."""
     return replace(kernel, capacity=directive.capacity)

@@ -27,11 +27,11 @@ from t2s.spatial.analysis.conditions import static_conjuncts
 from t2s.spatial.analysis.occurrences import Occurrence, all_reads, occurrence_of
 from t2s.spatial.directive import Directive, IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.operands import (
     ComputedValue,
+    KernelOperand,
     LoadedElement,
-    Operand,
     Rename,
     SharedProducer,
     StreamedResults,
@@ -59,7 +59,7 @@ def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProg
             expected="every value of the stream to be taken",
             hint=f"move the access out of the select, or read {function.name} from memory",
         )
-    taken = Operand(
+    taken = KernelOperand(
         name=NameSupply(operand.name for operand in kernel.operands).fresh(function.name),
         content=LoadedElement(source=function.name, access=read.indices),
         producer=sender.name,
@@ -72,7 +72,10 @@ def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProg
 
 
 def share(
-    program: SpatialProgram, kernel: Kernel, occurrence: Occurrence, directive: IsolateProducer
+    program: SpatialProgram,
+    kernel: SpatialKernel,
+    occurrence: Occurrence,
+    directive: IsolateProducer,
 ) -> SpatialProgram:
     """Receive what a producer, isolated from another function, sends."""
     name = directive.producers[0]
@@ -81,7 +84,7 @@ def share(
     if removal is not None:
         left = tuple(loop for loop in removal.loops if kernel.loop(loop) is not None)
         removal = replace(removal, loops=left)
-    sample = Operand(
+    sample = KernelOperand(
         name=NameSupply(operand.name for operand in kernel.operands).fresh(known.source),
         content=occurrence.content(known.source),
         producer=name,
@@ -107,7 +110,7 @@ def share(
     return program.with_kernel(_taking(kernel, occurrence, sample))
 
 
-def _text(operand: Operand) -> str:
+def _text(operand: KernelOperand) -> str:
     match operand.content:
         case ComputedValue(value=value):
             return show(value)
@@ -116,8 +119,8 @@ def _text(operand: Operand) -> str:
 
 
 def _first_user(
-    program: SpatialProgram, kernel: Kernel, name: str, directive: IsolateProducer
-) -> tuple[Kernel, Operand]:
+    program: SpatialProgram, kernel: SpatialKernel, name: str, directive: IsolateProducer
+) -> tuple[SpatialKernel, KernelOperand]:
     for user in program.kernels:
         for operand in user.operands:
             if operand.producer == name:
@@ -130,7 +133,7 @@ def _first_user(
     )
 
 
-def _taking(kernel: Kernel, occurrence: Occurrence, operand: Operand) -> Kernel:
+def _taking(kernel: SpatialKernel, occurrence: Occurrence, operand: KernelOperand) -> SpatialKernel:
     """The kernel with an operand in the place of a value."""
     value, local = occurrence.value, Local(name=operand.name, type=operand.type)
 
@@ -146,7 +149,9 @@ def _taking(kernel: Kernel, occurrence: Occurrence, operand: Operand) -> Kernel:
     return taking.rewritten(lambda expr: rewrite(expr, rule))
 
 
-def _stored(program: SpatialProgram, directive: Stream, subject: str) -> tuple[Function, Kernel]:
+def _stored(
+    program: SpatialProgram, directive: Stream, subject: str
+) -> tuple[Function, SpatialKernel]:
     """The function of a stream, and the kernel that stores its results."""
     for kernel in program.kernels:
         if kernel.store is not None and kernel.store.tensor == directive.function:
@@ -164,8 +169,8 @@ def _stored(program: SpatialProgram, directive: Stream, subject: str) -> tuple[F
 
 
 def _read_of(
-    program: SpatialProgram, kernel: Kernel, directive: Stream, subject: str
-) -> tuple[Kernel, Read]:
+    program: SpatialProgram, kernel: SpatialKernel, directive: Stream, subject: str
+) -> tuple[SpatialKernel, Read]:
     name = directive.function
     found = _reads(kernel, name)
     if not found:
@@ -192,7 +197,7 @@ def _read_of(
     )
 
 
-def _reads(kernel: Kernel, name: str) -> list[Read]:
+def _reads(kernel: SpatialKernel, name: str) -> list[Read]:
     found = (guarded.read for guarded, _ in all_reads(kernel) if guarded.read.source == name)
     return list(dict.fromkeys(found))
 

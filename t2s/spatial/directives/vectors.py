@@ -43,9 +43,9 @@ from t2s.spatial.analysis.occurrences import all_reads
 from t2s.spatial.analysis.reduction_form import readable_update, reduction_term
 from t2s.spatial.directive import Directive
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.loop_nest import Loop, LoopKind
-from t2s.spatial.operands import Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import (
     Evaluation,
     Recurrences,
@@ -99,7 +99,7 @@ def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialP
     return program
 
 
-def _sources(kernel: Kernel) -> set[str]:
+def _sources(kernel: SpatialKernel) -> set[str]:
     """Everything that can be named in ``vload``: inputs, Funcs, and producers of operands."""
     sources = {guarded.read.source for guarded, _ in all_reads(kernel)}
     return sources | {s for o in kernel.operands for s in (o.source, o.producer)}
@@ -142,13 +142,15 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
     return program.with_kernel(replace(function, work=work))
 
 
-def _named(kernel: Kernel) -> set[str]:
+def _named(kernel: SpatialKernel) -> set[str]:
     """The Funcs of a system that can be named in ``vstore``: members and results."""
     names = {member.name for member in kernel.members}
     return names | {result.function for result in kernel.results}
 
 
-def _calculation(kernel: Kernel, directive: Directive) -> Evaluation | Reduction | Recurrences:
+def _calculation(
+    kernel: SpatialKernel, directive: Directive
+) -> Evaluation | Reduction | Recurrences:
     """What a kernel computes; an error for one that computes nothing."""
     if isinstance(kernel.work, Evaluation | Reduction | Recurrences):
         return kernel.work
@@ -160,10 +162,12 @@ def _calculation(kernel: Kernel, directive: Directive) -> Evaluation | Reduction
     )
 
 
-def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) -> SpatialProgram:
+def _vectorise(
+    program: SpatialProgram, kernel: SpatialKernel, directive: Directive
+) -> SpatialProgram:
     if kernel.vector_loop is not None:
         return program
-    serial = kernel.kind(LoopKind.SERIAL)
+    serial = kernel.kind(LoopExecution.SERIAL)
     if not serial:
         raise UserError(
             f"{directive.text} on {kernel.name}: no loop is left in time",
@@ -204,9 +208,9 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
     return program
 
 
-def _with_vector(kernel: Kernel, name: str, directive: Directive) -> Kernel:
+def _with_vector(kernel: SpatialKernel, name: str, directive: Directive) -> SpatialKernel:
     loops = tuple(
-        replace(loop, kind=LoopKind.VECTOR, reason=f"lanes of vectors by {directive.text}")
+        replace(loop, kind=LoopExecution.VECTOR, reason=f"lanes of vectors by {directive.text}")
         if loop.name == name
         else loop
         for loop in kernel.loops
@@ -215,7 +219,11 @@ def _with_vector(kernel: Kernel, name: str, directive: Directive) -> Kernel:
 
 
 def _widen_upstream(
-    program: SpatialProgram, kernel: Kernel, operand: Operand, loop: Loop, directive: Directive
+    program: SpatialProgram,
+    kernel: SpatialKernel,
+    operand: KernelOperand,
+    loop: SpatialLoop,
+    directive: Directive,
 ) -> SpatialProgram:
     """Producers of a varying operand send vectors; those of an invariant one lose the loop."""
     if operand.at_start and loop.reduction:
@@ -266,7 +274,7 @@ def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -
             given=name,
             hint=f"write {storing}.vstore({directive.function})",
         )
-    serial = kernel.kind(LoopKind.SERIAL)
+    serial = kernel.kind(LoopExecution.SERIAL)
     loop = serial[-1]
     between = _between(program, kernel, loop)
     if between is None:
@@ -282,7 +290,7 @@ def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -
     for relay in between:
         vector = same_loop(relay.loops, loop)
         lanes = tuple(
-            replace(own, kind=LoopKind.VECTOR, reason=f"lanes of vectors by {directive.text}")
+            replace(own, kind=LoopExecution.VECTOR, reason=f"lanes of vectors by {directive.text}")
             if own is vector
             else own
             for own in relay.loops
@@ -291,16 +299,16 @@ def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -
     return program
 
 
-def _sender(program: SpatialProgram, kernel: Kernel) -> Kernel | None:
+def _sender(program: SpatialProgram, kernel: SpatialKernel) -> SpatialKernel | None:
     """Where a consumer takes its results from."""
     operand = next((o for o in kernel.operands if o.is_result), None)
     return None if operand is None else program.kernel(operand.producer)
 
 
-def _gathered_loops(program: SpatialProgram, kernel: Kernel) -> list[Loop]:
+def _gathered_loops(program: SpatialProgram, kernel: SpatialKernel) -> list[SpatialLoop]:
     """The loops along which results are gathered on their way to a kernel, or in it."""
-    found: list[Loop] = []
-    here: Kernel | None = kernel
+    found: list[SpatialLoop] = []
+    here: SpatialKernel | None = kernel
     while here is not None:
         loop = None if here.gathering is None else here.loop(here.gathering.loop)
         found += [] if loop is None else [loop]
@@ -308,7 +316,9 @@ def _gathered_loops(program: SpatialProgram, kernel: Kernel) -> list[Loop]:
     return found
 
 
-def _between(program: SpatialProgram, kernel: Kernel, loop: Loop) -> list[Kernel] | None:
+def _between(
+    program: SpatialProgram, kernel: SpatialKernel, loop: SpatialLoop
+) -> list[SpatialKernel] | None:
     """The kernel and those before it down to the one that gathers along the loop, excluded."""
     passing = [kernel]
     while True:
@@ -320,6 +330,6 @@ def _between(program: SpatialProgram, kernel: Kernel, loop: Loop) -> list[Kernel
             return None
         if sender.gathering is not None and sender.gathering.loop == own.name:
             return passing
-        if own.kind is not LoopKind.SERIAL:
+        if own.kind is not LoopExecution.SERIAL:
             return None
         passing.append(sender)

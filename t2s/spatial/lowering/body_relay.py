@@ -42,10 +42,10 @@ from t2s.graph.nodes import Loop as GraphLoop
 from t2s.graph.nodes import Register
 from t2s.spatial.analysis.buffering import fill_loops, scattered, split_at, trips
 from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY
-from t2s.spatial.ir import Kernel
-from t2s.spatial.loop_nest import Loop
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import SpatialLoop
 from t2s.spatial.lowering.body_builder import Builder, broadcast, hop_channel, receive_from, send
-from t2s.spatial.operands import Operand
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import GatheredStream, PassedStream, RelayBuffer, ScatteredStream
 
 _COUNTER_LIMIT = 2**31
@@ -70,7 +70,7 @@ class BufferPlan:
     digit: Expr | None
 
 
-def plan_buffer(producer: Kernel, kernel: Kernel) -> BufferPlan:
+def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
     """Work out the counter for the one, buffered operand of a kernel."""
     buffer = kernel.buffer
     if buffer is None:
@@ -152,7 +152,7 @@ def buffered_body(builder: Builder, plan: BufferPlan) -> None:
     send(builder, Local(name=kept, type=element), plan.reading)
 
 
-def _check_counter(kernel: Kernel, buffer: RelayBuffer, steps: int) -> None:
+def _check_counter(kernel: SpatialKernel, buffer: RelayBuffer, steps: int) -> None:
     if steps < _COUNTER_LIMIT:
         return
     raise UnsupportedError(
@@ -163,18 +163,18 @@ def _check_counter(kernel: Kernel, buffer: RelayBuffer, steps: int) -> None:
     )
 
 
-def _counted(position: Expr | None, loop: Loop) -> Expr:
+def _counted(position: Expr | None, loop: SpatialLoop) -> Expr:
     """The value of a loop, given its position; a loop of one iteration need not be counted."""
     return loop.minimum if position is None else simplify(apply(Op.ADD, position, loop.minimum))
 
 
-def _extent(loop: Loop) -> int:
+def _extent(loop: SpatialLoop) -> int:
     if loop.constant is None:
         raise InternalError(f"{loop.name} has no constant bounds")
     return loop.constant[1]
 
 
-def _digits(flat: Expr, loops: Sequence[Loop]) -> tuple[Expr, ...]:
+def _digits(flat: Expr, loops: Sequence[SpatialLoop]) -> tuple[Expr, ...]:
     """The position of each loop, from 0, when ``flat`` counts their iterations."""
     return digits(flat, [_extent(loop) for loop in loops])
 
@@ -260,7 +260,7 @@ def gathered_body(builder: Builder, stream: GatheredStream) -> None:
     _leave(builder, token, hop, *_ends(loop, here, stream))
 
 
-def _lanes_body(builder: Builder, operand: Operand, stream: GatheredStream) -> None:
+def _lanes_body(builder: Builder, operand: KernelOperand, stream: GatheredStream) -> None:
     """Put the PE's own result into its lane of the vector that comes from the PE behind it."""
     loop, here = _along(builder, stream)
     channel = builder.links.incoming[operand.name]
@@ -288,7 +288,7 @@ def _leave(builder: Builder, token: Local, hop: Channel, last: Expr, inside: Exp
     send(builder, token, last)
 
 
-def _along(builder: Builder, stream: PassedStream) -> tuple[Loop, Index]:
+def _along(builder: Builder, stream: PassedStream) -> tuple[SpatialLoop, Index]:
     loop = builder.kernel.loop(stream.loop)
     if loop is None:
         raise InternalError(f"{builder.kernel.name} has lost {stream.loop}")
@@ -301,7 +301,7 @@ def _digit(builder: Builder) -> Index:
     return Index(name=builder.kernel.digit)
 
 
-def _ends(loop: Loop, here: Expr, stream: PassedStream) -> tuple[Expr, Expr]:
+def _ends(loop: SpatialLoop, here: Expr, stream: PassedStream) -> tuple[Expr, Expr]:
     """The PE where the stream enters or leaves, and the others."""
     if stream.reverse:
         return equals(here, loop.last), apply(Op.LESS, here, loop.last)
@@ -309,7 +309,7 @@ def _ends(loop: Loop, here: Expr, stream: PassedStream) -> tuple[Expr, Expr]:
 
 
 def _hop(
-    builder: Builder, operand: Operand, loop: Loop, element: Type, *, reverse: bool
+    builder: Builder, operand: KernelOperand, loop: SpatialLoop, element: Type, *, reverse: bool
 ) -> Channel:
     return hop_channel(
         builder,

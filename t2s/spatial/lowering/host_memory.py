@@ -10,8 +10,8 @@ from t2s.core.ops import Op
 from t2s.graph.graph import Layout, Tensor, TensorRole
 from t2s.spatial.analysis.padding import allocated_shape, origins_of
 from t2s.spatial.analysis.token_order import position
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.loop_nest import Loop, LoopKind
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 from t2s.spatial.work import LoadUnit, Relay, StoreTarget, StoreUnit, Work
 
 
@@ -30,7 +30,7 @@ def without_host(program: SpatialProgram) -> tuple[SpatialProgram, tuple[Tensor,
     return replace(program, kernels=device), tuple(tensors)
 
 
-def _unit(kernel: Kernel, host: Kernel) -> Kernel | None:
+def _unit(kernel: SpatialKernel, host: SpatialKernel) -> SpatialKernel | None:
     """A relay next to a kernel on the host, as the unit that loads or stores what that orders."""
     work: Work
     match host.work, kernel.work:
@@ -47,11 +47,11 @@ def _unit(kernel: Kernel, host: Kernel) -> Kernel | None:
     return None
 
 
-def _address(kernel: Kernel, host: Kernel) -> tuple[Expr, ...]:
+def _address(kernel: SpatialKernel, host: SpatialKernel) -> tuple[Expr, ...]:
     return tuple(position(kernel, loop) for loop in layout_loops(host))
 
 
-def _tensor(program: SpatialProgram, kernel: Kernel) -> Tensor:
+def _tensor(program: SpatialProgram, kernel: SpatialKernel) -> Tensor:
     loops = layout_loops(kernel)
     points: dict[str, Expr] = {
         loop.name: simplify(apply(Op.ADD, Index(name=loop.name), loop.minimum)) for loop in loops
@@ -82,7 +82,7 @@ def _tensor(program: SpatialProgram, kernel: Kernel) -> Tensor:
     )
 
 
-def layout_loops(kernel: Kernel) -> tuple[Loop, ...]:
+def layout_loops(kernel: SpatialKernel) -> tuple[SpatialLoop, ...]:
     """The dimensions of the array in memory, outermost first.
 
     PEs that work at the same time, and the lanes of vectors, are innermost: what is used at one
@@ -98,5 +98,5 @@ def layout_loops(kernel: Kernel) -> tuple[Loop, ...]:
                 given=f"bounds of {loop.name} depend on {depends}",
                 hint="let the device load this operand without a function on the host",
             )
-    order = (LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.VECTOR)
+    order = (LoopExecution.SERIAL, LoopExecution.UNROLLED, LoopExecution.VECTOR)
     return tuple(loop for kind in order for loop in kernel.kind(kind))

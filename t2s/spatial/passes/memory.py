@@ -23,8 +23,8 @@ from t2s.spatial.directives.isolate import (
     with_operand,
 )
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.operands import Operand, StreamedResults
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.operands import KernelOperand, StreamedResults
 from t2s.spatial.work import Evaluation, LoadUnit, Reduction, StoreTarget, StoreUnit
 
 MOST_LOADS = 4096
@@ -90,7 +90,7 @@ def _place_result_store(
 
 
 def _place_store(
-    program: SpatialProgram, kernel: Kernel, target: StoreTarget, names: NameSupply
+    program: SpatialProgram, kernel: SpatialKernel, target: StoreTarget, names: NameSupply
 ) -> SpatialProgram:
     unit = consumer_of(kernel, names.fresh(f"{kernel.name}_store"))
     program = program.with_kernel(kernel.without_store())
@@ -121,5 +121,5 @@ def drop_unread_stores(program: SpatialProgram) -> SpatialProgram:
     return program
 
 
-def _takes(operand: Operand, kernel: Kernel) -> bool:
+def _takes(operand: KernelOperand, kernel: SpatialKernel) -> bool:
     return isinstance(operand.taken, StreamedResults) and operand.producer == kernel.name
