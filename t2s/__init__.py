@@ -61,7 +61,7 @@ from t2s.sparse_repr.representation.vocabulary import (
     Whole,
     Zero,
 )
-from t2s.spatial.directive import Place
+from t2s.spatial.schedule import Place
 from t2s.spatial.stages import dram, host, registers, sram
 
 abs, max, min = absolute, maximum, minimum

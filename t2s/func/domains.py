@@ -16,7 +16,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.printer import show
 from t2s.core.types import INT32, value_range
 from t2s.core.walk import Term, rewrite, walk
-from t2s.func.bounds import AccessRange
+from t2s.func.accesses import AccessRange
 from t2s.func.collect import AnyFunc
 from t2s.func.expression import Expression
 from t2s.func.func import Bound, Written

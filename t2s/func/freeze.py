@@ -22,9 +22,9 @@ from t2s.core.isl import is_affine
 from t2s.core.location import user_location
 from t2s.core.types import Type, value_range
 from t2s.core.walk import Term, distinct, rewrite
-from t2s.func.bounds import AccessRange, access_ranges, hull
+from t2s.func.accesses import AccessRange, access_ranges, hull, without_dead_reads
 from t2s.func.collect import AnyFunc, global_symbols, needed_funcs, output_funcs
-from t2s.func.dead_reads import without_dead_reads
+from t2s.func.conversion import retype
 from t2s.func.domains import (
     Domain,
     check_inside,
@@ -33,7 +33,7 @@ from t2s.func.domains import (
     replace_parameters,
     unit_domain,
 )
-from t2s.func.expression import Symbol, retype
+from t2s.func.expression import Symbol
 from t2s.func.func import Written, index_name, typed_value
 from t2s.func.ir import (
     Definition,

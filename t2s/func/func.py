@@ -17,17 +17,15 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Index
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import INT32, Type
+from t2s.func.conversion import as_index, convert, retype
 from t2s.func.expression import (
     Expression,
     Symbol,
     Symbols,
     as_expression,
-    as_index,
-    convert,
     element,
     index_expressions,
     merge_symbols,
-    retype,
 )
 from t2s.func.symbols import RVar, Var
 

@@ -11,14 +11,8 @@ from typing import NoReturn
 from t2s.core.errors import UnsupportedError
 from t2s.sparse_repr.representation.definition import Definition, unsupported
 from t2s.sparse_repr.representation.hardware.product import Part
-from t2s.spatial.directive import (
-    Directive,
-    IsolateConsumer,
-    IsolateProducer,
-    Reorder,
-    Tile,
-    Unroll,
-)
+from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
+from t2s.spatial.directives.loops import Reorder, Tile, Unroll
 from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.sparse_directives import (
     BufferAll,

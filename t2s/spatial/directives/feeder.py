@@ -16,17 +16,18 @@ from dataclasses import replace
 
 from t2s.core.expr import Local
 from t2s.core.names import NameSupply
-from t2s.spatial.directive import Buffer, Scatter
-from t2s.spatial.directives.isolate import inherited, varies
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.analysis.lookup import varies
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.isolate import inherited
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import Calculation, Relay
 
 
 def with_feeder(
-    program: SpatialProgram, name: str, directive: Buffer | Scatter
+    program: SpatialProgram, name: str, wanted: str, directive: Directive
 ) -> tuple[SpatialProgram, str]:
-    """The program and the kernel in which the directive is carried out.
+    """The program and the kernel in which a directive about the operand ``wanted`` is carried out.
 
     That is a feeder for the operand if the named function computes with it, else the function.
     """
@@ -36,20 +37,20 @@ def with_feeder(
     for operand in kernel.operands:
         producer = program.kernel(operand.producer)
         made = isinstance(producer.work, Relay) and producer.work.inserted
-        if made and directive.operand in (
+        if made and wanted in (
             operand.source,
             producer.operands[0].producer,
         ):
             return program, producer.name
     for operand in kernel.operands:
         fed = not operand.is_result and operand.taken is None
-        if fed and directive.operand in (operand.source, operand.producer):
+        if fed and wanted in (operand.source, operand.producer):
             return _inserted(program, kernel, operand, directive)
     return program, name
 
 
 def _inserted(
-    program: SpatialProgram, kernel: Kernel, operand: Operand, directive: Buffer | Scatter
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Directive
 ) -> tuple[SpatialProgram, str]:
     names = NameSupply(other.name for other in program.kernels)
     feeder = _feeder(kernel, operand, names.fresh(f"{kernel.name}_{operand.source}_feeder"))
@@ -59,7 +60,7 @@ def _inserted(
     return program.with_before(kernel.name, feeder), feeder.name
 
 
-def _feeder(kernel: Kernel, operand: Operand, name: str) -> Kernel:
+def _feeder(kernel: SpatialKernel, operand: KernelOperand, name: str) -> SpatialKernel:
     dropped = {loop.name for loop in kernel.loops if operand.at_start and loop.reduction}
     dropped |= {*operand.forwards, *operand.pinned}
     vector = kernel.vector_loop

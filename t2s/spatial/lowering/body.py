@@ -30,8 +30,8 @@ from t2s.graph.body import (
 from t2s.graph.graph import Channel
 from t2s.spatial.analysis.capacity import hop_capacity
 from t2s.spatial.analysis.padding import memory_guard
-from t2s.spatial.ir import Kernel, shifted
-from t2s.spatial.lowering.body_buffer import BufferPlan, buffered_body
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import shifted
 from t2s.spatial.lowering.body_builder import (
     Body,
     Builder,
@@ -47,9 +47,9 @@ from t2s.spatial.lowering.body_builder import (
     with_operands,
 )
 from t2s.spatial.lowering.body_reduction import reduce_step
-from t2s.spatial.lowering.body_streams import gathered_body, scattered_body
+from t2s.spatial.lowering.body_relay import BufferPlan, buffered_body, gathered_body, scattered_body
 from t2s.spatial.lowering.body_system import SystemBody
-from t2s.spatial.operands import Operand
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import (
     Evaluation,
     GatheredStream,
@@ -63,7 +63,7 @@ from t2s.spatial.work import (
 
 
 def build_body(
-    kernel: Kernel,
+    kernel: SpatialKernel,
     links: Links,
     names: NameSupply,
     origins: Mapping[str, tuple[int, ...]],
@@ -105,7 +105,7 @@ def build_body(
     )
 
 
-def _receive(builder: Builder, operand: Operand) -> None:
+def _receive(builder: Builder, operand: KernelOperand) -> None:
     """Receive an operand: at the boundary from its producer, elsewhere from the neighbour."""
     kernel = builder.kernel
     channel = builder.links.incoming[operand.name]

@@ -34,7 +34,8 @@ from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
 from t2s.reduction.carry import Hop
 from t2s.spatial.analysis.conditions import placed_condition
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class Builder:
     lists the hops of a reduction with their channels, ``origins`` the minima of stored Funcs.
     """
 
-    kernel: Kernel
+    kernel: SpatialKernel
     links: Links
     channel_names: NameSupply
     origins: Mapping[str, tuple[int, ...]]
@@ -99,18 +100,18 @@ class Builder:
         return Local(name=name, type=value.type)
 
 
-def lanes_of(kernel: Kernel) -> int:
+def lanes_of(kernel: SpatialKernel) -> int:
     """Lanes of the kernel's vectors; 1 without a vector loop."""
     vector = kernel.vector_loop
     return vector.constant[1] if vector is not None and vector.constant is not None else 1
 
 
-def at_first(loop: Loop) -> Expr:
+def at_first(loop: SpatialLoop) -> Expr:
     """The condition that a loop is at its first iteration."""
     return equals(Index(name=loop.name), loop.minimum)
 
 
-def at_last(loop: Loop) -> Expr:
+def at_last(loop: SpatialLoop) -> Expr:
     """The condition that a loop is at its last iteration."""
     return equals(Index(name=loop.name), loop.last)
 
@@ -124,12 +125,12 @@ def placed(builder: Builder, condition: Expr | None) -> Expr | None:
     )
 
 
-def stepped_loops(kernel: Kernel) -> list[Loop]:
+def stepped_loops(kernel: SpatialKernel) -> list[SpatialLoop]:
     """The reduction loops that advance in time or space (lanes are combined in one firing)."""
-    return [loop for loop in kernel.reduction_loops if loop.kind is not LoopKind.VECTOR]
+    return [loop for loop in kernel.reduction_loops if loop.kind is not LoopExecution.VECTOR]
 
 
-def all_first(loops: list[Loop]) -> Expr | None:
+def all_first(loops: list[SpatialLoop]) -> Expr | None:
     """The condition that all loops are at their first iteration (``None`` without loops)."""
     return conjunction(*(at_first(loop) for loop in loops))
 
@@ -149,7 +150,7 @@ def hop_channel(
     builder: Builder,
     wanted: str,
     element: Type,
-    loop: Loop,
+    loop: SpatialLoop,
     fixed: frozenset[str],
     capacity: int,
     *,
@@ -160,7 +161,9 @@ def hop_channel(
     With ``reverse`` it leads to the one before.
     ``fixed`` names unrolled loops along which only one PE takes part.
     """
-    space = [other for other in builder.kernel.kind(LoopKind.UNROLLED) if other.name not in fixed]
+    space = [
+        other for other in builder.kernel.kind(LoopExecution.UNROLLED) if other.name not in fixed
+    ]
     here = tuple(
         simplify(apply(Op.SUBTRACT, Index(name=other.name), other.minimum)) for other in space
     )

@@ -30,7 +30,8 @@ from t2s.graph.nodes import Register
 from t2s.reduction.carry import CarryLoop, CarryPlan, Hop, plan_carry
 from t2s.spatial.analysis.padding import in_domain
 from t2s.spatial.analysis.reduction_form import PREVIOUS, mentions_previous, reduction_term
-from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 from t2s.spatial.lowering.body_builder import (
     Builder,
     all_first,
@@ -65,21 +66,21 @@ def reduce_step(builder: Builder, reduction: Reduction) -> None:
     send(builder, result, conjunction(placed(builder, kernel.condition), final))
 
 
-def _carry_loops(kernel: Kernel) -> list[CarryLoop]:
+def _carry_loops(kernel: SpatialKernel) -> list[CarryLoop]:
     return [
         CarryLoop(
             name=loop.name,
             extent=kernel.longest(loop),
             least=_least(kernel, loop),
             reduction=loop.reduction,
-            space=loop.kind is LoopKind.UNROLLED,
+            space=loop.kind is LoopExecution.UNROLLED,
         )
         for loop in kernel.loops
-        if loop.kind is not LoopKind.VECTOR
+        if loop.kind is not LoopExecution.VECTOR
     ]
 
 
-def _least(kernel: Kernel, loop: Loop) -> int | None:
+def _least(kernel: SpatialKernel, loop: SpatialLoop) -> int | None:
     """Fewest iterations of a loop; ``None`` where steps of a reduction may differ in them."""
     if loop.constant is not None:
         return loop.constant[1]
@@ -163,14 +164,14 @@ def _or_neutral(inside: Expr, operator: Op, term: Expr) -> Expr:
     return Select(condition=inside, if_true=term, if_false=otherwise, type=term.type)
 
 
-def _carries(kernel: Kernel) -> bool:
+def _carries(kernel: SpatialKernel) -> bool:
     """Whether a step needs the result of the one before."""
     padded = in_domain(kernel, reductions_only=True) is not None
     return padded or mentions_previous(kernel.value)
 
 
 def _previous(
-    builder: Builder, reduction: Reduction, plan: CarryPlan, stepped: list[Loop], type: Type
+    builder: Builder, reduction: Reduction, plan: CarryPlan, stepped: list[SpatialLoop], type: Type
 ) -> Expr:
     """The partial result of the step before, or the initial value at the first step."""
     kernel = builder.kernel
@@ -217,7 +218,7 @@ def _addresses(builder: Builder, loops: tuple[str, ...]) -> tuple[Expr, ...]:
     )
 
 
-def _hop_loops(builder: Builder, hop: Hop) -> tuple[Loop, list[Loop]]:
+def _hop_loops(builder: Builder, hop: Hop) -> tuple[SpatialLoop, list[SpatialLoop]]:
     loops = {loop.name: loop for loop in builder.kernel.loops}
     return loops[hop.loop], [loops[name] for name in hop.inner]
 

@@ -9,45 +9,68 @@ All operands that vary along the loop are loaded as vectors and have to be conti
 the others stay scalars and are broadcast.  The producers of vectors send vectors, so channels widen
 with them.  If the loop is a reduction it becomes a dot product (a balanced tree: this reassociates
 the sum); if it is not, the results are vectors and have to be stored with ``vstore``.
+
+**Gathered results**: with ``vstore`` the loop that was gathered last becomes the lanes.
+
+Before -> after, for 8 PEs along ``jj`` that ``C_collector.gather(C, jj)`` collects from::
+
+    C_unloader.vstore(C)    C_unloader: for i: for jj: store C[i, jj]
+                        ->  C_unloader: for i: store C[i, 0..7]
+                            C_collector[jj]: for i: take the vector of C_collector[jj+1], put
+                                the own value into lane jj, send the vector to C_collector[jj-1]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Read, conjunction, index_names
 from t2s.core.printer import show
 from t2s.core.types import MOST_LANES
 from t2s.spatial.analysis.lanes import (
-    check_contiguous,
     check_independent,
-    check_system_lanes,
-    outside_reads,
+    check_lanes,
 )
 from t2s.spatial.analysis.lookup import (
     check_in_all_iterations,
     check_not_time,
     constant_bounds,
+    consumers,
     counterpart,
+    same_loop,
+    varies,
 )
 from t2s.spatial.analysis.occurrences import all_reads
-from t2s.spatial.analysis.reduction_form import mentions_previous, readable_update, reduction_term
-from t2s.spatial.directive import Directive, VectorLoad, VectorStore
-from t2s.spatial.directives.isolate import varies
+from t2s.spatial.analysis.reduction_form import readable_update, reduction_term
+from t2s.spatial.directive import Directive
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import (
-    Calculation,
     Evaluation,
-    LoadUnit,
     Recurrences,
     Reduction,
-    StoreTarget,
     StoreUnit,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorLoad(Directive):
+    """The innermost loop becomes the lanes of vectors; ``operands`` are loaded as vectors."""
+
+    operands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorStore(Directive):
+    """The results of ``function`` are stored as vectors along the innermost loop.
+
+    ``lanes`` is that loop if the user named it.
+    """
+
+    function: str
+    lanes: str | None = None
 
 
 def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialProgram:
@@ -77,7 +100,7 @@ def vload(program: SpatialProgram, name: str, directive: VectorLoad) -> SpatialP
     return program
 
 
-def _sources(kernel: Kernel) -> set[str]:
+def _sources(kernel: SpatialKernel) -> set[str]:
     """Everything that can be named in ``vload``: inputs, Funcs, and producers of operands."""
     sources = {guarded.read.source for guarded, _ in all_reads(kernel)}
     return sources | {s for o in kernel.operands for s in (o.source, o.producer)}
@@ -120,13 +143,15 @@ def vstore(program: SpatialProgram, name: str, directive: VectorStore) -> Spatia
     return program.with_kernel(replace(function, work=work))
 
 
-def _named(kernel: Kernel) -> set[str]:
+def _named(kernel: SpatialKernel) -> set[str]:
     """The Funcs of a system that can be named in ``vstore``: members and results."""
     names = {member.name for member in kernel.members}
     return names | {result.function for result in kernel.results}
 
 
-def _calculation(kernel: Kernel, directive: Directive) -> Evaluation | Reduction | Recurrences:
+def _calculation(
+    kernel: SpatialKernel, directive: Directive
+) -> Evaluation | Reduction | Recurrences:
     """What a kernel computes; an error for one that computes nothing."""
     if isinstance(kernel.work, Evaluation | Reduction | Recurrences):
         return kernel.work
@@ -138,10 +163,12 @@ def _calculation(kernel: Kernel, directive: Directive) -> Evaluation | Reduction
     )
 
 
-def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) -> SpatialProgram:
+def _vectorise(
+    program: SpatialProgram, kernel: SpatialKernel, directive: Directive
+) -> SpatialProgram:
     if kernel.vector_loop is not None:
         return program
-    serial = kernel.kind(LoopKind.SERIAL)
+    serial = kernel.kind(LoopExecution.SERIAL)
     if not serial:
         raise UserError(
             f"{directive.text} on {kernel.name}: no loop is left in time",
@@ -185,9 +212,9 @@ def _vectorise(program: SpatialProgram, kernel: Kernel, directive: Directive) ->
     return program
 
 
-def _with_vector(kernel: Kernel, name: str, directive: Directive) -> Kernel:
+def _with_vector(kernel: SpatialKernel, name: str, directive: Directive) -> SpatialKernel:
     loops = tuple(
-        replace(loop, kind=LoopKind.VECTOR, reason=f"lanes of vectors by {directive.text}")
+        replace(loop, kind=LoopExecution.VECTOR, reason=f"lanes of vectors by {directive.text}")
         if loop.name == name
         else loop
         for loop in kernel.loops
@@ -196,7 +223,11 @@ def _with_vector(kernel: Kernel, name: str, directive: Directive) -> Kernel:
 
 
 def _widen_upstream(
-    program: SpatialProgram, kernel: Kernel, operand: Operand, loop: Loop, directive: Directive
+    program: SpatialProgram,
+    kernel: SpatialKernel,
+    operand: KernelOperand,
+    loop: SpatialLoop,
+    directive: Directive,
 ) -> SpatialProgram:
     """Producers of a varying operand send vectors; those of an invariant one lose the loop."""
     if operand.at_start and loop.reduction:
@@ -216,92 +247,93 @@ def _widen_upstream(
     return program.with_kernel(narrowed)
 
 
-def consumers(program: SpatialProgram, name: str) -> Iterator[Kernel]:
-    for kernel in program.kernels:
-        if any(operand.producer == name for operand in kernel.operands):
-            yield kernel
-            yield from consumers(program, kernel.name)
-
-
-def check_lanes(kernel: Kernel, directive: Directive) -> None:
-    """No condition varies along the lanes, and only elements depend on them."""
-    loop = kernel.vector_loop
-    if loop is None:
-        return
-    for part in _free_parts(kernel):
-        if loop.name in index_names(kernel.place(part)):
-            raise UserError(
-                f"{directive.text} on {kernel.name}: the computation uses the index of the vector "
-                f"loop {loop.name} itself",
-                location=directive.location,
-                expected="an index that occurs in subscripts only",
-                given=f"{show(kernel.place(part))} in its value or in a condition",
-                hint="put another loop innermost",
-            )
-
-
-def check_contiguity(program: SpatialProgram) -> SpatialProgram:
-    """The program, if all vectors that the device loads and stores are contiguous in memory.
-
-    What the host orders is.
-    """
-    hosts = {kernel.name for kernel in program.kernels if kernel.on_host}
-    for kernel in program.kernels:
-        loop, directive = kernel.vector_loop, kernel.vectorised
-        if loop is None or directive is None or kernel.name in hosts:
-            continue
-        subject, location = f"{directive.text} on {kernel.function}", directive.location
-        match kernel.work:
-            case LoadUnit(value=Read(source=source, indices=indices)):
-                check_contiguous(kernel, source, indices, subject, location)
-            case StoreUnit(store=StoreTarget(tensor=tensor, indices=indices)):
-                check_contiguous(kernel, tensor, indices, subject, location)
+def store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -> SpatialProgram:
+    """Apply ``vstore``, along the loop that the user named if there is one."""
+    program = _store_vectors(program, name, directive)
+    vector = program.kernel(name).vector_loop
+    along = vector.name if vector is not None else "none"
+    if directive.lanes not in (None, along):
+        raise UserError(
+            f"{directive.text} on {name}: {directive.lanes} is not the innermost loop of {name}",
+            location=directive.location,
+            expected=f"the loop whose iterations become lanes: {along}",
+            given=f"lanes={directive.lanes}",
+            hint="what is gathered last is innermost",
+        )
     return program
 
 
-def _free_parts(kernel: Kernel) -> Iterator[Expr]:
-    """The value, initial value and conditions, without the subscripts inside them."""
-    for expr in (kernel.value, kernel.initial, kernel.condition):
-        if expr is not None:
-            yield from outside_reads(expr)
-    condition = conjunction(*(operand.condition for operand in kernel.operands))
-    if condition is not None:
-        yield condition
+def _store_vectors(program: SpatialProgram, name: str, directive: VectorStore) -> SpatialProgram:
+    """Gathered results become vectors here, vectors that are computed are stored as always."""
+    kernel = program.kernel(name)
+    gathered = _gathered_loops(program, kernel)
+    if not gathered or kernel.vector_loop is not None or kernel.function != directive.function:
+        return vstore(program, name, directive)
+    if not isinstance(kernel.work, StoreUnit):
+        storing = next(k.name for k in consumers(program, name) if isinstance(k.work, StoreUnit))
+        raise UserError(
+            f"{directive.text} on {name}: {name} does not store",
+            location=directive.location,
+            expected="the last Func of the chain of consumers",
+            given=name,
+            hint=f"write {storing}.vstore({directive.function})",
+        )
+    serial = kernel.kind(LoopExecution.SERIAL)
+    loop = serial[-1]
+    between = _between(program, kernel, loop)
+    if between is None:
+        collected = ", ".join(other.name for other in gathered)
+        raise UserError(
+            f"{directive.text} on {name}: the innermost loop {loop.name} of {name} is not gathered",
+            location=directive.location,
+            expected=f"a loop along which PEs are gathered innermost: {collected}",
+            given="loops, outermost first: " + ", ".join(other.name for other in serial),
+            hint=f"write {name}.reorder(...) first, or gather along {loop.name}",
+        )
+    constant_bounds(kernel, loop, directive)
+    for relay in between:
+        vector = same_loop(relay.loops, loop)
+        lanes = tuple(
+            replace(own, kind=LoopExecution.VECTOR, reason=f"lanes of vectors by {directive.text}")
+            if own is vector
+            else own
+            for own in relay.loops
+        )
+        program = program.with_kernel(replace(relay, loops=lanes, vectorised=directive))
+    return program
 
 
-def check_complete(kernel: Kernel) -> None:
-    """Before lowering: everything that varies was asked for, and vector results are stored so."""
-    check_system_lanes(kernel)
-    loop, directive, work = kernel.vector_loop, kernel.vectorised, kernel.work
-    if loop is None or directive is None or not isinstance(work, Calculation):
-        return
-    check_lanes(kernel, directive)
-    subject = f"{directive.text} on {kernel.name}"
-    for operand in kernel.operands:
-        asked = {operand.source, operand.producer} & set(work.vector_operands)
-        if asked or not varies(kernel, operand.access, loop.name):
-            continue
-        raise UserError(
-            f"{subject}: {operand.source} varies along the vector loop {loop.name} too and is not "
-            "loaded as a vector",
-            location=directive.location,
-            expected=f"vload({', '.join([*work.vector_operands, operand.source])})",
-            given=f"vload({', '.join(work.vector_operands)})",
-            hint="everything that varies along the innermost loop becomes a vector; put another "
-            "loop innermost to keep it a single value",
-        )
-    own = kernel.name == kernel.function or bool(kernel.members)
-    if not loop.reduction and own and not work.vector_store:
-        raise UserError(
-            f"{subject}: the results are vectors along {loop.name} and are not stored as vectors",
-            location=directive.location,
-            expected=f"{kernel.name}.vstore({kernel.name}) as well",
-            given=f"{loop.name} innermost, which is not a reduction",
-            hint="a reduction loop innermost would give single results, by dot products",
-        )
-    if loop.reduction and kernel.initial is not None and not mentions_previous(kernel.value):
-        raise UserError(
-            f"{subject}: every lane of the vector loop {loop.name} would overwrite one value",
-            location=directive.location,
-            expected=f"a reduction such as {kernel.name}[...] += ...",
-        )
+def _sender(program: SpatialProgram, kernel: SpatialKernel) -> SpatialKernel | None:
+    """Where a consumer takes its results from."""
+    operand = next((o for o in kernel.operands if o.is_result), None)
+    return None if operand is None else program.kernel(operand.producer)
+
+
+def _gathered_loops(program: SpatialProgram, kernel: SpatialKernel) -> list[SpatialLoop]:
+    """The loops along which results are gathered on their way to a kernel, or in it."""
+    found: list[SpatialLoop] = []
+    here: SpatialKernel | None = kernel
+    while here is not None:
+        loop = None if here.gathering is None else here.loop(here.gathering.loop)
+        found += [] if loop is None else [loop]
+        here = _sender(program, here)
+    return found
+
+
+def _between(
+    program: SpatialProgram, kernel: SpatialKernel, loop: SpatialLoop
+) -> list[SpatialKernel] | None:
+    """The kernel and those before it down to the one that gathers along the loop, excluded."""
+    passing = [kernel]
+    while True:
+        sender = _sender(program, passing[-1])
+        if sender is None:
+            return None
+        own = same_loop(sender.loops, loop)
+        if own is None:
+            return None
+        if sender.gathering is not None and sender.gathering.loop == own.name:
+            return passing
+        if own.kind is not LoopExecution.SERIAL:
+            return None
+        passing.append(sender)
