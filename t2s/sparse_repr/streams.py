@@ -155,8 +155,7 @@ class Streams(Iteration):
         With ``missing_only`` without N alone.
         """
         block = droppers.ValueDropper(dropped=dropped, missing_only=missing_only)
-        out_crd, out_val = self.put(block, name, crd, val)
-        return out_crd, out_val
+        return self.pair(block, name, crd, val)
 
     def split(
         self, crd: Stream, factor: int, *beside: Stream, keep: bool = False, name: str = "split"

@@ -18,11 +18,9 @@ def scan_bit_tree(
 ) -> tuple[Stream, Stream]:
     """Coordinates and references: words of the leaves for the set bits of words of the top."""
     scanner = BitvectorScanner(words=top[0], ranks=top[1], words_per_fiber=words_per_fiber)
-    bits, ranks = to.put(scanner, name, ref)
-    block_crd, block_ref = coordinates_of(to, bits, ranks, "coordinates")
+    block_crd, block_ref = coordinates_of(to, *to.pair(scanner, name, ref), "coordinates")
     scanner = BitvectorScanner(words=leaves[0], ranks=leaves[1], words_per_fiber=1)
-    bits, ranks = to.put(scanner, name, block_ref)
-    inner_crd, inner_ref = coordinates_of(to, bits, ranks, "coordinates")
+    inner_crd, inner_ref = coordinates_of(to, *to.pair(scanner, name, block_ref), "coordinates")
     block = Flattener(factor=leaves[0].type.bits)
     crd, out_ref = to.put(block, "flatten", block_crd, inner_crd, inner_ref)
     return crd, out_ref

@@ -359,6 +359,17 @@ def pass_done(source: In, *outputs: Out) -> Choice:
     )
 
 
+def ends(inputs: Sequence[In], *outputs: Out, after: str = "run") -> list[Choice]:
+    """All inputs end a list, or themselves, in the same way, which is passed on."""
+    first, *others = inputs
+    same = [equal(first.tag, other.tag) for other in others]
+    puts = [put(o, tag=first.tag) for o in outputs]
+    return [
+        when(both(first.is_stop, *same), rule("stop", after, takes=inputs, puts=puts)),
+        when(both(first.is_done, *same), rule("done", None, takes=inputs, puts=puts)),
+    ]
+
+
 def check_number(
     what: str,
     value: int,

@@ -331,13 +331,10 @@ class Deal(DiagramBlock):
     """The items of streams of one shape, ``run`` of them to each lane in turn, lane after lane."""
 
     kind = BlockKind.PARALLEL
+    counted = ("parallelizer",)
 
     lanes: int
     run: int = 1
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        return ("parallelizer",)
 
     def meaning(self, known: Known, *streams: Lists) -> tuple[Nested, ...]:
         def dealt(items: list[Any], lane: int) -> list[Any]:
@@ -360,12 +357,9 @@ class Gather(DiagramBlock):
     """What lanes made of the items of a stream, in their order."""
 
     kind = BlockKind.PARALLEL
+    counted = ("serializer",)
 
     run: int = 1
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        return ("serializer",)
 
     def meaning(self, known: Known, order: Lists, *parts: Lists) -> tuple[Nested, ...]:
         run = self.run

@@ -15,6 +15,7 @@ from t2s.sparse_repr.blocks.draft import (
     StreamBlock,
     copy,
     count_up,
+    ends,
     load,
     pass_done,
     put,
@@ -38,9 +39,7 @@ class Root(DiagramBlock):
 
     type: Type = INT32
 
-    @property
-    def counted(self) -> tuple[str, ...]:
-        return ()
+    counted = ()
 
     def meaning(self, known: Known) -> tuple[Nested, ...]:
         return (0,)
@@ -158,8 +157,7 @@ class ValuesOnly(StreamBlock):
                     puts=[put(out, select(val.is_value, val.value, instead))],
                 ),
             ),
-            when(val.is_stop, rule("stop", "run", takes=[val])),
-            when(val.is_done, rule("done", None, takes=[val])),
+            *ends([val]),
             needs=[val],
         )
 

@@ -50,10 +50,7 @@ class Regroup(DiagramBlock):
     """
 
     kind = BlockKind.CONVERT
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        return ("regroup",)
+    counted = ("regroup",)
 
     def meaning(self, known: Known, items: Lists, like: Lists) -> tuple[Nested, ...]:
         def lists(items: list[Any], rows: list[list[Any]]) -> Nested:

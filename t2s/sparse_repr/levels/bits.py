@@ -106,7 +106,7 @@ class Bitvector(Level):
             ranks=level.array("pos"),
             words_per_fiber=words_of(level.extent),
         )
-        return level.put(block, name, reference)
+        return level.to.pair(block, name, reference)
 
     def has_writer(self, dropping: int) -> bool:
         return True
@@ -118,7 +118,7 @@ class Bitvector(Level):
             empty_fibers=given.empty_fibers,
             rank=level.to.index,
         )
-        words, _ = level.put(converter, f"{name}_bits", given.coordinate)
+        words, _ = level.to.pair(converter, f"{name}_bits", given.coordinate)
         arrays = level.array("bits", words=True), level.array("pos")
         level.to.put(BitvectorWriter(words=arrays[0], ranks=arrays[1]), name, words)
 

@@ -102,7 +102,7 @@ class CompressedNonUnique(Compressed):
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         """Each coordinate once, with its run in the list as its fiber."""
         pos, crd = level.array("pos"), level.array("crd")
-        return level.put(UniqueScanner(positions=pos, coordinates=crd), name, reference)
+        return level.to.pair(UniqueScanner(positions=pos, coordinates=crd), name, reference)
 
     def has_writer(self, dropping: int) -> bool:
         return False
@@ -147,13 +147,13 @@ class Singleton(Level):
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         """In a list of coordinates each of them once, below the runs of the levels above."""
         if not level.listed:
-            return level.put(SingletonScanner(coordinates=level.array("crd")), name, reference)
+            return level.to.pair(SingletonScanner(coordinates=level.array("crd")), name, reference)
         block = RunScanner(
             positions=level.array("pos", level=0),
             above=tuple(level.array("crd", level=number) for number in range(level.number)),
             coordinates=level.array("crd"),
         )
-        return level.put(block, name, reference)
+        return level.to.pair(block, name, reference)
 
     def has_writer(self, dropping: int) -> bool:
         """Not below dense levels alone, whose fibers may be empty."""

@@ -20,7 +20,7 @@ import numpy as np
 from t2s.core.walk import Term
 from t2s.graph.graph import Tensor
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import BlockKind, StreamBlock
+from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.locators import Locate
 from t2s.sparse_repr.blocks.storage import Manner
 
@@ -102,11 +102,6 @@ class GraphLevel:
         """Store coordinates; ``above`` are those of the level above."""
         given = LevelStreams(coordinate=coordinate, above=above, empty_fibers=empty_fibers)
         self.kind.write(self, given, name)
-
-    def put(self, block: StreamBlock, name: str, *inputs: Stream) -> tuple[Stream, Stream]:
-        """The two outputs of a block."""
-        first, second = self.to.put(block, name, *inputs)
-        return first, second
 
 
 JoinedSide = tuple[GraphLevel, Stream, str]
