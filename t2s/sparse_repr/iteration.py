@@ -8,15 +8,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.graph.graph import StreamKind, Tensor
-from t2s.sparse_repr.blocks import (
-    bit_trees,
-    bitvectors,
-    coordinate_lists,
-    joins,
-    locators,
-    scanners,
-    skipping,
-)
+from t2s.sparse_repr.blocks import bitvectors, coordinate_lists, joins, locators, scanners, skipping
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.plumbing import Player, Root
@@ -110,7 +102,7 @@ class Iteration(Connections):
 
         ``top`` and ``leaves`` are words and ranks; each bit of the top says that there is a leaf.
         """
-        return bit_trees.scan_bit_tree(self, ref, top, leaves, words_per_fiber, name)
+        return bitvectors.scan_bit_tree(self, ref, top, leaves, words_per_fiber, name)
 
     def repeat(self, crd: Stream, ref: Stream, name: str = "repeat") -> Stream:
         """Each token of ``ref`` as often as its list in ``crd`` has coordinates."""

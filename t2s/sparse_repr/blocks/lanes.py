@@ -266,15 +266,15 @@ def groups_of(ways: int) -> tuple[int, ...]:
 
 
 def deal(
-    to: Connections, streams: Sequence[Stream], ways: int, run: int, name: str
+    to: Connections,
+    streams: Sequence[Stream],
+    ways: int,
+    run: int,
+    name: str,
+    *,
+    count: bool = True,
 ) -> tuple[tuple[Stream, ...], ...]:
     """Deal items out in turn: for each lane its part of every stream.  Many lanes are a tree."""
-    return _dealt(to, streams, ways, run, name, count=True)
-
-
-def _dealt(
-    to: Connections, streams: Sequence[Stream], ways: int, run: int, name: str, *, count: bool
-) -> tuple[tuple[Stream, ...], ...]:
     if ways <= WIDEST:
         return _deal(to, streams, ways, run, name, count=count)
     groups = groups_of(ways)
@@ -283,7 +283,7 @@ def _dealt(
     return tuple(
         lane
         for side, own in zip(sides, groups, strict=True)
-        for lane in _dealt(to, side, own, run, name, count=False)
+        for lane in deal(to, side, own, run, name, count=False)
     )
 
 

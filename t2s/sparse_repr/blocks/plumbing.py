@@ -22,12 +22,7 @@ from t2s.sparse_repr.blocks.draft import (
     rule,
     when,
 )
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    equal,
-    select,
-    zero,
-)
+from t2s.sparse_repr.blocks.expressions import DONE_TAG, equal, select, zero
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Nested, Placing
 
 

@@ -8,8 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from t2s.core.types import UInt
-from t2s.sparse_repr.blocks.bit_trees import Words, scan_bit_tree, write_bit_tree
-from t2s.sparse_repr.blocks.bitvectors import BitvectorConverter, coordinates_of, join_bits
+from t2s.sparse_repr.blocks.bitvectors import (
+    BitvectorConverter,
+    Words,
+    coordinates_of,
+    join_bits,
+    scan_bit_tree,
+    write_bit_tree,
+)
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.scanners import BitvectorScanner

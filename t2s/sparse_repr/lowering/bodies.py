@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from t2s.sparse_repr.blocks.lanes import Deal, Gather
-from t2s.sparse_repr.blocks.regroup import Regroup
+from t2s.sparse_repr.blocks.repeats import Regroup
 from t2s.sparse_repr.blocks.splits import Flatten
 from t2s.sparse_repr.concrete.ir import Forall
 from t2s.sparse_repr.lowering.diagram import LoopKind, Wire

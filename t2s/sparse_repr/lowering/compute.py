@@ -9,14 +9,7 @@ from t2s.sparse_repr.blocks.alu import Compute, Fill, Lost, Spread, SumLanes
 from t2s.sparse_repr.blocks.arrays import LoadValues
 from t2s.sparse_repr.lowering.diagram import TokenKind, Wire
 from t2s.sparse_repr.lowering.scope import Scope
-from t2s.sparse_repr.notation.ir import (
-    Access,
-    Combine,
-    Expression,
-    Negative,
-    Number,
-    is_finite,
-)
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, is_finite
 from t2s.sparse_repr.notation.types import combined
 
 
