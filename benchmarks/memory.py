@@ -26,6 +26,7 @@ from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Dram
 from t2s.simulator.native import dram as compiled
+from t2s.simulator.native import dram_tables
 from t2s.simulator.run import simulate_cycles
 
 MUST, AIM = 1.0, 5.0
@@ -70,10 +71,10 @@ def speed(dram: Dram, requests: Requests) -> tuple[float, float]:
     """Requests per second of processor time, and the share of the peak bandwidth."""
     bursts, writes = requests
     clocks, ends = np.zeros(REQUESTS, np.int64), np.zeros(REQUESTS, np.int64)
-    parameters = compiled.new_parameters(dram)
+    parameters = dram_tables.new_parameters(dram)
     best = float("inf")
     for _ in range(RUNS + 1):  # the first run compiles
-        state, counts = compiled.new_state(dram), compiled.new_counts(dram)
+        state, counts = dram_tables.new_state(dram), dram_tables.new_counts(dram)
         begin = time.process_time()
         compiled.access_all(parameters, state, counts, clocks, bursts, writes, ends)
         best = min(best, time.process_time() - begin)

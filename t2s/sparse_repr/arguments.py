@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from t2s.core.checks import whole
 from t2s.core.errors import T2SError, UserError
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.walk import Term
 

@@ -17,7 +17,7 @@ from t2s.simulator.native.machine_code import Argument, Callback, Kernel
 from t2s.simulator.native.module import compile_when_new
 from t2s.simulator.native.object_cache import ObjectCache
 from t2s.simulator.native.sorted_memory import HEADER, HEAP, SIZE, TABLE, addresses, new_block
-from t2s.simulator.native.timing_tables import advance
+from t2s.simulator.native.timing_tables import advance_with_credit as advance
 from t2s.simulator.run import simulate_cycles
 from tests.simulator.designs import chain
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import IntEnum
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from t2s.core.collector import without_collections
@@ -20,8 +17,8 @@ from t2s.simulator.array.emit_node import COUNTER_WORD, MemoryPort, NodeEmitter
 from t2s.simulator.array.emit_walk import CLOCK_WORD, emit_walk
 from t2s.simulator.array.memory import VECTOR_BYTES, ArenaLayout, PortMemory
 from t2s.simulator.array.plan import ArrayPlan, Transfer
-from t2s.simulator.native.llvm import Value, ir
-from t2s.simulator.native.representation import I32, I64, POINTER
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import I32, I64, POINTER, Module, Value, integer, vector_type
 from t2s.simulator.random_stalls import RandomStalls
 
 _UNROLLED = 16
@@ -40,19 +37,18 @@ class Stop(IntEnum):
 @without_collections()
 def emit_run(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
     """The module as text; ``patience`` cycles without a firing are a deadlock."""
-    module = ir.Module(name="array")
+    module = Module()
     walks = [emit_walk(module, layout, node, at) for at, node in enumerate(plan.nodes)]
     for walk in walks:
-        walk.linkage = "internal"
-    run = ir.Function(module, ir.FunctionType(I64, [POINTER, I64]), name="run")
-    run.attributes.add("nounwind")
-    code = Code(layout, run, ir.IRBuilder(run.append_basic_block("entry")))
+        walk.internal = True
+    run = module.function("run", I64, [POINTER, I64], attributes="nounwind")
+    code = Code(layout, run, Builder(run))
     _RunEmitter(plan, code, walks, patience).emit()
     return str(module)
 
 
 def key_of(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
-    """All that the text of ``emit_run`` depends on, its own source included."""
+    """All that the text of ``emit_run`` depends on, besides the code that writes it."""
     program = plan.program
     nodes = [
         (
@@ -74,16 +70,7 @@ def key_of(plan: ArrayPlan, layout: ArenaLayout, patience: int) -> str:
     pool = replace(layout.pool, shape=())
     placed = replace(layout, pool=pool, bytes=0)
     facts = (program.memory_rate, program.stalls, patience, nodes, transfers, placed)
-    return f"{_sources()} {facts!r}"
-
-
-@cache
-def _sources() -> str:
-    """A digest of the modules that write the text."""
-    digest = sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return repr(facts)
 
 
 class _RunEmitter:
@@ -95,7 +82,7 @@ class _RunEmitter:
 
     def emit(self) -> None:
         code, builder, layout = self._code, self._code.builder, self._code.layout
-        block = code.function.append_basic_block
+        block = code.function.block
         cycle, leave = block("cycle"), block("leave")
         reason = builder.alloca(I64)
         until = code.function.args[1]
@@ -114,10 +101,10 @@ class _RunEmitter:
         self._turn_slots()
         self._empty_stalls(tick)
         builder.store(self._reason(tick, until), reason)
-        stopped = builder.icmp_signed("!=", builder.load(reason, typ=I64), code.word(-1))
+        stopped = builder.icmp_signed("!=", builder.load(reason, I64), code.word(-1))
         builder.cbranch(stopped, leave, cycle)
         builder.position_at_end(leave)
-        builder.ret(builder.load(reason, typ=I64))
+        builder.ret(builder.load(reason, I64))
 
     def _memory_port(self, number: int) -> MemoryPort:
         program = self._plan.program
@@ -142,7 +129,7 @@ class _RunEmitter:
         code, builder = self._code, self._code.builder
         slot = code.load(source.slot)
         if transfer.shift is not None:
-            shift = ir.Constant(I32, transfer.shift)
+            shift = integer(transfer.shift, I32)
             code = code.of(sink.lanes)
             end = int(transfer.sinks.max(initial=-1)) + 1
             with code.counting(end, step=code.lanes) as at:
@@ -161,17 +148,14 @@ class _RunEmitter:
             for a, b in pairs:
                 self._exchange(source, sink, a, b, slot)
             return
-        kind = ir.ArrayType(I32, 2 * len(pairs))
-        name = f"pairs{transfer.channel}"
-        table = ir.GlobalVariable(code.function.module, kind, name=name)
-        table.initializer = ir.Constant(kind, [n for pair in pairs for n in pair])
-        table.global_constant, table.linkage = True, "internal"
+        numbers = [number for pair in pairs for number in pair]
+        table = code.function.module.table(f"pairs{transfer.channel}", I32, numbers)
         with code.counting(len(pairs)) as at:
             ends = []
             for side in range(2):
-                index = builder.add(builder.mul(at, ir.Constant(I32, 2)), ir.Constant(I32, side))
-                address = builder.gep(table, [index], source_etype=I32)
-                ends.append(builder.load(address, typ=I32))
+                index = builder.add(builder.mul(at, integer(2, I32)), integer(side, I32))
+                address = builder.offset(table, builder.mul(index, integer(4, I32)), inbounds=False)
+                ends.append(builder.load(address, I32))
             self._exchange(source, sink, ends[0], ends[1], slot)
 
     def _exchange(
@@ -184,7 +168,7 @@ class _RunEmitter:
     ) -> None:
         """One element: the notes are wiped out, for irregular ports do not overwrite them."""
         code, builder = self._code, self._code.builder
-        none = ir.Constant(code.counter, 0)
+        none = integer(0, code.counter)
         sent = code.load(source.moved, sends, slot)
         count = code.load(sink.count, receives)
         code.store(builder.sub(count, sent), sink.count, receives)
@@ -201,10 +185,10 @@ class _RunEmitter:
             for port, here in zip(node.ports, memory.ports, strict=True):
                 rows = here.moved.shape[0]
                 if port.sends and rows > 1:
-                    turned = builder.add(code.load(here.slot), ir.Constant(I32, here.row_bytes))
-                    end = ir.Constant(I32, rows * here.row_bytes)
+                    turned = builder.add(code.load(here.slot), integer(here.row_bytes, I32))
+                    end = integer(rows * here.row_bytes, I32)
                     over = builder.icmp_signed("==", turned, end)
-                    code.store(builder.select(over, ir.Constant(I32, 0), turned), here.slot)
+                    code.store(builder.select(over, integer(0, I32), turned), here.slot)
 
     def _earn(self, rate: int) -> None:
         """Credit for one cycle, never more than that much."""
@@ -218,9 +202,9 @@ class _RunEmitter:
     def _serve(self, unit: int) -> None:
         """Grant the accesses at the head of the queue while there is credit."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
-        block = code.function.append_basic_block
+        block = code.function.block
         look, grant, done = block("look"), block("grant"), block("done")
-        none = ir.Constant(I32, 0)
+        none = integer(0, I32)
         builder.branch(look)
         builder.position_at_end(look)
         queued = code.load(layout.counters, COUNTER_WORD["queued"])
@@ -233,14 +217,14 @@ class _RunEmitter:
         builder.position_at_end(grant)
         head = code.load(layout.counters, COUNTER_WORD["head"])
         pe = code.load(layout.ring, head)
-        next_head = builder.add(head, ir.Constant(I32, 1))
-        over = builder.icmp_signed("==", next_head, ir.Constant(I32, layout.ring.shape[0]))
+        next_head = builder.add(head, integer(1, I32))
+        over = builder.icmp_signed("==", next_head, integer(layout.ring.shape[0], I32))
         code.store(builder.select(over, none, next_head), layout.counters, COUNTER_WORD["head"])
         code.add(-1, layout.counters, COUNTER_WORD["queued"])
         cost = builder.mul(builder.sext(code.load(layout.moving, pe), I64), code.word(unit))
         code.store(builder.sub(credit, cost), layout.clock, CLOCK_WORD["credit"])
         code.store(none, layout.waiting, pe)
-        code.store(ir.Constant(I32, 1), layout.granted, pe)
+        code.store(integer(1, I32), layout.granted, pe)
         builder.branch(look)
         builder.position_at_end(done)
 
@@ -248,21 +232,17 @@ class _RunEmitter:
         """Add the stall counters to the totals before they overflow."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
         period = min(layout.most, 1 << 20)
-        due = builder.icmp_signed(
-            "==", builder.srem(tick, ir.Constant(I32, period)), ir.Constant(I32, 0)
-        )
+        due = builder.icmp_signed("==", builder.srem(tick, integer(period, I32)), integer(0, I32))
         code = code.of(VECTOR_BYTES * 8 // layout.bits)
-        wide = ir.VectorType(I64, code.lanes)
+        wide = vector_type(I64, code.lanes)
         with (
-            builder.if_then(due, likely=False),
+            builder.if_then(due, rare=True),
             code.counting(layout.stalls.shape[0], step=code.lanes) as at,
         ):
             counts = builder.sext(code.load_vector(layout.stalls, at), wide)
             address = code.address(layout.totals, at)
-            total = builder.load(address, typ=wide)
-            total.align = 8
-            stored = builder.store(builder.add(total, counts), address)
-            stored.align = 8
+            total = builder.load(address, wide, align=8)
+            builder.store(builder.add(total, counts), address, align=8)
             code.store_vector(code.splat(0), layout.stalls, at)
 
     def _reason(self, tick: Value, until: Value) -> Value:
@@ -279,7 +259,7 @@ class _RunEmitter:
         )
         idle = builder.sub(now, code.load(layout.clock, CLOCK_WORD["progress"]))
         nobody = builder.icmp_signed(
-            "==", code.load(layout.counters, COUNTER_WORD["queued"]), ir.Constant(I32, 0)
+            "==", code.load(layout.counters, COUNTER_WORD["queued"]), integer(0, I32)
         )
         stuck = builder.and_(nobody, builder.icmp_signed(">", idle, code.word(self._patience)))
         unfinished = code.load(layout.clock, CLOCK_WORD["unfinished"])

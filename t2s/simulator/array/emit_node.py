@@ -12,8 +12,17 @@ from t2s.simulator.array.code import Code
 from t2s.simulator.array.emit_walk import CLOCK_WORD
 from t2s.simulator.array.memory import COUNTERS, NodeMemory, PortMemory
 from t2s.simulator.array.plan import NodePlan, Port
-from t2s.simulator.native.llvm import Function, Value, ir
-from t2s.simulator.native.representation import I1, I32, I64
+from t2s.simulator.emit.llvm import (
+    I1,
+    I32,
+    I64,
+    Function,
+    Value,
+    constant_vector,
+    integer,
+    integer_type,
+    vector_type,
+)
 from t2s.simulator.random_stalls import (
     CYCLE_FACTOR,
     FIRST_MIX,
@@ -77,7 +86,7 @@ class NodeEmitter:
         code, builder = self._code, self._code.builder
         with code.counting(self._node.lanes) as lane:
             count = code.load(memory.count, code.load(memory.position, lane))
-            empty = builder.icmp_signed("==", count, ir.Constant(code.counter, 0))
+            empty = builder.icmp_signed("==", count, integer(0, code.counter))
             refused = builder.and_(builder.sext(empty, code.counter), code.load(memory.use, lane))
             code.store(refused, memory.refused, lane)
 
@@ -87,11 +96,11 @@ class NodeEmitter:
         with code.lanes_of(code.bits(fire)) as number:
             here = builder.add(lane, number)
             used = code.load(memory.use, here)
-            with builder.if_then(builder.icmp_signed("!=", used, ir.Constant(code.counter, 0))):
+            with builder.if_then(builder.icmp_signed("!=", used, integer(0, code.counter))):
                 at = code.load(memory.position, here)
                 code.add(-1, memory.count, at)
                 slot = code.load(memory.slot) if port.sends else None
-                code.store(ir.Constant(code.counter, -1), memory.moved, at, slot)
+                code.store(integer(-1, code.counter), memory.moved, at, slot)
 
     def _vector(self, lane: Value) -> None:
         """One vector of lanes, from number ``lane`` on."""
@@ -130,10 +139,10 @@ class NodeEmitter:
         self._count_stalls(stalled, refused, lane)
         self._note(fire, fired, started, after, lane)
 
-    def _refusals(self, lane: Value) -> tuple[list[Value], list[Value]]:
+    def _refusals(self, lane: Value) -> tuple[list[Value | None], list[Value]]:
         """Counters of regular ports, and per port the lanes that it does not let fire."""
         code, builder = self._code, self._code.builder
-        counts: list[Value] = []
+        counts: list[Value | None] = []
         refused: list[Value] = []
         for port, memory in self._ports:
             if port.regular:
@@ -165,14 +174,10 @@ class NodeEmitter:
         bits = code.bits(fire)
         any_fired = builder.icmp_signed("!=", bits, code.word(0))
         with builder.if_then(any_fired):
-            wide = ir.VectorType(I32, code.lanes)
-            last = builder.load(code.address(memory.last, lane), typ=wide)
-            last.align = 4
-            ticks = _splat(builder, self._tick, wide)
-            stored = builder.store(
-                builder.select(fire, ticks, last), code.address(memory.last, lane)
-            )
-            stored.align = 4
+            wide = vector_type(I32, code.lanes)
+            last = builder.load(code.address(memory.last, lane), wide, align=4)
+            latest = builder.select(fire, builder.splat(self._tick, code.lanes), last)
+            builder.store(latest, code.address(memory.last, lane), align=4)
             tick = builder.sext(self._tick, I64)
             code.store(tick, code.layout.clock, CLOCK_WORD["progress"])
             if self._node.stores.any():
@@ -187,7 +192,7 @@ class NodeEmitter:
             rare = builder.icmp_signed("!=", builder.or_(new, used_up), code.word(0))
             with builder.if_then(rare):
                 code.store_vector(builder.or_(started, fired), memory.started, lane)
-                first = ir.Constant(I32, self._node.timing.first)
+                first = integer(self._node.timing.first, I32)
                 now = builder.add(tick, code.load(code.layout.clock, CLOCK_WORD["base"]))
                 with code.lanes_of(new) as number:
                     pe = builder.add(builder.add(lane, number), first)
@@ -207,15 +212,15 @@ class NodeEmitter:
         builder.store(code.word(0), fire)
         asks = code.bits(asking)
         with code.lanes_of(code.bits(ready)) as number:
-            pe = builder.add(builder.add(lane, number), ir.Constant(I32, self._node.timing.first))
+            pe = builder.add(builder.add(lane, number), integer(self._node.timing.first, I32))
             bit = builder.shl(code.word(1), builder.zext(number, I64))
             asked = builder.icmp_signed("!=", builder.and_(asks, bit), code.word(0))
             served = self._grant(pe, asked)
             fires = builder.select(served, bit, code.word(0))
-            builder.store(builder.or_(builder.load(fire, typ=I64), fires), fire)
-        packed = builder.load(fire, typ=I64)
+            builder.store(builder.or_(builder.load(fire, I64), fires), fire)
+        packed = builder.load(fire, I64)
         if code.lanes < 64:
-            packed = builder.trunc(packed, ir.IntType(code.lanes))
+            packed = builder.trunc(packed, integer_type(code.lanes))
         return builder.bitcast(packed, ready.type)
 
     def _grant(self, pe: Value, asked: Value) -> Value:
@@ -224,7 +229,7 @@ class NodeEmitter:
         Else, if it asks and is not in the queue, it joins.
         """
         code, builder, layout = self._code, self._code.builder, self._code.layout
-        none = ir.Constant(I32, 0)
+        none = integer(0, I32)
         served = code.variable(I1)
         moving, waiting = code.load(layout.moving, pe), code.load(layout.waiting, pe)
         free = builder.icmp_signed("==", moving, none)
@@ -242,20 +247,24 @@ class NodeEmitter:
                 builder.icmp_signed("==", queued, none),
                 builder.icmp_signed(">", credit, code.word(0)),
             )
-            with builder.if_else(at_once) as (now, later):
-                with now:
-                    cost = builder.mul(builder.sext(moving, I64), code.word(self._port.unit or 0))
-                    code.store(builder.sub(credit, cost), layout.clock, CLOCK_WORD["credit"])
-                    builder.store(ir.Constant(I1, 1), served)
-                with later:
-                    head = code.load(layout.counters, COUNTER_WORD["head"])
-                    end = builder.add(head, queued)
-                    size = ir.Constant(I32, layout.ring.shape[0])
-                    inside = builder.icmp_signed("<", end, size)
-                    code.store(pe, layout.ring, builder.select(inside, end, builder.sub(end, size)))
-                    code.add(1, layout.counters, COUNTER_WORD["queued"])
-                    code.store(ir.Constant(I32, 1), layout.waiting, pe)
-        return builder.load(served, typ=I1)
+            now, later, after = (code.function.block(name) for name in ("now", "later", "after"))
+            builder.cbranch(at_once, now, later)
+            builder.position_at_end(now)
+            cost = builder.mul(builder.sext(moving, I64), code.word(self._port.unit or 0))
+            code.store(builder.sub(credit, cost), layout.clock, CLOCK_WORD["credit"])
+            builder.store(integer(1, I1), served)
+            builder.branch(after)
+            builder.position_at_end(later)
+            head = code.load(layout.counters, COUNTER_WORD["head"])
+            end = builder.add(head, queued)
+            size = integer(layout.ring.shape[0], I32)
+            inside = builder.icmp_signed("<", end, size)
+            code.store(pe, layout.ring, builder.select(inside, end, builder.sub(end, size)))
+            code.add(1, layout.counters, COUNTER_WORD["queued"])
+            code.store(integer(1, I32), layout.waiting, pe)
+            builder.branch(after)
+            builder.position_at_end(after)
+        return builder.load(served, I1)
 
     def _unstalled(self, ready: Value, stalls: RandomStalls, lane: Value) -> Value:
         """The ready lanes that are not stalled; a stall that holds one is no deadlock."""
@@ -275,19 +284,19 @@ class NodeEmitter:
     def _stalled(self, stalls: RandomStalls, lane: Value) -> Value:
         """Which lanes ``RandomStalls.holds`` back in this cycle."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
-        wide = ir.VectorType(I32, code.lanes)
+        wide = vector_type(I32, code.lanes)
 
         def constant(number: int) -> Value:
-            return ir.Constant(wide, [number & WORD] * code.lanes)
+            return integer(number & WORD, wide)
 
         base = code.load(layout.clock, CLOCK_WORD["base"])
         cycle = builder.add(builder.trunc(base, I32), self._tick)
         first = self._node.timing.first
-        numbers = ir.Constant(wide, [first + number for number in range(code.lanes)])
-        instances = builder.add(numbers, _splat(builder, lane, wide))
+        numbers = constant_vector(range(first, first + code.lanes), I32)
+        instances = builder.add(numbers, builder.splat(lane, code.lanes))
         mixed = builder.add(
             builder.mul(instances, constant(INSTANCE_FACTOR)),
-            builder.mul(_splat(builder, cycle, wide), constant(CYCLE_FACTOR)),
+            builder.mul(builder.splat(cycle, code.lanes), constant(CYCLE_FACTOR)),
         )
         mixed = builder.add(mixed, constant(stalls.seed * SEED_FACTOR))
         mixed = builder.xor(mixed, builder.lshr(mixed, constant(16)))
@@ -297,11 +306,3 @@ class NodeEmitter:
         mixed = builder.xor(mixed, builder.lshr(mixed, constant(16)))
         left = builder.urem(mixed, constant(stalls.one_in))
         return builder.icmp_unsigned("==", left, constant(0))
-
-
-def _splat(builder: ir.IRBuilder, scalar: Value, vector: ir.VectorType) -> Value:
-    """A vector of one scalar."""
-    undefined = ir.Constant(vector, ir.Undefined)
-    first = builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
-    zeros = ir.Constant(ir.VectorType(I32, vector.count), [0] * vector.count)
-    return builder.shuffle_vector(first, undefined, zeros)

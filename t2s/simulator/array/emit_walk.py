@@ -7,8 +7,6 @@ carrying into the outer ones, and from their classes the code, the row, and what
 
 from __future__ import annotations
 
-from typing import Any
-
 from t2s.simulator.array.code import Code
 from t2s.simulator.array.memory import (
     CLOCK,
@@ -26,20 +24,18 @@ from t2s.simulator.array.memory import (
     NodeMemory,
 )
 from t2s.simulator.array.plan import NodePlan
-from t2s.simulator.native.llvm import Function, Value, ir
-from t2s.simulator.native.representation import I8, I32, I64, POINTER
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import I8, I32, I64, POINTER, VOID, Function, Module, Value, integer
 
 CLOCK_WORD = {name: number for number, name in enumerate(CLOCK)}
 
 
-def emit_walk(module: Any, layout: ArenaLayout, node: NodePlan, number: int) -> Function:
+def emit_walk(module: Module, layout: ArenaLayout, node: NodePlan, number: int) -> Function:
     """Add the function of a node to a module."""
-    function = ir.Function(
-        module, ir.FunctionType(ir.VoidType(), [POINTER, I32]), name=f"walk{number}"
+    function = module.function(
+        f"walk{number}", VOID, [POINTER, I32], attributes="nounwind noinline"
     )
-    for attribute in ("nounwind", "noinline"):
-        function.attributes.add(attribute)
-    code = Code(layout, function, ir.IRBuilder(function.append_basic_block("entry")))
+    code = Code(layout, function, Builder(function))
     _WalkEmitter(code, node, layout.nodes[number], number).emit()
     return function
 
@@ -52,14 +48,14 @@ class _WalkEmitter:
         self._number = number
         builder = code.builder
         self._lane = code.function.args[1]
-        self._pe = builder.add(self._lane, ir.Constant(I32, node.timing.first))
+        self._pe = builder.add(self._lane, integer(node.timing.first, I32))
         self._words = code.layout.pes.shape[1]
         self._record = builder.mul(builder.sext(self._pe, I64), code.word(self._words))
         self._level, self._index = builder.alloca(I64), builder.alloca(I64)
 
     def emit(self) -> None:
         code, builder = self._code, self._code.builder
-        block = code.function.append_basic_block
+        block = code.function.block
         fill, onward, move, finished = (
             block(name) for name in ("fill", "onward", "move", "finished")
         )
@@ -85,9 +81,9 @@ class _WalkEmitter:
         code.store(narrow, self._memory.left, self._lane)
         watched = code.load(code.layout.clock, CLOCK_WORD["watched"])
         with builder.if_then(
-            builder.icmp_signed("==", watched, builder.sext(self._pe, I64)), likely=False
+            builder.icmp_signed("==", watched, builder.sext(self._pe, I64)), rare=True
         ):
-            code.store(builder.load(self._level, typ=I64), code.layout.clock, CLOCK_WORD["event"])
+            code.store(builder.load(self._level, I64), code.layout.clock, CLOCK_WORD["event"])
         builder.ret_void()
 
     def _get(self, word: int) -> Value:
@@ -125,9 +121,7 @@ class _WalkEmitter:
         first_step = self._run_length(walk, axes)
         innermost = builder.sub(axes, code.word(1))
         before = builder.block
-        turn, wrap, done = (
-            code.function.append_basic_block(name) for name in ("turn", "wrap", "done")
-        )
+        turn, wrap, done = (code.function.block(name) for name in ("turn", "wrap", "done"))
         builder.branch(turn)
         builder.position_at_end(turn)
         axis, step = builder.phi(I64), builder.phi(I64)
@@ -156,32 +150,32 @@ class _WalkEmitter:
             classes = self._pool(header, WALK_FIRST + 1)
             at = code.load(code.layout.pes, self._position_of(axis))
             term = self._pool(builder.add(classes, at))
-            so_far = builder.load(self._index, typ=I64)
+            so_far = builder.load(self._index, I64)
             builder.store(builder.add(so_far, term), self._index)
         run = builder.mul(self._run_length(walk, axes), self._pool(walk, WALK_REPEAT))
         run = builder.select(builder.icmp_signed("<", run, remaining), run, remaining)
         self._set(REST, run)
         self._set(REMAINING, builder.sub(remaining, run))
-        row = builder.add(self._get(ROW), self._pool(builder.load(self._index, typ=I64)))
+        row = builder.add(self._get(ROW), self._pool(builder.load(self._index, I64)))
         self._do(row)
 
     def _do(self, row: Value) -> None:
         """What the firings of a row do, into the lane."""
         code, builder, layout = self._code, self._code.builder, self._code.layout
-        zero, minus = ir.Constant(code.counter, 0), ir.Constant(code.counter, -1)
+        zero, minus = integer(0, code.counter), integer(-1, code.counter)
         for port, memory, table in zip(
             self._node.ports, self._memory.ports, layout.tables[self._number], strict=True
         ):
             position = code.load(table, row)
-            used = builder.icmp_signed(">=", position, ir.Constant(I32, 0))
+            used = builder.icmp_signed(">=", position, integer(0, I32))
             code.store(builder.select(used, minus, zero), memory.use, self._lane)
             if not port.regular:
-                safe = builder.select(used, position, ir.Constant(I32, 0))
+                safe = builder.select(used, position, integer(0, I32))
                 code.store(safe, memory.position, self._lane)
         if self._node.moved.any():
             code.store(code.load(layout.moved[self._number], row), layout.moving, self._pe)
         if self._node.stores.any():
             stores = builder.icmp_signed(
-                "!=", code.load(layout.stores[self._number], row), ir.Constant(I8, 0)
+                "!=", code.load(layout.stores[self._number], row), integer(0, I8)
             )
             code.store(builder.select(stores, minus, zero), self._memory.storing, self._lane)

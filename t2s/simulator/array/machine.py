@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -47,6 +48,7 @@ class ArrayMachine:
         self._code = compile_when_new(
             key_of(self.plan, self.layout, patience),
             lambda: emit_run(self.plan, self.layout, patience),
+            [Path(__file__).parent],
         )
         self.clock = self.layout.clock.view(self.arena)
         self.counters = self.layout.counters.view(self.arena)

@@ -1,78 +1,66 @@
-"""The compiled model of a DRAM: the meaning of ``memory/model.py`` on flat arrays.
+"""The compiled model of a DRAM: the meaning of ``memory/model.py`` on ``dram_tables``.
 
-``parameters`` are the times and sizes of a ``Dram``; ``state`` has a record of 4 words for every
-bank, then for every bank group, then 8 words for every rank and 4 for every channel; ``counts`` is
-a row of 8 per channel.  One function places one request; nothing is allocated.
+One function places one request; nothing is allocated.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from t2s.simulator.memory.model import NEVER, ChannelCounts
-from t2s.simulator.memory.spec import Coordinate, Dram
-from t2s.simulator.native.timing_compile import Signed, Word, compiled
-
-(
-    CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
-    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, PIECES,
-) = range(24)  # fmt: skip
-"""Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
-
-ROW, B_ACTIVATE, B_PRECHARGE, B_COLUMN = range(4)
-"""Words of a bank; a row of -1 is none."""
-S_ACTIVATE, S_READ, S_WRITE = range(3)
-"""Words of a group, and the first ones of a rank."""
-DUE, FOUR, OLDEST, _ = range(3, 7)
-"""Words of a rank: when its refresh is due; its last four activations have a place of their own."""
-C_COLUMN, C_BUS, C_USER = range(3)
-"""Words of a channel; its user is 2 times the rank plus 1 for a write, -1 before the first."""
-
-READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES = range(6)
-"""Columns of ``counts``."""
-
-_RANK = 12
-_COORDINATES = tuple(Coordinate)
-_CHANNEL_OF, _RANK_OF, _GROUP_OF, _BANK_OF, _ROW_OF = range(5)
-
-
-def new_parameters(dram: Dram) -> Signed:
-    """The parameters of a DRAM."""
-    t = dram.timing
-    values = [
-        t.CL, t.CWL, t.tRCD, t.tRP, t.tRAS, t.tRRD_S, t.tRRD_L, t.tFAW, t.tCCD_S, t.tCCD_L, t.tWR,
-        t.tWTR_S, t.tWTR_L, t.tRTP, t.turnaround, t.tRFC, t.tREFI, dram.burst_clocks,
-        dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.rotate_banks),
-        len(dram.mapping),
-    ]  # fmt: skip
-    for coordinate, bits in dram.mapping:
-        values += [_COORDINATES.index(coordinate), bits]
-    return np.array(values, np.int64)
-
-
-def new_state(dram: Dram) -> Signed:
-    """The state before the first request."""
-    ranks = dram.channels * dram.ranks
-    groups = ranks * dram.groups
-    bank = [-1, NEVER, NEVER, NEVER]
-    rank = [NEVER, NEVER, NEVER, dram.timing.tREFI or 1 << 62, 0, NEVER, NEVER, NEVER, NEVER]
-    parts = (
-        np.tile(bank, groups * dram.banks),
-        np.full(4 * groups, NEVER),
-        np.tile(rank + [0] * (_RANK - len(rank)), ranks),
-        np.tile([NEVER, NEVER, -1, 0], dram.channels),
-    )
-    return np.concatenate(parts).astype(np.int64)
-
-
-def new_counts(dram: Dram) -> Signed:
-    """The counters of every channel."""
-    return np.zeros((dram.channels, 8), np.int64)
-
-
-def channel_counts(counts: Signed) -> tuple[ChannelCounts, ...]:
-    """The counters as the plain model has them."""
-    return tuple(ChannelCounts(*(int(value) for value in row[:6])) for row in counts)
+from t2s.simulator.memory.model import NEVER
+from t2s.simulator.native.dram_tables import (
+    B_ACTIVATE,
+    B_COLUMN,
+    B_PRECHARGE,
+    BANK_OF,
+    BANKS,
+    BURST,
+    C_BUS,
+    C_COLUMN,
+    C_USER,
+    CHANNEL_OF,
+    CHANNELS,
+    CL,
+    CONFLICTS,
+    CWL,
+    DUE,
+    FOUR,
+    GROUP_OF,
+    GROUPS,
+    HITS,
+    MISSES,
+    OLDEST,
+    PIECES,
+    RANK_OF,
+    RANK_WORDS,
+    RANKS,
+    READS,
+    REFRESHES,
+    ROTATE,
+    ROW,
+    ROW_OF,
+    S_ACTIVATE,
+    S_READ,
+    S_WRITE,
+    TCCD_L,
+    TCCD_S,
+    TFAW,
+    TRAS,
+    TRCD,
+    TREFI,
+    TRFC,
+    TRP,
+    TRRD_L,
+    TRRD_S,
+    TRTP,
+    TURN,
+    TWR,
+    TWTR_L,
+    TWTR_S,
+    WRITES,
+)
+from t2s.simulator.native.timing_compile import compiled
+from t2s.simulator.native.timing_tables import Signed, Word
 
 
 @compiled
@@ -96,12 +84,12 @@ def _refresh(
         start += parameters[TRP]
     start = max(start, closed)
     state[rank + DUE] += parameters[TREFI]
-    counts[channel, REFRESHES] += 1
+    counts[8 * channel + REFRESHES] += 1
     if clock >= state[rank + DUE]:
         more = (clock - state[rank + DUE]) // parameters[TREFI] + 1
         start = state[rank + DUE] + (more - 1) * parameters[TREFI]
         state[rank + DUE] += more * parameters[TREFI]
-        counts[channel, REFRESHES] += more
+        counts[8 * channel + REFRESHES] += more
     for number in range(banks):
         bank = first + 4 * number
         state[bank + ROW] = -1
@@ -118,19 +106,19 @@ def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Wo
         bits = parameters[PIECES + 2 + 2 * piece]
         part = burst & ((1 << bits) - 1)
         burst >>= bits
-        if coordinate == _CHANNEL_OF:
+        if coordinate == CHANNEL_OF:
             channel |= part << channel_shift
             channel_shift += bits
-        elif coordinate == _RANK_OF:
+        elif coordinate == RANK_OF:
             rank |= part << rank_shift
             rank_shift += bits
-        elif coordinate == _GROUP_OF:
+        elif coordinate == GROUP_OF:
             group |= part << group_shift
             group_shift += bits
-        elif coordinate == _BANK_OF:
+        elif coordinate == BANK_OF:
             bank |= part << bank_shift
             bank_shift += bits
-        elif coordinate == _ROW_OF:
+        elif coordinate == ROW_OF:
             row |= part << row_shift
             row_shift += bits
         else:
@@ -214,8 +202,8 @@ def access(
     first_bank = 4 * rank_number * groups * banks
     at_bank = first_bank + 4 * (group * banks + bank)
     at_group = first_group + 4 * (rank_number * groups + group)
-    at_rank = first_rank + _RANK * rank_number
-    at_channel = first_rank + _RANK * ranks + 4 * channel
+    at_rank = first_rank + RANK_WORDS * rank_number
+    at_channel = first_rank + RANK_WORDS * ranks + 4 * channel
     user, before = 2 * rank + write, state[at_channel + C_USER]
     gap = parameters[TURN] if before >= 0 and before != user else 0
     bus = state[at_channel + C_BUS] + gap - parameters[CWL if write else CL]
@@ -233,11 +221,11 @@ def access(
         if column < state[at_rank + DUE]:
             break
         _refresh(parameters, state, counts, channel, first_bank, at_rank, clock)
-    counts[channel, WRITES if write else READS] += 1
+    counts[8 * channel + (WRITES if write else READS)] += 1
     if opened == row:
-        counts[channel, HITS] += 1
+        counts[8 * channel + HITS] += 1
     else:
-        counts[channel, CONFLICTS if opened >= 0 else MISSES] += 1
+        counts[8 * channel + (CONFLICTS if opened >= 0 else MISSES)] += 1
         _activate(parameters, state, activate, row, at_bank, at_group, at_rank)
     state[at_channel + C_USER] = user
     return _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel)

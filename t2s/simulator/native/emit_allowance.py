@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from t2s.graph.machine import Machine
+from t2s.simulator.emit.llvm import I64, POINTER, Value, integer
 from t2s.simulator.native.emit_context import NodeContext, smaller
 from t2s.simulator.native.emit_memory import MemoryEmitter
 from t2s.simulator.native.emit_streams import StreamPort
 from t2s.simulator.native.layout import TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT, TRACE_WORDS
-from t2s.simulator.native.llvm import Value
 from t2s.simulator.native.machine_codes import code_type, most_adds
-from t2s.simulator.native.representation import I64, POINTER, integer, offset_by
+from t2s.simulator.native.representation import offset_by
 
 
 def emit_allowance(
@@ -29,7 +29,7 @@ def emit_allowance(
     builder = context.builder
     state = context.address(context.layout.trace(node.name), context.pe, 8 * TRACE_WORDS)
     address, length, limit = (
-        builder.load(offset_by(builder, state, 8 * word), typ=I64)
+        builder.load(offset_by(builder, state, 8 * word), I64)
         for word in (TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT)
     )
     start = context.scaled(length, code_type(node).itemsize)

@@ -17,18 +17,11 @@ from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, RegisterWrite
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.machine import Choice, Put, Rule
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import I1, I32, I64, Slot, Value, integer
 from t2s.simulator.native.emit_context import NodeContext
 from t2s.simulator.native.emit_streams import StreamPort
-from t2s.simulator.native.llvm import Value, ir
-from t2s.simulator.native.representation import (
-    I1,
-    I32,
-    I64,
-    integer,
-    load_value,
-    offset_by,
-    zero,
-)
+from t2s.simulator.native.representation import load_value, offset_by, zero
 
 _CHEAP = frozenset(
     {
@@ -117,7 +110,7 @@ class BlendEmitter:
     context: NodeContext
     inputs: Mapping[str, StreamPort]
     outputs: Mapping[str, StreamPort]
-    registers: Mapping[str, tuple[Value, Type]]
+    registers: Mapping[str, tuple[Slot, Type]]
     codes: Mapping[str, int]
     token: Callable[[Put], Token]
     tensors: Mapping[str, Value]
@@ -198,7 +191,7 @@ class BlendEmitter:
         if not tensor.open:
             return context.locate(load.indices, tensor.allocated, lanes)
         index = context.expressions.wide(load.indices[0])
-        length = builder.load(context.address(context.layout.extent(tensor.name)), typ=I64)
+        length = builder.load(context.address(context.layout.extent(tensor.name)), I64)
         ends = builder.icmp_signed("<=", builder.add(index, integer(lanes)), length)
         return index, builder.and_(builder.icmp_signed(">=", index, integer(0)), ends)
 
@@ -228,7 +221,7 @@ class BlendEmitter:
         for register, (slot, _) in self.registers.items():
             writing = [leaf for leaf in leaves if register in leaf.writes]
             if writing:
-                old = self.context.builder.load(slot, typ=slot.allocated_type)
+                old = self.context.builder.load(slot, slot.kept)
                 new = [(leaf.taken, leaf.writes[register]) for leaf in writing]
                 rest = [] if len(writing) == len(leaves) else [(integer(1, I1), old)]
                 self.context.builder.store(self._chosen([*new, *rest]), slot)
@@ -254,20 +247,16 @@ class BlendEmitter:
 
 
 def _same(left: Value, right: Value) -> bool:
-    constants = isinstance(left, ir.Constant) and isinstance(right, ir.Constant)
-    return left is right or (constants and str(left) == str(right))
+    return left.text == right.text and left.type is right.type
 
 
-def _both(builder: Value, left: Value, right: Value) -> Value:
+def _both(builder: Builder, left: Value, right: Value) -> Value:
     """Both conditions; what the right one says does not matter if the left one does not hold."""
-    if isinstance(left, ir.Constant) and left.constant == 1:
+    if left.text == "1":
         return right
     return builder.select(left, right, integer(0, I1))
 
 
 def _select(context: NodeContext, condition: Value, if_true: Value, if_false: Value) -> Value:
     """A selection that must not become a branch."""
-    chosen = context.builder.select(condition, if_true, if_false)
-    if chosen is not if_true and chosen is not if_false:
-        chosen.set_metadata("unpredictable", context.function.module.add_metadata([]))
-    return chosen
+    return context.builder.select(condition, if_true, if_false, unpredictable=True)

@@ -18,10 +18,10 @@ from t2s.graph.body import (
     Statement,
     Store,
 )
+from t2s.simulator.emit.llvm import Value
 from t2s.simulator.native.emit_context import NodeContext
 from t2s.simulator.native.emit_open import loaded_from_open, place_in_open
 from t2s.simulator.native.emit_ports import PortEmitter
-from t2s.simulator.native.llvm import Value
 from t2s.simulator.native.representation import (
     load_value,
     offset_by,

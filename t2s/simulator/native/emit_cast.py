@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from t2s.core.types import Kind, Type
-from t2s.simulator.native.llvm import Builder, Value, ir
-from t2s.simulator.native.representation import (
-    DOUBLE,
-    FLOAT,
-    HALF,
-    I16,
-    I32,
-    I64,
-    call_intrinsic,
-    integer,
-    is_narrow,
-    mangled,
-    register_type,
-    vector_of,
-)
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import DOUBLE, FLOAT, HALF, I16, I32, I64, Value, integer, null
+from t2s.simulator.native.representation import is_narrow, register_type, vector_of
 
 
 def convert(builder: Builder, value: Value, source: Type, target: Type) -> Value:
@@ -27,7 +15,7 @@ def convert(builder: Builder, value: Value, source: Type, target: Type) -> Value
     if source.is_float:
         return _from_float(builder, value, source, target)
     if target.is_bool:
-        return builder.icmp_unsigned("!=", value, ir.Constant(value.type, None))
+        return builder.icmp_unsigned("!=", value, null(value.type))
     if target.is_float:
         return _integer_to_float(builder, value, source, target)
     return _resize(builder, value, source, target)
@@ -61,7 +49,7 @@ def narrow(builder: Builder, value: Value, type: Type) -> Value:
     odd = builder.and_(top, number(1))
     rounded = builder.lshr(builder.add(builder.add(bits, number(0x7FFF)), odd), number(16))
     quiet = builder.or_(builder.and_(top, number(0x8000)), number(0x7FC0))
-    unordered = builder.fcmp_unordered("uno", value, value)
+    unordered = builder.is_nan(value)
     return builder.trunc(builder.select(unordered, quiet, rounded), vector_of(I16, type.lanes))
 
 
@@ -85,7 +73,7 @@ def _integer_to_float(builder: Builder, value: Value, source: Type, target: Type
 def _from_float(builder: Builder, value: Value, source: Type, target: Type) -> Value:
     wide = expand(builder, value, source)
     if target.is_bool:
-        return builder.fcmp_unordered("!=", wide, ir.Constant(wide.type, None))
+        return builder.fcmp_unordered("!=", wide, null(wide.type))
     if target.is_integer:
         return _saturate(builder, wide, target)
     if is_narrow(target):
@@ -101,8 +89,8 @@ def _saturate(builder: Builder, value: Value, target: Type) -> Value:
     """Truncate towards zero and saturate; NaN becomes 0."""
     result = register_type(target)
     operation = "fptosi" if target.kind is Kind.INT else "fptoui"
-    name = f"llvm.{operation}.sat.{mangled(result)}.{mangled(value.type)}"
-    return call_intrinsic(builder, name, result, [(value, value.type)])
+    name = f"llvm.{operation}.sat.{result.suffix}.{value.type.suffix}"
+    return builder.intrinsic(name, result, [value])
 
 
 def _to_single(builder: Builder, value: Value, target: Type) -> Value:

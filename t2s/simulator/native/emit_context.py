@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, index_names
 from t2s.core.ops import C_FUNCTIONS
 from t2s.graph.graph import Graph, Tensor
 from t2s.graph.machine import Machine
 from t2s.graph.nodes import PEArray
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import I1, I32, I64, POINTER, Block, Function, Value, integer
 from t2s.simulator.native.emit_expression import ExpressionEmitter
 from t2s.simulator.native.layout import Key, Layout, Section
-from t2s.simulator.native.llvm import Block, Builder, Function, Value
-from t2s.simulator.native.representation import (
-    I1,
-    I32,
-    I64,
-    POINTER,
-    integer,
-    load_value,
-    offset_by,
-)
+from t2s.simulator.native.representation import load_value, offset_by
 from t2s.simulator.native.shared_code import FAULTS, NUMBER, OF_A_NODE, Table
 
 
@@ -34,7 +28,7 @@ class NodeContext:
     arena: pointer to the arena, the first argument.
     names: values of parameters, space indices, loop indices and locals where code is emitted.
     faults: messages of the run-time checks of the whole module; fault ``n`` is the ``n - 1``-th.
-    abandon: block that leaves the function after a fault was noted.
+    abandon: block that leaves the function after a fault was noted, if there are faults.
     pe: number of the PE being visited, row-major.
     table: where the function finds the places of its node in the arena, if several nodes share it.
     """
@@ -46,15 +40,15 @@ class NodeContext:
     builder: Builder
     arena: Value
     faults: list[str]
-    abandon: Block
+    abandon: Block | None
     names: dict[str, Value] = field(default_factory=dict)
     expressions: ExpressionEmitter = field(init=False)
-    pe: Value = None
+    pe: Value = field(init=False)
     table: Table | None = None
 
     def __post_init__(self) -> None:
         functions = {
-            operator: self.builder.load(self.address(self.layout.c_functions, number), typ=I64)
+            operator: self.builder.load(self.address(self.layout.c_functions, number), I64)
             for number, operator in enumerate(C_FUNCTIONS)
         }
         self.expressions = ExpressionEmitter(self.builder, self.names, functions)
@@ -91,15 +85,15 @@ class NodeContext:
 
     def scaled(self, index: Value, stride: int) -> Value:
         """``index * stride``, which does not overflow."""
-        return self.builder.mul(index, integer(stride), flags=("nsw",))
+        return self.builder.mul(index, integer(stride), "nsw")
 
     def pointer(self, section: Section, index: int = 0) -> Value:
         """A pointer that is stored in the arena."""
-        return self.builder.load(self.address(section, index), typ=POINTER)
+        return self.builder.load(self.address(section, index), POINTER)
 
     def block(self, name: str) -> Block:
         """A new block of the function."""
-        return self.function.append_basic_block(name)
+        return self.function.block(name)
 
     def bind_space(self) -> None:
         """Bind the space indices of the place ``pe``, from its row-major number."""
@@ -148,15 +142,21 @@ class NodeContext:
             return number
         return self.builder.add(self._looked_up((FAULTS,)), number)
 
+    def give_up(self) -> None:
+        """Leave the function after a fault was noted."""
+        if self.abandon is None:
+            raise InternalError(f"{self.node.name} has a fault where there can be none")
+        self.builder.branch(self.abandon)
+
     def require(self, holds: Value, message: str) -> None:
         """Stop the run with a fault where ``holds`` is false; go on in a new block."""
         builder = self.builder
         failed, passed = self.block("failed"), self.block("passed")
-        builder.cbranch(holds, passed, failed).set_weights([1 << 20, 1])
+        builder.cbranch(holds, passed, failed, weights=(1 << 20, 1))
         builder.position_at_end(failed)
         builder.store(self.fault(message), self.address(self.layout.fault))
         builder.store(self.pe, self.address(self.layout.place))
-        builder.branch(self.abandon)
+        self.give_up()
         builder.position_at_end(passed)
 
 

@@ -26,21 +26,24 @@ from t2s.core.expr import (
 )
 from t2s.core.ops import C_FUNCTIONS, OPERATORS, Op
 from t2s.core.types import Kind, Type
-from t2s.simulator.native.emit_cast import convert, expand, narrow
-from t2s.simulator.native.llvm import Builder, Value, ir
-from t2s.simulator.native.representation import (
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import (
     DOUBLE,
-    I32,
     I64,
-    call_intrinsic,
-    constant,
+    POINTER,
+    Value,
+    constant_vector,
     integer,
+    undefined,
+    vector_type,
+)
+from t2s.simulator.native.emit_cast import convert, expand, narrow
+from t2s.simulator.native.representation import (
+    constant,
     is_narrow,
-    mangled,
     pick_lanes,
     register_type,
     require_type,
-    splat,
 )
 
 _PREDICATES = {
@@ -87,11 +90,9 @@ class ExpressionEmitter:
             case Cast(value=value, type=type):
                 return convert(builder, self.emit(value), value.type, type)
             case Broadcast(value=value, type=type):
-                return splat(builder, self.emit(value), type.lanes)
+                return builder.splat(self.emit(value), type.lanes)
             case LaneNumbers(type=type):
-                lane = register_type(type.scalar)
-                numbers = [integer(number, lane) for number in range(type.lanes)]
-                return ir.Constant(register_type(type), numbers)
+                return constant_vector(range(type.lanes), register_type(type.scalar))
             case ReduceLanes(operator=operator, value=value):
                 return self._reduce(operator, value.type, self.emit(value))
             case Insert(vector=vector, lane=lane, value=value, type=type):
@@ -108,10 +109,10 @@ class ExpressionEmitter:
 
     def _insert(self, vector: Value, lane: Expr, value: Value) -> Value:
         """By a comparison with every lane's number, so that no lane at all is fine too."""
-        builder, lanes = self._builder, vector.type.count
-        numbers = ir.Constant(ir.VectorType(I64, lanes), [integer(n) for n in range(lanes)])
-        here = builder.icmp_signed("==", splat(builder, self.wide(lane), lanes), numbers)
-        return builder.select(here, splat(builder, value, lanes), vector)
+        builder, lanes = self._builder, vector.type.lanes
+        numbers = constant_vector(range(lanes), I64)
+        here = builder.icmp_signed("==", builder.splat(self.wide(lane), lanes), numbers)
+        return builder.select(here, builder.splat(value, lanes), vector)
 
     def _reduce(self, operator: Op, type: Type, vector: Value) -> Value:
         """The balanced tree of ``core.expr.reduce_lanes``."""
@@ -129,16 +130,13 @@ class ExpressionEmitter:
     def _append(self, values: Value, last: Value, count: int) -> Value:
         """A vector of the ``count`` lanes of ``values`` and one more."""
         builder = self._builder
-        longer = ir.VectorType(last.type, count + 1)
+        longer = vector_type(last.type, count + 1)
         if count == 1:
-            widened = builder.insert_element(
-                ir.Constant(longer, ir.Undefined), values, integer(0, I32)
-            )
+            widened = builder.insert_element(undefined(longer), values, 0)
         else:
-            lanes = [integer(min(lane, count - 1), I32) for lane in range(count + 1)]
-            mask = ir.Constant(ir.VectorType(I32, count + 1), lanes)
-            widened = builder.shuffle_vector(values, ir.Constant(values.type, ir.Undefined), mask)
-        return builder.insert_element(widened, last, integer(count, I32))
+            lanes = [min(lane, count - 1) for lane in range(count + 1)]
+            widened = builder.shuffle_vector(values, undefined(values.type), lanes)
+        return builder.insert_element(widened, last, count)
 
     def apply(self, operator: Op, type: Type, operands: list[Value]) -> Value:
         """An operator on values of one type."""
@@ -195,8 +193,8 @@ class ExpressionEmitter:
             case Op.ABSOLUTE | Op.SQUARE_ROOT | Op.FLOOR | Op.CEILING:
                 function = "fabs" if operator is Op.ABSOLUTE else operator.value
                 type = operands[0].type
-                name = f"llvm.{function}.{mangled(type)}"
-                return call_intrinsic(builder, name, type, [(operands[0], type)])
+                name = f"llvm.{function}.{type.suffix}"
+                return builder.intrinsic(name, type, operands)
         raise InternalError(f"operator {operator.value} on floating-point numbers")
 
     def _sign_bit(self, operator: Op, value: Value) -> Value:
@@ -209,8 +207,7 @@ class ExpressionEmitter:
         """In float64, rounded once."""
         double = Type(Kind.FLOAT, 64, type.lanes)
         wide = convert(self._builder, value, type, double)
-        one = ir.Constant(DOUBLE, 1.0)
-        ones = one if type.lanes == 1 else ir.Constant(wide.type, [one] * type.lanes)
+        ones = constant(self._builder, 1.0, double)
         root = self._float(Op.SQUARE_ROOT, [wide])
         return convert(self._builder, self._builder.fdiv(ones, root), double, type)
 
@@ -219,26 +216,24 @@ class ExpressionEmitter:
         builder = self._builder
         double = Type(Kind.FLOAT, 64, type.lanes)
         wide = convert(builder, value, type, double)
-        signature = ir.FunctionType(DOUBLE, [DOUBLE])
-        function = builder.inttoptr(self._functions[operator], signature.as_pointer())
+        function = builder.inttoptr(self._functions[operator], POINTER)
         if type.lanes == 1:
-            return convert(builder, builder.call(function, [wide]), double, type)
-        result = ir.Constant(register_type(double), ir.Undefined)
+            return convert(builder, builder.call_at(function, DOUBLE, [wide]), double, type)
+        result = undefined(register_type(double))
         for lane in range(type.lanes):
-            where = integer(lane, I32)
-            one = builder.call(function, [builder.extract_element(wide, where)])
-            result = builder.insert_element(result, one, where)
+            one = builder.call_at(function, DOUBLE, [builder.extract_element(wide, lane)])
+            result = builder.insert_element(result, one, lane)
         return convert(builder, result, double, type)
 
     def _integer(self, operator: Op, type: Type, operands: list[Value]) -> Value:
         builder = self._builder
         match operator:
             case Op.ADD:
-                return builder.add(*operands)
+                return builder.add(operands[0], operands[1])
             case Op.SUBTRACT:
-                return builder.sub(*operands)
+                return builder.sub(operands[0], operands[1])
             case Op.MULTIPLY:
-                return builder.mul(*operands)
+                return builder.mul(operands[0], operands[1])
             case Op.NEGATE:
                 return builder.neg(*operands)
             case Op.ABSOLUTE:

@@ -1,9 +1,8 @@
 """The function of one machine: it runs every place, in row-major order, as far as it gets.
 
-``node(arena, budget)`` returns the number of firings, at most ``budget``, or -1 after a fault.
 The shape of the code::
 
-    for each place that has not finished:       # visit
+    for each place that has not finished:       # visit, see ``emit_frame``
         how many firings do space in outputs, trace and memories allow?
         go to the saved mode
         mode: while firings are allowed:        # a block for each mode
@@ -16,9 +15,7 @@ The shape of the code::
 
 from __future__ import annotations
 
-from typing import Any
-
-from t2s.core.types import INT32
+from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, RegisterRead, RegisterWrite, Statement, Store
 from t2s.graph.graph import Graph
 from t2s.graph.machine import (
@@ -34,43 +31,47 @@ from t2s.graph.machine import (
     Rule,
     Search,
 )
+from t2s.simulator.emit.llvm import (
+    I32,
+    I64,
+    Block,
+    Function,
+    Module,
+    Slot,
+    Value,
+    integer,
+    integer_type,
+    null,
+)
 from t2s.simulator.native.emit_allowance import emit_allowance
 from t2s.simulator.native.emit_blend import BlendEmitter, blended_rules
 from t2s.simulator.native.emit_body import BodyEmitter
 from t2s.simulator.native.emit_cast import convert
-from t2s.simulator.native.emit_context import NodeContext
+from t2s.simulator.native.emit_frame import Frame
 from t2s.simulator.native.emit_memory import MemoryEmitter
-from t2s.simulator.native.emit_node import FAULTED
 from t2s.simulator.native.emit_search import emit_search
 from t2s.simulator.native.emit_streams import StreamPort
 from t2s.simulator.native.layout import (
     FAILED,
     FINISHED,
-    MACHINE_WORDS,
     NOT_WAITING,
     RUNNING,
     TRACE_LENGTH,
     Key,
     Layout,
 )
-from t2s.simulator.native.llvm import Block, Function, Value, ir
 from t2s.simulator.native.machine_codes import code_type
 from t2s.simulator.native.representation import (
-    I32,
-    I64,
-    POINTER,
-    integer,
     load_value,
     offset_by,
     register_type,
     store_value,
     token_alignment,
 )
-from t2s.simulator.native.shared_code import Table
 
 
 def emit_machine(
-    module: Any,
+    module: Module,
     graph: Graph,
     node: Machine,
     layout: Layout,
@@ -84,48 +85,28 @@ def emit_machine(
     function serves several machines: its last argument is a table of these numbers, whose keys are
     added to the list (see ``shared_code``).
     """
-    shared = [] if places is None else [POINTER]
-    signature = ir.FunctionType(I64, [POINTER, I64, *shared])
-    function = ir.Function(module, signature, name=f"node{number}")
-    function.attributes.add("nounwind")
-    function.attributes.add("noinline")
-    arena = function.args[0]
-    arena.add_attribute("noalias")
-    entry, abandon = function.append_basic_block("entry"), function.append_basic_block("abandon")
-    context = NodeContext(
-        graph=graph,
-        node=node,
-        layout=layout,
-        function=function,
-        builder=ir.IRBuilder(entry),
-        arena=arena,
-        faults=faults,
-        abandon=abandon,
-        table=None if places is None else Table(pointer=function.args[2], keys=places),
-    )
-    _MachineEmitter(context, node).emit()
-    return function
+    frame = Frame(module, graph, node, layout, number, faults, places)
+    _MachineEmitter(frame, node).emit()
+    return frame.function
 
 
 class _MachineEmitter:
     """Emits the blocks of one machine's function; what changes lives in stack slots."""
 
-    def __init__(self, context: NodeContext, node: Machine) -> None:
-        self._context = context
+    def __init__(self, frame: Frame, node: Machine) -> None:
+        self._frame = frame
+        self._context = context = frame.context
         self._node = node
         self._builder = builder = context.builder
-        self._pe = builder.alloca(I64, name="pe")
-        self._budget = builder.alloca(I64, name="budget")
-        self._fired = builder.alloca(I64, name="fired")
-        self._mode = builder.alloca(I32, name="mode")
-        self._wait = builder.alloca(I32, name="wait")
+        self._mode = builder.alloca(I32)
+        self._wait = builder.alloca(I32)
         self._waits = 0
         self._heads = {head.channel: head for head in node.heads}
-        self._status = builder.alloca(I32, name="status")
-        self._allowed: Value = None
-        self._trace: Value = None
-        self._state: Value = None
-        self._trace_state: Value = None
+        self._status = builder.alloca(I32)
+        self._allowed: Value
+        self._trace: Value
+        self._state: Value
+        self._trace_state: Value
         graph = context.graph
         self._inputs = {
             channel.name: StreamPort(context, channel, receives=True)
@@ -148,9 +129,8 @@ class _MachineEmitter:
             if isinstance(statement, Load | Store)
         }
         self._body = BodyEmitter(context, {}, tensors)
-        names = ("visit", "leave", "next")
-        self._visit, self._leave, self._next = (context.block(name) for name in names)
-        self._modes = {mode.name: context.block(f"mode.{mode.name}") for mode in node.modes}
+        self._leave = frame.leave
+        self._modes = {mode.name: context.block("mode") for mode in node.modes}
         self._codes = {path.rule.name: code for code, path in enumerate(node.paths())}
         self._blend = BlendEmitter(
             context=context,
@@ -164,54 +144,17 @@ class _MachineEmitter:
 
     def emit(self) -> None:
         """The whole function."""
-        self._emit_frame()
+        self._frame.emit_loop()
         self._emit_visit()
         for number, mode in enumerate(self._node.modes):
             self._emit_mode(number, mode)
         self._emit_leave()
 
-    def _emit_frame(self) -> None:
-        """The loop over the places, and the exits."""
-        context, builder = self._context, self._builder
-        budget = context.function.args[1]
-        builder.store(integer(0), self._pe)
-        builder.store(budget, self._budget)
-        select, leave = context.block("select"), context.block("return")
-        unfinished = builder.load(
-            context.address(context.layout.unfinished(self._node.name)), typ=I64
-        )
-        builder.cbranch(builder.icmp_signed("==", unfinished, integer(0)), leave, select)
-
-        builder.position_at_end(select)
-        context.pe = self._load(self._pe)
-        more = builder.icmp_signed("<", context.pe, integer(self._node.place_count))
-        left = builder.icmp_signed(">", self._load(self._budget), integer(0))
-        builder.cbranch(builder.and_(more, left), self._visit, leave)
-
-        builder.position_at_end(self._next)
-        builder.store(builder.add(context.pe, integer(1)), self._pe)
-        builder.branch(select)
-
-        builder.position_at_end(leave)
-        builder.ret(builder.sub(budget, self._load(self._budget)))
-        builder.position_at_end(context.abandon)
-        builder.ret(integer(FAULTED))
-
     def _emit_visit(self) -> None:
         """Look at one place: what it may do, and where to go on."""
-        context, builder, layout = self._context, self._builder, self._context.layout
-        name = self._node.name
-        live = context.block("live")
-        builder.position_at_end(self._visit)
-        self._state = context.address(layout.state(name), context.pe, 4 * MACHINE_WORDS)
-        status = builder.load(self._state, typ=I32)
-        done = builder.icmp_signed(">=", status, integer(FINISHED, I32))
-        builder.cbranch(done, self._next, live)
-
-        builder.position_at_end(live)
-        context.bind_space()
+        context, builder = self._context, self._builder
+        self._state, _ = self._frame.begin_visit()
         builder.store(integer(RUNNING, I32), self._status)
-        builder.store(integer(0), self._fired)
         for port in (*self._inputs.values(), *self._outputs.values()):
             port.begin_visit()
         for memory in self._memories.values():
@@ -222,13 +165,10 @@ class _MachineEmitter:
                 slot,
             )
         self._trace_state, self._trace, self._allowed = emit_allowance(
-            context, self._node, self._load(self._budget), self._outputs, self._memories
+            context, self._node, self._frame.budget(), self._outputs, self._memories
         )
-        mode = builder.load(offset_by(builder, self._state, 4), typ=I32)
-        blocks = list(self._modes.values())
-        switch = builder.switch(mode, blocks[0])
-        for number, block in enumerate(blocks[1:], 1):
-            switch.add_case(integer(number, I32), block)
+        mode = builder.load(offset_by(builder, self._state, 4), I32)
+        builder.switch(mode, list(self._modes.values()))
 
     def _emit_mode(self, number: int, mode: Mode) -> None:
         """Wait for the heads that the mode needs, then decide."""
@@ -236,14 +176,14 @@ class _MachineEmitter:
         builder.position_at_end(self._modes[mode.name])
         builder.store(integer(number, I32), self._mode)
         builder.store(integer(NOT_WAITING, I32), self._wait)
-        go = builder.icmp_signed("<", self._load(self._fired), self._allowed)
+        go = builder.icmp_signed("<", self._frame.fired(), self._allowed)
         ready = context.block("ready")
         builder.cbranch(go, ready, self._leave)
         builder.position_at_end(ready)
         kept = dict(context.names)
         start = {register: self._load(slot) for register, (slot, _) in self._scalars.items()}
         context.names.update(start)
-        refuse, fail = context.block(f"refuse.{mode.name}"), context.block(f"fail.{mode.name}")
+        refuse, fail = context.block("refuse"), context.block("fail")
         context.abandon = fail
         self._emit_needs(mode.needs)
         self._emit_choices(mode.choices, refuse)
@@ -283,7 +223,7 @@ class _MachineEmitter:
         if blended_rules(context.graph, choices, self._scalars):
             choices = self._emit_blended(choices)
         for choice in choices:
-            otherwise: Block = None
+            otherwise: Block | None = None
             if choice.when is not None:
                 chosen, otherwise = context.block("chosen"), context.block("otherwise")
                 builder.cbranch(context.expressions.emit(choice.when), chosen, otherwise)
@@ -308,8 +248,7 @@ class _MachineEmitter:
         builder = self._builder
         holds, left = self._blend.choose(choices)
         chosen, otherwise = self._context.block("blended"), self._context.block("otherwise")
-        branch = builder.cbranch(holds, chosen, otherwise)
-        branch.set_metadata("unpredictable", self._context.function.module.add_metadata([]))
+        builder.cbranch(holds, chosen, otherwise, unpredictable=True)
         builder.position_at_end(chosen)  # one branch, not one for each rule
         self._note(self._blend.fire())
         builder.branch(self._modes[self._blend.mode])
@@ -319,15 +258,15 @@ class _MachineEmitter:
     def _note(self, code: Value) -> None:
         """Add a firing to the trace."""
         builder, bytes = self._builder, code_type(self._node).itemsize
-        fired = self._load(self._fired)
+        fired = self._frame.fired()
         where = offset_by(builder, self._trace, self._context.scaled(fired, bytes))
-        kept = ir.IntType(8 * bytes)
+        kept = integer_type(8 * bytes)
         builder.store(builder.trunc(code, kept), where, align=bytes)
-        builder.store(builder.add(fired, integer(1), flags=("nsw", "nuw")), self._fired)
+        self._frame.count(fired)
 
     def _emit_rule(self, rule: Rule) -> None:
         """A firing."""
-        context, builder = self._context, self._builder
+        builder = self._builder
         for statement in rule.body:
             self._emit_statement(statement)
         tokens = [(put.channel, *self._token(put)) for put in rule.puts]
@@ -340,9 +279,7 @@ class _MachineEmitter:
             builder.branch(self._modes[rule.next])
             return
         builder.store(integer(FINISHED, I32), self._status)
-        unfinished = context.address(context.layout.unfinished(self._node.name))
-        left = builder.sub(builder.load(unfinished, typ=I64), integer(1))
-        builder.store(left, unfinished)
+        self._frame.finish()
         builder.branch(self._leave)
 
     def _token(self, put: Put) -> tuple[Value | None, Value | None]:
@@ -354,7 +291,7 @@ class _MachineEmitter:
         tag = convert(builder, emit(put.tag), put.tag.type, INT32)
         if value is not None:
             plain = builder.icmp_signed("==", tag, integer(VALUE, I32))
-            value = builder.select(plain, value, ir.Constant(value.type, None))
+            value = builder.select(plain, value, null(value.type))
         return value, tag
 
     def _emit_statement(self, statement: Statement) -> None:
@@ -385,7 +322,7 @@ class _MachineEmitter:
         """Write everything back; visit the place once more if that may help."""
         builder = self._builder
         builder.position_at_end(self._leave)
-        fired = self._load(self._fired)
+        fired = self._frame.fired()
         builder.store(self._load(self._status), self._state)
         builder.store(self._load(self._mode), offset_by(builder, self._state, 4))
         builder.store(self._load(self._wait), offset_by(builder, self._state, 8))
@@ -395,18 +332,12 @@ class _MachineEmitter:
             where = self._register(register, type)
             store_value(builder, self._load(slot), where, type, token_alignment(type))
         length = offset_by(builder, self._trace_state, 8 * TRACE_LENGTH)
-        builder.store(builder.add(builder.load(length, typ=I64), fired), length)
-        left = builder.sub(self._load(self._budget), fired)
-        builder.store(left, self._budget)
-        used_up = builder.icmp_signed("==", fired, self._allowed)
-        moved = builder.icmp_signed(">", fired, integer(0))
-        funded = builder.icmp_signed(">", left, integer(0))
-        again = builder.and_(moved, builder.and_(used_up, funded))
-        builder.cbranch(again, self._visit, self._next)
+        builder.store(builder.add(builder.load(length, I64), fired), length)
+        self._frame.end_visit(fired, builder.icmp_signed("==", fired, self._allowed))
 
-    def _register(self, name: str, type: Any) -> Value:
+    def _register(self, name: str, type: Type) -> Value:
         section = self._context.layout.register(self._node.name, name)
         return self._context.address(section, self._context.pe, type.bytes)
 
-    def _load(self, slot: Value) -> Value:
-        return self._builder.load(slot, typ=slot.allocated_type)
+    def _load(self, slot: Slot) -> Value:
+        return self._frame.load(slot)

@@ -10,20 +10,11 @@ from t2s.core.errors import InternalError
 from t2s.core.expr import Expr
 from t2s.core.types import Kind, Type
 from t2s.graph.machine import SortedMemory
+from t2s.simulator.emit.llvm import I32, I64, POINTER, Value, integer, null
 from t2s.simulator.native import sorted_memory
 from t2s.simulator.native.emit_cast import convert
 from t2s.simulator.native.emit_context import NodeContext
-from t2s.simulator.native.llvm import Value, ir
-from t2s.simulator.native.representation import (
-    I32,
-    I64,
-    POINTER,
-    integer,
-    load_value,
-    offset_by,
-    register_type,
-    store_value,
-)
+from t2s.simulator.native.representation import load_value, offset_by, register_type, store_value
 
 _WIDE = Type(Kind.INT, 64)
 _HALF_BITS = 32
@@ -57,20 +48,19 @@ class MemoryEmitter:
         if len(self._pairs) > _MOST_KEY_WORDS:
             raise InternalError(f"a point of {memory.name} has {len(memory.keys)} coordinates")
         section = context.layout.memory_functions
-        signature = ir.FunctionType(I64, [POINTER]).as_pointer()
         self._find, self._drop = (
             context.builder.inttoptr(
-                context.builder.load(context.address(section, number), typ=I64), signature
+                context.builder.load(context.address(section, number), I64), POINTER
             )
             for number in range(2)
         )
-        self._block: Value = None
+        self._block: Value
 
     def begin_visit(self) -> None:
         """Find the block of the place."""
         context = self._context
         section = context.layout.memory(context.node.name, self.memory.name)
-        self._block = context.builder.load(context.address(section, context.pe), typ=POINTER)
+        self._block = context.builder.load(context.address(section, context.pe), POINTER)
 
     def space(self) -> Value:
         """How many more points fit."""
@@ -106,15 +96,16 @@ class MemoryEmitter:
         entry = self._at(builder.add(self._word(sorted_memory.HEAP), integer(1)))
         at = builder.select(empty, self._word(sorted_memory.FREE), entry)
         words = [self._at(builder.add(at, integer(n))) for n in range(len(self._pairs))]
-        coordinates: list[Value] = [None] * len(self.memory.keys)
+        coordinates: dict[int, Value] = {}
         for word, positions in zip(words, self._pairs, strict=True):
             for position, value in self._unpacked(positions, word):
-                nothing = ir.Constant(value.type, None)
+                nothing = null(value.type)
                 coordinates[position] = builder.select(empty, nothing, value)
         type = self.memory.type
         value = load_value(builder, self._value_of(at), type, type.scalar.bytes)
-        nothing = ir.Constant(register_type(type), None)
-        return coordinates, builder.select(empty, nothing, value)
+        nothing = null(register_type(type))
+        ordered = [coordinates[position] for position in range(len(self.memory.keys))]
+        return ordered, builder.select(empty, nothing, value)
 
     def drop(self) -> None:
         """Remove the first point."""
@@ -164,11 +155,11 @@ class MemoryEmitter:
 
     def _word(self, position: int) -> Value:
         builder = self._context.builder
-        return builder.load(offset_by(builder, self._block, 8 * position), typ=I64)
+        return builder.load(offset_by(builder, self._block, 8 * position), I64)
 
     def _at(self, position: Value) -> Value:
         builder, distance = self._context.builder, self._context.scaled(position, 8)
-        return builder.load(offset_by(builder, self._block, distance), typ=I64)
+        return builder.load(offset_by(builder, self._block, distance), I64)
 
     def _value_of(self, entry: Value) -> Value:
         builder = self._context.builder
@@ -176,4 +167,4 @@ class MemoryEmitter:
         return offset_by(builder, self._block, self._context.scaled(start, 8))
 
     def _call(self, function: Value) -> Value:
-        return self._context.builder.call(function, [self._block])
+        return self._context.builder.call_at(function, I64, [self._block])

@@ -1,9 +1,8 @@
 """The function of one node: it runs every PE, in row-major order, as far as it gets.
 
-``node(arena, budget)`` returns the number of firings, at most ``budget``, or -1 after a fault.
 The shape of the code, for loops ``i`` (outer) and ``j`` (inner)::
 
-    for each PE that has not finished:          # visit
+    for each PE that has not finished:          # visit, see ``emit_frame``
         how many firings do the batched ports allow?
         continue at the saved loop indices, or enter the nest
         enter i ... enter j                     # evaluate bounds, skip empty ranges
@@ -16,44 +15,35 @@ The shape of the code, for loops ``i`` (outer) and ``j`` (inner)::
 
 from __future__ import annotations
 
-from typing import Any
-
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
+from t2s.simulator.emit.llvm import (
+    I1,
+    I32,
+    I64,
+    Block,
+    Function,
+    Module,
+    Slot,
+    Value,
+    integer,
+)
 from t2s.simulator.native.emit_body import BodyEmitter
-from t2s.simulator.native.emit_context import NodeContext, smaller
+from t2s.simulator.native.emit_context import smaller
+from t2s.simulator.native.emit_frame import Frame
 from t2s.simulator.native.emit_ports import UNLIMITED, PortEmitter, port_of
 from t2s.simulator.native.layout import FINISHED, NOT_STARTED, RUNNING, Layout
-from t2s.simulator.native.llvm import Block, Function, Value, ir
-from t2s.simulator.native.representation import I1, I32, I64, POINTER, integer, offset_by
-
-FAULTED = -1
+from t2s.simulator.native.representation import offset_by
 
 
 def emit_node(
-    module: Any, graph: Graph, node: PEArray, layout: Layout, number: int, faults: list[str]
+    module: Module, graph: Graph, node: PEArray, layout: Layout, number: int, faults: list[str]
 ) -> Function:
     """Add the function of a node to a module; messages of its checks are added to ``faults``."""
-    signature = ir.FunctionType(I64, [POINTER, I64])
-    function = ir.Function(module, signature, name=f"node{number}")
-    function.attributes.add("nounwind")
-    function.attributes.add("noinline")
-    arena, _ = function.args
-    arena.add_attribute("noalias")
-    entry, abandon = function.append_basic_block("entry"), function.append_basic_block("abandon")
-    context = NodeContext(
-        graph=graph,
-        node=node,
-        layout=layout,
-        function=function,
-        builder=ir.IRBuilder(entry),
-        arena=arena,
-        faults=faults,
-        abandon=abandon,
-    )
-    _NodeEmitter(context).emit()
-    return function
+    frame = Frame(module, graph, node, layout, number, faults)
+    _NodeEmitter(frame).emit()
+    return frame.function
 
 
 class _NodeEmitter:
@@ -62,19 +52,15 @@ class _NodeEmitter:
     Everything that changes lives in stack slots, which LLVM turns into registers.
     """
 
-    def __init__(self, context: NodeContext) -> None:
-        self._context = context
-        self._builder = context.builder
-        self._state = context.layout.state(context.node.name)
-        builder = self._builder
-        self._pe = builder.alloca(I64, name="pe")
-        self._budget = builder.alloca(I64, name="budget")
-        self._fired = builder.alloca(I64, name="fired")
-        self._again = builder.alloca(I1, name="again")
-        self._misuse = builder.alloca(I64, name="misuse")
-        self._allowed: Value = None
-        self._state_row: Value = None
-        self._indices = [builder.alloca(I32, name=loop.name) for loop in context.pe_array.loops]
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._context = context = frame.context
+        self._builder = builder = context.builder
+        self._again = builder.alloca(I1)
+        self._misuse = builder.alloca(I64)
+        self._allowed: Value
+        self._state_row: Value
+        self._indices = [builder.alloca(I32) for loop in context.pe_array.loops]
         self._ports = tuple(
             PortEmitter(context, port_of(context, statement))
             for statement in context.pe_array.body
@@ -91,14 +77,13 @@ class _NodeEmitter:
         depth = len(context.pe_array.loops)
         self._enter = [context.block(f"enter{level}") for level in range(depth)]
         self._carry = [context.block(f"carry{level}") for level in range(depth)]
-        names = ("visit", "row", "pause", "finish", "leave", "next")
-        self._visit, self._row, self._pause, self._finish, self._leave, self._next = (
-            context.block(name) for name in names
+        self._row, self._pause, self._finish = (
+            context.block(name) for name in ("row", "pause", "finish")
         )
 
     def emit(self) -> None:
         """The whole function."""
-        self._emit_frame()
+        self._frame.emit_loop()
         self._emit_visit()
         for level in range(len(self._enter)):
             self._emit_enter(level)
@@ -107,48 +92,12 @@ class _NodeEmitter:
         self._emit_pause()
         self._emit_leave()
 
-    def _emit_frame(self) -> None:
-        """The loop over the PEs, and the exits."""
-        context, builder = self._context, self._builder
-        _, budget = context.function.args
-        builder.store(integer(0), self._pe)
-        builder.store(budget, self._budget)
-        select, leave = context.block("select"), context.block("return")
-        unfinished = builder.load(
-            context.address(context.layout.unfinished(context.node.name)), typ=I64
-        )
-        builder.cbranch(builder.icmp_signed("==", unfinished, integer(0)), leave, select)
-
-        builder.position_at_end(select)
-        context.pe = self._load(self._pe)
-        more = builder.icmp_signed("<", context.pe, integer(context.node.place_count))
-        left = builder.icmp_signed(">", self._load(self._budget), integer(0))
-        builder.cbranch(builder.and_(more, left), self._visit, leave)
-
-        builder.position_at_end(self._next)
-        builder.store(builder.add(context.pe, integer(1)), self._pe)
-        builder.branch(select)
-
-        builder.position_at_end(leave)
-        builder.ret(builder.sub(budget, self._load(self._budget)))
-        builder.position_at_end(context.abandon)
-        builder.ret(integer(FAULTED))
-
     def _emit_visit(self) -> None:
         """Look at one PE: what its ports allow, and where to go on."""
         context, builder = self._context, self._builder
-        live, resume = context.block("live"), context.block("resume")
-        builder.position_at_end(self._visit)
-        row = 4 * self._state.shape[1]
-        self._state_row = context.address(self._state, context.pe, row)
-        status = builder.load(self._state_row, typ=I32)
-        done = builder.icmp_signed("==", status, integer(FINISHED, I32))
-        builder.cbranch(done, self._next, live)
-
-        builder.position_at_end(live)
-        context.bind_space()
+        self._state_row, status = self._frame.begin_visit()
         self._emit_allowance()
-        builder.store(integer(0), self._fired)
+        resume = context.block("resume")
         fresh = builder.icmp_signed("==", status, integer(NOT_STARTED, I32))
         start = self._enter[0] if self._enter else self._row
         builder.cbranch(fresh, start, resume)
@@ -156,7 +105,7 @@ class _NodeEmitter:
         builder.position_at_end(resume)
         for level, slot in enumerate(self._indices):
             saved = offset_by(builder, self._state_row, 4 * (level + 1))
-            builder.store(builder.load(saved, typ=I32), slot)
+            builder.store(builder.load(saved, I32), slot)
         builder.branch(self._row)
 
     def _emit_allowance(self) -> None:
@@ -175,13 +124,10 @@ class _NodeEmitter:
             misuse = builder.select(builder.icmp_signed("==", found, integer(0)), misuse, found)
         wraps = builder.icmp_signed("<", straight, available)
         builder.store(wraps, self._again)
-        allowed = smaller(builder, smaller(builder, available, straight), self._load(self._budget))
+        allowed = smaller(builder, smaller(builder, available, straight), self._frame.budget())
         fine = builder.icmp_signed("==", misuse, integer(0))
         self._allowed = builder.select(fine, allowed, integer(0))
         builder.store(misuse, self._misuse)
-
-    def _load(self, slot: Value) -> Value:
-        return self._builder.load(slot, typ=slot.allocated_type)
 
     def _bind_loops(self, count: int) -> None:
         """Bind the names of the ``count`` outermost loops to their current values."""
@@ -239,7 +185,7 @@ class _NodeEmitter:
         builder.branch(head)
 
         builder.position_at_end(head)
-        fired = self._load(self._fired)
+        fired = self._frame.fired()
         if depth:
             context.names[context.pe_array.loops[-1].name] = self._load(self._indices[-1])
         builder.cbranch(builder.icmp_signed("<", fired, self._allowed), fire, self._pause)
@@ -251,8 +197,8 @@ class _NodeEmitter:
             builder.cbranch(wait, self._pause, ready)
             builder.position_at_end(ready)
         self._body.emit(fired)
-        builder.store(builder.add(fired, integer(1), flags=("nsw", "nuw")), self._fired)
-        if not depth:
+        self._frame.count(fired)
+        if last is None:
             builder.branch(self._finish)
             return
         step = context.block("step")
@@ -272,33 +218,28 @@ class _NodeEmitter:
         builder.cbranch(builder.icmp_signed("==", misuse, integer(0)), save, faulty)
         builder.position_at_end(faulty)
         builder.store(misuse, context.address(context.layout.fault))
-        builder.branch(context.abandon)
+        context.give_up()
 
         builder.position_at_end(save)
         builder.store(integer(RUNNING, I32), self._state_row)
         for level, slot in enumerate(self._indices):
             saved = offset_by(builder, self._state_row, 4 * (level + 1))
             builder.store(self._load(slot), saved)
-        builder.branch(self._leave)
+        builder.branch(self._frame.leave)
 
         builder.position_at_end(self._finish)
         builder.store(integer(FINISHED, I32), self._state_row)
         builder.store(integer(0, I1), self._again)
-        unfinished = context.address(context.layout.unfinished(context.node.name))
-        left = builder.sub(builder.load(unfinished, typ=I64), integer(1))
-        builder.store(left, unfinished)
-        builder.branch(self._leave)
+        self._frame.finish()
+        builder.branch(self._frame.leave)
 
     def _emit_leave(self) -> None:
         """Write counters back; visit the PE once more if that may help."""
-        builder = self._builder
-        builder.position_at_end(self._leave)
-        fired = self._load(self._fired)
+        self._builder.position_at_end(self._frame.leave)
+        fired = self._frame.fired()
         for port in self._ports:
             port.end_visit(fired)
-        left = builder.sub(self._load(self._budget), fired)
-        builder.store(left, self._budget)
-        moved = builder.icmp_signed(">", fired, integer(0))
-        funded = builder.icmp_signed(">", left, integer(0))
-        retry = builder.and_(self._load(self._again), builder.and_(moved, funded))
-        builder.cbranch(retry, self._visit, self._next)
+        self._frame.end_visit(fired, self._load(self._again))
+
+    def _load(self, slot: Slot) -> Value:
+        return self._frame.load(slot)

@@ -9,24 +9,16 @@ from __future__ import annotations
 from t2s.core.types import Type
 from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.machine_semantics import MOST_ELEMENTS
+from t2s.simulator.emit.llvm import I64, POINTER, VOID, Value, integer
 from t2s.simulator.native.emit_context import NodeContext
-from t2s.simulator.native.llvm import Value, ir
-from t2s.simulator.native.representation import (
-    I64,
-    POINTER,
-    integer,
-    load_value,
-    offset_by,
-    register_type,
-    zero,
-)
+from t2s.simulator.native.representation import load_value, offset_by, register_type, zero
 
 
 def loaded_from_open(context: NodeContext, tensor: Tensor, index: Value, type: Type) -> Value:
     """A value of an open tensor.  Never stored is zero; an input ends where it ends."""
     builder, lanes = context.builder, type.lanes
     length_address = context.address(context.layout.extent(tensor.name))
-    length = builder.load(length_address, typ=I64)
+    length = builder.load(length_address, I64)
     end = builder.add(index, integer(lanes))
     given = tensor.role is TensorRole.INPUT
     _require_range(context, tensor, index, end, length if given else integer(MOST_ELEMENTS))
@@ -50,7 +42,7 @@ def place_in_open(context: NodeContext, tensor: Tensor, index: Value, lanes: int
     _require_range(context, tensor, index, end, integer(MOST_ELEMENTS))
     _make_room(context, tensor, end)
     length_address = context.address(context.layout.extent(tensor.name))
-    length = builder.load(length_address, typ=I64)
+    length = builder.load(length_address, I64)
     longer = builder.icmp_signed(">", end, length)
     builder.store(builder.select(longer, end, length), length_address)
     return _address(context, tensor, index)
@@ -68,13 +60,12 @@ def _require_range(
 def _make_room(context: NodeContext, tensor: Tensor, end: Value) -> None:
     """Call back where the memory ends before ``end``."""
     builder, room = context.builder, context.address(context.layout.extent(tensor.name), 1)
-    short = builder.icmp_signed(">", end, builder.load(room, typ=I64))
-    with builder.if_then(short, likely=False):
-        signature = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64]).as_pointer()
-        address = builder.load(context.address(context.layout.grow), typ=I64)
+    short = builder.icmp_signed(">", end, builder.load(room, I64))
+    with builder.if_then(short, rare=True):
+        address = builder.load(context.address(context.layout.grow), I64)
         arguments = [context.arena, context.number_of(tensor), end]
-        builder.call(builder.inttoptr(address, signature), arguments)
-    enough = builder.icmp_signed("<=", end, builder.load(room, typ=I64))
+        builder.call_at(builder.inttoptr(address, POINTER), VOID, arguments)
+    enough = builder.icmp_signed("<=", end, builder.load(room, I64))
     context.require(enough, f"{tensor.name} does not fit into memory")
 
 

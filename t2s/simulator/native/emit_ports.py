@@ -19,9 +19,9 @@ from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Receive, Send
 from t2s.graph.graph import Channel
+from t2s.simulator.emit.llvm import I64, Value, integer
 from t2s.simulator.native.emit_context import NodeContext
-from t2s.simulator.native.llvm import Value
-from t2s.simulator.native.representation import I64, integer, offset_by
+from t2s.simulator.native.representation import offset_by
 
 UNLIMITED = (1 << 63) - 1
 
@@ -68,15 +68,17 @@ class PortEmitter:
         self._context = context
         builder, layout, name = context.builder, context.layout, port.channel.name
         self._rings = context.pointer(layout.ring(name))
-        self._capacity = builder.load(context.address(layout.ring(name), 1), typ=I64)
+        self._capacity = builder.load(context.address(layout.ring(name), 1), I64)
         self._mask = builder.sub(self._capacity, integer(1))
         heads, tails = layout.heads(name), layout.tails(name)
         self._own, self._other = (heads, tails) if port.receives else (tails, heads)
-        self._counter: Value = builder.alloca(I64, name="counter") if port.fixed else None
-        self._limit: Value = None
-        self._valid: Value = None
-        self._slot: Value = None
-        self.element: Value = None
+        self._counter: Value
+        if port.fixed:
+            self._counter = builder.alloca(I64)
+        self._limit: Value
+        self._valid: Value
+        self._slot: Value
+        self.element: Value
         self.condition: Value | None = None
         """When the statement takes effect; ``None``: in every firing."""
 
@@ -96,7 +98,7 @@ class PortEmitter:
     def allowance(self) -> tuple[Value, Value]:
         """Of a batched port: firings until tokens or space run out, and until the ring wraps."""
         builder = self._context.builder
-        own = builder.load(self._counter, typ=I64)
+        own = builder.load(self._counter, I64)
         available = builder.sub(self._limit, own)
         straight = builder.sub(self._capacity, builder.and_(own, self._mask))
         return self._if_used(available, UNLIMITED), self._if_used(straight, UNLIMITED)
@@ -112,7 +114,7 @@ class PortEmitter:
         context, builder = self._context, self._context.builder
         if not self.port.fixed:
             return
-        own = builder.load(self._counter, typ=I64)
+        own = builder.load(self._counter, I64)
         if self.port.batched:
             own = builder.add(own, self._if_used(firings, 0))
         builder.store(own, context.address(self._own, self.element))
@@ -127,7 +129,7 @@ class PortEmitter:
         if port.condition is not None and not context.is_invariant(port.condition):
             self.condition = context.expressions.emit(port.condition)
         if port.fixed:
-            own = builder.load(self._counter, typ=I64)
+            own = builder.load(self._counter, I64)
         else:
             own = self._open()
             self._counter = context.address(self._own, self.element)
@@ -145,7 +147,7 @@ class PortEmitter:
         if self.port.batched:
             distance = context.scaled(firing, self.port.element.bytes)
             return offset_by(builder, self._slot, distance)
-        own = builder.load(self._counter, typ=I64)
+        own = builder.load(self._counter, I64)
         builder.store(builder.add(own, integer(1)), self._counter)
         return self._address(own)
 
@@ -157,15 +159,15 @@ class PortEmitter:
         context, builder = self._context, self._context.builder
         flat, self._valid = context.locate(self.port.index, self.port.channel.shape)
         self.element = builder.select(self._valid, flat, integer(0))
-        own = builder.load(context.address(self._own, self.element), typ=I64)
-        other = builder.load(context.address(self._other, self.element), typ=I64)
+        own = builder.load(context.address(self._own, self.element), I64)
+        other = builder.load(context.address(self._other, self.element), I64)
         self._limit = other if self.port.receives else builder.add(other, self._capacity)
         return own
 
     def _address(self, counter: Value) -> Value:
         """Where the ring of the element holds token number ``counter``."""
         context, builder = self._context, self._context.builder
-        first = builder.mul(self.element, self._capacity, flags=("nsw",))
+        first = builder.mul(self.element, self._capacity, "nsw")
         token = builder.add(first, builder.and_(counter, self._mask))
         return offset_by(builder, self._rings, context.scaled(token, self.port.element.bytes))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 from t2s.graph.machine import Search
+from t2s.simulator.emit.llvm import I64, Value, integer
 from t2s.simulator.native.emit_cast import convert
 from t2s.simulator.native.emit_context import NodeContext
-from t2s.simulator.native.llvm import Value
-from t2s.simulator.native.representation import I64, integer, load_value, offset_by
+from t2s.simulator.native.representation import load_value, offset_by
 
 _WIDE = Type(Kind.INT, 64)
 
@@ -23,7 +23,7 @@ def emit_search(context: NodeContext, statement: Search) -> Value:
     some = builder.icmp_signed("<", begin, end)
     length = integer(tensor.allocated[0])
     if tensor.open:
-        length = builder.load(context.address(context.layout.extent(tensor.name)), typ=I64)
+        length = builder.load(context.address(context.layout.extent(tensor.name)), I64)
     inside = builder.and_(
         builder.icmp_signed(">=", begin, integer(0)), builder.icmp_signed("<=", end, length)
     )

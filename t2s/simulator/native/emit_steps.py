@@ -19,12 +19,22 @@ and on whether all tokens arrive in the next cycle.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from t2s.core.collector import without_collections
-from t2s.simulator.native.llvm import Value, ir
-from t2s.simulator.native.representation import I8, I64, POINTER, integer, offset_by
+from t2s.simulator.emit.llvm import (
+    I8,
+    I64,
+    POINTER,
+    Module,
+    Value,
+    integer,
+    integer_type,
+    null,
+    vector_type,
+)
+from t2s.simulator.native.representation import offset_by
 from t2s.simulator.native.step_layout import (
     AWAKE,
     CAPACITY,
@@ -67,7 +77,7 @@ def emit_steps(shape: StepShape) -> str:
 
     These are fewer than asked for if nothing can happen any more.
     """
-    module = ir.Module(name="steps")
+    module = Module()
     _StepEmitter(module, shape).emit()
     return str(module)
 
@@ -84,17 +94,16 @@ class _Node:
 class _StepEmitter(WordEmitter):
     """Emits the function; what changes lives in stack slots."""
 
-    def __init__(self, module: Any, shape: StepShape) -> None:
+    def __init__(self, module: Module, shape: StepShape) -> None:
         self._shape = shape
-        function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64]), name=ENTRY)
-        function.attributes.add("nounwind")
+        function = module.function(ENTRY, I64, [POINTER, I64], attributes="nounwind")
         super().__init__(module, function)
         builder = self._builder
         self._cycles = function.args[1]
         self._words = shape.words
-        self._mask = ir.IntType(shape.lanes)
-        self._counts = ir.VectorType(ir.IntType(shape.count_bits), shape.lanes)
-        self._small = ir.VectorType(I8, 64)
+        self._mask = integer_type(shape.lanes)
+        self._counts = vector_type(integer_type(shape.count_bits), shape.lanes)
+        self._small = vector_type(I8, 64)
         self._done, self._quiet, self._at, self._until = (builder.alloca(I64) for _ in range(4))
         self._held, self._ready = (builder.alloca(self._counts) for _ in range(2))
         self._moved, self._stalled, self._seen, self._found = (
@@ -103,7 +112,7 @@ class _StepEmitter(WordEmitter):
         self._stall_counts, self._move_counts = (
             [builder.alloca(self._small) for _ in range(self._words)] for _ in range(2)
         )
-        self._capacity = builder.load(self._pointer(CAPACITY), typ=self._counts, align=64)
+        self._capacity = builder.load(self._pointer(CAPACITY), self._counts, align=64)
         self._longest = self._word(LONGEST)
         self._window = self._pointer(WINDOW)
 
@@ -124,7 +133,7 @@ class _StepEmitter(WordEmitter):
         self._store(builder.select(short, left, size), self._until)
         self._store(integer(0), self._at)
         for slot in (*self._stall_counts, *self._move_counts):
-            builder.store(ir.Constant(self._small, None), slot)
+            builder.store(null(self._small), slot)
         builder.branch(cycle)
 
         builder.position_at_end(cycle)
@@ -156,7 +165,7 @@ class _StepEmitter(WordEmitter):
         builder = self._builder
         self._store(self._word(QUIET), self._quiet)
         for word, slot in ((HELD, self._held), (READY, self._ready)):
-            builder.store(builder.load(self._pointer(word), typ=self._counts, align=64), slot)
+            builder.store(builder.load(self._pointer(word), self._counts, align=64), slot)
         for number, slot in enumerate(self._seen):
             self._store(self._word(SEEN + number), slot)
 
@@ -164,7 +173,7 @@ class _StepEmitter(WordEmitter):
         builder = self._builder
         self._store(self._load(self._quiet), self._address(QUIET))
         for word, slot in ((HELD, self._held), (READY, self._ready)):
-            builder.store(builder.load(slot, typ=self._counts), self._pointer(word), align=64)
+            builder.store(builder.load(slot, self._counts), self._pointer(word), align=64)
         for number, slot in enumerate(self._seen):
             self._store(self._load(slot), self._address(SEEN + number))
 
@@ -185,7 +194,7 @@ class _StepEmitter(WordEmitter):
             )
         for counts, words in ((self._stall_counts, stalled), (self._move_counts, moved)):
             for slot, word in zip(counts, words, strict=True):
-                count = builder.load(slot, typ=self._small)
+                count = builder.load(slot, self._small)
                 builder.store(builder.sub(count, self._spread(word, self._small)), slot)
         self._emit_tokens(moved)
         still = builder.icmp_signed("==", self._any(moved), integer(0))
@@ -196,9 +205,9 @@ class _StepEmitter(WordEmitter):
     def _status(self) -> Words:
         """Which lanes are empty, and which are full."""
         builder = self._builder
-        ready = builder.load(self._ready if self._shape.delayed else self._held, typ=self._counts)
-        held = builder.load(self._held, typ=self._counts)
-        nothing = ir.Constant(self._counts, None)
+        ready = builder.load(self._ready if self._shape.delayed else self._held, self._counts)
+        held = builder.load(self._held, self._counts)
+        nothing = null(self._counts)
         empty = builder.bitcast(builder.icmp_unsigned("==", ready, nothing), self._mask)
         full = builder.bitcast(builder.icmp_unsigned("==", held, self._capacity), self._mask)
         if self._words == 2:
@@ -238,7 +247,7 @@ class _StepEmitter(WordEmitter):
             before = builder.block
             look, after = self._block("look"), self._block("still")
             none = builder.icmp_signed("==", self._any(gone), integer(0))
-            builder.cbranch(none, after, look).set_weights([1 << 10, 1])
+            builder.cbranch(none, after, look, weights=(1 << 10, 1))
             builder.position_at_end(look)
             nodes = [
                 self._emit_choosing(offset_by(builder, record, 8 * words + 16 * number), status)
@@ -266,9 +275,9 @@ class _StepEmitter(WordEmitter):
 
     def _emit_choosing(self, node: Value, status: Words) -> _Node:
         builder = self._builder
-        code = builder.load(offset_by(builder, node, 8 * CODE), typ=POINTER)
-        rows = builder.load(offset_by(builder, node, 8 * ROWS), typ=POINTER)
-        number = builder.zext(builder.load(code, typ=I8), I64)
+        code = builder.load(offset_by(builder, node, 8 * CODE), POINTER)
+        rows = builder.load(offset_by(builder, node, 8 * ROWS), POINTER)
+        number = builder.zext(builder.load(code, I8), I64)
         row = offset_by(builder, rows, builder.mul(number, integer(16 * self._words)))
         found = self._emit_node(row, status)
         after = offset_by(builder, code, builder.zext(found.fires, I64))
@@ -303,7 +312,7 @@ class _StepEmitter(WordEmitter):
             taken = builder.trunc(taken, self._mask)
             put = builder.trunc(builder.lshr(put, integer(32)), self._mask)
         leaving = self._spread(taken, self._counts)
-        held = builder.add(builder.load(self._held, typ=self._counts), leaving)
+        held = builder.add(builder.load(self._held, self._counts), leaving)
         builder.store(builder.sub(held, self._spread(put, self._counts)), self._held)
         if not self._shape.delayed:
             return
@@ -324,7 +333,7 @@ class _StepEmitter(WordEmitter):
         self._each(DELAYS, DELAY_COUNT, 16, arrive)
         come = self._load(arrived)
         come = come if self._words == 2 else builder.trunc(come, self._mask)
-        ready = builder.add(builder.load(self._ready, typ=self._counts), leaving)
+        ready = builder.add(builder.load(self._ready, self._counts), leaving)
         builder.store(builder.sub(ready, self._spread(come, self._counts)), self._ready)
 
     def _emit_first_firings(self, moved: Words) -> None:
@@ -336,7 +345,7 @@ class _StepEmitter(WordEmitter):
             for word, seen in zip(moved, self._seen, strict=True)
         ]
         none = builder.icmp_signed("==", self._any(fresh), integer(0))
-        builder.cbranch(none, noted, new).set_weights([1 << 20, 1])
+        builder.cbranch(none, noted, new, weights=(1 << 20, 1))
         builder.position_at_end(new)
         now = builder.add(self._word(CYCLE), builder.add(self._load(self._at), integer(1)))
         self._each_node_in(fresh, FIRST, now, self._seen)
@@ -348,13 +357,13 @@ class _StepEmitter(WordEmitter):
     def _emit_flush(self) -> None:
         """Add the counts to the totals, and find the last firings from the end of the window."""
         builder = self._builder
-        wide = ir.VectorType(I64, 64)
+        wide = vector_type(I64, 64)
         for word, counts in ((STALLS, self._stall_counts), (MOVES, self._move_counts)):
             totals = self._pointer(word)
             for number, slot in enumerate(counts):
                 where = offset_by(builder, totals, 512 * number)
-                count = builder.zext(builder.load(slot, typ=self._small), wide)
-                total = builder.load(where, typ=wide, align=64)
+                count = builder.zext(builder.load(slot, self._small), wide)
+                total = builder.load(where, wide, align=64)
                 builder.store(builder.add(total, count), where, align=64)
         for slot in self._found:
             self._store(integer(0), slot)
@@ -386,7 +395,7 @@ class _StepEmitter(WordEmitter):
         cycle = builder.add(self._word(CYCLE), self._load(self._at))
         self._store(cycle, self._address(CYCLE))
 
-    def _each_node_in(self, lanes: Words, word: int, now: Value, into: Words) -> None:
+    def _each_node_in(self, lanes: Words, word: int, now: Value, into: Sequence[Value]) -> None:
         """Note a cycle for all nodes that use one of the lanes, and add all their lanes."""
         builder = self._builder
 

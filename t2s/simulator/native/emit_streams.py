@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from t2s.core.types import INT32
 from t2s.graph.graph import Channel
+from t2s.simulator.emit.llvm import I32, I64, Value, integer
 from t2s.simulator.native.emit_context import NodeContext
 from t2s.simulator.native.layout import token_layout
-from t2s.simulator.native.llvm import Value
 from t2s.simulator.native.representation import (
-    I32,
-    I64,
-    integer,
     load_value,
     offset_by,
     store_value,
@@ -35,14 +32,14 @@ class StreamPort:
         self._token = token_layout(channel)
         builder, layout, name = context.builder, context.layout, channel.name
         self._rings = context.pointer(layout.ring(name))
-        self._capacity = builder.load(context.address(layout.ring(name), 1), typ=I64)
+        self._capacity = builder.load(context.address(layout.ring(name), 1), I64)
         self._mask = builder.sub(self._capacity, integer(1))
         heads, tails = layout.heads(name), layout.tails(name)
         self._own, self._other = (heads, tails) if receives else (tails, heads)
-        self._counter: Value = builder.alloca(I64, name="counter")
-        self._element: Value = None
-        self._limit: Value = None
-        self._first: Value = None
+        self._counter: Value = builder.alloca(I64)
+        self._element: Value
+        self._limit: Value
+        self._first: Value
 
     # -- once per visit of a place ------------------------------------------------------------
 
@@ -53,11 +50,11 @@ class StreamPort:
         self._element, valid = context.locate(index, self.channel.shape)
         verb = "receives from" if self._receives else "sends to"
         context.require(valid, f"{context.node.name} {verb} no element of {self.channel.name}")
-        own = builder.load(context.address(self._own, self._element), typ=I64)
-        other = builder.load(context.address(self._other, self._element), typ=I64)
+        own = builder.load(context.address(self._own, self._element), I64)
+        other = builder.load(context.address(self._other, self._element), I64)
         builder.store(own, self._counter)
         self._limit = other if self._receives else builder.add(other, self._capacity)
-        first = builder.mul(self._element, self._capacity, flags=("nsw",))
+        first = builder.mul(self._element, self._capacity, "nsw")
         self._first = offset_by(builder, self._rings, context.scaled(first, self._token.stride))
 
     def allowance(self) -> Value:
@@ -113,7 +110,7 @@ class StreamPort:
         return element.scalar.bytes if self.channel.stream.nesting else token_alignment(element)
 
     def _own_counter(self) -> Value:
-        return self._context.builder.load(self._counter, typ=I64)
+        return self._context.builder.load(self._counter, I64)
 
     def _slot(self) -> Value:
         context, builder = self._context, self._context.builder

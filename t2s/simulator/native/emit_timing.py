@@ -20,11 +20,21 @@ from the last one).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from t2s.core.collector import without_collections
-from t2s.simulator.native.llvm import Function, Value, ir
-from t2s.simulator.native.representation import I64, POINTER, integer, offset_by
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import (
+    I64,
+    POINTER,
+    Block,
+    Function,
+    Module,
+    Slot,
+    Value,
+    integer,
+    integer_type,
+)
+from t2s.simulator.native.representation import offset_by
 
 NEXT, CODE, CODE_END, MASKS, INTERVAL, FIRST, LAST_STORE, BLOCK, SEEN, FUNCTION, LIMIT = range(11)
 """Words at the front of the record of a node: the earliest cycle of its next firing, address of the
@@ -103,7 +113,7 @@ def emit_shapes(shapes: tuple[Shape, ...]) -> str:
     ``advance(records, count, budget, most)`` visits nodes in turn, given the addresses of their
     records, until nobody can fire or ``budget`` firings are made; it returns the number of firings.
     """
-    module = ir.Module(name="times")
+    module = Module()
     for number, shape in enumerate(shapes):
         _ShapeEmitter(module, shape, f"shape{number}").emit()
     _emit_advance(module)
@@ -113,22 +123,19 @@ def emit_shapes(shapes: tuple[Shape, ...]) -> str:
 class _ShapeEmitter:
     """Emits the function of a shape; what changes lives in stack slots."""
 
-    def __init__(self, module: Any, shape: Shape, name: str) -> None:
+    def __init__(self, module: Module, shape: Shape, name: str) -> None:
         self._shape = shape
-        function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64]), name=name)
-        function.attributes.add("nounwind")
+        function = module.function(name, I64, [POINTER, I64], attributes="nounwind", noalias=True)
         self._function: Function = function
         self._record, self._most = function.args
-        self._record.add_attribute("noalias")
-        self._builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self._builder = Builder(function)
         builder = self._builder
-        self._counts = [builder.alloca(I64, name=f"count{group}") for group in range(self._groups)]
-        self._sums = [builder.alloca(I64, name="sum") for _ in shape.steps]
-        self._next = builder.alloca(I64, name="next")
-        self._code = builder.alloca(I64, name="code")
-        self._store = builder.alloca(I64, name="store")
-        self._code_type = ir.IntType(8 * shape.code_bytes)
-        self._unpredictable = module.add_metadata([])
+        self._counts = [builder.alloca(I64) for group in range(self._groups)]
+        self._sums = [builder.alloca(I64) for _ in shape.steps]
+        self._next = builder.alloca(I64)
+        self._code = builder.alloca(I64)
+        self._store = builder.alloca(I64)
+        self._code_type = integer_type(8 * shape.code_bytes)
         ports = range(len(shape.receives))
         self._bases = [self._pointer(shape.port(port) + BASE) for port in ports]
         self._delays = [self._word(shape.port(port) + DELAY) for port in ports]
@@ -154,8 +161,7 @@ class _ShapeEmitter:
         most = builder.mul(most, integer(shape.code_bytes))
         until = builder.add(start, builder.select(builder.icmp_signed("<", left, most), left, most))
         loop, fire, leave, blocked, late, move = (
-            function.append_basic_block(name)
-            for name in ("loop", "fire", "leave", "blocked", "late", "move")
+            function.block(name) for name in ("loop", "fire", "leave", "blocked", "late", "move")
         )
         builder.branch(loop)
 
@@ -169,7 +175,7 @@ class _ShapeEmitter:
         builder.position_at_end(move)
         earliest = self._load(self._next)
         now = self._larger(earliest, latest[-1]) if latest else earliest
-        fires = function.append_basic_block("fires")
+        fires = function.block("fires")
         builder.cbranch(builder.icmp_signed(">", now, limit), late, fires)
         builder.position_at_end(fires)
         self._add_up(earliest, latest, now)
@@ -183,11 +189,11 @@ class _ShapeEmitter:
         self._emit_save(fresh, start, interval)
 
     def _emit_exits(
-        self, *, loop: Value, blocked: Value, late: Value, asked: list[tuple[Value, Value, Value]]
+        self, *, loop: Block, blocked: Block, late: Block, asked: list[tuple[Value, Value, Value]]
     ) -> None:
         """Say what has to change before the node can go on: nothing, a slot, or what never will."""
         builder = self._builder
-        save = self._function.append_basic_block("save")
+        save = self._function.block("save")
         self._save = save
         builder.position_at_end(blocked)
         where, held = integer(0), integer(0)
@@ -218,14 +224,14 @@ class _ShapeEmitter:
         for number, slot in enumerate(self._sums):
             total = builder.select(beginning, integer(0), self._load(slot))
             builder.store(total, self._address(shape.sums + number))
-        for word, slot in self._kept():
-            builder.store(self._load(slot), self._address(word))
+        for word, kept in self._kept():
+            builder.store(self._load(kept), self._address(word))
         now = builder.sub(self._load(self._next), interval)
         first = builder.select(beginning, now, self._word(FIRST))
         builder.store(first, self._address(FIRST))
         builder.ret(fired)
 
-    def _kept(self) -> list[tuple[int, Value]]:
+    def _kept(self) -> list[tuple[int, Slot]]:
         """The words of the record that change, and the stack slots where they live meanwhile."""
         kept = [(NEXT, self._next), (CODE, self._code)]
         for group, slot in enumerate(self._counts):
@@ -233,17 +239,17 @@ class _ShapeEmitter:
         return kept if self._shape.stores == NEVER else [*kept, (LAST_STORE, self._store)]
 
     def _row(self, masks: Value) -> Value:
-        """The address of the masks of the next code."""
+        """The address of the masks of the next code, if there are any."""
         builder = self._builder
         if self._shape.columns == 0:
-            return None
+            return integer(0)
         pointer = builder.inttoptr(self._load(self._code), POINTER)
-        code = builder.zext(builder.load(pointer, typ=self._code_type, align=1), I64)
+        code = builder.zext(builder.load(pointer, self._code_type, align=1), I64)
         return builder.add(masks, builder.mul(code, integer(8 * self._shape.columns)))
 
     def _mask(self, row: Value, column: int) -> Value:
         pointer = self._builder.inttoptr(self._builder.add(row, integer(8 * column)), POINTER)
-        return self._builder.load(pointer, typ=I64)
+        return self._builder.load(pointer, I64)
 
     def _asked(self, row: Value) -> tuple[list[tuple[Value, Value, Value]], list[Value], Value]:
         """Of each step its slot, what is there and the cycle it allows; negative if not known yet.
@@ -256,7 +262,7 @@ class _ShapeEmitter:
         unready = integer(0)
         for port, column in self._shape.steps:
             position = self._asked_slot(port)
-            value = builder.load(position, typ=I64)
+            value = builder.load(position, I64)
             wanted = value if self._shape.receives[port] else builder.neg(value)
             if column != ALWAYS:
                 wanted = builder.and_(wanted, self._mask(row, column))
@@ -296,8 +302,10 @@ class _ShapeEmitter:
                 if shape.groups[port] != group:
                     continue
                 delay = self._delays[port]
-                taken = builder.or_(builder.not_(now), delay) if receives else None
-                entry = taken if receives else builder.add(now, delay)
+                if receives:
+                    entry = builder.or_(builder.not_(now), delay)
+                else:
+                    entry = builder.add(now, delay)
                 builder.store(entry, offset_by(builder, self._bases[port], at))
             builder.store(builder.add(count, step), self._counts[group])
 
@@ -314,65 +322,61 @@ class _ShapeEmitter:
 
     def _select(self, condition: Value, if_true: Value, if_false: Value) -> Value:
         """A selection that must not become a branch."""
-        chosen = self._builder.select(condition, if_true, if_false)
-        chosen.set_metadata("unpredictable", self._unpredictable)
-        return chosen
+        return self._builder.select(condition, if_true, if_false, unpredictable=True)
 
     def _address(self, word: int) -> Value:
         return offset_by(self._builder, self._record, 8 * word)
 
     def _word(self, word: int) -> Value:
-        return self._builder.load(self._address(word), typ=I64)
+        return self._builder.load(self._address(word), I64)
 
     def _pointer(self, word: int) -> Value:
-        return self._builder.load(self._address(word), typ=POINTER)
+        return self._builder.load(self._address(word), POINTER)
 
     def _load(self, slot: Value) -> Value:
-        return self._builder.load(slot, typ=I64)
+        return self._builder.load(slot, I64)
 
 
-def _emit_advance(module: Any) -> None:
+def _emit_advance(module: Module) -> None:
     """The loop over the nodes."""
-    function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, I64]), name=ENTRY)
+    function = module.function(ENTRY, I64, [POINTER, I64, I64, I64])
     records, count, budget, most = function.args
-    names = ("entry", "sweep", "look", "visit", "step", "swept")
-    entry, sweep, look, visit, step, swept = (function.append_basic_block(n) for n in names)
-    leave = function.append_basic_block("leave")
-    builder = ir.IRBuilder(entry)
+    builder = Builder(function)
+    names = ("sweep", "look", "visit", "step", "swept", "leave")
+    sweep, look, visit, step, swept, leave = (function.block(name) for name in names)
     total, before, at = (builder.alloca(I64) for _ in range(3))
     builder.store(integer(0), total)
     builder.branch(sweep)
 
     builder.position_at_end(sweep)
-    builder.store(builder.load(total, typ=I64), before)
+    builder.store(builder.load(total, I64), before)
     builder.store(integer(0), at)
     empty = builder.icmp_signed("==", count, integer(0))
     builder.cbranch(empty, leave, look)
 
     builder.position_at_end(look)
-    where = builder.mul(builder.load(at, typ=I64), integer(8))
-    record = builder.load(offset_by(builder, records, where), typ=POINTER)
-    block = builder.load(offset_by(builder, record, 8 * BLOCK), typ=POINTER)
-    seen = builder.load(offset_by(builder, record, 8 * SEEN), typ=I64)
-    same = builder.icmp_signed("==", builder.load(block, typ=I64), seen)
+    where = builder.mul(builder.load(at, I64), integer(8))
+    record = builder.load(offset_by(builder, records, where), POINTER)
+    block = builder.load(offset_by(builder, record, 8 * BLOCK), POINTER)
+    seen = builder.load(offset_by(builder, record, 8 * SEEN), I64)
+    same = builder.icmp_signed("==", builder.load(block, I64), seen)
     builder.cbranch(same, step, visit)
 
     builder.position_at_end(visit)
-    signature = ir.FunctionType(I64, [POINTER, I64]).as_pointer()
-    address = builder.load(offset_by(builder, record, 8 * FUNCTION), typ=I64)
-    fired = builder.call(builder.inttoptr(address, signature), [record, most])
-    builder.store(builder.add(builder.load(total, typ=I64), fired), total)
+    address = builder.load(offset_by(builder, record, 8 * FUNCTION), I64)
+    fired = builder.call_at(builder.inttoptr(address, POINTER), I64, [record, most])
+    builder.store(builder.add(builder.load(total, I64), fired), total)
     builder.branch(step)
 
     builder.position_at_end(step)
-    following = builder.add(builder.load(at, typ=I64), integer(1))
+    following = builder.add(builder.load(at, I64), integer(1))
     builder.store(following, at)
     builder.cbranch(builder.icmp_signed("<", following, count), look, swept)
 
     builder.position_at_end(swept)
-    after = builder.load(total, typ=I64)
-    moved = builder.icmp_signed(">", after, builder.load(before, typ=I64))
+    after = builder.load(total, I64)
+    moved = builder.icmp_signed(">", after, builder.load(before, I64))
     funded = builder.icmp_signed("<", after, budget)
     builder.cbranch(builder.and_(moved, funded), sweep, leave)
     builder.position_at_end(leave)
-    builder.ret(builder.load(total, typ=I64))
+    builder.ret(builder.load(total, I64))

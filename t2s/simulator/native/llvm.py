@@ -6,16 +6,7 @@ from typing import Any
 
 from t2s.core.interrupts import late_module
 
-ir: Any = late_module("llvmlite.ir")
-"""Building LLVM code."""
-
 llvmlite_version: str = late_module("llvmlite").__version__
 
 binding: Any = late_module("llvmlite.binding")
-"""Compiling it."""
-
-Builder = Any
-Block = Any
-Function = Any
-Value = Any
-"""An ``llvmlite.ir`` value; ``Builder``, ``Block`` and ``Function`` likewise."""
+"""Compiling LLVM code."""

@@ -19,6 +19,7 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,14 @@ class Argument(Enum):
         return self not in (Argument.INT64, Argument.BOOLEAN)
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An argument that is a ``NamedTuple``, by the types of its fields."""
+
+    type: type
+    fields: tuple[Argument, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
     """A function of a module that numba can compile; it returns a boolean.
@@ -58,13 +67,23 @@ class Kernel:
     module: str
     name: str
     sources: tuple[str, ...]
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Argument | Record, ...]
+
+    @property
+    def flat(self) -> tuple[Argument, ...]:
+        """The arguments one by one, as machine code takes them."""
+        fields = (item.fields if isinstance(item, Record) else (item,) for item in self.arguments)
+        return tuple(chain.from_iterable(fields))
 
     def __call__(self, *values: Any) -> bool:
         """Run the kernel without the interpreter's lock; compiles at the first call."""
         answer = ctypes.c_uint8(0)
         words: list[Any] = [ctypes.addressof(answer), None]
-        for kind, value in zip(self.arguments, values, strict=True):
+        given = chain.from_iterable(
+            value if isinstance(item, Record) else (value,)
+            for item, value in zip(self.arguments, values, strict=True)
+        )
+        for kind, value in zip(self.flat, given, strict=True):
             words += _array_words(kind, value) if kind.is_array else [int(value)]
         _loaded(self).run(*words)
         return bool(answer.value)
@@ -110,7 +129,7 @@ class _Loaded:
 def _loaded(kernel: Kernel) -> _Loaded:
     engine = _engine(kernel)
     words: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
-    for kind in kernel.arguments:
+    for kind in kernel.flat:
         words += _parameter_types(kind)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, *words)
     run: Any = prototype(engine.get_function_address(_ENTRY))
@@ -227,7 +246,14 @@ def _kernel_text(kernel: Kernel) -> str:
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
     )(_function(kernel))
-    dispatcher.compile(tuple(items[kind] for kind in kernel.arguments))
+    dispatcher.compile(
+        tuple(
+            numba.types.NamedTuple([items[kind] for kind in item.fields], item.type)
+            if isinstance(item, Record)
+            else items[item]
+            for item in kernel.arguments
+        )
+    )
     return _with_entry(kernel, dispatcher.inspect_llvm(dispatcher.signatures[0]))
 
 
@@ -238,7 +264,7 @@ def _with_entry(kernel: Kernel, text: str) -> str:
     if len(entries) > 1:  # functions that were not inlined
         mangled = f"{len(kernel.name)}{kernel.name}"
         entries = [(name, given) for name, given in entries if mangled in name]
-    words = 2 + sum(_ARRAY_WORDS if kind.is_array else 1 for kind in kernel.arguments)
+    words = 2 + sum(_ARRAY_WORDS if kind.is_array else 1 for kind in kernel.flat)
     if len(entries) != 1 or len(re.findall(r"%[\w.]+", entries[0][1])) != words:
         raise InternalError(f"numba passes the arguments of {kernel.name} in another way")
     _check_alone(kernel, text)

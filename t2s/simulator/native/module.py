@@ -8,26 +8,34 @@ firings, or -1 after a fault.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from t2s.core.collector import without_collections
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
+from t2s.graph.machine_shapes import MachineShape, shapes_of
+from t2s.simulator import emit
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import I64, POINTER, Function, Module, Value, integer
+from t2s.simulator.native.emit_frame import FAULTED
 from t2s.simulator.native.emit_machine import emit_machine
-from t2s.simulator.native.emit_node import FAULTED, emit_node
+from t2s.simulator.native.emit_node import emit_node
 from t2s.simulator.native.layout import Key, Layout
-from t2s.simulator.native.llvm import Function, Value, binding, ir, llvmlite_version
+from t2s.simulator.native.llvm import binding, llvmlite_version
 from t2s.simulator.native.nests.emit_nest import NEST
 from t2s.simulator.native.object_cache import ObjectCache, cache_directory, digest_of
-from t2s.simulator.native.representation import I64, POINTER, integer
-from t2s.simulator.native.shared_code import MachineShape, numbers_of, renamed, shapes_of
+from t2s.simulator.native.shared_code import numbers_of, renamed
 
 _ENTRY = "run"
 _COMPILED_MODULES = 64
+_KIT = Path(emit.__path__[0])
 _PIPELINE = "2"
 """To be changed with the passes below: it is part of the name of compiled code on disk."""
 
@@ -65,27 +73,28 @@ class MachineCode:
 @without_collections()
 def emit_program(graph: Graph, layout: Layout) -> Program:
     """Write the code of a graph."""
-    module = ir.Module(name="t2s")
+    module = Module()
     faults: list[str] = []
     shapes = shapes_of(graph)
-    made: dict[str, _Shared] = {}
+    made: dict[int, _Shared] = {}
+    counts = Counter(shape.number for shape in shapes.values())
     calls: list[tuple[Function, list[Value]]] = []
     for number, node in enumerate(graph.nodes):
         if not isinstance(node, Machine):
             calls.append((emit_node(module, graph, node, layout, number, faults), []))
             continue
-        shape = shapes.get(node.name)
-        if shape is None:
+        shape = shapes[node.name]
+        if counts[shape.number] == 1:
             calls.append((emit_machine(module, graph, node, layout, number, faults), []))
             continue
-        if shape.text not in made:
-            made[shape.text] = _shared_function(module, graph, node, layout, number, shape)
-        shared = made[shape.text]
+        if shape.number not in made:
+            made[shape.number] = _shared_function(module, graph, node, layout, number, shape)
+        shared = made[shape.number]
         numbers = shared.numbers(graph, layout, shape, len(faults))
         faults += shared.faults_of(shape)
-        calls.append((shared.function, [_constant(module, f"table{number}", numbers)]))
+        calls.append((shared.function, [module.table(f"table{number}", I64, numbers)]))
     for function, _ in calls:
-        function.linkage = "internal"
+        function.internal = True
     _emit_run(module, calls)
     return Program(text=str(module), faults=tuple(faults))
 
@@ -109,7 +118,7 @@ class _Shared:
 
 
 def _shared_function(
-    module: Any, graph: Graph, node: Machine, layout: Layout, number: int, shape: MachineShape
+    module: Module, graph: Graph, node: Machine, layout: Layout, number: int, shape: MachineShape
 ) -> _Shared:
     places: list[Key] = []
     faults: list[str] = []
@@ -117,40 +126,29 @@ def _shared_function(
     return _Shared(function=function, first=shape, places=tuple(places), faults=tuple(faults))
 
 
-def _constant(module: Any, name: str, numbers: list[int]) -> Value:
-    """A table of numbers in the module."""
-    type = ir.ArrayType(I64, len(numbers))
-    table = ir.GlobalVariable(module, type, name=name)
-    table.linkage = "internal"
-    table.global_constant = True
-    table.initializer = ir.Constant(type, numbers)
-    return table
-
-
-def _emit_run(module: Any, functions: list[tuple[Function, list[Value]]]) -> None:
-    run = ir.Function(module, ir.FunctionType(I64, [POINTER, I64]), name=_ENTRY)
+def _emit_run(module: Module, functions: list[tuple[Function, list[Value]]]) -> None:
+    run = module.function(_ENTRY, I64, [POINTER, I64])
     arena, budget = run.args
-    builder = ir.IRBuilder(run.append_basic_block("entry"))
-    leave, faulty, again = (run.append_basic_block(name) for name in ("leave", "faulty", "again"))
-    total = builder.alloca(I64, name="total")
+    builder = Builder(run)
+    leave, faulty, again = (run.block(name) for name in ("leave", "faulty", "again"))
+    total = builder.alloca(I64)
     builder.store(integer(0), total)
     builder.branch(again)
     builder.position_at_end(again)
-    before = builder.load(total, typ=I64)
+    before = builder.load(total, I64)
     for function, tables in functions:
-        so_far = builder.load(total, typ=I64)
-        given = [builder.bitcast(table, POINTER) for table in tables]
-        fired = builder.call(function, [arena, builder.sub(budget, so_far), *given])
-        advance = run.append_basic_block("advance")
+        so_far = builder.load(total, I64)
+        fired = builder.call(function, [arena, builder.sub(budget, so_far), *tables])
+        advance = run.block("advance")
         failed = builder.icmp_signed("==", fired, integer(FAULTED))
         builder.cbranch(failed, faulty, advance)
         builder.position_at_end(advance)
         builder.store(builder.add(so_far, fired), total)
-    after = builder.load(total, typ=I64)
+    after = builder.load(total, I64)
     progress = builder.icmp_signed(">", after, before)
     builder.cbranch(builder.and_(progress, builder.icmp_signed("<", after, budget)), again, leave)
     builder.position_at_end(leave)
-    builder.ret(builder.load(total, typ=I64))
+    builder.ret(builder.load(total, I64))
     builder.position_at_end(faulty)
     builder.ret(integer(FAULTED))
 
@@ -181,14 +179,27 @@ def compile_module(text: str) -> Any:
     return _loaded(text, lambda: text)
 
 
-def compile_when_new(key: str, write: Callable[[], str]) -> MachineCode:
-    """Machine code of the program that ``write`` writes, if none is kept for ``key``.
+def compile_when_new(
+    facts: str, write: Callable[[], str], writers: Sequence[Path] = ()
+) -> MachineCode:
+    """Machine code of the program that ``write`` writes, if none is kept.
 
-    The key has to say all that the text depends on, the code that writes it included.
+    ``facts`` have to say all that the text depends on besides the code that writes it, and
+    ``writers`` are the files and folders where that code is; the kit is always one of them.
     """
-    engine = _loaded(key, write)
+    engine = _loaded(f"{_digest_of_files(_KIT, *writers)} {facts}", write)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
     return _code_of(engine, _ENTRY, prototype)
+
+
+@cache
+def _digest_of_files(*paths: Path) -> str:
+    """A digest of Python files, and of those in folders."""
+    digest = sha256()
+    for path in paths:
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _loaded(key: str, write: Callable[[], str], effort: Effort = Effort.FULL) -> Any:
@@ -233,7 +244,7 @@ def _target_machine(effort: Effort) -> Any:
     )
 
 
-def _optimise(module: Any, machine: Any) -> None:
+def _optimise(module: Module, machine: Any) -> None:
     """Stack slots become registers, and what that leaves is tidied up.
 
     All that LLVM would do at level 2 takes five times as long, and the code is not faster: what

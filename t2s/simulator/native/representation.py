@@ -17,17 +17,26 @@ from __future__ import annotations
 
 import sys
 from math import gcd
-from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.types import Kind, Type
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import (
+    DOUBLE,
+    FLOAT,
+    I1,
+    I8,
+    LLVMType,
+    Value,
+    integer,
+    integer_type,
+    null,
+    undefined,
+    vector_type,
+)
 from t2s.simulator.native.layout import ALIGNMENT
-from t2s.simulator.native.llvm import Builder, Value, ir
-
-I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
-FLOAT, DOUBLE, HALF, POINTER = ir.FloatType(), ir.DoubleType(), ir.HalfType(), ir.PointerType()
 
 
 def require_type(given: Type, due: Type, what: str) -> None:
@@ -41,12 +50,12 @@ def is_narrow(type: Type) -> bool:
     return type.is_float and type.bits == 16
 
 
-def vector_of(scalar: Any, lanes: int) -> Any:
+def vector_of(scalar: LLVMType, lanes: int) -> LLVMType:
     """The LLVM type of ``lanes`` scalars (the scalar itself for one lane)."""
-    return scalar if lanes == 1 else ir.VectorType(scalar, lanes)
+    return scalar if lanes == 1 else vector_type(scalar, lanes)
 
 
-def register_type(type: Type) -> Any:
+def register_type(type: Type) -> LLVMType:
     """The LLVM type of a value in a register."""
     match type:
         case Type(kind=Kind.BOOL):
@@ -56,20 +65,13 @@ def register_type(type: Type) -> Any:
         case Type(kind=Kind.FLOAT, bits=64):
             scalar = DOUBLE
         case _:
-            scalar = ir.IntType(type.bits)
+            scalar = integer_type(type.bits)
     return vector_of(scalar, type.lanes)
-
-
-def integer(value: int, type: Any = I64) -> Value:
-    """An integer constant; a vector type repeats it over the lanes."""
-    if isinstance(type, ir.VectorType):
-        return ir.Constant(type, [ir.Constant(type.element, value)] * type.count)
-    return ir.Constant(type, value)
 
 
 def zero(type: Type) -> Value:
     """The zero of a type, all lanes."""
-    return ir.Constant(register_type(type), None)
+    return null(register_type(type))
 
 
 def constant(builder: Builder, value: int | float | bool, type: Type) -> Value:
@@ -79,33 +81,20 @@ def constant(builder: Builder, value: int | float | bool, type: Type) -> Value:
     pattern = int.from_bytes(bits, sys.byteorder)
     if type.is_bool:
         return integer(int(pattern != 0), register_type(type))
-    bit_type = vector_of(ir.IntType(type.bits), type.lanes)
+    bit_type = vector_of(integer_type(type.bits), type.lanes)
     return builder.bitcast(integer(pattern, bit_type), register_type(type))
-
-
-def splat(builder: Builder, scalar: Value, lanes: int) -> Value:
-    """A scalar repeated over the lanes."""
-    vector = vector_of(scalar.type, lanes)
-    if lanes == 1:
-        return scalar
-    first = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, integer(0, I32))
-    return builder.shuffle_vector(
-        first, ir.Constant(vector, ir.Undefined), integer(0, vector_of(I32, lanes))
-    )
 
 
 def pick_lanes(builder: Builder, vector: Value, lanes: list[int]) -> Value:
     """The given lanes of a vector, as a vector or, if there is one, as a scalar."""
     if len(lanes) == 1:
-        return builder.extract_element(vector, integer(lanes[0], I32))
-    mask = ir.Constant(ir.VectorType(I32, len(lanes)), [integer(lane, I32) for lane in lanes])
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
+        return builder.extract_element(vector, lanes[0])
+    return builder.shuffle_vector(vector, undefined(vector.type), lanes)
 
 
 def offset_by(builder: Builder, pointer: Value, offset: Value | int) -> Value:
     """The pointer ``offset`` bytes further on."""
-    distance = integer(offset) if isinstance(offset, int) else offset
-    return builder.gep(pointer, [distance], inbounds=True, source_etype=I8)
+    return builder.offset(pointer, integer(offset) if isinstance(offset, int) else offset)
 
 
 def token_alignment(type: Type) -> int:
@@ -116,31 +105,12 @@ def token_alignment(type: Type) -> int:
 def load_value(builder: Builder, pointer: Value, type: Type, align: int) -> Value:
     """Load a value of a t2s type."""
     if type.is_bool:
-        stored = builder.load(pointer, typ=vector_of(I8, type.lanes), align=align)
-        return builder.icmp_unsigned("!=", stored, ir.Constant(stored.type, None))
-    return builder.load(pointer, typ=register_type(type), align=align)
+        stored = builder.load(pointer, vector_of(I8, type.lanes), align)
+        return builder.icmp_unsigned("!=", stored, null(stored.type))
+    return builder.load(pointer, register_type(type), align)
 
 
 def store_value(builder: Builder, value: Value, pointer: Value, type: Type, align: int) -> None:
     """Store a value of a t2s type."""
     stored = builder.zext(value, vector_of(I8, type.lanes)) if type.is_bool else value
-    builder.store(stored, pointer, align=align)
-
-
-def call_intrinsic(
-    builder: Builder, name: str, result: Any, operands: list[tuple[Value, Any]]
-) -> Value:
-    """Call the LLVM intrinsic of this full name, declaring it if need be."""
-    module = builder.module
-    function = module.globals.get(name)
-    if function is None:
-        signature = ir.FunctionType(result, [type for _, type in operands])
-        function = ir.Function(module, signature, name=name)
-    return builder.call(function, [value for value, _ in operands])
-
-
-def mangled(type: Any) -> str:
-    """The suffix of an overloaded intrinsic for this LLVM type."""
-    if isinstance(type, ir.VectorType):
-        return f"v{type.count}{mangled(type.element)}"
-    return {FLOAT: "f32", DOUBLE: "f64"}.get(type) or f"i{type.width}"
+    builder.store(stored, pointer, align)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -39,9 +38,8 @@ _OFTEN = 3
 @lru_cache(maxsize=16)
 def _compiled(shape: StepShape) -> MachineCode:
     modules = emit_steps, step_layout, word_emitter
-    sources = (Path(module.__file__ or "").read_bytes() for module in modules)
-    key = f"{shape} {sha256(b''.join(sources)).hexdigest()}"
-    return compile_when_new(key, lambda: emit_steps.emit_steps(shape))
+    writers = [Path(module.__file__ or "") for module in modules]
+    return compile_when_new(repr(shape), lambda: emit_steps.emit_steps(shape), writers)
 
 
 def steps_of(program: SimProgram) -> StepTables | None:

@@ -20,7 +20,7 @@ from t2s.graph.layout import outputs_of
 from t2s.graph.machine import Machine
 from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
 from t2s.graph.semantics import space_points
-from t2s.simulator.native.emit_node import FAULTED
+from t2s.simulator.native.emit_frame import FAULTED
 from t2s.simulator.native.layout import (
     FAILED,
     FINISHED,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from t2s.core.ops import Array
 from t2s.simulator.engine import Limits
 from t2s.simulator.native import timing_tables as timing
+from t2s.simulator.native.units import MemoryUnits
 from t2s.simulator.program import SimProgram
 from t2s.simulator.tally import (
     FOREVER,
@@ -24,10 +23,6 @@ from t2s.simulator.tally import (
     stuck_at,
     wait_until,
 )
-
-if TYPE_CHECKING:
-    from t2s.simulator.memory.spec import Dram
-    from t2s.simulator.native.units import MemoryUnits
 
 
 class TableTimes:
@@ -43,7 +38,7 @@ class TableTimes:
         self.elements = _elements(program)
         self.pes = _pes(program)
         busy = control.firings > 0
-        self.wake = np.where(busy, 1, FOREVER).astype(np.int64)
+        wake = np.where(busy, 1, FOREVER).astype(np.int64)
         ends = self.elements[:, int(timing.END)]
         self.ring = np.zeros(int(ends.max(initial=0)), np.int64)
         self.stalls = np.zeros((len(self.elements), timing.RECORD), np.int64)
@@ -51,16 +46,32 @@ class TableTimes:
         rate = program.memory_rate
         stalls = program.stalls
         stalling = (0, 0) if stalls is None else (stalls.seed, stalls.one_in)
-        self.accesses = program.accesses_memory.astype(np.uint64)
-        self.stalling = np.array(stalling, np.uint64)
-        self.rate, self.unit = (0, 1) if rate is None else (rate.numerator, rate.denominator)
         dram = program.device.memory
-        self.memory = _units(program, dram) if dram is not None else None
-        self.queue = np.zeros(max(1, program.pe_count), np.uint64)
+        self.memory = MemoryUnits(program, dram) if dram is not None else None
+        accesses = program.accesses_memory if self.memory is None else self.memory.unit_of >= 0
+        self.credit = timing.Credit(
+            queue=np.zeros(max(1, program.pe_count), np.uint64),
+            rate=0 if rate is None else rate.numerator,
+            unit=1 if rate is None else rate.denominator,
+        )
         self.clock = np.zeros(8, np.int64)
         self.clock[timing.NOW] = self.clock[timing.CREDIT_AT] = 1
-        self.clock[timing.CREDIT] = self.rate
+        self.clock[timing.CREDIT] = self.credit.rate
         self.clock[timing.UNFINISHED] = int(busy.sum())
+        self.tables = timing.Tables(
+            codes=control.codes,
+            rows=self.rows.reshape(-1),
+            uses=self.uses,
+            wake=wake,
+            pes=self.pes.reshape(-1),
+            elements=self.elements.reshape(-1),
+            ring=self.ring,
+            stalls=self.stalls.reshape(-1),
+            memory_stalls=self.memory_stalls,
+            clock=self.clock,
+            stalling=np.array(stalling, np.uint64),
+            accesses_memory=accesses.astype(np.uint64),
+        )
 
     @property
     def now(self) -> int:
@@ -86,28 +97,10 @@ class TableTimes:
 
     def advance(self, until: int) -> bool:
         """Simulate to the end of a cycle; whether anything may happen after it."""
-        if self.memory is not None:
-            return self.memory.advance(self, until)
-        more = timing.advance(
-            self.program.control.codes,
-            self.rows.reshape(-1),
-            self.uses,
-            self.wake,
-            self.pes.reshape(-1),
-            self.elements.reshape(-1),
-            self.ring,
-            self.stalls.reshape(-1),
-            self.memory_stalls,
-            self.clock,
-            self.queue,
-            self.rate,
-            self.unit,
-            self.stalling,
-            self.accesses,
-            until,
-            self.measured,
-        )
-        return bool(more)
+        if self.memory is None:
+            return timing.advance_with_credit(self.tables, self.credit, until, self.measured)
+        last = min(until, self.now + self.memory.provide() - 1)
+        return timing.advance_with_dram(self.tables, self.memory.tables(), last, self.measured)
 
     def tally(self, limits: Limits, interrupted: bool) -> Tally:
         """The counters, with the stalls of unfinished PEs up to the last cycle."""
@@ -186,12 +179,6 @@ class TableTimes:
         begin = self.elements[:, int(timing.BEGIN)].astype(np.int64)
         end = self.elements[:, int(timing.END)].astype(np.int64)
         return np.asarray(held[end] - held[begin], np.int64)
-
-
-def _units(program: SimProgram, dram: Dram) -> MemoryUnits:
-    """The units of a DRAM; their kernel brings numba, which nothing else needs once it is kept."""
-    units: MemoryUnits = import_module("t2s.simulator.native.units").MemoryUnits(program, dram)
-    return units
 
 
 def _rows(rows: Array) -> Array:

@@ -1,18 +1,11 @@
-"""How numba compiles the timing kernels, and the types of what they work on."""
+"""How numba compiles the table kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from t2s.core.interrupts import late_module
-
-Signed = NDArray[np.int64]
-Unsigned = NDArray[np.uint64]
-Word = Any  # a 64-bit integer inside compiled code, signed for times, unsigned for positions
 
 F = TypeVar("F", bound=Callable[..., Any])
 

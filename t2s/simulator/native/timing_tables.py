@@ -1,15 +1,23 @@
-"""The tables of the timing kernel, and the kernel as machine code.
+"""The tables of the table kernel, and its two forms as machine code.
 
-What the kernel does is in ``timing``, which is imported only where it has to be compiled.
+What the kernel does is in ``timing``; how memory answers, in ``timing_credit`` and ``timing_dram``.
+These are imported only where they have to be compiled.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
-from t2s.simulator.native.machine_code import Argument, Kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.simulator.native.machine_code import Argument, Kernel, Record
 
 U = np.uint64
+
+Signed = NDArray[np.int64]
+Unsigned = NDArray[np.uint64]
+Word = Any  # a 64-bit integer inside compiled code, signed for times, unsigned for positions
 
 RECORD = 8
 """Words of a record of ``pes`` and ``elements``; a record of ``rows`` has ``ROW_RECORD``."""
@@ -42,35 +50,95 @@ NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL, HEAD, QUEUED = ran
 the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made, and
 the first position and the length of the ring of PEs that wait for memory."""
 
-_INT32S, _INT64S, _UINT64S = Argument.INT32_ARRAY, Argument.INT64_ARRAY, Argument.UINT64_ARRAY
+ASKED_AT, REQUEST_AT, DONE, READS, WRITES, LATENCIES = range(6)
+"""Columns of ``units``: positions in ``asked`` and ``requests``, when the last request is done,
+lines read and written, cycles from asking to done of all."""
 
-advance = Kernel(
-    module="t2s.simulator.native.timing",
-    name="advance",
-    sources=(
-        "t2s.simulator.native.timing",
-        "t2s.simulator.native.timing_compile",
-        "t2s.simulator.native.timing_stalls",
-        __name__,
-    ),
-    arguments=(
-        _INT32S,  # codes
-        _UINT64S,  # rows
-        _UINT64S,  # uses
-        _INT64S,  # wake
-        _UINT64S,  # pes
-        _UINT64S,  # elements
-        _INT64S,  # ring
-        _INT64S,  # stalls
-        _INT64S,  # memory_stalls
-        _INT64S,  # clock
-        _UINT64S,  # queue
-        Argument.INT64,  # rate
-        Argument.INT64,  # unit
-        _UINT64S,  # stalling
-        _UINT64S,  # accesses_memory
-        Argument.INT64,  # until
-        Argument.BOOLEAN,  # measured
+UP, DOWN, PATH, OUTSTANDING, BURSTS, KEPT = range(6)
+"""Entries of ``ways``: numerator and denominator of memory clocks per cycle; ``path_cycles``,
+``outstanding`` and ``line_bursts`` of ``Units``; how many requests ``done`` keeps for a unit."""
+
+
+class Tables(NamedTuple):
+    """The state of a run, but for its memory.
+
+    ``stalls`` counts, by element record, cycles its receiver starved (column 0) and its sender was
+    blocked (column 1), and in column ``PEAK``, if that is measured, the most slots in use;
+    ``memory_stalls`` counts by PE.  ``stalling`` is the seed of random stalls and, 0 for none at
+    all, one in how many cycles; they hold up the PEs that ``accesses_memory`` marks.
+    """
+
+    codes: NDArray[np.int32]
+    rows: Unsigned
+    uses: Unsigned
+    wake: Signed
+    pes: Unsigned
+    elements: Unsigned
+    ring: Signed
+    stalls: Signed
+    memory_stalls: Signed
+    clock: Signed
+    stalling: Unsigned
+    accesses_memory: Unsigned
+
+
+class Credit(NamedTuple):
+    """A memory of shared bandwidth: ``rate`` is credit per cycle and ``unit`` credit per byte.
+
+    A rate of 0 is unlimited memory.  ``queue`` is a ring of the PEs that wait.
+    """
+
+    queue: Unsigned
+    rate: int
+    unit: int
+
+
+class DramUnits(NamedTuple):
+    """A DRAM and its units, by flat tables.
+
+    ``unit_of`` is the unit of every PE, -1 where it is none; ``units`` has a record of 8 words for
+    each.  The requests of the firings to come lie ready: ``asked`` (how many each firing makes),
+    ``needed`` (the unit's request whose line it needs) and ``requests``.  ``done`` keeps when the
+    last requests of each unit are done.
+    """
+
+    unit_of: Signed
+    units: Signed
+    asked: NDArray[np.int32]
+    needed: Signed
+    requests: Signed
+    done: Signed
+    ways: Signed
+    parameters: Signed
+    state: Signed
+    counts: Signed
+
+
+_INT32S, _INT64S, _UINT64S = Argument.INT32_ARRAY, Argument.INT64_ARRAY, Argument.UINT64_ARRAY
+_TABLES = Record(
+    Tables,
+    (
+        *(_INT32S, _UINT64S, _UINT64S, _INT64S, _UINT64S, _UINT64S),
+        *(_INT64S, _INT64S, _INT64S, _INT64S, _UINT64S, _UINT64S),
     ),
 )
-"""``timing.advance``."""
+_CREDIT = Record(Credit, (_UINT64S, Argument.INT64, Argument.INT64))
+_DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
+_ROOM = "t2s.simulator.native"
+_SOURCES = (f"{_ROOM}.timing", f"{_ROOM}.timing_compile", __name__)
+
+advance_with_credit = Kernel(
+    module=f"{_ROOM}.timing_credit",
+    name="advance",
+    sources=(f"{_ROOM}.timing_credit", *_SOURCES),
+    arguments=(_TABLES, _CREDIT, Argument.INT64, Argument.BOOLEAN),
+)
+"""``timing.advance`` with a memory of shared bandwidth."""
+
+advance_with_dram = Kernel(
+    module=f"{_ROOM}.timing_dram",
+    name="advance",
+    sources=(f"{_ROOM}.timing_dram", f"{_ROOM}.dram", f"{_ROOM}.dram_tables", *_SOURCES),
+    arguments=(_TABLES, _DRAM_UNITS, Argument.INT64, Argument.BOOLEAN),
+)
+"""``timing.advance`` with a DRAM."""

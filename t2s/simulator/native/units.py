@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from t2s.core.ops import Array
@@ -13,8 +11,8 @@ from t2s.simulator.memory.port import UnitCounts, addresses_of, most_requests, u
 from t2s.simulator.memory.report import MemoryCounts
 from t2s.simulator.memory.spec import Dram
 from t2s.simulator.memory.streams import RequestStream
-from t2s.simulator.native import dram as native_dram
-from t2s.simulator.native import timing_dram
+from t2s.simulator.native import dram_tables
+from t2s.simulator.native import timing_tables as timing
 from t2s.simulator.program import SimProgram
 
 _MOST_FIRINGS = 1 << 20
@@ -30,13 +28,13 @@ class MemoryUnits:
         bases, _ = addresses_of(program.graph)
         self.unit_of = np.full(program.pe_count, -1, np.int64)
         self.streams: list[RequestStream] = []
-        for timing in program.nodes:
-            node = timing.node
+        for timed in program.nodes:
+            node = timed.node
             if isinstance(node, Machine) or not uses_memory(node):
                 continue
             for domain in domains(node, program.parameters):
                 for pe in range(domain.pe_count if domain.firings else 0):
-                    self.unit_of[timing.first + domain.first_pe + pe] = len(self.streams)
+                    self.unit_of[timed.first + domain.first_pe + pe] = len(self.streams)
                     self.streams.append(RequestStream(program.graph, node, domain, pe, bases, dram))
         count = max(1, len(self.streams))
         self.stretch = max(_LEAST, min(1 << 16, _MOST_FIRINGS // count))
@@ -56,9 +54,9 @@ class MemoryUnits:
             ],
             np.int64,
         )
-        self.parameters = native_dram.new_parameters(dram)
-        self.state = native_dram.new_state(dram)
-        self.counts = native_dram.new_counts(dram)
+        self.parameters = dram_tables.new_parameters(dram)
+        self.state = dram_tables.new_state(dram)
+        self.counts = dram_tables.new_counts(dram)
         self.asked = np.zeros(0, np.int32)
         self.needed = self.requests = np.zeros(0, np.int64)
         nothing: tuple[Array, ...] = (self.asked, self.needed, self.requests)
@@ -67,36 +65,22 @@ class MemoryUnits:
         self.end = np.zeros(count, np.int64)
         self.more = np.array([stream.left > 0 for stream in self.streams] or [False])
 
-    def advance(self, machine: Any, until: int) -> bool:
-        """Simulate up to a cycle, or as far as the requests that lie ready reach."""
-        last = min(until, machine.now + self._provide() - 1)
-        more = timing_dram.advance(
-            machine.program.control.codes,
-            machine.rows.reshape(-1),
-            machine.uses,
-            machine.wake,
-            machine.pes.reshape(-1),
-            machine.elements.reshape(-1),
-            machine.ring,
-            machine.stalls.reshape(-1),
-            machine.memory_stalls,
-            machine.clock,
-            self.unit_of,
-            self.units,
-            self.asked,
-            self.needed,
-            self.requests,
-            self.done,
-            self.ways,
-            self.parameters,
-            self.state,
-            self.counts,
-            machine.stalling,
-            last,
+    def tables(self) -> timing.DramUnits:
+        """The state as the kernel takes it, until the next ``provide``."""
+        return timing.DramUnits(
+            unit_of=self.unit_of,
+            units=self.units.reshape(-1),
+            asked=self.asked,
+            needed=self.needed,
+            requests=self.requests,
+            done=self.done,
+            ways=self.ways,
+            parameters=self.parameters,
+            state=self.state,
+            counts=self.counts,
         )
-        return bool(more)
 
-    def _provide(self) -> int:
+    def provide(self) -> int:
         """Have requests ready; the number of cycles that they are sure to last."""
         lasts = self._lasting()
         if lasts is not None:
@@ -127,14 +111,14 @@ class MemoryUnits:
         """Cycles before a unit may run out, ``None`` if one has."""
         if not self.more.any():
             return 1 << 40
-        least = int((self.end - self.units[:, timing_dram.ASKED_AT])[self.more].min())
+        least = int((self.end - self.units[:, timing.ASKED_AT])[self.more].min())
         return least if least > 0 else None
 
     def tally(self) -> MemoryCounts:
         """What was measured."""
         units = {
-            pe: UnitCounts(*(int(n) for n in self.units[unit, timing_dram.READS :][:3]))
+            pe: UnitCounts(*(int(n) for n in self.units[unit, timing.READS :][:3]))
             for pe, unit in enumerate(self.unit_of)
             if unit >= 0
         }
-        return MemoryCounts(channels=native_dram.channel_counts(self.counts), units=units)
+        return MemoryCounts(channels=dram_tables.channel_counts(self.counts), units=units)

@@ -17,7 +17,7 @@ from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.layout import outputs_of
-from t2s.simulator.native.emit_node import FAULTED
+from t2s.simulator.native.emit_frame import FAULTED
 from t2s.simulator.native.layout import layout_of
 from t2s.simulator.native.module import compile_text, emit_program
 from t2s.simulator.native.nests.plan import Plan

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from t2s.simulator.native.llvm import Block, Builder, Function, Value, ir
-from t2s.simulator.native.representation import I64, POINTER, integer, offset_by
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import (
+    I1,
+    I64,
+    POINTER,
+    Block,
+    Function,
+    LLVMType,
+    Module,
+    Value,
+    integer,
+    vector_type,
+)
+from t2s.simulator.native.representation import offset_by
 
 Words = list[Value]
 
@@ -14,12 +25,11 @@ Words = list[Value]
 class WordEmitter:
     """A function of a state, which is a pointer to words; its first block is under construction."""
 
-    def __init__(self, module: Any, function: Function) -> None:
+    def __init__(self, module: Module, function: Function) -> None:
         self._function = function
         self._state = function.args[0]
-        self._builder: Builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self._builder = Builder(function)
         self._index = self._builder.alloca(I64)
-        self._unpredictable = module.add_metadata([])
 
     def _together(self, parts: list[Words]) -> Words:
         """All lanes of some words; in pairs, so that it does not take long."""
@@ -50,20 +60,18 @@ class WordEmitter:
 
     def _select(self, condition: Value, if_true: Value, if_false: Value) -> Value:
         """A selection that must not become a branch."""
-        chosen = self._builder.select(condition, if_true, if_false)
-        chosen.set_metadata("unpredictable", self._unpredictable)
-        return chosen
+        return self._builder.select(condition, if_true, if_false, unpredictable=True)
 
     def _any(self, words: Words) -> Value:
         return words[0] if len(words) == 1 else self._builder.or_(*words)
 
-    def _spread(self, word: Value, type: Any) -> Value:
+    def _spread(self, word: Value, type: LLVMType) -> Value:
         """A vector with -1 where a bit is set."""
-        bits = self._builder.bitcast(word, ir.VectorType(ir.IntType(1), type.count))
+        bits = self._builder.bitcast(word, vector_type(I1, type.lanes))
         return self._builder.sext(bits, type)
 
     def _block(self, name: str) -> Block:
-        return self._function.append_basic_block(name)
+        return self._function.block(name)
 
     def _at_word(self, record: Value, word: int) -> Value:
         return self._load(offset_by(self._builder, record, 8 * word))
@@ -75,10 +83,10 @@ class WordEmitter:
         return self._load(self._address(word))
 
     def _pointer(self, word: int) -> Value:
-        return self._builder.load(self._address(word), typ=POINTER)
+        return self._builder.load(self._address(word), POINTER)
 
     def _load(self, where: Value) -> Value:
-        return self._builder.load(where, typ=I64)
+        return self._builder.load(where, I64)
 
     def _store(self, value: Value, where: Value) -> None:
         self._builder.store(value, where)

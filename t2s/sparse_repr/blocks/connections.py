@@ -279,6 +279,12 @@ class Connections:
 
     def graph(self) -> Graph:
         """The graph, verified.  Raises ``GraphError`` if it breaks a rule."""
+        found = self.unverified()
+        verify_graph(found)
+        return found
+
+    def unverified(self) -> Graph:
+        """The graph, for those who change it once more before it is verified."""
         dense = [channel for design in self._dense for channel in design.channels]
         fed = [channel for design in self._dense for channel, _ in design.fed]
         names = NameSupply(channel.name for channel in (*dense, *fed))
@@ -310,7 +316,7 @@ class Connections:
             replace(placed.block.machine_with(name, into[name], out_of[name]), region=placed.region)
             for name, placed in self._blocks.items()
         ]
-        found = Graph(
+        return Graph(
             name=self.name,
             nodes=(*nodes, *(node for design in self._dense for node in design.nodes)),
             channels=tuple(channels),
@@ -319,8 +325,6 @@ class Connections:
             regions=tuple(self._regions),
             location=self._location,
         )
-        verify_graph(found)
-        return found
 
 
 def _key(argument: Any) -> Hashable:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Local
-from t2s.core.integers import whole
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type

@@ -8,8 +8,17 @@ from graphlib import TopologicalSorter
 
 from t2s.core.expr import Const, Expr
 from t2s.core.types import INT32, Type
-from t2s.graph.graph import Graph, Region, RegionKind, StreamKind, Tensor, TensorRole
-from t2s.graph.locations import located
+from t2s.graph.graph import (
+    Channel,
+    Graph,
+    Region,
+    RegionKind,
+    StreamKind,
+    Tensor,
+    TensorRole,
+    located,
+)
+from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
 from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
@@ -60,9 +69,10 @@ def diagram_to_graph(
     writer = _Writer(streams, program, diagram, extents, values)
     for wired in diagram.blocks:
         writer.write(wired)
-    graph = located(streams.graph(), program.location)
+    graph = located(streams.unverified(), program.location)
     if balance and capacity < UNBOUNDED:
         graph = balanced(graph)
+    verify_graph(graph)
     return StageGraph(graph=graph, reads=tuple(writer.reads), writes=tuple(writer.writes))
 
 
@@ -82,14 +92,14 @@ def balanced(graph: Graph) -> Graph:
         for channel in graph.channels
         if channel.source != channel.sink and channel.stream.kind is not StreamKind.CONTROL
     ]
-    sources: dict[str, set[str]] = {node.name: set() for node in graph.nodes}
+    into: dict[str, list[Channel]] = {node.name: [] for node in graph.nodes}
     for channel in channels:
-        sources[channel.sink].add(channel.source)
-    start = dict.fromkeys(sources, 0)
+        into[channel.sink].append(channel)
+    start = dict.fromkeys(into, 0)
+    sources = {name: {channel.source for channel in found} for name, found in into.items()}
     for name in TopologicalSorter(sources).static_order():
         start[name] = max(
-            (start[one.source] + one.latency + LOOK_AHEAD for one in channels if one.sink == name),
-            default=0,
+            (start[one.source] + one.latency + LOOK_AHEAD for one in into[name]), default=0
         )
     waits = {
         one.name: start[one.sink] - start[one.source] - one.latency - LOOK_AHEAD for one in channels

@@ -15,6 +15,7 @@ from t2s.simulator.memory.model import Command, DramModel
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Dram, Timing, mapping_of
 from t2s.simulator.native import dram as compiled
+from t2s.simulator.native import dram_tables
 from tests.simulator.memory.checker import check
 
 DDR4 = MEMORIES["ddr4-2133"]
@@ -39,8 +40,8 @@ def run(dram: Dram, requests: Iterable[Request]) -> list[int]:
 def compiled_run(dram: Dram, requests: list[Request]) -> tuple[list[int], np.ndarray]:
     """The ends by the compiled model, and its counters."""
     clocks, bursts, writes = (np.array(part, np.int64) for part in zip(*requests, strict=True))
-    counts, ends = compiled.new_counts(dram), np.zeros(len(requests), np.int64)
-    state, parameters = compiled.new_state(dram), compiled.new_parameters(dram)
+    counts, ends = dram_tables.new_counts(dram), np.zeros(len(requests), np.int64)
+    state, parameters = dram_tables.new_state(dram), dram_tables.new_parameters(dram)
     compiled.access_all(parameters, state, counts, clocks, bursts, writes, ends)
     return ends.tolist(), counts
 
@@ -53,7 +54,7 @@ def run_both(dram: Dram, requests: list[Request]) -> tuple[list[int], np.ndarray
     check(dram, trace)
     ends, counts = compiled_run(dram, requests)
     assert ends == expected
-    assert compiled.channel_counts(counts) == tuple(channel.counts for channel in plain.channels)
+    assert dram_tables.channel_counts(counts) == tuple(channel.counts for channel in plain.channels)
     return ends, counts
 
 
@@ -133,10 +134,10 @@ def test_an_idle_memory_is_refreshed_on_time() -> None:
     # The last refresh is due at 8320000 and takes until 8320374, then the row is opened.
     ends, counts = run_both(DDR4, [(0, 0, False), (8320 * 1000 + 10, 0, False)])
     assert ends[1] == 8320 * 1000 + 374 + 15 + 15 + 4
-    assert counts[0, compiled.REFRESHES] == 1000
+    assert counts[dram_tables.REFRESHES] == 1000
     ends, counts = compiled_run(DDR4, [(0, 0, False), (8320 * 2_000_000 + 4000, 4, True)])
     assert ends[1] == 8320 * 2_000_000 + 4000 + 15 + 11 + 4
-    assert counts[0, compiled.REFRESHES] == 2_000_000
+    assert counts[dram_tables.REFRESHES] == 2_000_000
 
 
 @pytest.mark.parametrize("name", MEMORIES)

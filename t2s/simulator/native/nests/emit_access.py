@@ -7,17 +7,22 @@ from math import prod
 from typing import Any
 
 from t2s.core.types import Type
+from t2s.simulator.emit.llvm import (
+    I32,
+    I64,
+    Value,
+    constant_vector,
+    integer,
+    undefined,
+    vector_type,
+)
 from t2s.simulator.native.emit_context import NodeContext
-from t2s.simulator.native.llvm import Value, ir
 from t2s.simulator.native.nests.digits import Numbers
 from t2s.simulator.native.nests.emit_lanes import transposed
 from t2s.simulator.native.nests.groups import Group, pattern, stride
 from t2s.simulator.native.nests.nest import Access, Lanes, Nest
 from t2s.simulator.native.nests.references import Source, StreamSource, TensorSource
 from t2s.simulator.native.representation import (
-    I32,
-    I64,
-    integer,
     load_value,
     offset_by,
     register_type,
@@ -54,7 +59,7 @@ class AccessEmitter:
         context, node = self._context, self._nest.node.name
         for key, access in keyed_accesses(self._nest):
             where = context.address(context.layout.sections[("base", node, key)], context.pe)
-            self._bases[id(access)] = self._builder.load(where, typ=I64)
+            self._bases[id(access)] = self._builder.load(where, I64)
         for operand in self._nest.operands.values():
             if operand.source is not None:
                 self._pointers[operand.source] = context.pointer(self._section(operand.source))
@@ -90,11 +95,11 @@ class AccessEmitter:
         builder.store(first, slot)
         builder.branch(head)
         builder.position_at_end(head)
-        position = builder.load(slot, typ=I64)
+        position = builder.load(slot, I64)
         builder.cbranch(builder.icmp_signed("<", position, last), inside, after)
         builder.position_at_end(inside)
         body(position)
-        builder.store(builder.add(position, integer(1), flags=("nsw",)), slot)
+        builder.store(builder.add(position, integer(1), "nsw"), slot)
         builder.branch(head)
         builder.position_at_end(after)
 
@@ -113,7 +118,7 @@ class AccessEmitter:
         self.loop(
             integer(0),
             integer(full),
-            lambda block: emit(self._builder.mul(block, scale, flags=("nsw",)), width),
+            lambda block: emit(self._builder.mul(block, scale, "nsw"), width),
         )
         if extent % width:
             emit(full * width, extent % width)
@@ -135,10 +140,10 @@ class AccessEmitter:
                 self.group_names[loop.name] = _vector(numbers)
                 continue
             first = self._builder.trunc(start, I32)
-            vector = ir.Constant(ir.VectorType(I32, width), ir.Undefined)
+            vector = undefined(vector_type(I32, width))
             for w in range(width):
                 number = self._builder.add(first, integer(low + w, I32))
-                vector = self._builder.insert_element(vector, number, integer(w, I32))
+                vector = self._builder.insert_element(vector, number, w)
             self.group_names[loop.name] = vector
 
     # -- addresses ----------------------------------------------------------------------------
@@ -157,12 +162,12 @@ class AccessEmitter:
         total = self._bases[id(access)]
         for digit, table in access.tables.items():
             if self._nest.frame.digits[digit].loop in self._outside:
-                total = builder.add(total, self._entry(digit, table), flags=("nsw",))
+                total = builder.add(total, self._entry(digit, table), "nsw")
         steps = pattern(self._nest, self._group.first, access)
         if isinstance(start, int):
             return total, [int(step) for step in steps[start : start + width]]
         step = stride(steps) or 0
-        total = builder.add(total, builder.mul(start, integer(step)), flags=("nsw",))
+        total = builder.add(total, builder.mul(start, integer(step)), "nsw")
         return total, [step * w for w in range(width)]
 
     def _entry(self, digit: int, table: Numbers) -> Value:
@@ -173,23 +178,18 @@ class AccessEmitter:
         if len(siblings) == 2:
             by = integer(siblings[0].unit)
             value = builder.udiv(value, by) if found.unit > 1 else builder.urem(value, by)
-        position = builder.sub(value, integer(int(found.values[0])), flags=("nsw",))
+        position = builder.sub(value, integer(int(found.values[0])), "nsw")
         step = stride(table)
         if step is not None:
-            return builder.mul(position, integer(step), flags=("nsw",))
+            return builder.mul(position, integer(step), "nsw")
         where = offset_by(builder, self._constant(table), builder.mul(position, integer(8)))
-        return builder.load(where, typ=I64)
+        return builder.load(where, I64)
 
     def _constant(self, table: Numbers) -> Value:
         """A table in memory."""
-        module = self._context.function.module
-        type = ir.ArrayType(I64, len(table))
         name = f"{self._context.function.name}.table{self._tables}"
         self._tables += 1
-        constant = ir.GlobalVariable(module, type, name=name)
-        constant.linkage, constant.global_constant = "internal", True
-        constant.initializer = ir.Constant(type, [int(entry) for entry in table])
-        return constant
+        return self._context.function.module.table(name, I64, [int(entry) for entry in table])
 
     # -- loads and stores ---------------------------------------------------------------------
 
@@ -238,9 +238,7 @@ class AccessEmitter:
                 self.put(vector, where, type.scalar.with_lanes(width))
                 continue
             for w, step in enumerate(steps):
-                scalar = (
-                    vector if width == 1 else self._builder.extract_element(vector, integer(w, I32))
-                )
+                scalar = vector if width == 1 else self._builder.extract_element(vector, w)
                 self.put(scalar, self._step(first, type, step + lane), type.scalar)
 
     def _shifted(self, pointer: Value, total: Value, type: Type) -> Value:
@@ -258,7 +256,7 @@ class AccessEmitter:
         for at, lane in enumerate(lanes):
             if lane is not None:
                 scalar = self._scalar(pointer, type, lane, 0)
-                vector = self._builder.insert_element(vector, scalar, integer(at, I32))
+                vector = self._builder.insert_element(vector, scalar, at)
         return vector
 
     def _scalar(self, pointer: Value, type: Type, lane: int | None, step: int) -> Value:
@@ -275,10 +273,10 @@ class AccessEmitter:
         row = type.scalar.with_lanes(len(steps))
         if steps == list(range(steps[0], steps[0] + len(steps))):
             return self.take(self._step(pointer, type, lane + steps[0]), row)
-        vector = ir.Constant(register_type(row), ir.Undefined)
+        vector = undefined(register_type(row))
         for at, step in enumerate(steps):
             scalar = self._scalar(pointer, type, lane, step)
-            vector = self._builder.insert_element(vector, scalar, integer(at, I32))
+            vector = self._builder.insert_element(vector, scalar, at)
         return vector
 
 
@@ -291,7 +289,7 @@ def keyed_accesses(nest: Nest) -> list[tuple[str, Access]]:
 def _vector(numbers: list[int]) -> Value:
     if len(numbers) == 1:
         return integer(numbers[0], I32)
-    return ir.Constant(ir.VectorType(I32, len(numbers)), [integer(n, I32) for n in numbers])
+    return constant_vector(numbers, I32)
 
 
 def _in_a_row(lanes: Lanes) -> bool:

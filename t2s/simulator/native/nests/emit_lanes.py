@@ -25,10 +25,11 @@ from t2s.core.expr import (
     Select,
 )
 from t2s.core.types import Type
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import Value, integer
 from t2s.simulator.native.emit_cast import convert
 from t2s.simulator.native.emit_expression import ExpressionEmitter
-from t2s.simulator.native.llvm import Builder, Value, ir
-from t2s.simulator.native.representation import constant, integer, register_type, splat
+from t2s.simulator.native.representation import constant, register_type
 
 
 class LaneEmitter:
@@ -95,7 +96,7 @@ class LaneEmitter:
 
     def widened(self, value: Value) -> Value:
         """A value as a vector over the firings."""
-        return value if self._is_wide(value) else splat(self._builder, value, self._width)
+        return value if self._is_wide(value) else self._builder.splat(value, self._width)
 
     def _reduced(self, reduce: ReduceLanes, lanes: int) -> Value:
         """The tree of ``core.expr.reduce_lanes``, depth first, so that few values wait."""
@@ -125,7 +126,7 @@ class LaneEmitter:
         return [self.widened(value) for value in values]
 
     def _is_wide(self, value: Value) -> bool:
-        return isinstance(value.type, ir.VectorType)
+        return value.type.lanes > 0
 
     def _typed(self, scalar: Type, value: Value) -> Type:
         return scalar.with_lanes(self._width if self._is_wide(value) else 1)
@@ -136,14 +137,14 @@ def transposed(builder: Builder, rows: list[Value]) -> list[Value]:
 
     There are as many firings, and lanes, as a power of two, and two at least.
     """
-    firings, lanes = len(rows), rows[0].type.count
+    firings, lanes = len(rows), rows[0].type.lanes
     vectors = rows
-    while vectors[0].type.count < firings:
+    while vectors[0].type.lanes < firings:
         vectors = [
             _joined(builder, *pair) for pair in zip(vectors[::2], vectors[1::2], strict=True)
         ]
-    while vectors[0].type.count > firings:
-        half = vectors[0].type.count // 2
+    while vectors[0].type.lanes > firings:
+        half = vectors[0].type.lanes // 2
         vectors = [
             _picked(builder, vector, vector, list(range(first, first + half)))
             for vector in vectors
@@ -161,11 +162,8 @@ def transposed(builder: Builder, rows: list[Value]) -> list[Value]:
 
 
 def _joined(builder: Builder, left: Value, right: Value) -> Value:
-    return _picked(builder, left, right, list(range(2 * left.type.count)))
+    return _picked(builder, left, right, list(range(2 * left.type.lanes)))
 
 
 def _picked(builder: Builder, left: Value, right: Value, lanes: list[int]) -> Value:
-    mask = ir.Constant(
-        ir.VectorType(ir.IntType(32), len(lanes)), [integer(n, ir.IntType(32)) for n in lanes]
-    )
-    return builder.shuffle_vector(left, right, mask)
+    return builder.shuffle_vector(left, right, lanes)

@@ -29,20 +29,15 @@ from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.graph import Graph
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import I8, I32, I64, POINTER, VOID, Module, Value, integer, null
 from t2s.simulator.native.emit_context import NodeContext
 from t2s.simulator.native.layout import ALIGNMENT, Layout
-from t2s.simulator.native.llvm import Value, ir
 from t2s.simulator.native.nests.emit_access import AccessEmitter, Start
 from t2s.simulator.native.nests.emit_lanes import LaneEmitter
 from t2s.simulator.native.nests.groups import Group, group_of, pattern, rounds_of
 from t2s.simulator.native.nests.nest import Access, Nest, Operand
-from t2s.simulator.native.representation import (
-    I32,
-    I64,
-    POINTER,
-    integer,
-    zero,
-)
+from t2s.simulator.native.representation import zero
 
 _LARGEST_COPY = 1 << 17
 """Bytes on the stack for an operand that is laid out for the blocks, at most."""
@@ -55,18 +50,16 @@ NEST = "nest"
 @without_collections()
 def emit_nest(graph: Graph, nest: Nest, layout: Layout) -> str:
     """The code of a nest: a module with one function."""
-    module = ir.Module(name="t2s")
-    signature = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64, I64, I64])
-    function = ir.Function(module, signature, name=NEST)
-    function.attributes.add("nounwind")
+    module = Module()
+    numbers = [I64] * 4
+    function = module.function(NEST, VOID, [POINTER, *numbers], attributes="nounwind", noalias=True)
     arena = function.args[0]
-    arena.add_attribute("noalias")
     context = NodeContext(
         graph=graph,
         node=nest.node,
         layout=layout,
         function=function,
-        builder=ir.IRBuilder(function.append_basic_block("entry")),
+        builder=Builder(function),
         arena=arena,
         faults=[],
         abandon=None,
@@ -151,7 +144,7 @@ class _NestEmitter:
     def _enter(self, loop: str, position: Value) -> None:
         """Bind a loop in its iteration ``position``, counted from 0."""
         low = integer(self._nest.frame.bounds[loop][0])
-        index = self._builder.add(position, low, flags=("nsw",))
+        index = self._builder.add(position, low, "nsw")
         self._access.enter(loop, index)
         self._context.names[loop] = self._builder.trunc(index, I32)
 
@@ -176,11 +169,7 @@ class _NestEmitter:
         builder, type = self._builder, self._types[name]
         if name not in self._copies:
             with builder.goto_entry_block():
-                count = integer(self._copy_bytes(name))
-                slot = builder.alloca(ir.IntType(8), count)
-                slot.align = ALIGNMENT
-                slot.type = POINTER
-                self._copies[name] = slot
+                self._copies[name] = builder.alloca(I8, self._copy_bytes(name), ALIGNMENT)
 
         def copy(start: Start, width: int) -> None:
             for lane, value in enumerate(self._loaded(name, start, width)):
@@ -284,10 +273,10 @@ class _NestEmitter:
             found = emit()
             inside = builder.block
         values = found if isinstance(found, list) else [found]
-        merged = []
+        merged: list[Value] = []
         for value in values:
             phi = builder.phi(value.type)
-            phi.add_incoming(ir.Constant(value.type, None), before)
+            phi.add_incoming(null(value.type), before)
             phi.add_incoming(value, inside)
             merged.append(phi)
         return merged if isinstance(found, list) else merged[0]
@@ -296,7 +285,8 @@ class _NestEmitter:
         """A condition, which is the same in all firings of a group."""
         if self._group.width > 1:
             return self._context.expressions.emit(condition)
-        return self._value(condition, 1)
+        value: Value = self._value(condition, 1)
+        return value
 
     def _value(self, expr: Expr, width: int) -> Any:
         if self._group.width > 1:

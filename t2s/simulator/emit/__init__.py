@@ -1,0 +1,1 @@
+"""The kit with which all native engines write code: LLVM as text."""
