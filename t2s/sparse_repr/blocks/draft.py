@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from inspect import signature
 from typing import Any
 
 from t2s.core.checks import whole
@@ -189,6 +190,15 @@ class StreamBlock(Term):
     def block(self, inputs: Sequence[StreamType], location: SourceLocation | None) -> Block:
         """The machine for inputs of these types, with its ports and tensors."""
         draft = Draft(self.kind, self.role, location)
+        taken = signature(self.draft)
+        try:
+            taken.bind(draft, *inputs)
+        except TypeError:
+            raise UserError(
+                f"a block {type(self).__name__} does not take {len(inputs)} streams",
+                location=location,
+                expected=f"the streams {', '.join(tuple(taken.parameters)[1:]) or 'of none'}",
+            ) from None
         for term in children(self):
             if isinstance(term, Tensor):
                 draft.tensor(term)
