@@ -62,6 +62,9 @@ class Compressed(Level):
             f"pos of {count + 1} numbers that never decrease, from 0 to the length of crd, {length}"
         )
 
+    def all_filled(self, arrays: Arrays, count: int, extent: int) -> bool:
+        return bool(np.diff(arrays["pos"]).all())
+
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         pos, crd = level.array("pos"), level.array("crd")
         return scan_compressed(level.to, reference, pos, crd, name)

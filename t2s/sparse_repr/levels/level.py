@@ -143,6 +143,11 @@ class Level(Term):
         """What arrays below ``count`` positions have to be and are not; ``None`` if they fit."""
         return None
 
+    def all_filled(self, arrays: Arrays, count: int, extent: int) -> bool:
+        """Whether no fiber is empty."""
+        found = self.unpack(arrays, np.arange(count), extent)
+        return bool(np.bincount(found.parents, minlength=count).all())
+
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         """Put the scanner: the coordinates and the references of fibers."""
         raise ValueError(f"no scanner for a {self.title} level")
