@@ -20,7 +20,7 @@ def compute(scope: Scope, value: Expression, result: Access) -> Wire:
     """
     found = _value(scope, value).operand
     if not isinstance(found, Wire):
-        by = scope.coordinates[-1] if scope.coordinates else scope.root()
+        by = scope.driver
         output = _new(scope)
         scope.blocks.add(Fill(value=found), [by], [output], scope.region)
         found = output
@@ -85,7 +85,7 @@ def _combine(
     found = combined(operator, left, right)
     if found is not None:
         return _Value(found)
-    by = scope.coordinates[-1] if scope.coordinates else scope.root()
+    by = scope.driver
     dividend = _new(scope)
     scope.blocks.add(Fill(value=left), [by], [dividend], scope.region)
     return _alu(scope, operator, (_Value(dividend),), Lost.NEVER, factor, right)
