@@ -34,7 +34,7 @@ class Dense(Level):
         return count * extent
 
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
-        return level.put(DenseScanner(size=level.extent), name, reference)
+        return level.to.pair(DenseScanner(size=level.extent), name, reference)
 
     def locate(self, variable: str) -> Locate | None:
         return Locate(scale=(variable,))

@@ -9,14 +9,7 @@ from t2s.sparse_repr.blocks.alu import Compute, Fill, Lost, Spread, SumLanes
 from t2s.sparse_repr.blocks.arrays import LoadValues
 from t2s.sparse_repr.lowering.diagram import TokenKind, Wire
 from t2s.sparse_repr.lowering.scope import Scope
-from t2s.sparse_repr.notation.ir import (
-    Access,
-    Combine,
-    Expression,
-    Negative,
-    Number,
-    is_finite,
-)
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, is_finite
 from t2s.sparse_repr.notation.types import combined
 
 
@@ -27,7 +20,7 @@ def compute(scope: Scope, value: Expression, result: Access) -> Wire:
     """
     found = _value(scope, value).operand
     if not isinstance(found, Wire):
-        by = scope.coordinates[-1] if scope.coordinates else scope.root()
+        by = scope.driver
         output = _new(scope)
         scope.blocks.add(Fill(value=found), [by], [output], scope.region)
         found = output
@@ -92,7 +85,7 @@ def _combine(
     found = combined(operator, left, right)
     if found is not None:
         return _Value(found)
-    by = scope.coordinates[-1] if scope.coordinates else scope.root()
+    by = scope.driver
     dividend = _new(scope)
     scope.blocks.add(Fill(value=left), [by], [dividend], scope.region)
     return _alu(scope, operator, (_Value(dividend),), Lost.NEVER, factor, right)

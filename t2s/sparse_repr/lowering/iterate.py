@@ -25,7 +25,7 @@ from t2s.sparse_repr.concrete.merge import (
 )
 from t2s.sparse_repr.levels import Level
 from t2s.sparse_repr.lowering.diagram import LoopKind, TokenKind, Wire
-from t2s.sparse_repr.lowering.scope import Operand, Scope
+from t2s.sparse_repr.lowering.scope import LoopLevel, Operand, Scope
 from t2s.sparse_repr.notation.ir import Access, Expression, accesses
 
 
@@ -71,15 +71,14 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
             if access in located:
                 repeated = _locate(scope, access, repeated, joined.coordinate, region)
             operands[access] = repeated
-    return replace(
-        scope,
-        variables=(*scope.variables, variable),
-        regions=(*scope.regions, region),
-        coordinates=(*scope.coordinates, joined.coordinate),
-        filled=(*scope.filled, joined.filled),
-        covered=(*scope.covered, joined.full),
-        operands=operands,
+    entered = LoopLevel(
+        variable=variable,
+        region=region,
+        coordinate=joined.coordinate,
+        filled=joined.filled,
+        covered=joined.full,
     )
+    return replace(scope, loops=(*scope.loops, entered), operands=operands)
 
 
 def _is_located(scope: Scope, loop: Forall, access: Access) -> bool:
@@ -197,7 +196,7 @@ def _solid(scope: Scope, access: Access) -> bool:
 
 
 def _count(scope: Scope, variable: str, region: str) -> _Joined:
-    driver = scope.coordinates[-1] if scope.coordinates else scope.root()
+    driver = scope.driver
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, scope.depth + 1, variable)
     scope.blocks.add(Count(), [driver], [coordinate], region)
     return _Joined(coordinate=coordinate, operands={}, full=True, filled=variable not in scope.void)

@@ -132,20 +132,12 @@ def _lower(
                 statement = consumer
     if inner is None:
         assert isinstance(statement, Assign)
-        inner = Computed.of(compute(scope, statement.value, result))
-    computed = Computed(
-        variables=scope.variables[outside:] + inner.variables,
-        regions=scope.regions[outside:] + inner.regions,
-        coordinates=scope.coordinates[outside:] + inner.coordinates,
-        filled=scope.filled[outside:] + inner.filled,
-        covered=scope.covered[outside:] + inner.covered,
-        value=inner.value,
-        optional=inner.optional,
-    )
+        inner = Computed(loops=(), value=compute(scope, statement.value, result))
+    computed = replace(inner, loops=scope.loops[outside:] + inner.loops)
     clean = clean and top and not _written_dense(scope.program, result)
     around = Around(
-        coordinate=scope.coordinates[outside - 1] if outside else None,
-        filled=all(scope.filled[:outside]),
+        coordinate=scope.loops[outside - 1].coordinate if outside else None,
+        filled=all(level.filled for level in scope.loops[:outside]),
         items=items,
     )
     kept = frozenset(result.variables)
@@ -161,9 +153,9 @@ def _body(
     Inside of a loop that a reducer of coordinates sums out, empty fibers stay: it needs coordinates
     and values of one shape.
     """
-    loops = tuple(term.variable for term in walk(statement) if isinstance(term, Forall))
-    outermost = outermost_vector((*scope.variables, *loops), frozenset(result.variables))
-    clean = outermost >= len(scope.variables)
+    around = [level.variable for level in scope.loops]
+    loops = [term.variable for term in walk(statement) if isinstance(term, Forall)]
+    clean = outermost_vector([*around, *loops], frozenset(result.variables)) >= len(around)
     return lambda inside: _lower(inside, statement, top=top, items=True, clean=clean)
 
 
@@ -188,6 +180,6 @@ def _written_dense(program: ConcreteProgram, result: Access) -> bool:
 def _with_temporary(scope: Scope, producer: Statement) -> Scope:
     computed = _lower(scope, producer, top=False)
     result = result_of(producer)
-    pending = computed.coordinates[0] if computed.coordinates else None
+    pending = computed.loops[0].coordinate if computed.loops else None
     access = Access(tensor=result.tensor, variables=result.variables)
     return scope.with_operand(access, Operand(stream=computed.value, pending=pending))

@@ -79,16 +79,26 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoopLevel:
+    """A loop of a nest: its variable, its name in the diagram, and its final coordinates.
+
+    ``filled``: its fibers are never empty; ``covered``: all coordinates of its variable are there.
+    """
+
+    variable: str
+    region: str
+    coordinate: Wire
+    filled: bool
+    covered: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """The loops around a statement, and where its operands are.
 
     Attributes
     ----------
-    variables: the loops around, outermost first.
-    regions: the names of these loops in the diagram.
-    coordinates: the final coordinates of each loop.
-    filled: for each loop, whether its fibers are never empty.
-    covered: for each loop, whether it visits all coordinates of its variable.
+    loops: the loops around, outermost first.
     operands: by access; temporaries by an access too.
     root: the reference 0 at depth 0.
     void: variables of extent 0.
@@ -99,11 +109,7 @@ class Scope:
     program: ConcreteProgram
     blocks: Blocks
     root: Callable[[], Wire]
-    variables: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
-    coordinates: tuple[Wire, ...] = ()
-    filled: tuple[bool, ...] = ()
-    covered: tuple[bool, ...] = ()
+    loops: tuple[LoopLevel, ...] = ()
     operands: dict[Access, Operand] = field(default_factory=dict)
     void: frozenset[str] = frozenset()
     skip: bool = False
@@ -113,12 +119,17 @@ class Scope:
     @property
     def depth(self) -> int:
         """Number of loops around."""
-        return len(self.variables)
+        return len(self.loops)
 
     @property
     def region(self) -> str:
         """The name of the innermost loop."""
-        return self.regions[-1] if self.regions else ""
+        return self.loops[-1].region if self.loops else ""
+
+    @property
+    def driver(self) -> Wire:
+        """A stream with a token for every iteration: the innermost coordinates, or the root."""
+        return self.loops[-1].coordinate if self.loops else self.root()
 
     def with_operand(self, access: Access, operand: Operand) -> Scope:
         """The scope with one more operand."""
