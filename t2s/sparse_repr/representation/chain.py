@@ -9,9 +9,9 @@ from t2s.core.integers import whole
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import is_name
 from t2s.func.symbols import Var
-from t2s.sparse_repr.representation import steps
-from t2s.sparse_repr.representation.layout import Layout
-from t2s.sparse_repr.representation.vocabulary import (
+from t2s.sparse_repr.representation import chain_steps as steps
+from t2s.sparse_repr.representation.chain_layout import Layout
+from t2s.sparse_repr.representation.chain_words import (
     Dimension,
     Extent,
     Index,

@@ -13,12 +13,12 @@ from t2s.core.location import user_location
 from t2s.core.types import INT32, Int, Type
 from t2s.func.expression import Expression, Symbol
 from t2s.func.symbols import ImageParam, RVar, Var
-from t2s.sparse_repr.representation.build import build_storage
 from t2s.sparse_repr.representation.chain import Chain, Representation, check_chain, dense
+from t2s.sparse_repr.representation.chain_words import Dimension
+from t2s.sparse_repr.representation.encode import build_storage
 from t2s.sparse_repr.representation.inverse_map import InverseMap, inverse_map
 from t2s.sparse_repr.representation.matrix import matrix_of
 from t2s.sparse_repr.representation.storage import Storage
-from t2s.sparse_repr.representation.vocabulary import Dimension
 
 
 class Parameter(Symbol):

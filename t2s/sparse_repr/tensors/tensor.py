@@ -13,14 +13,6 @@ from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, as_format, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 from t2s.sparse_repr.shapes import checked_shape
-from t2s.sparse_repr.tensors.checks import (
-    check_levels,
-    check_positions,
-    checked_fill,
-    coordinate_table,
-    plain_array,
-    real_values,
-)
 from t2s.sparse_repr.tensors.coordinates import (
     Coordinates,
     Stored,
@@ -28,6 +20,14 @@ from t2s.sparse_repr.tensors.coordinates import (
     in_order,
     sorted_entries,
     summed,
+)
+from t2s.sparse_repr.tensors.requirements import (
+    check_levels,
+    check_positions,
+    checked_fill,
+    coordinate_table,
+    plain_array,
+    real_values,
 )
 
 

@@ -37,10 +37,10 @@ from t2s.graph.construct import (
 from t2s.graph.machine import Choice
 from t2s.graph.parts import Role
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
+from t2s.sparse_repr.representation.chain_layout import BlockJob
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.window import END, Window, load_lines
 from t2s.sparse_repr.representation.hardware.wires import Body, File, MachineDraft, Wire, link
-from t2s.sparse_repr.representation.layout import BlockJob
 
 
 def deal_rows(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ...]) -> None:

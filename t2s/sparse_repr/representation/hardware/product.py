@@ -13,12 +13,11 @@ from t2s.graph.construct import space
 from t2s.graph.graph import ScalarParameter, StreamKind
 from t2s.graph.parts import SpaceDimension
 from t2s.reduction.circuits import LANE, Circuit
+from t2s.sparse_repr.representation.chain_layout import BlockJob, Units, units_of
+from t2s.sparse_repr.representation.chain_words import Dimension
 from t2s.sparse_repr.representation.hardware.wires import Wire, wire
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
-from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
-from t2s.sparse_repr.representation.units import Units, units_of
-from t2s.sparse_repr.representation.vocabulary import Dimension
 
 VECTOR_LINES = 2
 """Lines of the dense operand that are loaded in a cycle, by as many units: nothing can be computed

@@ -22,6 +22,7 @@ from t2s.graph.machine import Choice, Put
 from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
+from t2s.sparse_repr.representation.chain_layout import FibreJob
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.runs import (
     END,
@@ -43,7 +44,6 @@ from t2s.sparse_repr.representation.hardware.wires import (
     link,
     wire,
 )
-from t2s.sparse_repr.representation.layout import FibreJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from t2s.graph.construct import (
 from t2s.graph.graph import StreamKind
 from t2s.graph.parts import Role
 from t2s.sparse_repr.blocks.draft import count_up, write
+from t2s.sparse_repr.representation.chain_layout import BlockJob
 from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.runs import (
     blocks_of,
@@ -37,7 +38,6 @@ from t2s.sparse_repr.representation.hardware.wires import (
     link,
     wire,
 )
-from t2s.sparse_repr.representation.layout import BlockJob
 
 END = -2
 """What stands behind the last length (less one, so that an empty row is -1)."""

@@ -37,7 +37,7 @@ from t2s.reduction.circuits import LANE, Tree
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.multiply import tree
 from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.results import (
+from t2s.sparse_repr.representation.hardware.result_buffer import (
     line_wires,
     lines_of,
     pair_inputs,

@@ -17,7 +17,7 @@ from t2s.func.func import TemporalFunc, index_name, typed_value
 from t2s.func.symbols import ImageParam, Param, RVar, Var
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.hardware.product import MATRIX, VECTOR
-from t2s.sparse_repr.representation.start import Start, scalars_in, start_of
+from t2s.sparse_repr.representation.start_value import Start, scalars_in, start_of
 from t2s.sparse_repr.representation.storage import Storage
 
 AnyFunc = TemporalFunc[Any]

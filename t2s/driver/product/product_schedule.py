@@ -1,6 +1,7 @@
-"""What the directives of a product say: parts, tiles, promises, before any matrix is known.
+"""What the directives of a product say: parts, tiles, promises.
 
-A directive that means nothing for such a product is refused at its own line.
+A directive that means nothing for such a product is refused at its own line; promises are checked
+against the matrix.
 """
 
 from __future__ import annotations
@@ -8,9 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from t2s.core.errors import UnsupportedError
-from t2s.sparse_repr.representation.definition import Definition, unsupported
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.reduction.targets import interrupted_target, shared_target
+from t2s.sparse_repr.representation.chain_layout import FibreJob, units_of
+from t2s.sparse_repr.representation.chain_words import Dimension
 from t2s.sparse_repr.representation.hardware.product import Part
+from t2s.sparse_repr.representation.inverse_map import Order
+from t2s.sparse_repr.representation.product_definition import Definition, unsupported
+from t2s.sparse_repr.representation.storage import Storage
 from t2s.spatial.directives import (
     Directive,
     IsolateConsumer,
@@ -148,3 +154,48 @@ def _isolate_producer(schedule: Schedule, role: str | None, directive: IsolatePr
 def _assign(schedule: Schedule, name: str, role: str, directive: Directive) -> None:
     schedule.roles[name] = role
     schedule.parts[role] = Part(name=name, location=directive.location)
+
+
+def keep_promises(schedule: Schedule, storage: Storage) -> tuple[bool, bool]:
+    """Check promises against the matrix; whether reductions are distinct, and continuous.
+
+    Distinct: no row is on two machines, with its padding.  Continuous: on every machine the values
+    of a row follow one another; so it is where rows are the fibres and units have one row.  Where
+    the chain does not say so it has to be promised: a design is for all matrices of some sizes.
+    """
+    definition = schedule.definition
+    rows = storage.decode()[0] if schedule.promises else storage.values
+    for promise in schedule.promises:
+        if promise.loop != definition.machine:
+            unsupported(
+                promise.location,
+                f"{promise.text} promises something about {promise.loop}",
+                f"a promise about the machines, {definition.machine}",
+                promise.loop,
+            )
+        if isinstance(promise, ContinuousReduction):
+            broken = interrupted_target(rows)
+            if broken is not None:
+                raise UserError(
+                    f"{promise.text} is not true for this matrix",
+                    location=promise.location,
+                    expected="the values of every row one after the other on a machine",
+                    given=f"row {broken[1]} goes on after another row on machine {broken[0]}",
+                )
+        else:
+            shared = shared_target(rows)
+            if shared is not None:
+                raise UserError(
+                    f"{promise.text} is not true for this matrix",
+                    location=promise.location,
+                    expected="every row on one machine",
+                    given=f"row {shared[2]} on machines {shared[0]} and {shared[1]}",
+                    hint="schedule rows, or leave the promise out: sums of machines are then added",
+                )
+    mapping = definition.matrix.decoder
+    units = units_of(storage.layout, storage.shape)
+    by_rows = mapping.major is Dimension.ROWS and units.factor(Dimension.ROWS) == 1
+    whole = by_rows and isinstance(mapping.job, FibreJob) and mapping.order is not Order.FREE
+    promised = {type(promise) for promise in schedule.promises}
+    apart = DistinctReduction in promised and not storage.layout.blocks
+    return whole or apart, by_rows or ContinuousReduction in promised

@@ -14,8 +14,7 @@ from t2s.core.errors import UserError
 from t2s.core.integers import whole
 from t2s.core.location import SourceLocation
 from t2s.func.symbols import Var
-from t2s.sparse_repr.representation.inverse_map import Order, job_order
-from t2s.sparse_repr.representation.layout import (
+from t2s.sparse_repr.representation.chain_layout import (
     Blocking,
     BlockJob,
     FibreJob,
@@ -25,7 +24,7 @@ from t2s.sparse_repr.representation.layout import (
     Scheduling,
     Tile,
 )
-from t2s.sparse_repr.representation.vocabulary import (
+from t2s.sparse_repr.representation.chain_words import (
     Dimension,
     Extent,
     Index,
@@ -34,6 +33,7 @@ from t2s.sparse_repr.representation.vocabulary import (
     Policy,
     Structure,
 )
+from t2s.sparse_repr.representation.inverse_map import Order, job_order
 
 
 @dataclass(frozen=True, kw_only=True)

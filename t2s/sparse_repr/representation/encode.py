@@ -10,13 +10,17 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import Type
-from t2s.sparse_repr.representation.inverse_map import Order, job_order
-from t2s.sparse_repr.representation.layout import BlockJob, FibreJob, Layout, Scheduling
-from t2s.sparse_repr.representation.scheduling import Assignment, assign
-from t2s.sparse_repr.representation.storage import Storage
-from t2s.sparse_repr.representation.streams import Scope, Stream
-from t2s.sparse_repr.representation.units import Units, units_of
-from t2s.sparse_repr.representation.vocabulary import Dimension, Padding
+from t2s.sparse_repr.representation.chain_layout import (
+    BlockJob,
+    FibreJob,
+    Layout,
+    Scheduling,
+    Units,
+    units_of,
+)
+from t2s.sparse_repr.representation.chain_words import Dimension, Padding
+from t2s.sparse_repr.representation.inverse_map import Assignment, Order, assign, job_order
+from t2s.sparse_repr.representation.storage import Scope, Storage, Stream
 from t2s.sparse_repr.tensors.coordinates import Coordinates
 
 Array = np.ndarray[Any, Any]
