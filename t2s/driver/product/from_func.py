@@ -13,7 +13,7 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import evaluate
 from t2s.core.location import user_location
 from t2s.core.names import NameSupply
-from t2s.driver.product.product_schedule import Schedule, keep_promises, schedule_of
+from t2s.driver.product.product_schedule import Duty, Schedule, keep_promises, schedule_of
 from t2s.driver.product.sizes import (
     banks_of,
     block_of,
@@ -183,19 +183,20 @@ def _nodes(schedule: Schedule, names: NameSupply) -> Nodes:
     result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
     here = definition.location
 
-    def part(role: str, name: str) -> Part:
-        return parts[role] if role in parts else Part(name=names.fresh(name), location=here)
+    def part(duty: Duty | None, name: str) -> Part:
+        made = parts.get(duty) if duty is not None else None
+        return made or Part(name=names.fresh(name), location=here)
 
     return Nodes(
-        matrix_loader=part("loader", f"{matrix}_loader"),
-        vector_loader=part("vector_loader", f"{vector}_loader"),
-        vector_feeder=part("feeder", f"{vector}_feeder"),
-        multiplier=part("multiplier", f"{result}_multiplier"),
-        adder=part("adder", f"{result}_adder"),
-        combiner=part("combiner", f"{result}_combiner"),
-        decoder=part("decoder", f"{matrix}_decoder"),
-        reduction=parts["reduction"],
-        unloader=part("unloader", f"{result}_unloader"),
+        matrix_loader=part(Duty.LOAD_MATRIX, f"{matrix}_loader"),
+        vector_loader=part(Duty.LOAD_VECTOR, f"{vector}_loader"),
+        vector_feeder=part(Duty.FEED_VECTOR, f"{vector}_feeder"),
+        multiplier=part(Duty.MULTIPLY, f"{result}_multiplier"),
+        adder=part(Duty.ADD, f"{result}_adder"),
+        combiner=part(None, f"{result}_combiner"),
+        decoder=part(None, f"{matrix}_decoder"),
+        reduction=parts[Duty.REDUCE],
+        unloader=part(Duty.UNLOAD, f"{result}_unloader"),
     )
 
 

@@ -7,6 +7,7 @@ against the matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import NoReturn
 
 from t2s.core.errors import UnsupportedError, UserError
@@ -37,16 +38,28 @@ from t2s.spatial.sparse_directives import (
 )
 
 
+class Duty(Enum):
+    """What a Func of a product does, because of the directives that made it."""
+
+    LOAD_MATRIX = auto()
+    LOAD_VECTOR = auto()
+    FEED_VECTOR = auto()
+    MULTIPLY = auto()
+    ADD = auto()
+    REDUCE = auto()
+    UNLOAD = auto()
+
+
 @dataclass
 class Schedule:
     """What the directives of all Funcs of a product say."""
 
     definition: Definition
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[Duty, Part] = field(default_factory=dict)
     structure: dict[str, Part] = field(default_factory=dict)
-    roles: dict[str, str] = field(default_factory=dict)
+    duties: dict[str, Duty] = field(default_factory=dict)
     unrolled: dict[str, set[str]] = field(default_factory=dict)
-    tiles: dict[str, tuple[str, str, int, Tile]] = field(default_factory=dict)
+    tiles: dict[str, Tile] = field(default_factory=dict)
     combined: dict[str, CombineReduction] = field(default_factory=dict)
     promises: list[ContinuousReduction | DistinctReduction] = field(default_factory=list)
     circuit: ReductionCircuit | None = None
@@ -54,15 +67,15 @@ class Schedule:
     loads: list[tuple[str, LoadStructure]] = field(default_factory=list)
 
 
-PARTNERS = ("multiplier", "adder", "reduction")
+PARTNERS = (Duty.MULTIPLY, Duty.ADD, Duty.REDUCE)
 """Parts that compute: from each of them, what it takes can be isolated."""
 
 
 def schedule_of(func: ScheduledFunc, definition: Definition) -> Schedule:
     """Interpret all directives, in the order in which they were written."""
     schedule = Schedule(definition=definition)
-    schedule.roles[func.name] = "reduction"
-    schedule.parts["reduction"] = Part(name=func.name, location=definition.location)
+    schedule.duties[func.name] = Duty.REDUCE
+    schedule.parts[Duty.REDUCE] = Part(name=func.name, location=definition.location)
     funcs = {func.name: func}
     pending: list[ScheduledFunc] = [func]
     while pending:
@@ -75,32 +88,36 @@ def schedule_of(func: ScheduledFunc, definition: Definition) -> Schedule:
 
 
 def _interpret(schedule: Schedule, func: ScheduledFunc, directive: Directive) -> None:
-    role = schedule.roles.get(func.name)
+    duty = schedule.duties.get(func.name)
     match directive:
         case IsolateProducer():
-            _isolate_producer(schedule, role, directive)
-        case IsolateConsumer(consumers=(consumer,)) if role == "reduction":
-            _assign(schedule, consumer, "unloader", directive)
-        case IsolateReduction(function=function) if role == "reduction":
-            _assign(schedule, function, "adder", directive)
+            _isolate_producer(schedule, duty, directive)
+        case IsolateConsumer(consumers=(consumer,)) if duty is Duty.REDUCE:
+            _assign(schedule, consumer, Duty.UNLOAD, directive)
+        case IsolateReduction(function=function) if duty is Duty.REDUCE:
+            _assign(schedule, function, Duty.ADD, directive)
         case LoadStructure():
             schedule.loads.append((func.name, directive))
         case Unroll(loops=loops):
             schedule.unrolled.setdefault(func.name, set()).update(loops)
-        case Tile(loops=(loop,), inners=(inner,), factors=(factor,)) if role in PARTNERS:
-            schedule.tiles[func.name] = (loop, inner, factor, directive)
-        case CombineReduction() if role in PARTNERS:
+        case Tile(loops=(_,), inners=(_,), factors=(_,)) if duty in PARTNERS:
+            schedule.tiles[func.name] = directive
+        case CombineReduction() if duty in PARTNERS:
             schedule.combined[directive.loop] = directive
         case ContinuousReduction() | DistinctReduction():
             schedule.promises.append(directive)
-        case ReductionCircuit() if role == "reduction":
+        case ReductionCircuit() if duty is Duty.REDUCE:
             schedule.circuit = directive
         case BufferAll(operand=operand, banks=banks):
             wanted = {
-                "feeder": schedule.definition.vector.name,
-                "unloader": schedule.definition.func.name,
+                Duty.FEED_VECTOR: schedule.definition.vector.name,
+                Duty.UNLOAD: schedule.definition.func.name,
             }
-            if role is None or wanted.get(role) != operand or (banks and role != "feeder"):
+            if (
+                duty is None
+                or wanted.get(duty) != operand
+                or (banks and duty is not Duty.FEED_VECTOR)
+            ):
                 _meaningless(directive, func)
             if banks:
                 schedule.banked = directive
@@ -124,9 +141,9 @@ def _meaningless(directive: Directive, func: ScheduledFunc) -> NoReturn:
     )
 
 
-def _isolate_producer(schedule: Schedule, role: str | None, directive: IsolateProducer) -> None:
+def _isolate_producer(schedule: Schedule, duty: Duty | None, directive: IsolateProducer) -> None:
     definition, names = schedule.definition, directive.producers
-    if directive.on_host or role not in PARTNERS:
+    if directive.on_host or duty not in PARTNERS:
         unsupported(
             directive.location,
             f"{directive.text} is not possible here",
@@ -134,13 +151,13 @@ def _isolate_producer(schedule: Schedule, role: str | None, directive: IsolatePr
             directive.text,
         )
     if directive.operand == definition.matrix.values.name and len(names) == 1:
-        _assign(schedule, names[0], "loader", directive)
+        _assign(schedule, names[0], Duty.LOAD_MATRIX, directive)
     elif directive.operand == definition.vector.name and len(names) <= 2:
-        _assign(schedule, names[0], "vector_loader", directive)
+        _assign(schedule, names[0], Duty.LOAD_VECTOR, directive)
         if len(names) == 2:
-            _assign(schedule, names[1], "feeder", directive)
+            _assign(schedule, names[1], Duty.FEED_VECTOR, directive)
     elif directive.target is not None and len(names) == 1:
-        _assign(schedule, names[0], "multiplier", directive)
+        _assign(schedule, names[0], Duty.MULTIPLY, directive)
     else:
         unsupported(
             directive.location,
@@ -151,9 +168,9 @@ def _isolate_producer(schedule: Schedule, role: str | None, directive: IsolatePr
         )
 
 
-def _assign(schedule: Schedule, name: str, role: str, directive: Directive) -> None:
-    schedule.roles[name] = role
-    schedule.parts[role] = Part(name=name, location=directive.location)
+def _assign(schedule: Schedule, name: str, duty: Duty, directive: Directive) -> None:
+    schedule.duties[name] = duty
+    schedule.parts[duty] = Part(name=name, location=directive.location)
 
 
 def keep_promises(schedule: Schedule, storage: Storage) -> tuple[bool, bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from t2s.core.errors import UserError
-from t2s.driver.product.product_schedule import Schedule
+from t2s.driver.product.product_schedule import Duty, Schedule
 from t2s.reduction.targets import Target
 from t2s.sparse_repr.representation.chain_layout import BlockJob, units_of
 from t2s.sparse_repr.representation.chain_words import Dimension
@@ -63,7 +63,8 @@ def banks_of(schedule: Schedule, machines: int, block: int) -> int:
 def block_of(schedule: Schedule, storage: Storage, continuous: bool) -> tuple[int, int]:
     """Values that a machine handles in a step, and their rows, from a tile of the positions."""
     definition = schedule.definition
-    for name, (loop, inner, factor, directive) in schedule.tiles.items():
+    for name, directive in schedule.tiles.items():
+        (loop,), (inner,), (factor,) = directive.loops, directive.inners, directive.factors
         if loop != definition.position:
             continue
         if inner not in schedule.unrolled.get(name, set()):
@@ -113,7 +114,9 @@ def _rows_of_a_unit(storage: Storage) -> tuple[int, int]:
 def combined_of(schedule: Schedule, machines: int, continuous: bool) -> bool:
     """Whether machines are combined; checks all ``combine_reduction``."""
     definition = schedule.definition
-    inner = {tile[1] for tile in schedule.tiles.values() if tile[0] == definition.position}
+    inner = {
+        tile.inners[0] for tile in schedule.tiles.values() if tile.loops[0] == definition.position
+    }
     found = False
     for loop, directive in schedule.combined.items():
         if loop in inner and directive.target is Target.SAME:
@@ -147,10 +150,10 @@ def _needs_continuous(schedule: Schedule, directive: Directive) -> NoReturn:
 def fused_of(schedule: Schedule, machines: int, combined: bool, continuous: bool) -> int:
     """Lanes of one reduction circuit, from a tile of the machines."""
     definition = schedule.definition
-    tile = schedule.tiles.get(definition.func.name)
-    if tile is None or tile[0] != definition.machine:
+    directive = schedule.tiles.get(definition.func.name)
+    if directive is None or directive.loops[0] != definition.machine:
         return 1
-    _, inner, factor, directive = tile
+    (inner,), (factor,) = directive.inners, directive.factors
     if machines % factor or combined:
         raise UserError(
             f"{directive.text} on {definition.func.name} does not divide the machines",
@@ -181,7 +184,7 @@ def check_structure(schedule: Schedule) -> None:
                     given=part,
                 )
             loaded[part] = directive
-            if schedule.roles.get(name) != "loader":
+            if schedule.duties.get(name) is not Duty.LOAD_MATRIX:
                 schedule.structure[part] = Part(name=name, location=directive.location)
     missing = [part for part in needed if part not in loaded]
     if loaded and missing:
@@ -197,11 +200,11 @@ def check_structure(schedule: Schedule) -> None:
 def check_unrolled(schedule: Schedule) -> None:
     """Machines are hardware: where a part has directives, its loop over machines is in space."""
     definition = schedule.definition
-    for role in ("loader", "multiplier"):
-        part = schedule.parts.get(role)
+    for duty in (Duty.LOAD_MATRIX, Duty.MULTIPLY):
+        part = schedule.parts.get(duty)
         if part is None or definition.machine in schedule.unrolled.get(part.name, set()):
             continue
-        if role == "multiplier" or "multiplier" not in schedule.parts:
+        if duty is Duty.MULTIPLY or Duty.MULTIPLY not in schedule.parts:
             raise UserError(
                 f"{part.name} is one unit for all machines",
                 location=part.location,
