@@ -13,7 +13,7 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import evaluate
 from t2s.core.location import user_location
 from t2s.core.names import NameSupply
-from t2s.driver.product.product_schedule import Duty, Schedule, keep_promises, schedule_of
+from t2s.driver.product.product_schedule import Duty, ProductSchedule, keep_promises, schedule_of
 from t2s.driver.product.sizes import (
     banks_of,
     block_of,
@@ -31,14 +31,14 @@ from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.hardware.product import (
     MATRIX,
     VECTOR,
+    NodeName,
     Nodes,
-    Operand,
-    Origin,
-    Part,
     Product,
+    ProductOperand,
+    ResultStart,
 )
 from t2s.sparse_repr.representation.hardware.product_graph import product_arrays, product_graph
-from t2s.sparse_repr.representation.product_definition import Definition, definition_of
+from t2s.sparse_repr.representation.product_definition import ProductDefinition, definition_of
 from t2s.sparse_repr.representation.start_value import environment_of, extents_of, start_values
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.spatial.schedule import ScheduledFunc
@@ -53,7 +53,7 @@ def is_sparse(design: object) -> bool:
     """Whether a design is a Func that reads a matrix in a representation."""
     if not isinstance(design, TemporalFunc):
         return False
-    kinds = sparse.Values | sparse.Coordinate
+    kinds = sparse.Values | sparse.DecodedCoordinate
     return any(isinstance(s, kinds) for w in design.written for s in w.symbols.values())
 
 
@@ -110,17 +110,17 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     width = definition.width
     rows, columns = storage.shape
     return Product(
-        matrix=Operand(
+        matrix=ProductOperand(
             name=definition.matrix.name,
             type=definition.matrix.type,
             location=definition.matrix.location,
         ),
-        vector=Operand(
+        vector=ProductOperand(
             name=definition.vector.name,
             type=definition.vector.type,
             location=definition.vector.location,
         ),
-        result=Operand(name=design.name, type=type, location=design.location),
+        result=ProductOperand(name=design.name, type=type, location=design.location),
         storage=storage,
         mapping=mapping,
         term=definition.sized(definition.term, storage),
@@ -155,19 +155,21 @@ def _levels(bits: int) -> int:
     return 0 if not bits else 3 if bits == 64 else 2
 
 
-def _origin(definition: Definition, storage: Storage, names: NameSupply) -> Origin | None:
+def _origin(
+    definition: ProductDefinition, storage: Storage, names: NameSupply
+) -> ResultStart | None:
     """The start value for the sizes of a matrix, with names of its loaders."""
     if definition.start is None:
         return None
     value = definition.sized(definition.start.value, storage)
     start = replace(definition.start, value=value)
     rows, width = storage.shape[0], definition.width
-    return Origin(
+    return ResultStart(
         value=value,
         row=start.row,
         side=start.side,
         operands=tuple(
-            Operand(name=operand.name, type=operand.type, location=operand.location)
+            ProductOperand(name=operand.name, type=operand.type, location=operand.location)
             for operand in start.operands.values()
         ),
         shapes=extents_of(start, rows, width),
@@ -177,15 +179,15 @@ def _origin(definition: Definition, storage: Storage, names: NameSupply) -> Orig
     )
 
 
-def _nodes(schedule: Schedule, names: NameSupply) -> Nodes:
+def _nodes(schedule: ProductSchedule, names: NameSupply) -> Nodes:
     """Parts by their names; those that were not isolated get names of their own."""
     definition, parts = schedule.definition, schedule.parts
     result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
     here = definition.location
 
-    def part(duty: Duty | None, name: str) -> Part:
+    def part(duty: Duty | None, name: str) -> NodeName:
         made = parts.get(duty) if duty is not None else None
-        return made or Part(name=names.fresh(name), location=here)
+        return made or NodeName(name=names.fresh(name), location=here)
 
     return Nodes(
         matrix_loader=part(Duty.LOAD_MATRIX, f"{matrix}_loader"),

@@ -13,10 +13,10 @@ from typing import NoReturn
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.reduction.targets import interrupted_target, shared_target
 from t2s.sparse_repr.representation.chain_layout import FibreJob, units_of
-from t2s.sparse_repr.representation.chain_words import Dimension
-from t2s.sparse_repr.representation.hardware.product import Part
+from t2s.sparse_repr.representation.chain_words import MatrixDimension
+from t2s.sparse_repr.representation.hardware.product import NodeName
 from t2s.sparse_repr.representation.inverse_map import Order
-from t2s.sparse_repr.representation.product_definition import Definition, unsupported
+from t2s.sparse_repr.representation.product_definition import ProductDefinition, unsupported
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.spatial.directives import (
     Directive,
@@ -51,12 +51,12 @@ class Duty(Enum):
 
 
 @dataclass
-class Schedule:
+class ProductSchedule:
     """What the directives of all Funcs of a product say."""
 
-    definition: Definition
-    parts: dict[Duty, Part] = field(default_factory=dict)
-    structure: dict[str, Part] = field(default_factory=dict)
+    definition: ProductDefinition
+    parts: dict[Duty, NodeName] = field(default_factory=dict)
+    structure: dict[str, NodeName] = field(default_factory=dict)
     duties: dict[str, Duty] = field(default_factory=dict)
     unrolled: dict[str, set[str]] = field(default_factory=dict)
     tiles: dict[str, Tile] = field(default_factory=dict)
@@ -71,11 +71,11 @@ PARTNERS = (Duty.MULTIPLY, Duty.ADD, Duty.REDUCE)
 """Parts that compute: from each of them, what it takes can be isolated."""
 
 
-def schedule_of(func: ScheduledFunc, definition: Definition) -> Schedule:
+def schedule_of(func: ScheduledFunc, definition: ProductDefinition) -> ProductSchedule:
     """Interpret all directives, in the order in which they were written."""
-    schedule = Schedule(definition=definition)
+    schedule = ProductSchedule(definition=definition)
     schedule.duties[func.name] = Duty.REDUCE
-    schedule.parts[Duty.REDUCE] = Part(name=func.name, location=definition.location)
+    schedule.parts[Duty.REDUCE] = NodeName(name=func.name, location=definition.location)
     funcs = {func.name: func}
     pending: list[ScheduledFunc] = [func]
     while pending:
@@ -87,7 +87,7 @@ def schedule_of(func: ScheduledFunc, definition: Definition) -> Schedule:
     return schedule
 
 
-def _interpret(schedule: Schedule, func: ScheduledFunc, directive: Directive) -> None:
+def _interpret(schedule: ProductSchedule, func: ScheduledFunc, directive: Directive) -> None:
     duty = schedule.duties.get(func.name)
     match directive:
         case IsolateProducer():
@@ -127,7 +127,7 @@ def _interpret(schedule: Schedule, func: ScheduledFunc, directive: Directive) ->
             _meaningless(directive, func)
 
 
-def _loops(schedule: Schedule) -> set[str]:
+def _loops(schedule: ProductSchedule) -> set[str]:
     definition = schedule.definition
     return {definition.machine, definition.position}
 
@@ -141,7 +141,9 @@ def _meaningless(directive: Directive, func: ScheduledFunc) -> NoReturn:
     )
 
 
-def _isolate_producer(schedule: Schedule, duty: Duty | None, directive: IsolateProducer) -> None:
+def _isolate_producer(
+    schedule: ProductSchedule, duty: Duty | None, directive: IsolateProducer
+) -> None:
     definition, names = schedule.definition, directive.producers
     if directive.on_host or duty not in PARTNERS:
         unsupported(
@@ -168,12 +170,12 @@ def _isolate_producer(schedule: Schedule, duty: Duty | None, directive: IsolateP
         )
 
 
-def _assign(schedule: Schedule, name: str, duty: Duty, directive: Directive) -> None:
+def _assign(schedule: ProductSchedule, name: str, duty: Duty, directive: Directive) -> None:
     schedule.duties[name] = duty
-    schedule.parts[duty] = Part(name=name, location=directive.location)
+    schedule.parts[duty] = NodeName(name=name, location=directive.location)
 
 
-def keep_promises(schedule: Schedule, storage: Storage) -> tuple[bool, bool]:
+def keep_promises(schedule: ProductSchedule, storage: Storage) -> tuple[bool, bool]:
     """Check promises against the matrix; whether reductions are distinct, and continuous.
 
     Distinct: no row is on two machines, with its padding.  Continuous: on every machine the values
@@ -211,7 +213,7 @@ def keep_promises(schedule: Schedule, storage: Storage) -> tuple[bool, bool]:
                 )
     mapping = definition.matrix.decoder
     units = units_of(storage.layout, storage.shape)
-    by_rows = mapping.major is Dimension.ROWS and units.factor(Dimension.ROWS) == 1
+    by_rows = mapping.major is MatrixDimension.ROWS and units.factor(MatrixDimension.ROWS) == 1
     whole = by_rows and isinstance(mapping.job, FibreJob) and mapping.order is not Order.FREE
     promised = {type(promise) for promise in schedule.promises}
     apart = DistinctReduction in promised and not storage.layout.blocks

@@ -20,12 +20,12 @@ import numpy as np
 
 from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
+    ChainLayout,
+    DenseTile,
     FibreJob,
-    Layout,
     Lengths,
-    Tile,
 )
-from t2s.sparse_repr.representation.chain_words import Dimension, Policy
+from t2s.sparse_repr.representation.chain_words import MatrixDimension, Policy
 
 Array = np.ndarray[Any, Any]
 
@@ -63,9 +63,9 @@ class InverseMap:
     fibre_by_slot: bool
     unit: str | None
     job_index: str | None
-    tiles: tuple[Tile, ...]
-    major: Dimension
-    minor: Dimension
+    tiles: tuple[DenseTile, ...]
+    major: MatrixDimension
+    minor: MatrixDimension
 
     def streams(self) -> tuple[str, ...]:
         """Names of the structure that the decoder reads."""
@@ -111,13 +111,13 @@ class InverseMap:
 
     def _coordinates(self) -> list[str]:
         names = {self.major: "fibre", self.minor: "unit"}
-        second = Dimension.DIAGONALS if self.diagonals else Dimension.COLUMNS
-        row, column = (self._coordinate(names[d], d) for d in (Dimension.ROWS, second))
+        second = MatrixDimension.DIAGONALS if self.diagonals else MatrixDimension.COLUMNS
+        row, column = (self._coordinate(names[d], d) for d in (MatrixDimension.ROWS, second))
         if self.diagonals:
             column = f"i + {column} - (rows - 1)"
         return [f"i:      {row}", f"j:      {column}"]
 
-    def _coordinate(self, outer: str, dimension: Dimension) -> str:
+    def _coordinate(self, outer: str, dimension: MatrixDimension) -> str:
         factors = [tile.factor for tile in self.tiles if tile.dimension is dimension]
         if not factors:
             return outer
@@ -131,10 +131,10 @@ class InverseMap:
     @property
     def diagonals(self) -> bool:
         """Whether the second dimension counts diagonals."""
-        return Dimension.DIAGONALS in (self.major, self.minor)
+        return MatrixDimension.DIAGONALS in (self.major, self.minor)
 
 
-def job_order(layout: Layout) -> Order | None:
+def job_order(layout: ChainLayout) -> Order | None:
     """How the jobs of a scheduled layout are found again; ``None`` if they cannot be."""
     schedule = layout.schedule
     assert schedule is not None
@@ -148,7 +148,7 @@ def job_order(layout: Layout) -> Order | None:
     return Order.REPLAYED if schedule.policy is Policy.ASAP else None
 
 
-def inverse_map(layout: Layout) -> InverseMap:
+def inverse_map(layout: ChainLayout) -> InverseMap:
     """The inverse map of a whole chain."""
     schedule, order = layout.schedule, None
     if schedule is not None:
@@ -173,7 +173,7 @@ def inverse_map(layout: Layout) -> InverseMap:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Assignment:
+class JobAssignment:
     """Jobs by their numbers: the machine of each and its first slot there.
 
     ``sequence`` lists the jobs in the order in which machines get them; ``loads`` are the slots of
@@ -186,7 +186,7 @@ class Assignment:
     loads: Array
 
 
-def assign(lengths: Array, machines: int, policy: Policy, order: Order) -> Assignment:
+def assign(lengths: Array, machines: int, policy: Policy, order: Order) -> JobAssignment:
     """Deal out jobs of ``lengths`` slots."""
     sequence = np.arange(lengths.size)
     if order is Order.STRIDED or policy is Policy.ROUND_ROBIN:
@@ -196,12 +196,12 @@ def assign(lengths: Array, machines: int, policy: Policy, order: Order) -> Assig
     return _first_free(lengths, machines, sequence)
 
 
-def _round_robin(lengths: Array, machines: int, sequence: Array) -> Assignment:
+def _round_robin(lengths: Array, machines: int, sequence: Array) -> JobAssignment:
     rounds = -(-lengths.size // machines)
     table = np.zeros((rounds, machines), np.int64)
     table.reshape(-1)[: lengths.size] = lengths
     ends = np.cumsum(table, axis=0)
-    return Assignment(
+    return JobAssignment(
         machine=sequence % machines,
         start=(ends - table).reshape(-1)[: lengths.size],
         sequence=sequence,
@@ -209,7 +209,7 @@ def _round_robin(lengths: Array, machines: int, sequence: Array) -> Assignment:
     )
 
 
-def _first_free(lengths: Array, machines: int, sequence: Array) -> Assignment:
+def _first_free(lengths: Array, machines: int, sequence: Array) -> JobAssignment:
     """Each job to the machine that ends first, the lowest number of those.
 
     The heap holds ``end * machines + machine``: the smallest one is the machine wanted.
@@ -226,6 +226,6 @@ def _first_free(lengths: Array, machines: int, sequence: Array) -> Assignment:
     loads = np.zeros(machines, np.int64)
     for key in heap:
         loads[key % machines] = key // machines
-    return Assignment(
+    return JobAssignment(
         machine=keys % machines, start=keys // machines, sequence=sequence, loads=loads
     )

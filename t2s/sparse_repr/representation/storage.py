@@ -15,16 +15,22 @@ from typing import Any
 import numpy as np
 
 from t2s.core.types import Type
-from t2s.sparse_repr.representation.chain_layout import BlockJob, FibreJob, Layout, Units, units_of
-from t2s.sparse_repr.representation.chain_words import Dimension, Policy
+from t2s.sparse_repr.representation.chain_layout import (
+    BlockJob,
+    ChainLayout,
+    FibreJob,
+    MatrixUnits,
+    units_of,
+)
+from t2s.sparse_repr.representation.chain_words import MatrixDimension, Policy
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order, assign, inverse_map
-from t2s.sparse_repr.tensors.coordinates import Coordinates, Stored
+from t2s.sparse_repr.tensors.coordinates import Coordinates, HasEntries
 from t2s.sparse_repr.tensors.interchange import to_csr
 
 Array = np.ndarray[Any, Any]
 
 
-class Scope(Enum):
+class StructureScope(Enum):
     """Who reads a stream of structure."""
 
     SHARED = "shared"
@@ -32,18 +38,18 @@ class Scope(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stream:
+class StructureStream:
     """A part of the structure: one row for each machine, or one sequence for all of them.
 
     Entries that stand for nothing are -1 in a stream of indices and 0 in a stream of lengths.
     """
 
-    scope: Scope
+    scope: StructureScope
     data: Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Storage(Stored):
+class Storage(HasEntries):
     """A matrix in a representation.
 
     Attributes
@@ -53,13 +59,13 @@ class Storage(Stored):
     loads: slots of each machine up to its last job; the others are padding at its end.
     """
 
-    layout: Layout
+    layout: ChainLayout
     shape: tuple[int, int]
     type: Type
     nnz: int
     unit: int
     values: Array
-    streams: Mapping[str, Stream]
+    streams: Mapping[str, StructureStream]
     loads: Array
 
     def __repr__(self) -> str:
@@ -94,7 +100,7 @@ class Storage(Stored):
     def machine_streams(self, machine: int) -> dict[str, Array]:
         """What one machine reads: ``values``, and its own or everybody's structure by name."""
         found = {
-            name: stream.data[machine] if stream.scope is Scope.MACHINE else stream.data
+            name: stream.data[machine] if stream.scope is StructureScope.MACHINE else stream.data
             for name, stream in self.streams.items()
         }
         return {"values": self.values[machine], **found}
@@ -131,13 +137,13 @@ def decode(storage: Storage) -> tuple[Array, Array]:
     if mapping.unit is not None:
         place = storage.streams[mapping.unit].data
     valid = (fibre >= 0) & (place >= 0)
-    at: dict[Dimension, Array] = {}
+    at: dict[MatrixDimension, Array] = {}
     for dimension, outer in ((mapping.major, fibre), (mapping.minor, place)):
         elements = outer.astype(np.int64)[:, :, None] * units.factor(dimension)
         at[dimension] = (elements + units.offsets(dimension)).reshape(storage.values.shape)
-    rows, columns = at[Dimension.ROWS], at.get(Dimension.COLUMNS)
+    rows, columns = at[MatrixDimension.ROWS], at.get(MatrixDimension.COLUMNS)
     if columns is None:
-        columns = rows + at[Dimension.DIAGONALS] - (storage.shape[0] - 1)
+        columns = rows + at[MatrixDimension.DIAGONALS] - (storage.shape[0] - 1)
     inside = np.repeat(valid, units.size, axis=1)
     for index, extent in ((rows, storage.shape[0]), (columns, storage.shape[1])):
         inside &= (index >= 0) & (index < extent)
@@ -161,7 +167,7 @@ def coordinates(storage: Storage) -> Coordinates:
     )
 
 
-def _slots(mapping: InverseMap, storage: Storage, units: Units) -> tuple[Array, Array]:
+def _slots(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> tuple[Array, Array]:
     """Fibre, and place in the fibre, of every slot; -1 after the last job of a machine."""
     machines, slots = storage.values.shape[0], storage.slots
     if mapping.fibre_by_slot and mapping.fibre is not None:
@@ -203,7 +209,9 @@ def _count(lengths: Array) -> Array:
     return counted
 
 
-def _fibres(mapping: InverseMap, storage: Storage, units: Units) -> tuple[Array, Array, Array]:
+def _fibres(
+    mapping: InverseMap, storage: Storage, units: MatrixUnits
+) -> tuple[Array, Array, Array]:
     """The number, the slots and the machine of every fibre, in an order right for each machine."""
     machines = mapping.machines
     if mapping.order is Order.RECORDED or _local(mapping, storage):
@@ -223,11 +231,13 @@ def _fibres(mapping: InverseMap, storage: Storage, units: Units) -> tuple[Array,
 def _local(mapping: InverseMap, storage: Storage) -> bool:
     """Whether each machine has the lengths, or the numbers, of its own fibres."""
     names = [mapping.fibre, mapping.lengths.name if mapping.lengths is not None else None]
-    return any(name is not None and storage.streams[name].scope is Scope.MACHINE for name in names)
+    return any(
+        name is not None and storage.streams[name].scope is StructureScope.MACHINE for name in names
+    )
 
 
 def _local_fibres(
-    mapping: InverseMap, storage: Storage, units: Units
+    mapping: InverseMap, storage: Storage, units: MatrixUnits
 ) -> tuple[Array, Array, Array]:
     """As ``_fibres``, from streams that each machine has of its own."""
     assert isinstance(mapping.job, FibreJob)
@@ -262,7 +272,7 @@ def _local_lengths(mapping: InverseMap, storage: Storage) -> Array:
     return np.repeat(data, min(lengths.fibres, mapping.job.fibres), axis=1)
 
 
-def _shared_lengths(mapping: InverseMap, storage: Storage, units: Units) -> Array:
+def _shared_lengths(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> Array:
     """Slots of all fibres, in order."""
     count = units.count(mapping.major)
     if mapping.fibre is not None:

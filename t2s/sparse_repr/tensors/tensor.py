@@ -15,7 +15,7 @@ from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 from t2s.sparse_repr.shapes import checked_shape
 from t2s.sparse_repr.tensors.coordinates import (
     Coordinates,
-    Stored,
+    HasEntries,
     first_repeat,
     in_order,
     sorted_entries,
@@ -31,7 +31,7 @@ from t2s.sparse_repr.tensors.requirements import (
 )
 
 
-class SparseTensor(Stored):
+class SparseTensor(HasEntries):
     """A tensor in a format.
 
     Attributes

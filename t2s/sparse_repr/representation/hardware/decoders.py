@@ -42,7 +42,7 @@ from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE, STEP
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.chain_layout import BlockJob
-from t2s.sparse_repr.representation.chain_words import Dimension
+from t2s.sparse_repr.representation.chain_words import MatrixDimension
 from t2s.sparse_repr.representation.hardware.dealing import deal_rows
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.product import ELEMENT, Product
@@ -53,7 +53,13 @@ from t2s.sparse_repr.representation.hardware.runs import (
     runs_of_blocks,
     runs_of_machines,
 )
-from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, MachineDraft, Wire, link, wire
+from t2s.sparse_repr.representation.hardware.wires import (
+    ArrayDraft,
+    MachineDraft,
+    TypedWire,
+    link,
+    wire,
+)
 from t2s.sparse_repr.representation.inverse_map import Order
 
 SLOT, JOB, UNIT, PART = "slot", "job", "unit", "part"
@@ -61,7 +67,7 @@ SLOT, JOB, UNIT, PART = "slot", "job", "unit", "part"
 that are handled in one step."""
 
 
-def decode_fibres(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ...]) -> None:
+def decode_fibres(parts: Parts, product: Product, sink: str, outs: tuple[TypedWire, ...]) -> None:
     """Add what sends the fibre of every slot to ``sink``, the same into all of ``outs``.
 
     Where rows are dealt, the wires are those of the machines.
@@ -83,13 +89,13 @@ def decode_fibres(parts: Parts, product: Product, sink: str, outs: tuple[Wire, .
 
 
 def _link_all(
-    parts: Parts, product: Product, source: str, sink: str, outs: tuple[Wire, ...]
+    parts: Parts, product: Product, source: str, sink: str, outs: tuple[TypedWire, ...]
 ) -> None:
     for out in outs:
         link(parts, out, source, sink, product.lanes, capacity=64 + product.slack)
 
 
-def _load_fibres(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ...]) -> None:
+def _load_fibres(parts: Parts, product: Product, sink: str, outs: tuple[TypedWire, ...]) -> None:
     """Fibres are in memory: that of a block of slots is the one of its first slot."""
     name = product.mapping.fibre
     assert name is not None
@@ -106,7 +112,7 @@ def _load_fibres(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ..
     _link_all(parts, product, node, sink, outs)
 
 
-def _decoder(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ...]) -> None:
+def _decoder(parts: Parts, product: Product, sink: str, outs: tuple[TypedWire, ...]) -> None:
     """From runs to the fibres of slots, one in each firing."""
     decoder, (row_wire, length_wire) = product.nodes.decoder, run_wires(product)
     machine = MachineDraft(decoder.name, Role.RELAY, product.lanes, decoder.location)
@@ -174,7 +180,7 @@ def _has_fibres(product: Product) -> bool:
     return product.mapping.fibre is not None or product.mapping.order is not Order.FREE
 
 
-def _taken(product: Product, node: str, what: str) -> tuple[Wire, ...]:
+def _taken(product: Product, node: str, what: str) -> tuple[TypedWire, ...]:
     """A wire for each multiplier of a machine."""
     names = (f"{node}_{what}_{element}" for element in range(product.block))
     return tuple(wire(name, INT32, StreamKind.COORDINATE) for name in names)
@@ -197,7 +203,7 @@ def _parts_of_a_unit(product: Product) -> int:
 
 
 def _load_units(
-    parts: Parts, product: Product, sink: str, structure: str, outs: tuple[Wire, ...]
+    parts: Parts, product: Product, sink: str, structure: str, outs: tuple[TypedWire, ...]
 ) -> None:
     """A load unit for each machine: where the unit of each slot is in its fibre."""
     tensor, node = product.stream_name(structure), loader_name(product, structure)
@@ -213,7 +219,7 @@ def _load_units(
 
 
 def _slot(
-    unit: ArrayDraft, product: Product, units: tuple[Wire, ...], fibres: tuple[Wire, ...]
+    unit: ArrayDraft, product: Product, units: tuple[TypedWire, ...], fibres: tuple[TypedWire, ...]
 ) -> tuple[Expr, Expr]:
     """The fibre of a slot and the place of its unit there; both are negative in padding."""
     if product.mapping.unit is None:
@@ -226,7 +232,9 @@ def _slot(
     return unit.let("fibre", number), place
 
 
-def _once_a_slot(unit: ArrayDraft, product: Product, wires: tuple[Wire, ...], what: str) -> Expr:
+def _once_a_slot(
+    unit: ArrayDraft, product: Product, wires: tuple[TypedWire, ...], what: str
+) -> Expr:
     """Receive a token for all parts of a unit."""
     several = _parts_of_a_unit(product) > 1
     start = equal(index(PART), 0)
@@ -257,11 +265,11 @@ def _arithmetic(unit: ArrayDraft, product: Product, fibre: Expr, place: Expr) ->
         mapping.major: _coordinate(product, mapping.major, fibre),
         mapping.minor: _coordinate(product, mapping.minor, place),
     }
-    row = unit.let("row", found[Dimension.ROWS])
-    if Dimension.COLUMNS in found:
-        column = unit.let("column", found[Dimension.COLUMNS])
+    row = unit.let("row", found[MatrixDimension.ROWS])
+    if MatrixDimension.COLUMNS in found:
+        column = unit.let("column", found[MatrixDimension.COLUMNS])
     else:
-        column = unit.let("column", add(row, subtract(found[Dimension.DIAGONALS], rows - 1)))
+        column = unit.let("column", add(row, subtract(found[MatrixDimension.DIAGONALS], rows - 1)))
     exists = both(less(-1, fibre), less(-1, place))
     starts = unit.let("starts", both(both(exists, less(row, rows)), less(column, columns)))
     valid = unit.let("valid", both(starts, less(-1, column)))
@@ -271,7 +279,7 @@ def _arithmetic(unit: ArrayDraft, product: Product, fibre: Expr, place: Expr) ->
     return target, unit.let("place", select(valid, column, -1))
 
 
-def _coordinate(product: Product, dimension: Dimension, outer: Expr) -> Expr:
+def _coordinate(product: Product, dimension: MatrixDimension, outer: Expr) -> Expr:
     """The coordinate of a value: that of its unit, and how far it is from there."""
     units = product.units
     at: Expr = index(PART) if _parts_of_a_unit(product) > 1 else const(0)

@@ -37,10 +37,10 @@ from t2s.sparse_repr.representation.hardware.runs import (
     steps_of,
 )
 from t2s.sparse_repr.representation.hardware.wires import (
-    Body,
     MachineDraft,
     NamedHead,
-    Wire,
+    Statements,
+    TypedWire,
     link,
     wire,
 )
@@ -50,12 +50,12 @@ from t2s.sparse_repr.representation.hardware.wires import (
 class _Deal:
     """What brings a dealer its jobs: a machine, and a run for it."""
 
-    machine: Wire
-    row: Wire
-    length: Wire
+    machine: TypedWire
+    row: TypedWire
+    length: TypedWire
 
     @property
-    def all(self) -> tuple[Wire, Wire, Wire]:
+    def all(self) -> tuple[TypedWire, TypedWire, TypedWire]:
         """The three wires."""
         return self.machine, self.row, self.length
 
@@ -101,7 +101,7 @@ def runs_replayed(parts: Parts, product: Product) -> None:
 
 
 def _scheduler(
-    parts: Parts, product: Product, name: str, taken: tuple[Wire, ...], out: _Deal
+    parts: Parts, product: Product, name: str, taken: tuple[TypedWire, ...], out: _Deal
 ) -> None:
     """The end of every machine's stream; the next job is for the machine that ends first.
 
@@ -115,7 +115,7 @@ def _scheduler(
     heads = [machine.input(each, known) for each, known in zip(taken, names, strict=False)]
     ends_file = machine.file("ends", INT32, (machines,))
     row, ended = machine.register("row"), machine.register("ended")
-    body, length = Body(), heads[0].value
+    body, length = Statements(), heads[0].value
     ends = [body.read(ends_file, f"end_{n}", const(n)) for n in range(machines)]
     first = _earliest(body, ends)
     job_state = None
@@ -148,7 +148,7 @@ def _scheduler(
     parts.nodes.append(machine.node())
 
 
-def _earliest(body: Body, ends: Sequence[Expr]) -> Expr:
+def _earliest(body: Statements, ends: Sequence[Expr]) -> Expr:
     """The machine whose stream ends first, the lowest number of those."""
     best: list[tuple[Expr, Expr]] = [(end, const(machine)) for machine, end in enumerate(ends)]
     round = 0

@@ -38,11 +38,11 @@ from t2s.sparse_repr.representation.hardware.multiply import tree
 from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    Body,
-    File,
     MachineDraft,
     NamedHead,
-    Wire,
+    RegisterFile,
+    Statements,
+    TypedWire,
     link,
     wire,
 )
@@ -97,8 +97,8 @@ class _Buffer:
     count: Local
     line: Local
     side: Local | None
-    last: File | None
-    kept: list[File]
+    last: RegisterFile | None
+    kept: list[RegisterFile]
 
     @staticmethod
     def draft(
@@ -129,7 +129,7 @@ class _Buffer:
         heads = [head for pair in self.pairs for head in pair]
         body = self._keep()
         more = unequal(self.count, self.lanes.steps * self.product.width - 1)
-        found, ways = Body(), list[tuple[Expr | None, str, list[Statement], list[Put]]]()
+        found, ways = Statements(), list[tuple[Expr | None, str, list[Statement], list[Put]]]()
         if self.last is not None:
             complete = self._complete(found, self.last)
             read, puts = self._send()
@@ -145,7 +145,7 @@ class _Buffer:
 
     def _keep(self) -> list[Statement]:
         """A pair of each lane into the buffer."""
-        width, body = self.product.width, Body()
+        width, body = self.product.width, Statements()
         for lane, (target, value) in enumerate(self.pairs):
             at = add(times(target.value, width), 0 if self.side is None else self.side)
             body.write(self.kept[lane if len(self.kept) > 1 else 0], value.value, at)
@@ -160,7 +160,7 @@ class _Buffer:
             body.statements.append(write(self.side, following))
         return body.statements
 
-    def _complete(self, body: Body, last: File) -> Expr:
+    def _complete(self, body: Statements, last: RegisterFile) -> Expr:
         """Whether the next line is: every lane has come to a row behind it.  The last one waits."""
         least: list[Expr] = [
             body.read(last, f"last_{lane}", const(lane)) for lane in range(self.lanes.count)
@@ -178,7 +178,7 @@ class _Buffer:
 
     def _send(self) -> tuple[list[Statement], list[Put]]:
         """Read the next line, and send it."""
-        words, width, body = self.product.words, self.product.width, Body()
+        words, width, body = self.product.words, self.product.width, Statements()
         puts: list[Put] = []
         for word, out in enumerate(line_wires(self.product)):
             at = add(times(self.line, words), word + width)
@@ -203,7 +203,7 @@ def _store_name(product: Product) -> str:
     return f"{product.nodes.unloader.name}_store"
 
 
-def line_wires(product: Product) -> tuple[Wire, ...]:
+def line_wires(product: Product) -> tuple[TypedWire, ...]:
     """What brings the store unit the words of a line."""
     name, type = _store_name(product), product.result.type
     return tuple(wire(f"{name}_word_{word}", type) for word in range(product.words))
@@ -288,7 +288,7 @@ def _load(
     product: Product,
     read: Read,
     loader: str,
-    out: Wire,
+    out: TypedWire,
     sink: str,
     inside: Expr,
     lines: int,

@@ -30,7 +30,13 @@ from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.representation.chain_layout import BlockJob, FibreJob
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, File, Wire, link, wire
+from t2s.sparse_repr.representation.hardware.wires import (
+    ArrayDraft,
+    RegisterFile,
+    TypedWire,
+    link,
+    wire,
+)
 
 END = -1
 """The length of a run behind the last one."""
@@ -48,7 +54,7 @@ def loader_name(product: Product, structure: str) -> str:
     return known.name if known is not None else f"{product.nodes.matrix_loader.name}_{structure}"
 
 
-def run_wires(product: Product) -> tuple[Wire, Wire]:
+def run_wires(product: Product) -> tuple[TypedWire, TypedWire]:
     """What brings a decoder its runs: rows, and their lengths."""
     decoder = product.nodes.decoder.name
     row = wire(f"{decoder}_run_row", INT32, StreamKind.COORDINATE)
@@ -263,7 +269,7 @@ def runs_of_blocks(parts: Parts, product: Product) -> None:
     link_runs(parts, product, relay, relay)
 
 
-def _share(product: Product, unit: ArrayDraft, kept: File, rest: Expr) -> Expr:
+def _share(product: Product, unit: ArrayDraft, kept: RegisterFile, rest: Expr) -> Expr:
     """1 if a block of the rest of a fibre is that of this machine; moves on to the next fibre."""
     machines, lane = product.machines, index(LANE)
     phase = unit.read(kept, "phase")
@@ -276,7 +282,7 @@ def _share(product: Product, unit: ArrayDraft, kept: File, rest: Expr) -> Expr:
 
 
 def _down_the_line(
-    parts: Parts, product: Product, unit: ArrayDraft, taken: Wire, source: str, what: str
+    parts: Parts, product: Product, unit: ArrayDraft, taken: TypedWire, source: str, what: str
 ) -> Expr:
     """Take a number from ``source`` on the first machine, else from the machine before."""
     machines, lane = product.machines, index(LANE)

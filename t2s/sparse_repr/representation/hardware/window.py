@@ -32,9 +32,9 @@ from t2s.sparse_repr.representation.hardware.runs import (
 )
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    Body,
     MachineDraft,
-    Wire,
+    Statements,
+    TypedWire,
     link,
     wire,
 )
@@ -78,7 +78,7 @@ class Window:
         """A place of the window, from one that may be behind its end."""
         return both(place, const(self.size - 1))
 
-    def read(self, body: Body, number: int, offset: Expr | int) -> Local:
+    def read(self, body: Statements, number: int, offset: Expr | int) -> Local:
         """The length ``offset`` behind the first, as the local ``ahead_<number>``."""
         return body.read(self._kept, f"ahead_{number}", self.around(add(self.first, offset)))
 
@@ -100,7 +100,7 @@ class Window:
         return body
 
 
-def _length_wires(node: str, words: int) -> tuple[Wire, ...]:
+def _length_wires(node: str, words: int) -> tuple[TypedWire, ...]:
     """What brings a node the words of a line of lengths."""
     names = (f"{node}_length_{word}" for word in range(words))
     return tuple(wire(name, INT32, StreamKind.CONTROL) for name in names)
@@ -142,7 +142,7 @@ def load_lines(parts: Parts, product: Product, window: Window) -> None:
 
 
 def _sum_lengths(
-    parts: Parts, product: Product, window: Window, node: str, taken: tuple[Wire, ...]
+    parts: Parts, product: Product, window: Window, node: str, taken: tuple[TypedWire, ...]
 ) -> None:
     """From the lengths of rows to their ends, a line in a firing."""
     decoder = product.nodes.decoder
