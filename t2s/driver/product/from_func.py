@@ -13,6 +13,7 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import evaluate
 from t2s.core.location import user_location
 from t2s.core.names import NameSupply
+from t2s.core.types import Type
 from t2s.driver.product.product_schedule import Duty, ProductSchedule, keep_promises, schedule_of
 from t2s.driver.product.sizes import (
     banks_of,
@@ -25,8 +26,9 @@ from t2s.driver.product.sizes import (
 )
 from t2s.func.collect import needed_funcs, output_funcs
 from t2s.func.func import TemporalFunc
+from t2s.func.symbols import ImageParam
 from t2s.graph.graph import Graph, ScalarParameter
-from t2s.reduction.circuits import Circuit, LinearArray, Structure
+from t2s.reduction.circuits import Circuit, LinearArray
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.hardware.product import (
     MATRIX,
@@ -100,26 +102,14 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     check_structure(schedule)
     check_unrolled(schedule)
     type = design.type.strengthened()
-    circuit = schedule.circuit
-    levels = circuit.levels if circuit is not None else _levels(type.bits if type.is_float else 0)
-    structure: Structure = circuit.structure if circuit is not None else LinearArray
-    location = circuit.location if circuit is not None else definition.location
     known = (*schedule.parts.values(), *schedule.structure.values())
     names = NameSupply(part.name for part in known)
     line = max(1, LINE_BYTES // max(type.bytes, definition.vector.type.bytes))
     width = definition.width
     rows, columns = storage.shape
     return Product(
-        matrix=ProductOperand(
-            name=definition.matrix.name,
-            type=definition.matrix.type,
-            location=definition.matrix.location,
-        ),
-        vector=ProductOperand(
-            name=definition.vector.name,
-            type=definition.vector.type,
-            location=definition.vector.location,
-        ),
+        matrix=_operand(definition.matrix),
+        vector=_operand(definition.vector),
         result=ProductOperand(name=design.name, type=type, location=design.location),
         storage=storage,
         mapping=mapping,
@@ -137,7 +127,7 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
         combined=combined,
         distinct=distinct and not combined,
         continuous=continuous,
-        circuit=Circuit(structure=structure, levels=levels, type=type, location=location),
+        circuit=_circuit(schedule, type),
         nodes=_nodes(schedule, names),
         origin=(
             repr(definition.matrix.chain),
@@ -150,9 +140,22 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     )
 
 
-def _levels(bits: int) -> int:
-    """Levels that hide the latency of an addition on the devices that we know."""
-    return 0 if not bits else 3 if bits == 64 else 2
+def _operand(symbol: sparse.Parameter | ImageParam) -> ProductOperand:
+    return ProductOperand(name=symbol.name, type=symbol.type, location=symbol.location)
+
+
+def _circuit(schedule: ProductSchedule, type: Type) -> Circuit:
+    """The reduction circuit that is asked for, or one that hides the latency of an addition.
+
+    That is on the devices that we know; integers have none.
+    """
+    wanted = schedule.circuit
+    if wanted is not None:
+        structure, levels, location = wanted.structure, wanted.levels, wanted.location
+        return Circuit(structure=structure, levels=levels, type=type, location=location)
+    levels = 0 if not type.is_float else 3 if type.bits == 64 else 2
+    location = schedule.definition.location
+    return Circuit(structure=LinearArray, levels=levels, type=type, location=location)
 
 
 def _origin(
@@ -168,10 +171,7 @@ def _origin(
         value=value,
         row=start.row,
         side=start.side,
-        operands=tuple(
-            ProductOperand(name=operand.name, type=operand.type, location=operand.location)
-            for operand in start.operands.values()
-        ),
+        operands=tuple(map(_operand, start.operands.values())),
         shapes=extents_of(start, rows, width),
         padded=extents_of(start, max(1, rows), width),
         loaders={read: names.fresh(f"{read.source}_start_loader") for read in start.reads},

@@ -201,16 +201,6 @@ class ChainLayout:
         lengths = self.lengths
         return lengths is not None and lengths.fibres is None
 
-    def structure_names(self) -> tuple[str, ...]:
-        """All names of structure, in the order of the chain's parts."""
-        packings = [packing for packing in (self.minor, self.fibre) if packing is not None]
-        names = [name for packing in packings for name in (packing.length, packing.index)]
-        names += [tile.name for tile in self.tiles]
-        names += [block.name for block in self.blocks]
-        names += [group.name for group in self.groups]
-        names += [self.schedule.index] if self.schedule is not None else []
-        return tuple(name for name in names if name is not None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitLoop:
