@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 
 from t2s.core.arrays import made_array
+from t2s.core.expr import Index, Local
+from t2s.core.names import NameSupply
 from t2s.core.types import INT32
+from t2s.core.walk import Term, rewrite, walk
+from t2s.graph.body import Let, Load, Receive, Register, RegisterRead, RegisterWrite, SpaceDimension
 from t2s.graph.construct import Parts
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, ScalarParameter
+from t2s.graph.machine import Head
+from t2s.graph.nodes import Loop
 from t2s.reduction.circuits import reduce_lanes
 from t2s.sparse_repr.representation.hardware.banks import load_banks, look_up
-from t2s.sparse_repr.representation.hardware.coordinates import decode_coordinates
-from t2s.sparse_repr.representation.hardware.decoders import decode_fibres
+from t2s.sparse_repr.representation.hardware.decoders import decode_coordinates, decode_fibres
 from t2s.sparse_repr.representation.hardware.loaders import (
     feed_vector,
     load_slots,
@@ -28,9 +33,8 @@ from t2s.sparse_repr.representation.hardware.multiply import (
     multiply,
 )
 from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.results import unload
-from t2s.sparse_repr.representation.hardware.scalars import with_scalars
-from t2s.sparse_repr.representation.hardware.scatter import scatter
+from t2s.sparse_repr.representation.hardware.result_buffer import unload
+from t2s.sparse_repr.representation.hardware.unordered_rows import scatter
 
 Array = np.ndarray[Any, Any]
 
@@ -110,3 +114,49 @@ def _widened(data: Array, positions: int, empty: int) -> Array:
 def _not_empty(data: Array) -> Array:
     missing = [(0, int(not extent)) for extent in data.shape]
     return np.pad(data, missing) if any(after for _, after in missing) else data
+
+
+def with_scalars(graph: Graph, scalars: tuple[ScalarParameter, ...]) -> Graph:
+    """The graph with its parameters; what is named like one of them in a node gets a new name.
+
+    ``Let(a = ...), Send(a * Parameter a)`` becomes ``Let(a_2 = ...), Send(a_2 * Parameter a)``.
+    """
+    taken = {name for node in walk(graph) for name in _names(node)}
+    clashes = sorted(taken & {scalar.name for scalar in scalars})
+    names = NameSupply({*taken, *(scalar.name for scalar in scalars)})
+    fresh = {name: names.fresh(name) for name in clashes}
+    renamed = rewrite(graph, lambda node: _renamed(node, fresh)) if fresh else graph
+    return replace(renamed, parameters=scalars)
+
+
+def _names(node: Term) -> tuple[str, ...]:
+    """The names that a term has, or gives, within a node."""
+    match node:
+        case Local(name=name) | Index(name=name) | Loop(name=name):
+            return (name,)
+        case SpaceDimension(name=name) | Register(name=name) | Head(value=name):
+            return (name,)
+        case Let(target=name) | Load(target=name) | Receive(target=name):
+            return (name,)
+        case RegisterRead(target=name, register=register):
+            return (name, register)
+    return ()
+
+
+def _renamed(node: Term, fresh: dict[str, str]) -> Term | None:
+    match node:
+        case Local(name=name) | Index(name=name) | Loop(name=name) if name in fresh:
+            return replace(node, name=fresh[name])
+        case SpaceDimension(name=name) | Register(name=name) if name in fresh:
+            return replace(node, name=fresh[name])
+        case Head(value=value) if value in fresh:
+            return replace(node, value=fresh[value])
+        case Let(target=name) | Load(target=name) | Receive(target=name) if name in fresh:
+            return replace(node, target=fresh[name])
+        case RegisterRead(target=name, register=register) if fresh.keys() & {name, register}:
+            return replace(
+                node, target=fresh.get(name, name), register=fresh.get(register, register)
+            )
+        case RegisterWrite(register=register) if register in fresh:
+            return replace(node, register=fresh[register])
+    return None

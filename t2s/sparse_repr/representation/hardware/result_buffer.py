@@ -1,14 +1,16 @@
 """The result: kept on the chip until all lanes are behind a line of it, then stored line by line.
 
 Where lanes take rows in no order, or several lanes add to one row, that is when all have ended.
+What the result starts from is loaded beside the sums, and added to them where they are stored.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2s.core.expr import Expr, Local, const
+from t2s.core.expr import Expr, Index, Local, Read, const
 from t2s.core.types import INT32
+from t2s.core.walk import T, Term, rewrite
 from t2s.graph.body import Role, Statement, Store
 from t2s.graph.construct import (
     Parts,
@@ -18,30 +20,34 @@ from t2s.graph.construct import (
     index,
     less,
     loop,
+    quotient,
+    remainder,
     select,
     space,
     subtract,
     times,
     unequal,
 )
-from t2s.graph.graph import TensorRole
+from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.machine import Choice, Put
 from t2s.reduction.circuits import Lanes
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.loaders import flat_subscripts, operand_tensor
 from t2s.sparse_repr.representation.hardware.multiply import tree
 from t2s.sparse_repr.representation.hardware.product import WORD, Product
-from t2s.sparse_repr.representation.hardware.start import load_start
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    Body,
-    File,
     MachineDraft,
     NamedHead,
-    Wire,
+    RegisterFile,
+    Statements,
+    TypedWire,
     link,
     wire,
 )
+
+WAITING = 16
+"""Lines of a start value that wait for the sums that they belong to."""
 
 
 def unload(parts: Parts, product: Product, lanes: Lanes) -> None:
@@ -90,8 +96,8 @@ class _Buffer:
     count: Local
     line: Local
     side: Local | None
-    last: File | None
-    kept: list[File]
+    last: RegisterFile | None
+    kept: list[RegisterFile]
 
     @staticmethod
     def draft(
@@ -122,7 +128,7 @@ class _Buffer:
         heads = [head for pair in self.pairs for head in pair]
         body = self._keep()
         more = unequal(self.count, self.lanes.steps * self.product.width - 1)
-        found, ways = Body(), list[tuple[Expr | None, str, list[Statement], list[Put]]]()
+        found, ways = Statements(), list[tuple[Expr | None, str, list[Statement], list[Put]]]()
         if self.last is not None:
             complete = self._complete(found, self.last)
             read, puts = self._send()
@@ -138,7 +144,7 @@ class _Buffer:
 
     def _keep(self) -> list[Statement]:
         """A pair of each lane into the buffer."""
-        width, body = self.product.width, Body()
+        width, body = self.product.width, Statements()
         for lane, (target, value) in enumerate(self.pairs):
             at = add(times(target.value, width), 0 if self.side is None else self.side)
             body.write(self.kept[lane if len(self.kept) > 1 else 0], value.value, at)
@@ -153,7 +159,7 @@ class _Buffer:
             body.statements.append(write(self.side, following))
         return body.statements
 
-    def _complete(self, body: Body, last: File) -> Expr:
+    def _complete(self, body: Statements, last: RegisterFile) -> Expr:
         """Whether the next line is: every lane has come to a row behind it.  The last one waits."""
         least: list[Expr] = [
             body.read(last, f"last_{lane}", const(lane)) for lane in range(self.lanes.count)
@@ -171,7 +177,7 @@ class _Buffer:
 
     def _send(self) -> tuple[list[Statement], list[Put]]:
         """Read the next line, and send it."""
-        words, width, body = self.product.words, self.product.width, Body()
+        words, width, body = self.product.words, self.product.width, Statements()
         puts: list[Put] = []
         for word, out in enumerate(line_wires(self.product)):
             at = add(times(self.line, words), word + width)
@@ -196,7 +202,7 @@ def _store_name(product: Product) -> str:
     return f"{product.nodes.unloader.name}_store"
 
 
-def line_wires(product: Product) -> tuple[Wire, ...]:
+def line_wires(product: Product) -> tuple[TypedWire, ...]:
     """What brings the store unit the words of a line."""
     name, type = _store_name(product), product.result.type
     return tuple(wire(f"{name}_word_{word}", type) for word in range(product.words))
@@ -230,3 +236,66 @@ def store_lines(parts: Parts, product: Product, lines: int) -> None:
         )
     )
     parts.nodes.append(unit.node())
+
+
+def load_start(
+    parts: Parts, product: Product, unit: ArrayDraft, sink: str, at: Expr, lines: int
+) -> Expr | None:
+    """Loaders of what the start value reads, with wires to the store unit that ``unit`` drafts.
+
+    ``at`` is the flat place of an element of the result in both.  Returns the value over locals of
+    the store unit; ``None`` if results start from 0.
+    """
+    start = product.start
+    if start is None:
+        return None
+    for operand in start.operands:
+        if operand.name == product.vector.name:
+            continue  # declared by its loader
+        shape, padded = start.shapes[operand.name], start.padded[operand.name]
+        parts.tensors.append(
+            Tensor(
+                name=operand.name, type=operand.type, shape=shape,
+                padded=None if padded == shape else padded, role=TensorRole.INPUT,
+                location=operand.location,
+            )
+        )  # fmt: skip
+    placed = {start.row: quotient(at, product.width)}
+    if start.side is not None:
+        placed[start.side] = remainder(at, product.width)
+    locals: dict[Term, Local] = {}
+    inside = less(at, product.rows * product.width)
+    for number, (read, loader) in enumerate(start.loaders.items()):
+        out = wire(f"{loader}_word", read.type)
+        _load(parts, product, _at(read, placed), loader, out, sink, inside, lines)
+        locals[read] = unit.receive(out, f"start_{number}")
+    localized = rewrite(start.value, lambda node: locals.get(node))
+    return _at(localized, placed)
+
+
+def _at(expression: T, placed: dict[str, Expr]) -> T:
+    """An expression of an element, over the loops of a unit that handles lines of them."""
+
+    def rule(node: Term) -> Term | None:
+        return placed.get(node.name) if isinstance(node, Index) else None
+
+    return rewrite(expression, rule)
+
+
+def _load(
+    parts: Parts,
+    product: Product,
+    read: Read,
+    loader: str,
+    out: TypedWire,
+    sink: str,
+    inside: Expr,
+    lines: int,
+) -> None:
+    """A load unit, and a wire of its words, one for each element of a line."""
+    assert product.start is not None
+    location, words = product.start.location, (space(WORD, product.words),)
+    unit = ArrayDraft(loader, Role.LOAD, words, (loop("line", lines),), location)
+    unit.send(out, unit.load("loaded", read.source, read.indices, read.type, inside))
+    parts.nodes.append(unit.node())
+    link(parts, out, loader, sink, words, capacity=WAITING, location=location)

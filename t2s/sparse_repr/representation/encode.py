@@ -10,13 +10,17 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import Type
-from t2s.sparse_repr.representation.inverse_map import Order, job_order
-from t2s.sparse_repr.representation.layout import BlockJob, FibreJob, Layout, Scheduling
-from t2s.sparse_repr.representation.scheduling import Assignment, assign
-from t2s.sparse_repr.representation.storage import Storage
-from t2s.sparse_repr.representation.streams import Scope, Stream
-from t2s.sparse_repr.representation.units import Units, units_of
-from t2s.sparse_repr.representation.vocabulary import Dimension, Padding
+from t2s.sparse_repr.representation.chain_layout import (
+    BlockJob,
+    ChainLayout,
+    FibreJob,
+    MatrixUnits,
+    Scheduling,
+    units_of,
+)
+from t2s.sparse_repr.representation.chain_words import BlockPadding, MatrixDimension
+from t2s.sparse_repr.representation.inverse_map import JobAssignment, Order, assign, job_order
+from t2s.sparse_repr.representation.storage import Storage, StructureScope, StructureStream
 from t2s.sparse_repr.tensors.coordinates import Coordinates
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +48,7 @@ class _Fibres:
     recorded: dict[str, tuple[Array, int | None]]
 
 
-def build_storage(layout: Layout, matrix: Coordinates, type: Type, what: str) -> Storage:
+def build_storage(layout: ChainLayout, matrix: Coordinates, type: Type, what: str) -> Storage:
     """The storage of a matrix; ``what`` names it in errors."""
     schedule = layout.schedule
     order = job_order(layout) if schedule is not None else None
@@ -76,14 +80,16 @@ def build_storage(layout: Layout, matrix: Coordinates, type: Type, what: str) ->
     )
 
 
-def _fibres(layout: Layout, units: Units, matrix: Coordinates) -> _Fibres:
+def _fibres(layout: ChainLayout, units: MatrixUnits, matrix: Coordinates) -> _Fibres:
     """Sort entries into units and fibres, and count."""
     assert layout.major is not None
     major, minor = layout.major, layout.other(layout.major)
     second = matrix.columns
     if layout.skewed:
         second = matrix.columns.astype(np.int64) - matrix.rows + (matrix.shape[0] - 1)
-    at: dict[Dimension, Array] = dict(zip(layout.dimensions, (matrix.rows, second), strict=True))
+    at: dict[MatrixDimension, Array] = dict(
+        zip(layout.dimensions, (matrix.rows, second), strict=True)
+    )
     fibre_count, minor_count = units.count(major), units.count(minor)
     if layout.minor is None:
         return _dense_fibres(layout, units, matrix, at)
@@ -97,7 +103,7 @@ def _fibres(layout: Layout, units: Units, matrix: Coordinates) -> _Fibres:
         unit_fibre, unit_minor = kept // max(1, minor_count), kept % max(1, minor_count)
     else:
         unit_fibre, unit_minor = at[major], at[minor]
-        if major is not Dimension.ROWS:
+        if major is not MatrixDimension.ROWS:
             order = np.argsort(unit_fibre, kind="stable")
             unit_fibre, unit_minor = unit_fibre[order], unit_minor[order]
             values = values[order]
@@ -118,7 +124,7 @@ def _fibres(layout: Layout, units: Units, matrix: Coordinates) -> _Fibres:
 
 
 def _dense_fibres(
-    layout: Layout, units: Units, matrix: Coordinates, at: dict[Dimension, Array]
+    layout: ChainLayout, units: MatrixUnits, matrix: Coordinates, at: dict[MatrixDimension, Array]
 ) -> _Fibres:
     """All units of all fibres, whether zero or not."""
     assert layout.major is not None
@@ -136,7 +142,7 @@ def _dense_fibres(
     )  # fmt: skip
 
 
-def _slots(layout: Layout, counts: Array) -> tuple[Array, dict[str, tuple[Array, int | None]]]:
+def _slots(layout: ChainLayout, counts: Array) -> tuple[Array, dict[str, tuple[Array, int | None]]]:
     """The slots of fibres, and the lengths that are recorded on the way there."""
     recorded: dict[str, tuple[Array, int | None]] = {}
     assert layout.minor is not None
@@ -146,8 +152,8 @@ def _slots(layout: Layout, counts: Array) -> tuple[Array, dict[str, tuple[Array,
     for blocking in layout.blocks:
         scale *= blocking.factor
         blocks = -(-blocks // blocking.factor)
-        entries, covered = blocks, 1 if blocking.padding is Padding.ZERO else blocking.group
-        if blocking.padding is Padding.LONGEST:
+        entries, covered = blocks, 1 if blocking.padding is BlockPadding.ZERO else blocking.group
+        if blocking.padding is BlockPadding.LONGEST:
             group = blocking.group or max(1, blocks.size)
             entries = blocks.reshape(-1, group).max(axis=1, initial=0)
             blocks = np.repeat(entries, group)[: blocks.size]
@@ -170,7 +176,7 @@ def _job_lengths(schedule: Scheduling, slots: Array) -> Array:
 
 
 def _destinations(
-    schedule: Scheduling, fibres: _Fibres, assignment: Assignment, slots: int
+    schedule: Scheduling, fibres: _Fibres, assignment: JobAssignment, slots: int
 ) -> Array:
     """The slot of every unit, counted through all machines."""
     ends = np.cumsum(fibres.slots)
@@ -190,17 +196,17 @@ def _destinations(
 
 
 def _streams(
-    layout: Layout,
+    layout: ChainLayout,
     order: Order,
     fibres: _Fibres,
-    assignment: Assignment,
+    assignment: JobAssignment,
     destination: Array,
     slots: int,
-) -> dict[str, Stream]:
+) -> dict[str, StructureStream]:
     schedule = layout.schedule
     assert schedule is not None
     shape = (schedule.machines, slots)
-    streams: dict[str, Stream] = {}
+    streams: dict[str, StructureStream] = {}
     if layout.minor is not None:
         streams[layout.minor.index] = _by_slot(fibres.unit_minor, destination, shape)
     if layout.indexed_slots and layout.fibre is not None:
@@ -216,22 +222,22 @@ def _streams(
             entries = (max(1, schedule.job.fibres // covered), covered // schedule.job.fibres)
             streams[name] = _by_job(data, entries, assignment, schedule.machines, empty)
         else:
-            streams[name] = Stream(scope=Scope.SHARED, data=data.astype(np.int32))
+            streams[name] = StructureStream(scope=StructureScope.SHARED, data=data.astype(np.int32))
     if schedule.index is not None:
         jobs = np.arange(assignment.machine.size)
         streams[schedule.index] = _by_job(jobs, (1, 1), assignment, schedule.machines, -1)
     return streams
 
 
-def _by_slot(data: Array, destination: Array, shape: tuple[int, int]) -> Stream:
+def _by_slot(data: Array, destination: Array, shape: tuple[int, int]) -> StructureStream:
     table = np.full(shape, -1, np.int32)
     table.reshape(-1)[destination] = data
-    return Stream(scope=Scope.MACHINE, data=table)
+    return StructureStream(scope=StructureScope.MACHINE, data=table)
 
 
 def _by_job(
-    data: Array, entries: tuple[int, int], assignment: Assignment, machines: int, empty: int
-) -> Stream:
+    data: Array, entries: tuple[int, int], assignment: JobAssignment, machines: int, empty: int
+) -> StructureStream:
     """Entries of jobs, machine by machine in the order in which it gets them."""
     per_job, shared = entries[0], max(1, entries[1])
     order = assignment.sequence[np.argsort(assignment.machine[assignment.sequence], kind="stable")]
@@ -240,7 +246,7 @@ def _by_job(
     rank = np.arange(order.size) - np.repeat(np.cumsum(counts) - counts, counts)
     at = (assignment.machine[order] * table.shape[1] + rank * per_job)[:, None] + np.arange(per_job)
     table.reshape(-1)[at] = data[(order // shared * per_job)[:, None] + np.arange(per_job)]
-    return Stream(scope=Scope.MACHINE, data=table)
+    return StructureStream(scope=StructureScope.MACHINE, data=table)
 
 
 def _check_size(count: int, what: str, matrix: Coordinates) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from t2s.core.arrays import ArraySpec, check_inputs
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import evaluate
+from t2s.core.location import user_location
 from t2s.core.names import NameSupply
-from t2s.driver.product.designs import split_inputs
-from t2s.driver.product.directives import Schedule, schedule_of
-from t2s.driver.product.promises import keep_promises
-from t2s.driver.product.shape import (
+from t2s.core.types import Type
+from t2s.driver.product.product_schedule import Duty, ProductSchedule, keep_promises, schedule_of
+from t2s.driver.product.sizes import (
     banks_of,
     block_of,
     check_size,
@@ -23,28 +24,69 @@ from t2s.driver.product.shape import (
     combined_of,
     fused_of,
 )
+from t2s.func.collect import needed_funcs, output_funcs
+from t2s.func.func import TemporalFunc
+from t2s.func.symbols import ImageParam
 from t2s.graph.graph import Graph, ScalarParameter
-from t2s.reduction.circuits import Circuit, LinearArray, Structure
-from t2s.sparse_repr.representation.definition import Definition, definition_of
-from t2s.sparse_repr.representation.hardware.design import product_arrays, product_graph
+from t2s.reduction.circuits import Circuit, LinearArray
+from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.hardware.product import (
     MATRIX,
     VECTOR,
+    NodeName,
     Nodes,
-    Operand,
-    Origin,
-    Part,
     Product,
+    ProductOperand,
+    ResultStart,
 )
-from t2s.sparse_repr.representation.start import environment_of, extents_of, start_values
+from t2s.sparse_repr.representation.hardware.product_graph import product_arrays, product_graph
+from t2s.sparse_repr.representation.product_definition import ProductDefinition, definition_of
+from t2s.sparse_repr.representation.start_value import environment_of, extents_of, start_values
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.spatial.schedule import ScheduledFunc
 
 Array = np.ndarray[Any, Any]
 
-
 LINE_BYTES = 64
 """Bytes of a line of memory: what a load or store unit moves in a cycle."""
+
+
+def is_sparse(design: object) -> bool:
+    """Whether a design is a Func that reads a matrix in a representation."""
+    if not isinstance(design, TemporalFunc):
+        return False
+    kinds = sparse.Values | sparse.DecodedCoordinate
+    return any(isinstance(s, kinds) for w in design.written for s in w.symbols.values())
+
+
+def refuse_sparse(design: object) -> None:
+    """Raise ``UnsupportedError`` if a Func of a dense design reads a sparse matrix."""
+    for func in needed_funcs(output_funcs(design)):
+        if is_sparse(func):
+            raise UnsupportedError(
+                f"{func.name} is a product of a sparse matrix, which is a design of its own",
+                location=func.written[-1].location,
+                expected=f"{func.name} alone, to interpret, lower or simulate"
+                if func is not design
+                else f"interpret, lower or simulate of {func.name}",
+                given="a design of several Funcs" if func is not design else "its loop nest",
+                hint="let the next design read the result of this one as an input"
+                if func is not design
+                else "its hardware follows from the representation: there is no loop nest to print",
+            )
+
+
+def split_inputs(design: ScheduledFunc, inputs: Mapping[str, Any]) -> tuple[object, dict[str, Any]]:
+    """The matrix, and the other inputs."""
+    name = definition_of(design).matrix.name
+    if name not in inputs:
+        raise UserError(
+            f"the matrix {name} is missing",
+            location=user_location(),
+            expected=f"an input named {name}: a scipy.sparse matrix, an array or a Storage",
+            given=", ".join(sorted(inputs)) or "no inputs",
+        )
+    return inputs[name], {key: value for key, value in inputs.items() if key != name}
 
 
 def product_of(design: ScheduledFunc, matrix: object) -> Product:
@@ -60,27 +102,15 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     check_structure(schedule)
     check_unrolled(schedule)
     type = design.type.strengthened()
-    circuit = schedule.circuit
-    levels = circuit.levels if circuit is not None else _levels(type.bits if type.is_float else 0)
-    structure: Structure = circuit.structure if circuit is not None else LinearArray
-    location = circuit.location if circuit is not None else definition.location
     known = (*schedule.parts.values(), *schedule.structure.values())
     names = NameSupply(part.name for part in known)
     line = max(1, LINE_BYTES // max(type.bytes, definition.vector.type.bytes))
     width = definition.width
     rows, columns = storage.shape
     return Product(
-        matrix=Operand(
-            name=definition.matrix.name,
-            type=definition.matrix.type,
-            location=definition.matrix.location,
-        ),
-        vector=Operand(
-            name=definition.vector.name,
-            type=definition.vector.type,
-            location=definition.vector.location,
-        ),
-        result=Operand(name=design.name, type=type, location=design.location),
+        matrix=_operand(definition.matrix),
+        vector=_operand(definition.vector),
+        result=ProductOperand(name=design.name, type=type, location=design.location),
         storage=storage,
         mapping=mapping,
         term=definition.sized(definition.term, storage),
@@ -97,7 +127,7 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
         combined=combined,
         distinct=distinct and not combined,
         continuous=continuous,
-        circuit=Circuit(structure=structure, levels=levels, type=type, location=location),
+        circuit=_circuit(schedule, type),
         nodes=_nodes(schedule, names),
         origin=(
             repr(definition.matrix.chain),
@@ -110,26 +140,38 @@ def product_of(design: ScheduledFunc, matrix: object) -> Product:
     )
 
 
-def _levels(bits: int) -> int:
-    """Levels that hide the latency of an addition on the devices that we know."""
-    return 0 if not bits else 3 if bits == 64 else 2
+def _operand(symbol: sparse.Parameter | ImageParam) -> ProductOperand:
+    return ProductOperand(name=symbol.name, type=symbol.type, location=symbol.location)
 
 
-def _origin(definition: Definition, storage: Storage, names: NameSupply) -> Origin | None:
+def _circuit(schedule: ProductSchedule, type: Type) -> Circuit:
+    """The reduction circuit that is asked for, or one that hides the latency of an addition.
+
+    That is on the devices that we know; integers have none.
+    """
+    wanted = schedule.circuit
+    if wanted is not None:
+        structure, levels, location = wanted.structure, wanted.levels, wanted.location
+        return Circuit(structure=structure, levels=levels, type=type, location=location)
+    levels = 0 if not type.is_float else 3 if type.bits == 64 else 2
+    location = schedule.definition.location
+    return Circuit(structure=LinearArray, levels=levels, type=type, location=location)
+
+
+def _origin(
+    definition: ProductDefinition, storage: Storage, names: NameSupply
+) -> ResultStart | None:
     """The start value for the sizes of a matrix, with names of its loaders."""
     if definition.start is None:
         return None
     value = definition.sized(definition.start.value, storage)
     start = replace(definition.start, value=value)
     rows, width = storage.shape[0], definition.width
-    return Origin(
+    return ResultStart(
         value=value,
         row=start.row,
         side=start.side,
-        operands=tuple(
-            Operand(name=operand.name, type=operand.type, location=operand.location)
-            for operand in start.operands.values()
-        ),
+        operands=tuple(map(_operand, start.operands.values())),
         shapes=extents_of(start, rows, width),
         padded=extents_of(start, max(1, rows), width),
         loaders={read: names.fresh(f"{read.source}_start_loader") for read in start.reads},
@@ -137,25 +179,26 @@ def _origin(definition: Definition, storage: Storage, names: NameSupply) -> Orig
     )
 
 
-def _nodes(schedule: Schedule, names: NameSupply) -> Nodes:
+def _nodes(schedule: ProductSchedule, names: NameSupply) -> Nodes:
     """Parts by their names; those that were not isolated get names of their own."""
     definition, parts = schedule.definition, schedule.parts
     result, matrix, vector = definition.func.name, definition.matrix.name, definition.vector.name
     here = definition.location
 
-    def part(role: str, name: str) -> Part:
-        return parts[role] if role in parts else Part(name=names.fresh(name), location=here)
+    def part(duty: Duty | None, name: str) -> NodeName:
+        made = parts.get(duty) if duty is not None else None
+        return made or NodeName(name=names.fresh(name), location=here)
 
     return Nodes(
-        matrix_loader=part("loader", f"{matrix}_loader"),
-        vector_loader=part("vector_loader", f"{vector}_loader"),
-        vector_feeder=part("feeder", f"{vector}_feeder"),
-        multiplier=part("multiplier", f"{result}_multiplier"),
-        adder=part("adder", f"{result}_adder"),
-        combiner=part("combiner", f"{result}_combiner"),
-        decoder=part("decoder", f"{matrix}_decoder"),
-        reduction=parts["reduction"],
-        unloader=part("unloader", f"{result}_unloader"),
+        matrix_loader=part(Duty.LOAD_MATRIX, f"{matrix}_loader"),
+        vector_loader=part(Duty.LOAD_VECTOR, f"{vector}_loader"),
+        vector_feeder=part(Duty.FEED_VECTOR, f"{vector}_feeder"),
+        multiplier=part(Duty.MULTIPLY, f"{result}_multiplier"),
+        adder=part(Duty.ADD, f"{result}_adder"),
+        combiner=part(None, f"{result}_combiner"),
+        decoder=part(None, f"{matrix}_decoder"),
+        reduction=parts[Duty.REDUCE],
+        unloader=part(Duty.UNLOAD, f"{result}_unloader"),
     )
 
 

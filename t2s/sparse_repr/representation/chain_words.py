@@ -10,7 +10,7 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.func.symbols import Var
 
 
-class Dimension(Enum):
+class MatrixDimension(Enum):
     """A dimension of the matrix."""
 
     ROWS = "Rows"
@@ -21,7 +21,7 @@ class Dimension(Enum):
         return self.value
 
 
-class Padding(Enum):
+class BlockPadding(Enum):
     """How incomplete blocks are filled up.
 
     ``Zero`` fills the last block.  ``Longest`` makes everything as long as the longest of its
@@ -51,7 +51,7 @@ class Policy(Enum):
         return self.value
 
 
-class Extent(Enum):
+class WholeExtent(Enum):
     """A block factor that depends on the matrix: ``Whole`` is the whole dimension."""
 
     WHOLE = "Whole"
@@ -60,14 +60,14 @@ class Extent(Enum):
         return self.value
 
 
-Rows, Columns, Diagonals = Dimension.ROWS, Dimension.COLUMNS, Dimension.DIAGONALS
-Zero, Longest = Padding.ZERO, Padding.LONGEST
+Rows, Columns, Diagonals = MatrixDimension.ROWS, MatrixDimension.COLUMNS, MatrixDimension.DIAGONALS
+Zero, Longest = BlockPadding.ZERO, BlockPadding.LONGEST
 ASAP, RoundRobin, LongestFirst = Policy.ASAP, Policy.ROUND_ROBIN, Policy.LONGEST_FIRST
-Whole = Extent.WHOLE
+Whole = WholeExtent.WHOLE
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class NamedStructure:
     """A part of the structure that is recorded under the name of a ``Var``."""
 
     variable: Var
@@ -78,7 +78,7 @@ class Structure:
         return self.variable.name
 
 
-class Index(Structure):
+class Index(NamedStructure):
     """``Index(col_idx)``: record where along the dimension each value (or row, or job) is."""
 
     __slots__ = ()
@@ -90,7 +90,7 @@ class Index(Structure):
         return f"Index({self.name})"
 
 
-class Length(Structure):
+class Length(NamedStructure):
     """``Length(row_len)``: record how many values, or blocks, there are along the dimension."""
 
     __slots__ = ()

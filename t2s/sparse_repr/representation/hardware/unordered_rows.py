@@ -36,7 +36,7 @@ from t2s.reduction.circuits import LANE, Tree
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.multiply import tree
 from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.results import (
+from t2s.sparse_repr.representation.hardware.result_buffer import (
     line_wires,
     lines_of,
     pair_inputs,
@@ -44,11 +44,11 @@ from t2s.sparse_repr.representation.hardware.results import (
 )
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    Body,
-    File,
     MachineDraft,
     NamedHead,
-    Wire,
+    RegisterFile,
+    Statements,
+    TypedWire,
     link,
     wire,
 )
@@ -89,7 +89,7 @@ class _Sums:
     side: Local | None
     copy: Local | None
     settled: Local | None
-    memories: list[File]
+    memories: list[RegisterFile]
 
     @staticmethod
     def draft(machine: MachineDraft, product: Product, lines: int) -> _Sums:
@@ -117,7 +117,11 @@ class _Sums:
 
     def adding(self, machine: MachineDraft, pairs: list[tuple[NamedHead, NamedHead]]) -> None:
         """Each target of a step is added to in the memory of its place in the step."""
-        heads, width, body = [head for pair in pairs for head in pair], self.product.width, Body()
+        heads, width, body = (
+            [head for pair in pairs for head in pair],
+            self.product.width,
+            Statements(),
+        )
         for row, (target, value) in enumerate(pairs):
             here = body.let(f"at_{row}", self._place(target.value))
             known = body.read(self.memories[row], f"sum_{row}", here)
@@ -162,9 +166,9 @@ class _Sums:
             when(None, rule("settled", "drain", body=wait)),
         )
 
-    def draining(self, machine: MachineDraft, lines: int, own: list[Wire]) -> None:
+    def draining(self, machine: MachineDraft, lines: int, own: list[TypedWire]) -> None:
         """The sums of a line, word by word."""
-        body, puts = Body(), list[Put]()
+        body, puts = Statements(), list[Put]()
         for word, out in enumerate(own):
             starts = range(0, self.copies * self.size, self.size)
             terms: list[Expr] = [self._partial(word, start, body) for start in starts]
@@ -176,7 +180,7 @@ class _Sums:
             when(None, rule("send the last", None, puts=puts, body=body.statements)),
         )
 
-    def _partial(self, word: int, start: int, body: Body) -> Expr:
+    def _partial(self, word: int, start: int, body: Statements) -> Expr:
         """A partial sum of element ``word`` of the line; ``body`` reads it from its memory."""
         rows, width = self.product.rows_at_once, self.product.width
         at = add(times(self.line, self.product.words), word)
@@ -203,7 +207,7 @@ class _Sums:
         return total
 
 
-def _unload(parts: Parts, product: Product, own: list[Wire], lines: int) -> None:
+def _unload(parts: Parts, product: Product, own: list[TypedWire], lines: int) -> None:
     """Lines from machine to machine; each adds its own, and the last one sends them to memory."""
     unloader, node, count = product.nodes.unloader, product.nodes.reduction, product.machines
     machines, lane = product.lanes if count > 1 else (), index(LANE)

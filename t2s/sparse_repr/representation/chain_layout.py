@@ -7,22 +7,32 @@ Four notions describe every legal chain.
 * A *fibre* is the sequence of units along the packed dimension: a row, where columns are packed.
 * A fibre takes a number of *slots*, one for each of its units and one for each unit of padding.
 * A *job* is what a schedule deals out: some fibres in a row, or a block of slots.
+
+For a matrix of some shape, ``units_of`` says how the coordinates of an element divide into those of
+its unit and of its place there.  A dimension that is blocked several times before it is packed
+gives nested blocks.  Inside of a unit the outer blocks come first, and rows before columns at the
+same depth, so that a unit of 2 x 3 is in memory row by row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from t2s.core.location import SourceLocation
-from t2s.sparse_repr.representation.vocabulary import Dimension, Padding, Policy
+from t2s.sparse_repr.representation.chain_words import BlockPadding, MatrixDimension, Policy
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
+class DenseTile:
     """A block of a dimension that is not packed yet; ``factor`` ``None`` is the whole dimension."""
 
-    dimension: Dimension
+    dimension: MatrixDimension
     factor: int | None
     name: str | None
 
@@ -31,7 +41,7 @@ class Tile:
 class Packing:
     """A packed dimension and the structure that it leaves behind."""
 
-    dimension: Dimension
+    dimension: MatrixDimension
     index: str
     length: str | None
     location: SourceLocation
@@ -46,7 +56,7 @@ class Blocking:
     """
 
     factor: int
-    padding: Padding
+    padding: BlockPadding
     name: str | None
     group: int | None
 
@@ -99,7 +109,7 @@ class Lengths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ChainLayout:
     """The meaning of a chain so far.
 
     ``minor`` is the packing of the units of a fibre, ``fibre`` the packing of the fibres
@@ -107,8 +117,8 @@ class Layout:
     """
 
     skewed: bool = False
-    tiles: tuple[Tile, ...] = ()
-    major: Dimension | None = None
+    tiles: tuple[DenseTile, ...] = ()
+    major: MatrixDimension | None = None
     minor: Packing | None = None
     fibre: Packing | None = None
     blocks: tuple[Blocking, ...] = ()
@@ -116,11 +126,14 @@ class Layout:
     schedule: Scheduling | None = None
 
     @property
-    def dimensions(self) -> tuple[Dimension, Dimension]:
+    def dimensions(self) -> tuple[MatrixDimension, MatrixDimension]:
         """The two dimensions that the matrix has here."""
-        return Dimension.ROWS, Dimension.DIAGONALS if self.skewed else Dimension.COLUMNS
+        return (
+            MatrixDimension.ROWS,
+            MatrixDimension.DIAGONALS if self.skewed else MatrixDimension.COLUMNS,
+        )
 
-    def other(self, dimension: Dimension) -> Dimension:
+    def other(self, dimension: MatrixDimension) -> MatrixDimension:
         """The dimension that is not ``dimension``."""
         first, second = self.dimensions
         return second if dimension is first else first
@@ -147,7 +160,7 @@ class Layout:
     def rows_of_values(self) -> bool:
         """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
         plain = not (self.tiles or self.skewed or self.minor is None)
-        return plain and self.major is Dimension.ROWS
+        return plain and self.major is MatrixDimension.ROWS
 
     @property
     def indexed_slots(self) -> bool:
@@ -166,9 +179,9 @@ class Layout:
         for block in self.blocks:
             scale *= block.factor
             if block.name is not None:
-                fibres = block.group if block.padding is Padding.LONGEST else 1
+                fibres = block.group if block.padding is BlockPadding.LONGEST else 1
                 found = Lengths(name=block.name, fibres=fibres, scale=scale, round=1)
-            elif found is None or block.padding is Padding.LONGEST:
+            elif found is None or block.padding is BlockPadding.LONGEST:
                 found = None
             else:
                 found = Lengths(
@@ -188,12 +201,83 @@ class Layout:
         lengths = self.lengths
         return lengths is not None and lengths.fibres is None
 
-    def structure_names(self) -> tuple[str, ...]:
-        """All names of structure, in the order of the chain's parts."""
-        packings = [packing for packing in (self.minor, self.fibre) if packing is not None]
-        names = [name for packing in packings for name in (packing.length, packing.index)]
-        names += [tile.name for tile in self.tiles]
-        names += [block.name for block in self.blocks]
-        names += [group.name for group in self.groups]
-        names += [self.schedule.index] if self.schedule is not None else []
-        return tuple(name for name in names if name is not None)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitLoop:
+    """A loop inside of a unit: ``extent`` steps of ``stride`` along ``dimension``."""
+
+    dimension: MatrixDimension
+    stride: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixUnits:
+    """The units of a matrix of a given shape.
+
+    ``extents`` are those of the dimensions, in elements; ``digits`` the loops inside of a unit,
+    outermost first.
+    """
+
+    extents: tuple[tuple[MatrixDimension, int], ...]
+    digits: tuple[UnitLoop, ...]
+
+    @property
+    def size(self) -> int:
+        """Elements of a unit."""
+        return prod(digit.extent for digit in self.digits)
+
+    def factor(self, dimension: MatrixDimension) -> int:
+        """Elements of a unit along a dimension."""
+        return prod(digit.extent for digit in self.digits if digit.dimension is dimension)
+
+    def extent(self, dimension: MatrixDimension) -> int:
+        """Elements of the matrix along a dimension."""
+        return dict(self.extents)[dimension]
+
+    def count(self, dimension: MatrixDimension) -> int:
+        """Units along a dimension, the incomplete last one included."""
+        return -(-self.extent(dimension) // self.factor(dimension))
+
+    def place(self, coordinates: dict[MatrixDimension, Array]) -> Array:
+        """The position of elements inside of their unit."""
+        weight, place = self.size, np.zeros_like(next(iter(coordinates.values())))
+        for digit in self.digits:
+            weight //= digit.extent
+            value = coordinates[digit.dimension] // digit.stride % digit.extent
+            place += (value * weight).astype(place.dtype)
+        return place
+
+    def offsets(self, dimension: MatrixDimension) -> Array:
+        """How far along a dimension each position inside of a unit is."""
+        weight, position = self.size, np.arange(self.size)
+        result = np.zeros(self.size, np.int64)
+        for digit in self.digits:
+            weight //= digit.extent
+            if digit.dimension is dimension:
+                result += position // weight % digit.extent * digit.stride
+        return result
+
+
+def units_of(layout: ChainLayout, shape: tuple[int, int]) -> MatrixUnits:
+    """The units of a matrix of ``shape`` in a layout."""
+    rows, columns = shape
+    second = columns
+    if layout.skewed:
+        second = rows + columns - 1 if rows and columns else 0
+    extents = dict(zip(layout.dimensions, (rows, second), strict=True))
+    strides = dict.fromkeys(layout.dimensions, 1)
+    found: list[tuple[int, UnitLoop]] = []
+    for tile in layout.tiles:
+        factor = _factor(tile, extents[tile.dimension], strides[tile.dimension])
+        stride = strides[tile.dimension]
+        depth = sum(digit.dimension is tile.dimension for _, digit in found)
+        found.append((depth, UnitLoop(dimension=tile.dimension, stride=stride, extent=factor)))
+        strides[tile.dimension] *= factor
+    order = list(layout.dimensions)
+    found.sort(key=lambda item: (-item[0], order.index(item[1].dimension)))
+    return MatrixUnits(extents=tuple(extents.items()), digits=tuple(digit for _, digit in found))
+
+
+def _factor(tile: DenseTile, extent: int, stride: int) -> int:
+    return tile.factor if tile.factor is not None else max(1, -(-extent // stride))

@@ -14,36 +14,36 @@ from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.func.symbols import Var
-from t2s.sparse_repr.representation.inverse_map import Order, job_order
-from t2s.sparse_repr.representation.layout import (
+from t2s.sparse_repr.representation.chain_layout import (
     Blocking,
     BlockJob,
+    ChainLayout,
+    DenseTile,
     FibreJob,
     Grouping,
-    Layout,
     Packing,
     Scheduling,
-    Tile,
 )
-from t2s.sparse_repr.representation.vocabulary import (
-    Dimension,
-    Extent,
+from t2s.sparse_repr.representation.chain_words import (
+    BlockPadding,
     Index,
     Length,
-    Padding,
+    MatrixDimension,
+    NamedStructure,
     Policy,
-    Structure,
+    WholeExtent,
 )
+from t2s.sparse_repr.representation.inverse_map import Order, job_order
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class StepPlace:
     """A step as it is written: its text, what stands before it, and its line."""
 
     text: str
     before: str
     location: SourceLocation
-    known: Mapping[str, Structure]
+    known: Mapping[str, NamedStructure]
 
     def refuse(
         self, reason: str, *, expected: str, hint: str | None = None, given: str | None = None
@@ -60,9 +60,9 @@ class Place:
     def structure(
         self,
         parts: Sequence[object],
-        kind: type[Structure],
-        allowed: tuple[type[Structure], ...] = (Index, Length),
-    ) -> Structure | None:
+        kind: type[NamedStructure],
+        allowed: tuple[type[NamedStructure], ...] = (Index, Length),
+    ) -> NamedStructure | None:
         """The part of that kind; checks that all are allowed and that names are new."""
         wrong = next((part for part in parts if not isinstance(part, allowed)), None)
         if wrong is not None:
@@ -78,7 +78,7 @@ class Place:
                 expected=f"one {kind.__name__}",
                 given=", ".join(map(repr, found)),
             )
-        others = [part for part in parts if isinstance(part, Structure)]
+        others = [part for part in parts if isinstance(part, NamedStructure)]
         names = [part.name for part in others]
         for part in others:
             if part.name in self.known or names.count(part.name) > 1:
@@ -90,22 +90,22 @@ class Place:
         return found[0] if found else None
 
 
-def skew(layout: Layout, at: Place, dimension: object) -> Layout:
+def skew(layout: ChainLayout, at: StepPlace, dimension: object) -> ChainLayout:
     """Columns become diagonals."""
-    if layout != Layout():
+    if layout != ChainLayout():
         at.refuse("comes too late", expected="skew as the first step, A.dense().skew(Columns)")
-    if dimension is not Dimension.COLUMNS:
+    if dimension is not MatrixDimension.COLUMNS:
         at.refuse("has no meaning", expected="skew(Columns)", given=repr(dimension))
     return replace(layout, skewed=True)
 
 
 def pack(
-    layout: Layout,
-    at: Place,
+    layout: ChainLayout,
+    at: StepPlace,
     target: object,
-    index: Structure | None,
-    length: Structure | None,
-) -> Layout:
+    index: NamedStructure | None,
+    length: NamedStructure | None,
+) -> ChainLayout:
     """Pack the units of fibres, or the fibres themselves."""
     _check_open(layout, at)
     dimension = _dimension_of(layout, at, target)
@@ -140,19 +140,19 @@ def pack(
 
 
 def block(
-    layout: Layout,
-    at: Place,
+    layout: ChainLayout,
+    at: StepPlace,
     target: object,
     factor: object,
     padding: object,
-    length: Structure | None,
-) -> Layout:
+    length: NamedStructure | None,
+) -> ChainLayout:
     """Blocks of a dense dimension, of the units of a fibre, or of fibres."""
     _check_open(layout, at)
-    if not isinstance(padding, Padding):
+    if not isinstance(padding, BlockPadding):
         at.refuse("has no padding", expected="Zero or Longest", given=repr(padding))
     size = whole(factor)
-    if factor is not Extent.WHOLE and (size is None or size < 1):
+    if factor is not WholeExtent.WHOLE and (size is None or size < 1):
         at.refuse(
             "has a factor that is no number of elements",
             expected="a positive integer, or Whole before pack",
@@ -169,10 +169,11 @@ def block(
     if _is_minor(layout, target):
         return _block_units(layout, at, target, size, padding, name)
     _check_fibre(layout, at, target)
-    if padding is not Padding.ZERO:
+    if padding is not BlockPadding.ZERO:
         at.refuse(
             "pads blocks of rows to the longest block",
-            expected=f"{Padding.ZERO!r}: the last block is filled with empty {_fibres(layout)}",
+            expected=f"{BlockPadding.ZERO!r}: the last block is filled with empty"
+            f" {_fibres(layout)}",
             hint=f"to make the {_fibres(layout)} of a block equally long, block "
             f"{layout.minor.dimension!r} with Longest afterwards",
         )
@@ -180,14 +181,14 @@ def block(
 
 
 def schedule(
-    layout: Layout,
-    at: Place,
+    layout: ChainLayout,
+    at: StepPlace,
     target: object,
     machines: object,
     policy: object,
     padding: object,
-    index: Structure | None,
-) -> Layout:
+    index: NamedStructure | None,
+) -> ChainLayout:
     """The last step: jobs to machines."""
     _check_open(layout, at)
     count = whole(machines)
@@ -197,7 +198,7 @@ def schedule(
         )
     if not isinstance(policy, Policy):
         at.refuse("has no policy", expected="ASAP, RoundRobin or LongestFirst", given=repr(policy))
-    if padding is not Padding.ZERO:
+    if padding is not BlockPadding.ZERO:
         at.refuse(
             "has a padding that a schedule cannot have",
             expected="Zero: the machines' streams are filled up at their ends",
@@ -220,7 +221,7 @@ def schedule(
     return scheduled
 
 
-def _job(layout: Layout, at: Place, target: object) -> FibreJob | BlockJob:
+def _job(layout: ChainLayout, at: StepPlace, target: object) -> FibreJob | BlockJob:
     if layout.minor is None:
         return FibreJob(fibres=1)
     if _is_minor(layout, target):
@@ -239,7 +240,7 @@ def _job(layout: Layout, at: Place, target: object) -> FibreJob | BlockJob:
     return FibreJob(fibres=1)
 
 
-def _check_invertible(layout: Layout, at: Place) -> None:
+def _check_invertible(layout: ChainLayout, at: StepPlace) -> None:
     """Refuse a chain whose inverse map would need what has not been recorded."""
     assert layout.schedule is not None
     order = job_order(layout)
@@ -268,15 +269,15 @@ def _check_invertible(layout: Layout, at: Place) -> None:
 
 
 def _tile(
-    layout: Layout,
-    at: Place,
+    layout: ChainLayout,
+    at: StepPlace,
     target: object,
     factor: int | None,
-    padding: Padding,
+    padding: BlockPadding,
     name: str | None,
-) -> Layout:
+) -> ChainLayout:
     dimension = _dimension_of(layout, at, target)
-    if padding is not Padding.ZERO:
+    if padding is not BlockPadding.ZERO:
         at.refuse(
             "pads dense blocks", expected="Zero: all blocks of a dense dimension are equally long"
         )
@@ -284,13 +285,18 @@ def _tile(
     if any(tile.factor is None for tile in earlier):
         at.refuse(f"blocks {dimension!r} again, of which there is one block", expected="no block")
     return replace(
-        layout, tiles=(*layout.tiles, Tile(dimension=dimension, factor=factor, name=name))
+        layout, tiles=(*layout.tiles, DenseTile(dimension=dimension, factor=factor, name=name))
     )
 
 
 def _block_units(
-    layout: Layout, at: Place, target: object, size: int, padding: Padding, name: str | None
-) -> Layout:
+    layout: ChainLayout,
+    at: StepPlace,
+    target: object,
+    size: int,
+    padding: BlockPadding,
+    name: str | None,
+) -> ChainLayout:
     assert layout.minor is not None
     last = layout.blocks[-1] if layout.blocks else None
     if last is not None and not _named(target, last.name):
@@ -299,35 +305,35 @@ def _block_units(
             expected="a block of the last blocks, by the name that their Length gives them",
         )
     group = None
-    if padding is Padding.LONGEST and layout.groups:
+    if padding is BlockPadding.LONGEST and layout.groups:
         group = layout.groups[0].size
     blocking = Blocking(factor=size, padding=padding, name=name, group=group)
     return replace(layout, blocks=(*layout.blocks, blocking))
 
 
-def _check_open(layout: Layout, at: Place) -> None:
+def _check_open(layout: ChainLayout, at: StepPlace) -> None:
     if layout.schedule is not None:
         at.refuse("comes after the schedule", expected="the schedule as the last step")
 
 
-def _dimension_of(layout: Layout, at: Place, target: object) -> Dimension:
+def _dimension_of(layout: ChainLayout, at: StepPlace, target: object) -> MatrixDimension:
     """The dimension of the matrix that a step before packing names."""
     for tile in layout.tiles:
         if _named(target, tile.name):
             return tile.dimension
-    if isinstance(target, Dimension) and target in layout.dimensions:
+    if isinstance(target, MatrixDimension) and target in layout.dimensions:
         return target
     return _unknown(layout, at, target)
 
 
-def _is_minor(layout: Layout, target: object) -> bool:
+def _is_minor(layout: ChainLayout, target: object) -> bool:
     assert layout.minor is not None
     names = [tile.name for tile in layout.tiles if tile.dimension is layout.minor.dimension]
     names += [blocking.name for blocking in layout.blocks]
     return _named(target, layout.minor.dimension) or any(_named(target, name) for name in names)
 
 
-def _check_fibre(layout: Layout, at: Place, target: object) -> None:
+def _check_fibre(layout: ChainLayout, at: StepPlace, target: object) -> None:
     names = [tile.name for tile in layout.tiles if tile.dimension is layout.major]
     names += [group.name for group in layout.groups]
     if not (_named(target, layout.major) or any(_named(target, name) for name in names)):
@@ -340,7 +346,7 @@ def _named(target: object, wanted: object) -> bool:
     return wanted is not None and target is wanted
 
 
-def _unknown(layout: Layout, at: Place, target: object) -> NoReturn:
+def _unknown(layout: ChainLayout, at: StepPlace, target: object) -> NoReturn:
     names: list[str | None] = [repr(dimension) for dimension in layout.dimensions]
     names += [tile.name for tile in layout.tiles]
     names += [blocking.name for blocking in layout.blocks]
@@ -352,10 +358,10 @@ def _unknown(layout: Layout, at: Place, target: object) -> NoReturn:
     )
 
 
-def _singular(dimension: Dimension) -> str:
+def _singular(dimension: MatrixDimension) -> str:
     return dimension.value.lower().removesuffix("s")
 
 
-def _fibres(layout: Layout) -> str:
+def _fibres(layout: ChainLayout) -> str:
     assert layout.major is not None
     return layout.major.value.lower()

@@ -17,14 +17,14 @@ from t2s.func.func import TemporalFunc, index_name, typed_value
 from t2s.func.symbols import ImageParam, Param, RVar, Var
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.hardware.product import MATRIX, VECTOR
-from t2s.sparse_repr.representation.start import Start, scalars_in, start_of
+from t2s.sparse_repr.representation.start_value import Start, scalars_in, start_of
 from t2s.sparse_repr.representation.storage import Storage
 
 AnyFunc = TemporalFunc[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Definition:
+class ProductDefinition:
     """``y[r] = start; y[i] += term`` taken apart.
 
     ``side`` is the Var of the right-hand sides, if any, ``start`` is ``None`` for 0, ``scalars``
@@ -41,7 +41,7 @@ class Definition:
     width: int
     start: Start | None
     scalars: tuple[Param, ...]
-    sizes: Mapping[str, sparse.Extent]
+    sizes: Mapping[str, sparse.MatrixExtent]
     location: SourceLocation
 
     def sized(self, expression: Expr, storage: Storage) -> Expr:
@@ -57,7 +57,7 @@ class Definition:
         return rewrite(expression, rule)
 
 
-def definition_of(func: AnyFunc) -> Definition:
+def definition_of(func: AnyFunc) -> ProductDefinition:
     """Take the definition of a product apart; ``UserError`` where it is something else."""
     if len(func.written) != 2:
         unsupported(
@@ -70,7 +70,7 @@ def definition_of(func: AnyFunc) -> Definition:
     matrices = {
         symbol.matrix
         for symbol in update.symbols.values()
-        if isinstance(symbol, sparse.Values | sparse.Coordinate)
+        if isinstance(symbol, sparse.Values | sparse.DecodedCoordinate)
     }
     value = typed_value(func, update).node
     location = update.location
@@ -95,10 +95,10 @@ def definition_of(func: AnyFunc) -> Definition:
     begin = typed_value(func, first).node
     start = start_of(func.name, begin, func.arguments, first.symbols, first.location)
     symbols = _symbols(func)
-    sizes = {name: each for name, each in symbols.items() if isinstance(each, sparse.Extent)}
+    sizes = {name: each for name, each in symbols.items() if isinstance(each, sparse.MatrixExtent)}
     for expression, where in ((begin, first.location), (term, location)):
         _own_sizes(func, matrix, expression, sizes, where)
-    return Definition(
+    return ProductDefinition(
         func=func,
         matrix=matrix,
         vector=vector,
@@ -120,7 +120,7 @@ def _symbols(func: AnyFunc) -> dict[str, object]:
     for written in func.written:
         for name, symbol in written.symbols.items():
             known = found.setdefault(name, symbol)
-            if known is not symbol and not isinstance(symbol, Var | RVar | sparse.Extent):
+            if known is not symbol and not isinstance(symbol, Var | RVar | sparse.MatrixExtent):
                 raise UserError(
                     f"two different things are named {name} in the definitions of {func.name}",
                     location=written.location,
@@ -135,7 +135,7 @@ def _own_sizes(
     func: AnyFunc,
     matrix: sparse.Parameter,
     expression: Expr,
-    sizes: Mapping[str, sparse.Extent],
+    sizes: Mapping[str, sparse.MatrixExtent],
     location: SourceLocation,
 ) -> None:
     """Sizes are those of the matrix of the product: only they are known."""
@@ -158,7 +158,7 @@ def _all_positions(matrix: sparse.Parameter, position: object, location: SourceL
     symbol = extent.symbols.get(extent.node.name) if isinstance(extent.node, Parameter) else None
     whole = (
         getattr(position.minimum.node, "value", None) == 0
-        and isinstance(symbol, sparse.Extent)
+        and isinstance(symbol, sparse.MatrixExtent)
         and symbol.owner is matrix.values
         and symbol.dimension == 1
     )

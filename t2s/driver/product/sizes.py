@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import NoReturn
 
 from t2s.core.errors import UserError
-from t2s.driver.product.directives import Schedule
+from t2s.driver.product.product_schedule import Duty, ProductSchedule
 from t2s.reduction.carry import Target
-from t2s.sparse_repr.representation.definition import Definition, unsupported
-from t2s.sparse_repr.representation.hardware.product import Part
-from t2s.sparse_repr.representation.layout import BlockJob
+from t2s.sparse_repr.representation.chain_layout import BlockJob, units_of
+from t2s.sparse_repr.representation.chain_words import MatrixDimension
+from t2s.sparse_repr.representation.hardware.product import NodeName
+from t2s.sparse_repr.representation.product_definition import ProductDefinition, unsupported
 from t2s.sparse_repr.representation.storage import Storage
-from t2s.sparse_repr.representation.units import units_of
-from t2s.sparse_repr.representation.vocabulary import Dimension
 from t2s.spatial.directive import Directive
 from t2s.spatial.sparse_directives import LoadStructure
 
@@ -20,7 +19,7 @@ MOST_MULTIPLIERS = 256
 """Multipliers of a design: each is a unit of its own, with a channel to it from each of many."""
 
 
-def check_size(definition: Definition, machines: int, block: int) -> None:
+def check_size(definition: ProductDefinition, machines: int, block: int) -> None:
     """Refuse designs that are too large to be built."""
     if machines * block > MOST_MULTIPLIERS:
         scheduling = definition.matrix.chain.layout.schedule
@@ -38,7 +37,7 @@ MOST_WAYS = 1024
 """Multipliers times banks: every step passes all banks."""
 
 
-def banks_of(schedule: Schedule, machines: int, block: int) -> int:
+def banks_of(schedule: ProductSchedule, machines: int, block: int) -> int:
     """Banks of the dense operand; 0 is a copy for each multiplier."""
     directive = schedule.banked
     if directive is None:
@@ -61,10 +60,11 @@ def banks_of(schedule: Schedule, machines: int, block: int) -> int:
     return directive.banks
 
 
-def block_of(schedule: Schedule, storage: Storage, continuous: bool) -> tuple[int, int]:
+def block_of(schedule: ProductSchedule, storage: Storage, continuous: bool) -> tuple[int, int]:
     """Values that a machine handles in a step, and their rows, from a tile of the positions."""
     definition = schedule.definition
-    for name, (loop, inner, factor, directive) in schedule.tiles.items():
+    for name, directive in schedule.tiles.items():
+        (loop,), (inner,), (factor,) = directive.loops, directive.inners, directive.factors
         if loop != definition.position:
             continue
         if inner not in schedule.unrolled.get(name, set()):
@@ -105,16 +105,18 @@ def _rows_of_a_unit(storage: Storage) -> tuple[int, int]:
     """Values of a row that follow one another in a unit, and rows next to each other that do."""
     values = 1
     for digit in reversed(units_of(storage.layout, storage.shape).digits):
-        if digit.dimension is Dimension.ROWS and digit.extent > 1:
+        if digit.dimension is MatrixDimension.ROWS and digit.extent > 1:
             return values, digit.extent if digit.stride == 1 else 1
         values *= digit.extent
     return values, 1
 
 
-def combined_of(schedule: Schedule, machines: int, continuous: bool) -> bool:
+def combined_of(schedule: ProductSchedule, machines: int, continuous: bool) -> bool:
     """Whether machines are combined; checks all ``combine_reduction``."""
     definition = schedule.definition
-    inner = {tile[1] for tile in schedule.tiles.values() if tile[0] == definition.position}
+    inner = {
+        tile.inners[0] for tile in schedule.tiles.values() if tile.loops[0] == definition.position
+    }
     found = False
     for loop, directive in schedule.combined.items():
         if loop in inner and directive.target is Target.SAME:
@@ -134,7 +136,7 @@ def combined_of(schedule: Schedule, machines: int, continuous: bool) -> bool:
     return found
 
 
-def _needs_continuous(schedule: Schedule, directive: Directive) -> NoReturn:
+def _needs_continuous(schedule: ProductSchedule, directive: Directive) -> NoReturn:
     """Machines whose values are of rows in no order share nothing but the sums at the end."""
     definition = schedule.definition
     unsupported(
@@ -145,13 +147,13 @@ def _needs_continuous(schedule: Schedule, directive: Directive) -> NoReturn:
     )
 
 
-def fused_of(schedule: Schedule, machines: int, combined: bool, continuous: bool) -> int:
+def fused_of(schedule: ProductSchedule, machines: int, combined: bool, continuous: bool) -> int:
     """Lanes of one reduction circuit, from a tile of the machines."""
     definition = schedule.definition
-    tile = schedule.tiles.get(definition.func.name)
-    if tile is None or tile[0] != definition.machine:
+    directive = schedule.tiles.get(definition.func.name)
+    if directive is None or directive.loops[0] != definition.machine:
         return 1
-    _, inner, factor, directive = tile
+    (inner,), (factor,) = directive.inners, directive.factors
     if machines % factor or combined:
         raise UserError(
             f"{directive.text} on {definition.func.name} does not divide the machines",
@@ -166,7 +168,7 @@ def fused_of(schedule: Schedule, machines: int, combined: bool, continuous: bool
     return factor
 
 
-def check_structure(schedule: Schedule) -> None:
+def check_structure(schedule: ProductSchedule) -> None:
     """All parts of the structure that the decoder reads are loaded, and no others."""
     matrix = schedule.definition.matrix
     needed = matrix.decoder.streams()
@@ -182,8 +184,8 @@ def check_structure(schedule: Schedule) -> None:
                     given=part,
                 )
             loaded[part] = directive
-            if schedule.roles.get(name) != "loader":
-                schedule.structure[part] = Part(name=name, location=directive.location)
+            if schedule.duties.get(name) is not Duty.LOAD_MATRIX:
+                schedule.structure[part] = NodeName(name=name, location=directive.location)
     missing = [part for part in needed if part not in loaded]
     if loaded and missing:
         last = schedule.loads[-1][1]
@@ -195,14 +197,14 @@ def check_structure(schedule: Schedule) -> None:
         )
 
 
-def check_unrolled(schedule: Schedule) -> None:
+def check_unrolled(schedule: ProductSchedule) -> None:
     """Machines are hardware: where a part has directives, its loop over machines is in space."""
     definition = schedule.definition
-    for role in ("loader", "multiplier"):
-        part = schedule.parts.get(role)
+    for duty in (Duty.LOAD_MATRIX, Duty.MULTIPLY):
+        part = schedule.parts.get(duty)
         if part is None or definition.machine in schedule.unrolled.get(part.name, set()):
             continue
-        if role == "multiplier" or "multiplier" not in schedule.parts:
+        if duty is Duty.MULTIPLY or Duty.MULTIPLY not in schedule.parts:
             raise UserError(
                 f"{part.name} is one unit for all machines",
                 location=part.location,

@@ -12,10 +12,10 @@ from t2s.core.errors import UserError
 from t2s.core.files import is_file, write_file
 from t2s.core.location import SourceLocation, user_location
 from t2s.sparse_repr.formats import Format, as_format, coo
-from t2s.sparse_repr.tensors.checks import MOST_COORDINATE
 from t2s.sparse_repr.tensors.coordinates import Coordinates
 from t2s.sparse_repr.tensors.interchange import tensor
-from t2s.sparse_repr.tensors.market import check_path, market_text, read_market
+from t2s.sparse_repr.tensors.matrix_market import check_path, market_text, read_market
+from t2s.sparse_repr.tensors.requirements import MOST_COORDINATE
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates, from_entries
 
 READERS = (".mtx", ".mtx.gz", ".mtx.bz2", ".tns", ".npy")
