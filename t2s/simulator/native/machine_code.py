@@ -77,16 +77,23 @@ class Kernel:
 
     def __call__(self, *values: Any) -> bool:
         """Run the kernel without the interpreter's lock; compiles at the first call."""
+        return self.prepared(*values)()
+
+    def prepared(self, *values: Any) -> Callable[..., bool]:
+        """A call with these first arguments, which takes the other ones, integers, in order.
+
+        The arrays are those at this moment, and live as long as what is returned.
+        """
         answer = ctypes.c_uint8(0)
         words: list[Any] = [ctypes.addressof(answer), None]
-        given = chain.from_iterable(
-            value if isinstance(item, Record) else (value,)
-            for item, value in zip(self.arguments, values, strict=True)
-        )
-        for kind, value in zip(self.flat, given, strict=True):
-            words += _array_words(kind, value) if kind.is_array else [int(value)]
-        _loaded(self).run(*words)
-        return bool(answer.value)
+        first = self.arguments[: len(values)]
+        for item, value in zip(first, values, strict=True):
+            kinds, fields = (
+                (item.fields, value) if isinstance(item, Record) else ((item,), (value,))
+            )
+            for kind, field in zip(kinds, fields, strict=True):
+                words += _array_words(kind, field) if kind.is_array else [int(field)]
+        return _Call(_loaded(self).run, words, answer, values)
 
 
 def _array_words(kind: Argument, array: Array) -> list[Any]:
@@ -115,6 +122,20 @@ class Callback:
         """Run the function on the words at an address."""
         function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self.address)
         return int(function(words))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A kernel and its first arguments, which it keeps."""
+
+    run: Callable[..., int]
+    words: list[Any]
+    answer: ctypes.c_uint8
+    kept: tuple[Any, ...]
+
+    def __call__(self, *numbers: int) -> bool:
+        self.run(*self.words, *numbers)
+        return bool(self.answer.value)
 
 
 @dataclass(frozen=True, slots=True)

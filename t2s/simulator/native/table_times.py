@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -58,6 +58,7 @@ class TableTimes:
         self.clock[timing.NOW] = self.clock[timing.CREDIT_AT] = 1
         self.clock[timing.CREDIT] = self.credit.rate
         self.clock[timing.UNFINISHED] = int(busy.sum())
+        self._run: Callable[..., bool] | None = None
         self.tables = timing.Tables(
             codes=control.codes,
             rows=self.rows.reshape(-1),
@@ -97,10 +98,14 @@ class TableTimes:
 
     def advance(self, until: int) -> bool:
         """Simulate to the end of a cycle; whether anything may happen after it."""
-        if self.memory is None:
-            return timing.advance_with_credit(self.tables, self.credit, until, self.measured)
-        last = min(until, self.now + self.memory.provide() - 1)
-        return timing.advance_with_dram(self.tables, self.memory.tables(), last, self.measured)
+        if self.memory is not None:
+            if self._run is None or not self.memory.lasts():
+                self.memory.provide()
+                self._run = timing.advance_with_dram.prepared(self.tables, self.memory.tables())
+            until = min(until, self.now + self.memory.lasts() - 1)
+        elif self._run is None:
+            self._run = timing.advance_with_credit.prepared(self.tables, self.credit)
+        return self._run(until, self.measured)
 
     def tally(self, limits: Limits, interrupted: bool) -> Tally:
         """The counters, with the stalls of unfinished PEs up to the last cycle."""

@@ -28,6 +28,7 @@ from t2s.simulator.native.timing_tables import (
     UP,
     WRITES,
     DramUnits,
+    Signed,
     Tables,
     Word,
 )
@@ -62,15 +63,12 @@ def _allows(tables: Tables, memory: DramUnits, pe: Word, now: Word) -> Word:
     return memory.done[unit * kept + blocking % kept] if blocking >= 0 else np.int64(0)
 
 
-@inlined
-def _asks(tables: Tables, memory: DramUnits, pe: Word, row: Word, now: Word) -> Word:
+@compiled
+def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
     """Make the requests of a firing; return when the one that it needs is done, or now.
 
     A request that is no longer kept is done.
     """
-    unit = memory.unit_of[pe]
-    if unit < 0:
-        return now
     units, ways, done = memory.units, memory.ways, memory.done
     record = RECORD * unit
     asked = memory.asked[units[record + ASKED_AT]]
@@ -90,7 +88,7 @@ def _asks(tables: Tables, memory: DramUnits, pe: Word, row: Word, now: Word) -> 
         units[record + LATENCIES] += finished - now
         if write:
             units[record + WRITES] += 1
-            tables.clock[LAST_STORE] = max(tables.clock[LAST_STORE], finished)
+            clock[LAST_STORE] = max(clock[LAST_STORE], finished)
         else:
             units[record + READS] += 1
     units[record + REQUEST_AT] = at + asked
@@ -99,6 +97,13 @@ def _asks(tables: Tables, memory: DramUnits, pe: Word, row: Word, now: Word) -> 
     if needed < 0 or needed < made - ways[KEPT]:
         return now
     return max(now, done[first + needed % ways[KEPT]])
+
+
+@inlined
+def _asks(tables: Tables, memory: DramUnits, pe: Word, row: Word, now: Word) -> Word:
+    """When the tokens of a firing leave; those of a unit wait for the line that they need."""
+    unit = memory.unit_of[pe]
+    return _ask(tables.clock, memory, unit, now) if unit >= 0 else now
 
 
 @inlined

@@ -80,11 +80,8 @@ class MemoryUnits:
             counts=self.counts,
         )
 
-    def provide(self) -> int:
-        """Have requests ready; the number of cycles that they are sure to last."""
-        lasts = self._lasting()
-        if lasts is not None:
-            return lasts
+    def provide(self) -> None:
+        """Have more requests ready."""
         taken = self.units[:, :2] - self.begin
         at_asked = at_request = 0
         for unit, stream in enumerate(self.streams):
@@ -105,14 +102,13 @@ class MemoryUnits:
             self.asked, self.needed, self.requests = (
                 np.concatenate(parts) for parts in zip(*self.ready, strict=True)
             )
-        return self.stretch
 
-    def _lasting(self) -> int | None:
-        """Cycles before a unit may run out, ``None`` if one has."""
+    def lasts(self) -> int:
+        """Cycles before a unit may run out; 0 at the beginning and if one has."""
         if not self.more.any():
             return 1 << 40
         least = int((self.end - self.units[:, timing.ASKED_AT])[self.more].min())
-        return least if least > 0 else None
+        return max(0, least)
 
     def tally(self) -> MemoryCounts:
         """What was measured."""
