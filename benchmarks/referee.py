@@ -41,9 +41,10 @@ from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.random_machines import random_machines
 from benchmarks.referee_designs import Case, examples
 from t2s import Graph
-from t2s.backends.verilog.timing import Stalling, Timing, largest
+from t2s.backends.base import DeviceTimes, Stalling
+from t2s.backends.verilog.timing import largest
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
-from t2s.driver.hardware import hardware_timing
+from t2s.driver.hardware import device_times
 from t2s.graph.graph import TensorRole
 from t2s.simulator.build import build_program
 from t2s.simulator.devices import DEVICES, Device
@@ -108,7 +109,7 @@ def referee(
         for program in programs
         for depth in depths
     ]
-    timings = [hardware_timing(program) for program, _ in settings]
+    timings = [device_times(program) for program, _ in settings]
     with tempfile.TemporaryDirectory(prefix="t2s-referee-") as temporary:
         start = time.perf_counter()
         bounds = largest(*timings, graph=graph, inputs=programs[0].inputs)
@@ -127,7 +128,7 @@ def deep(program: SimProgram, depth: int) -> SimProgram:
 
 
 def compare(
-    row: Row, model: HardwareModel, program: SimProgram, timing: Timing, depth: int | None
+    row: Row, model: HardwareModel, program: SimProgram, timing: DeviceTimes, depth: int | None
 ) -> None:
     """One run of both."""
     stalls = program.stalls

@@ -16,12 +16,10 @@ from t2s.core.errors import (
     show_errors_without_frames,
 )
 from t2s.core.types import BFloat, Bool, Float, Int, Type, UInt
-from t2s.driver.depths import fit_depths
 from t2s.driver.func import Func, funcs
 from t2s.driver.hardware import emit, emulate, verilate
-from t2s.driver.lower import interpret, lower, print_loop_nest, structure
-from t2s.driver.many import Run, simulate_many
-from t2s.driver.resources import resources
+from t2s.driver.lower import interpret, lower, print_loop_nest, resources, structure
+from t2s.driver.many import Run, fit_depths, simulate_many
 from t2s.driver.simulate import cycles, product_report, simulate
 from t2s.func.functions import (
     absolute,
@@ -40,8 +38,8 @@ from t2s.func.functions import (
 from t2s.func.symbols import ImageParam, Param, RDom, Var, variables
 from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
+from t2s.reduction.carry import MaybeDifferentTarget, SameTarget
 from t2s.reduction.circuits import LinearArray, Tree
-from t2s.reduction.targets import MaybeDifferentTarget, SameTarget
 from t2s.simulator.cut_short import CycleLimitError, RunInterrupted
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.sparse_repr.representation import gallery
@@ -63,7 +61,7 @@ from t2s.sparse_repr.representation.vocabulary import (
     Whole,
     Zero,
 )
-from t2s.spatial.directives import Place
+from t2s.spatial.directive import Place
 from t2s.spatial.stages import dram, host, registers, sram
 
 abs, max, min = absolute, maximum, minimum

@@ -20,6 +20,8 @@ LIBRARY = frozenset(
     {"core", "func", "graph", "reduction", "spatial", "sparse_repr", "simulator", "report"}
     | {"explore", "backends"}
 )
+# what the folder of a backend may import, none of the others among it
+BACKEND = frozenset({"core", "graph", "backends.base", "backends.text"})
 # what each package may import besides itself; a dotted name allows that module alone
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "core": frozenset(),
@@ -35,10 +37,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "driver": LIBRARY,
     "command": LIBRARY | {"driver"},
     "backends": frozenset({"core", "graph"}),
-    "backends.opencl_fpga": frozenset({"core", "graph", "backends.base"}),
-    "backends.verilog": frozenset({"core", "graph", "backends.base"}),
-    "backends.cgra_tia": frozenset({"core", "graph", "backends.base"}),
-    "backends.capstan": frozenset({"core", "graph", "backends.base"}),
+    "backends.text": frozenset({"core"}),
+    "backends.opencl_fpga": BACKEND,
+    "backends.verilog": BACKEND,
+    "backends.cgra_tia": BACKEND,
+    "backends.capstan": BACKEND,
 }
 # the public names: they may import everything
 PUBLIC = ("__init__.py", "__main__.py", "sparse.py")

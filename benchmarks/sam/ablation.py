@@ -16,6 +16,7 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 from algorithms import Algorithm, assignment_of, read_list
@@ -27,23 +28,21 @@ from t2s.core.errors import UserError
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
 from t2s.sparse import Kernel, Schedule
+from t2s.sparse_repr.blocks.alu import Compute
+from t2s.sparse_repr.blocks.draft import BlockKind, StreamBlock
+from t2s.sparse_repr.blocks.droppers import CoordinateDropper
+from t2s.sparse_repr.blocks.joins import Join
+from t2s.sparse_repr.blocks.point_reducers import ReducePoints
+from t2s.sparse_repr.blocks.reducers import ReduceLists
+from t2s.sparse_repr.blocks.repeats import Repeat
+from t2s.sparse_repr.blocks.scanners import Count
+from t2s.sparse_repr.blocks.storage import Scan, WriteLevel
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, result_of
 from t2s.sparse_repr.levels import Dense
-from t2s.sparse_repr.lowering.diagram import (
-    AnyBlock,
-    Compute,
-    Count,
-    Drop,
-    Join,
-    JoinKind,
-    Reduce,
-    Repeat,
-    Scan,
-    WriteLevel,
-)
+from t2s.sparse_repr.lowering.diagram import Wired
 from t2s.sparse_repr.notation.ir import Access, Assignment, accesses
 
-Test = Callable[[ConcreteProgram, AnyBlock], bool]
+Test = Callable[[ConcreteProgram, StreamBlock], bool]
 
 
 @dataclass(kw_only=True)
@@ -55,7 +54,7 @@ class Uses:
 
     def has(self, test: Test) -> bool:
         """Whether a block of the graphs passes a test."""
-        return any(test(self.kernel.program, block) for block in _blocks(self.kernel))
+        return any(test(self.kernel.program, wired.block) for wired in _wired(self.kernel))
 
     @property
     def stored(self) -> bool:
@@ -63,22 +62,22 @@ class Uses:
         return any(result_of(stage).variables for stage in self.kernel.program.stages)
 
 
-def _blocks(kernel: Kernel) -> Iterator[AnyBlock]:
-    return (block for diagram in kernel.diagrams for block in diagram.blocks)
+def _wired(kernel: Kernel) -> Iterator[Wired]:
+    return (wired for diagram in kernel.diagrams for wired in diagram.blocks)
 
 
-def _compressed(program: ConcreteProgram, block: AnyBlock) -> bool:
+def _compressed(program: ConcreteProgram, block: StreamBlock) -> bool:
     """A scanner of a level that is not dense."""
     if not isinstance(block, Scan):
         return False
     return not isinstance(program.format_of(block.tensor).levels[block.level], Dense)
 
 
-def _adds(_: ConcreteProgram, block: AnyBlock) -> bool:
+def _adds(_: ConcreteProgram, block: StreamBlock) -> bool:
     return isinstance(block, Compute) and block.operator in (Op.ADD, Op.SUBTRACT)
 
 
-def _multiplies(_: ConcreteProgram, block: AnyBlock) -> bool:
+def _multiplies(_: ConcreteProgram, block: StreamBlock) -> bool:
     return isinstance(block, Compute) and block.operator is Op.MULTIPLY
 
 
@@ -86,19 +85,20 @@ def _is(*kinds: type) -> Test:
     return lambda _, block: isinstance(block, kinds)
 
 
-def joins(kernel: Kernel, kind: JoinKind) -> int:
+def joins(kernel: Kernel, kind: BlockKind) -> int:
     """Joiners of a kind with a side that does not come from dense levels alone."""
     found, dense = 0, set()
-    for block in _blocks(kernel):
-        match block:
-            case Scan(coordinate=coordinate) if not _compressed(kernel.program, block):
-                dense.add(coordinate)
-            case Count(coordinate=coordinate):
-                dense.add(coordinate)
-            case Join(sides=sides, coordinate=coordinate):
-                if all(side.coordinate in dense for side in sides):
-                    dense.add(coordinate)
-                elif block.kind is kind:
+    for wired in _wired(kernel):
+        match wired.block:
+            case Scan() as scan if not _compressed(kernel.program, scan):
+                dense.add(wired.outputs[0])
+            case Count():
+                dense.add(wired.outputs[0])
+            case Join(sides=sides) as join:
+                firsts = accumulate(sides[:-1], initial=0)
+                if all(wired.inputs[first] in dense for first in firsts):
+                    dense.add(wired.outputs[0])
+                elif join.kind is kind:
                     found += 1
     return found
 
@@ -130,26 +130,29 @@ ROWS = (
     ),
     Row(
         name="unioner", unique=600, all=2229, why="also where a constant is added",
-        lost=lambda uses: joins(uses.kernel, JoinKind.UNION) > 0,
+        lost=lambda uses: joins(uses.kernel, BlockKind.UNION) > 0,
     ),
     Row(
         name="intersecter, with a locator", unique=720, all=2715,
-        lost=lambda uses: joins(uses.located, JoinKind.INTERSECT) > 0,
+        lost=lambda uses: joins(uses.located, BlockKind.INTERSECT) > 0,
     ),
     Row(
         name="intersecter and locator", unique=1878, all=15777,
-        lost=lambda uses: joins(uses.kernel, JoinKind.INTERSECT) > 0,
+        lost=lambda uses: joins(uses.kernel, BlockKind.INTERSECT) > 0,
     ),
     Row(
         name="adder", unique=1023, all=3118, why="here also subtraction",
         lost=lambda uses: uses.has(_adds),
     ),
     Row(name="multiplier", unique=3220, all=20986, lost=lambda uses: uses.has(_multiplies)),
-    Row(name="reducer", unique=3008, all=20036, lost=lambda uses: uses.has(_is(Reduce))),
+    Row(
+        name="reducer", unique=3008, all=20036,
+        lost=lambda uses: uses.has(_is(ReduceLists, ReducePoints)),
+    ),
     Row(
         name="coordinate dropper", unique=617, all=2292,
         why="here only where a stored fiber may be empty",
-        lost=lambda uses: uses.has(_is(Drop)),
+        lost=lambda uses: uses.has(_is(CoordinateDropper)),
     ),
     Row(
         name="compressed level writer", unique=1075, all=5525, why="here also workspaces of stages",
@@ -190,7 +193,7 @@ def located(assignment: Assignment, kernel: Kernel) -> Kernel:
         if isinstance(level, Dense)
     }
     for tensor, variable in sorted(candidates):
-        if not joins(kernel, JoinKind.INTERSECT):
+        if not joins(kernel, BlockKind.INTERSECT):
             break
         longer = schedule.locate(tensor, variable)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from t2s.sparse import Kernel, Schedule, parse
-from t2s.sparse_repr.lowering.counts import PUBLISHED_KINDS
+from t2s.sparse_repr.lowering.diagram import PUBLISHED_KINDS
 
 COLUMNS = PUBLISHED_KINDS
 

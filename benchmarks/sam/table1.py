@@ -14,7 +14,7 @@ from expressions import COLUMNS, TABLE
 from rich.console import Console
 from rich.table import Table
 
-from t2s.sparse_repr.lowering.counts import block_counts
+from t2s.sparse_repr.lowering.diagram import block_counts
 
 
 def main() -> None:

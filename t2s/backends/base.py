@@ -1,4 +1,4 @@
-"""The contract of a backend: say what it cannot do, and turn a ``Graph`` into files.
+"""The contract of a backend: say what it cannot do, turn a ``Graph`` into files, and run them.
 
 A backend is a folder behind one object: ``BACKEND`` in the folder's ``__init__``.  It reads the
 graph, ``t2s.core`` and this module, and nothing else of t2s.  The driver holds the registry.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 from typing import Protocol
 
 from t2s.core.errors import UnsupportedError
 from t2s.core.location import SourceLocation
+from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 
 
@@ -34,12 +37,79 @@ class Unsupported:
         return f"{self.subject}: {self.why}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChannelTimes:
+    """A channel: cycles from a firing that sends until its token is ready, and tokens it holds.
+
+    Both include the pipeline of the sender.
+    """
+
+    latency: int
+    capacity: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceTimes:
+    """A device, as what is emitted for it sees it.
+
+    Attributes
+    ----------
+    intervals: the initiation interval of every node, in cycles.
+    channels: by name.
+    memory_rate: bytes per cycle that all load and store units share; ``None`` is unlimited.
+    store_latency: cycles from the firing of a store until it is complete.
+    """
+
+    intervals: Mapping[str, int]
+    channels: Mapping[str, ChannelTimes]
+    memory_rate: Fraction | None = None
+    store_latency: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalling:
+    """Pseudo-random stalls of load and store units: see ``t2s.RandomStalls``."""
+
+    seed: int
+    one_in: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How the files of a graph are run.
+
+    Attributes
+    ----------
+    times: those of the device, for a backend whose runs are ``timed``.
+    stalling: holds up load and store units; for such a backend too.
+    time_limit: seconds that the run may take.
+    directory: keeps the files and what is built of them; ``None`` keeps nothing.
+    """
+
+    times: DeviceTimes | None = None
+    stalling: Stalling | None = None
+    time_limit: float = 60.0
+    directory: Path | None = None
+
+
+class BackendRun(Protocol):
+    """What became of a graph on a backend."""
+
+    @property
+    def outputs(self) -> Mapping[str, Array]:
+        """The arrays that it has stored, by name."""
+
+
 class Backend(Protocol):
     """What the driver knows of a backend."""
 
     @property
     def name(self) -> str:
         """The name by which users ask for the backend."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether its runs count cycles, and so need the times of a device."""
 
     def supports(self, graph: Graph) -> list[Unsupported]:
         """Everything in the graph that stands in the way of ``emit``; empty if nothing does."""
@@ -48,6 +118,18 @@ class Backend(Protocol):
         """The files of the design: relative path to text, the same bytes on every machine.
 
         Raises ``UnsupportedError`` if ``supports`` is not empty.
+        """
+
+    def run(
+        self,
+        graph: Graph,
+        inputs: Mapping[str, Array] | None,
+        parameters: Mapping[str, Array],
+        options: RunOptions,
+    ) -> BackendRun:
+        """Emit, build and run a graph on its inputs; ``None`` where only its times are asked for.
+
+        Raises ``UserError`` if the tools are missing or the run does not come to its end.
         """
 
 

@@ -19,7 +19,7 @@ from t2s.graph.dot import graph_to_dot
 from t2s.graph.serialize import graph_to_json
 from t2s.simulator.cut_short import RunInterrupted
 from t2s.simulator.devices import DEVICES
-from t2s.sparse_repr.lowering.counts import block_counts
+from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 
 ENGINES = ("native", "python")

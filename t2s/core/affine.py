@@ -1,4 +1,4 @@
-"""Tidying of index arithmetic: sums and comparisons in which terms cancel become shorter.
+"""Index arithmetic: sums and comparisons in which terms cancel, and loops that are digits of a sum.
 
 ``p + (t - p)`` is ``t``, ``i + j < j`` is ``i < 0``, and ``(8 * b + r) // 8`` is ``b + r // 8``.
 They are rewritten only if that makes them shorter; what is not a sum with integer factors (a
@@ -8,9 +8,12 @@ stay as they are: data may wrap around.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
-from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, apply, const, simplify
+from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, apply, const, simplify, substitute
+from t2s.core.isl import Interval
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite, walk
 
@@ -143,3 +146,75 @@ def _sum(terms: dict[Expr, int], number: int, like: Expr) -> Expr:
     if not number:
         return total
     return apply(Op.SUBTRACT if number < 0 else Op.ADD, total, const(abs(number), type))
+
+
+@dataclass(slots=True)
+class _Row:
+    """``value`` is the sum of the unknown loops with these factors."""
+
+    value: Expr
+    factors: dict[str, int]
+
+
+def as_digits(intervals: Sequence[Interval], new: Mapping[str, Expr]) -> dict[str, Expr] | None:
+    """Old loops over new ones, if each is a difference or a digit; ``None`` if one is not.
+
+    Right only where new loops are sums of old ones, and no digit overflows.
+    """
+    names = [interval.name for interval in intervals]
+    rows = [_row(name, expr, names) for name, expr in new.items()]
+    known: dict[str, Expr] = {}
+    left = [row for row in rows if row is not None]
+    while left:
+        row = min(left, key=lambda row: len(row.factors))
+        left.remove(row)
+        found = _digits(row, {interval.name: interval for interval in intervals})
+        if found is None:
+            return None
+        known |= found
+        for other in left:
+            for name, value in found.items():
+                factor = other.factors.pop(name, 0)
+                if factor:
+                    term = apply(Op.MULTIPLY, const(factor), value)
+                    other.value = tidy(apply(Op.SUBTRACT, other.value, term))
+    return {name: tidy(known[name]) for name in names} if set(known) == set(names) else None
+
+
+def _row(name: str, expr: Expr, names: Sequence[str]) -> _Row | None:
+    origin = substitute(expr, {other: const(0) for other in names})
+    if not isinstance(origin, Const):
+        return None
+    factors: dict[str, int] = {}
+    for one in names:
+        point = {other: const(int(other == one)) for other in names}
+        there = substitute(expr, dict(point))
+        if not isinstance(there, Const):
+            return None
+        factor = int(there.value) - int(origin.value)
+        if factor:
+            factors[one] = factor
+    return _Row(apply(Op.SUBTRACT, Index(name=name), origin), factors)
+
+
+def _digits(row: _Row, intervals: Mapping[str, Interval]) -> dict[str, Expr] | None:
+    """The unknown loops of one sum, from the one with the largest factor on."""
+    found: dict[str, Expr] = {}
+    rest, above = row.value, 0
+    lows: dict[str, int] = {}
+    for name, factor in row.factors.items():
+        bounds = intervals[name].constant
+        if len(row.factors) == 1 and abs(factor) == 1:
+            return {name: apply(Op.MULTIPLY, const(factor), rest)}
+        if bounds is None:
+            return None
+        lows[name] = bounds[0] if factor > 0 else bounds[0] + bounds[1] - 1
+        rest = apply(Op.SUBTRACT, rest, const(factor * lows[name]))
+    rest = tidy(rest)
+    for name, factor in sorted(row.factors.items(), key=lambda item: -abs(item[1])):
+        digit = rest if not above else apply(Op.MODULO, rest, const(above))
+        digit = apply(Op.FLOOR_DIVIDE, digit, const(abs(factor)))
+        sign = Op.ADD if factor > 0 else Op.SUBTRACT
+        found[name] = apply(sign, const(lows[name]), digit)
+        above = abs(factor)
+    return found

@@ -1,7 +1,8 @@
-"""Arguments of another kind, refused in one place and in one form."""
+"""Arguments of another kind, refused in one place and in one form; whole numbers of any library."""
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,3 +61,13 @@ def checked_seconds(what: str, value: object) -> float:
         expected="a number of seconds, more than 0",
         given=repr(value),
     )
+
+
+def whole(value: Any) -> int | None:
+    """The Python integer of a value; ``None`` for what is no integer, truth values among it."""
+    if isinstance(value, bool) or type(value).__name__ == "bool":
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # no integer, or an array of more than one element
+        return None

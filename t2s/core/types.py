@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2s.driver.hardware import emulate
-from t2s.driver.lower import interpret, lower, print_loop_nest
-from t2s.driver.resources import resources
+from t2s.driver.lower import interpret, lower, print_loop_nest, resources
 from t2s.driver.simulate import simulate
 from t2s.func.symbols import split_names
 from t2s.graph.graph import Graph
-from t2s.spatial.directives import Place
+from t2s.spatial.directive import Place
 from t2s.spatial.sparse_schedule import SparseFunc
 
 if TYPE_CHECKING:

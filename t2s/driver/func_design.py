@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from t2s.core.arrays import named_inputs
-from t2s.core.integers import whole
+from t2s.core.checks import whole
 from t2s.driver.design import Array, Design, Stage, Stages, Values
 from t2s.driver.graph_design import split_scalars
 from t2s.driver.product import refuse_sparse
@@ -17,10 +17,10 @@ from t2s.func.func import TemporalFunc
 from t2s.func.interpret import interpret_program
 from t2s.graph.graph import Graph
 from t2s.spatial.ir import SpatialProgram
+from t2s.spatial.lowering.to_graph import lower_to_graph
 from t2s.spatial.pipeline import build_spatial
 from t2s.spatial.printer import print_loop_nest
 from t2s.spatial.schedule import ScheduledFunc
-from t2s.spatial.to_graph import lower_to_graph
 
 
 @dataclass(frozen=True)

@@ -6,24 +6,23 @@ Backends bring heavy libraries, so they are imported inside the functions that n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from t2s.backends.base import Backend, BackendRun, ChannelTimes, DeviceTimes, RunOptions, Stalling
 from t2s.core.checks import checked_folder, checked_seconds
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
+from t2s.driver.assignment_design import SparseResult
 from t2s.driver.design import Array, Stage
 from t2s.driver.recognize import design_of
 from t2s.graph.verify import verify_graph
 
 if TYPE_CHECKING:
-    from t2s.backends.base import Backend
-    from t2s.backends.verilog.timing import Timing
-    from t2s.backends.verilog.verilator import HardwareResult
     from t2s.simulator.devices import Device
     from t2s.simulator.program import SimProgram
     from t2s.simulator.random_stalls import RandomStalls
@@ -64,13 +63,6 @@ def find_backend(name: str) -> Backend:
     return backend
 
 
-@dataclass(frozen=True)
-class Emulated:
-    """What an emulator gives of a graph: values, no cycles."""
-
-    outputs: dict[str, Array]
-
-
 def emulate(
     design: object, inputs: Mapping[str, Any], *, time_limit: float = 60.0
 ) -> dict[str, Array]:
@@ -79,19 +71,13 @@ def emulate(
     Needs the extra ``t2s[emulator]``.  The emulator runs in a child process that is ended after
     ``time_limit`` seconds.  It gives values, not cycles.
     """
-    from t2s.backends.opencl_fpga.emulator import emulate as emulate_graph
-
     checked_seconds("time_limit", time_limit)
-
-    def run(stage: Stage) -> Emulated:
-        verify_graph(stage.graph)
-        return Emulated(
-            emulate_graph(stage.graph, stage.arrays, stage.scalars, time_limit=time_limit)
-        )
-
     found = design_of(design)
-    result = found.begin({} if inputs is None else inputs).run(run)
-    return result.outputs if isinstance(result, Emulated) else {found.name: result.output}
+    begun = found.begin({} if inputs is None else inputs)
+    result = begun.run(_run_on("opencl_fpga", RunOptions(time_limit=time_limit)))
+    if isinstance(result, SparseResult):
+        return {found.name: result.output}
+    return dict(result.outputs)
 
 
 def verilate(
@@ -115,44 +101,58 @@ def verilate(
     cannot emit and for a device with a DRAM (the testbench has constant latency and bandwidth), and
     ``VerilationError`` for hardware that does not come to its end.
     """
-    from t2s.backends.verilog.timing import Stalling, largest
-    from t2s.backends.verilog.verilator import verilate as verilate_graph
-    from t2s.simulator.build import build_program
     from t2s.simulator.random_stalls import check_stalls
 
     found = design_of(design)
     begun = found.begin(inputs)
     checked_seconds("time_limit", time_limit)
     check_stalls(stalls)
-    folder = None if directory is None else checked_folder("the directory", directory)
-    stalling = Stalling(seed=stalls.seed, one_in=stalls.one_in) if stalls is not None else None
-
-    def run(stage: Stage) -> HardwareResult:
-        arrays = None if inputs is None else stage.arrays
-        program = build_program(stage.graph, device, arrays, stage.scalars)
-        timing = hardware_timing(program)
-        several = folder is not None and found.stage_count > 1
-        return verilate_graph(
-            stage.graph,
-            timing,
-            largest(timing, graph=stage.graph, inputs=program.inputs),
-            program.inputs,
-            program.parameters,
-            stalling=stalling,
-            time_limit=time_limit,
-            directory=folder / stage.graph.name if several and folder is not None else folder,
-        )
-
-    return begun.run(run)
+    options = RunOptions(
+        stalling=None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in),
+        time_limit=time_limit,
+        directory=None if directory is None else checked_folder("the directory", directory),
+    )
+    run = _run_on("verilog", options, device, values=inputs is not None)
+    if options.directory is None or found.stage_count == 1:
+        return begun.run(run)
+    return begun.run(lambda stage: run(stage, stage.graph.name))
 
 
-def hardware_timing(program: SimProgram) -> Timing:
+class _StageRun(Protocol):
+    """Runs a stage, in a folder of its own if it is given one."""
+
+    def __call__(self, stage: Stage, folder: str = "") -> BackendRun: ...
+
+
+def _run_on(
+    name: str, options: RunOptions, device: str | Device = "ideal", *, values: bool = True
+) -> _StageRun:
+    """Runs stages on a backend, with the times of a device if it counts cycles."""
+    from t2s.simulator.build import build_program
+
+    backend = find_backend(name)
+
+    def run(stage: Stage, folder: str = "") -> BackendRun:
+        chosen, arrays = options, stage.arrays if values else None
+        scalars = stage.scalars
+        if backend.timed:
+            program = build_program(stage.graph, device, arrays, scalars)
+            arrays, scalars = program.inputs, program.parameters
+            chosen = replace(chosen, times=device_times(program))
+        else:
+            verify_graph(stage.graph)
+        if folder and chosen.directory is not None:
+            chosen = replace(chosen, directory=chosen.directory / folder)
+        return backend.run(stage.graph, arrays, scalars, chosen)
+
+    return run
+
+
+def device_times(program: SimProgram) -> DeviceTimes:
     """What the hardware has to know of the device that a program was built for.
 
     Raises ``UnsupportedError`` for a device with a DRAM, which the testbench does not model.
     """
-    from t2s.backends.verilog.timing import ChannelTiming, Timing
-
     memory = program.device.memory
     if memory is not None:
         raise UnsupportedError(
@@ -162,10 +162,10 @@ def hardware_timing(program: SimProgram) -> Timing:
             given=f"memory {memory.name!r}",
             hint="verilate on device.with_memory('ideal'); t2s.cycles counts with a DRAM",
         )
-    return Timing(
+    return DeviceTimes(
         intervals={timing.node.name: timing.interval.cycles for timing in program.nodes},
         channels={
-            timing.channel.name: ChannelTiming(latency=timing.latency, capacity=timing.capacity)
+            timing.channel.name: ChannelTimes(latency=timing.latency, capacity=timing.capacity)
             for timing in program.channels
         },
         memory_rate=program.memory_rate,

@@ -1,4 +1,4 @@
-"""``simulate_many``: independent runs on all cores."""
+"""The verbs that make many runs: ``simulate_many`` on all cores, and ``fit_depths``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from t2s.core.checks import checked_kind, checked_list
 from t2s.driver.design import Begun, Design, Stage
+from t2s.driver.lower import over_budget
 from t2s.driver.recognize import design_of
-from t2s.driver.resources import over_budget
+from t2s.driver.simulate import device_with
 
 if TYPE_CHECKING:
-    from t2s.explore.many import DesignRun, Outcomes, RunGraph
+    from t2s.explore.depth_fit import DepthFit
+    from t2s.simulator.devices import Device
+    from t2s.simulator.memory.spec import Dram
+
+if TYPE_CHECKING:
+    from t2s.explore.outcomes import DesignRun, Outcomes, RunGraph
     from t2s.simulator.devices import Device
     from t2s.simulator.result import SimResult
 
@@ -45,7 +51,7 @@ def simulate_many(
     ``workers`` is the number of runs at once, ``None`` for one for each core.  Ctrl-C ends all runs
     and returns what there is.
     """
-    from t2s.explore.many import DesignRun, run_many
+    from t2s.explore.outcomes import DesignRun, run_many
     from t2s.simulator.devices import find_device
 
     runs = checked_list("runs", runs, Run, "a list of t2s.Run(design, inputs)")
@@ -82,3 +88,51 @@ def _run(begun: Begun, simulate: RunGraph, *, times: bool) -> Any:
         return simulate(stage.graph, None if times else stage.arrays, stage.scalars)
 
     return begun.run(stage)
+
+
+def fit_depths(
+    design: object,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    device: str | Device = "ideal",
+    memory: str | Dram | None = None,
+    slack: float = 0.0,
+    budget_bytes: int | None = None,
+    budget_blocks: int | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> DepthFit:
+    """The smallest channel depths that keep the cycle count of a design with unbounded channels.
+
+    The depths are minimal: lowering any single one costs cycles.  Without a shared memory
+    bandwidth they are often the least, smaller than all others in every channel; the result says
+    which (``minimal``, ``least``).  ``fit.apply(design)`` is the graph with these depths.
+
+    Parameters
+    ----------
+    design, device, memory: as for ``simulate``.
+    inputs: the scalars that loop bounds, conditions and indices depend on.  Arrays are needed only
+        where control depends on data, and then the depths are the smallest for these arrays.
+    slack: share of the cycles that may be given away, 0.01 for one per cent.
+    budget_bytes, budget_blocks: RAM that all FIFOs together may take.  The result then has the
+        ``front`` of cycles against RAM, and the depths of its fastest point within the budget.
+    workers: runs at once; one for each core if ``None``.
+    progress: show the runs: ``True`` always, ``False`` never, ``None`` for long searches.
+
+    Ctrl-C ends the search with the best depths so far.  Raises ``UserError`` for a budget that
+    cannot be met, ``DeadlockError`` for a design that does not end however deep its channels are.
+    """
+    from t2s.explore.depths import fit_depths as fit_graph
+
+    stage = design_of(design).only_stage(inputs, "fit_depths")
+    return fit_graph(
+        stage.graph,
+        None if inputs is None else stage.arrays,
+        parameters=stage.scalars,
+        device=device_with(device, memory),
+        slack=slack,
+        budget_bytes=budget_bytes,
+        budget_blocks=budget_blocks,
+        workers=workers,
+        progress=progress,
+    )

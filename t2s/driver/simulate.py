@@ -14,10 +14,10 @@ from t2s.core.checks import checked_kind
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.driver.design import Stage
+from t2s.driver.lower import over_budget
 from t2s.driver.product_design import ProductDesign
 from t2s.driver.product_design import product_report as report_of_product
 from t2s.driver.recognize import design_of
-from t2s.driver.resources import over_budget
 from t2s.graph.inputs import check_graph_inputs
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.explore.plot import scatter
+from t2s.explore.front import scatter
 from t2s.graph.depths import with_depths
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from t2s.core.checks import whole
 from t2s.core.errors import InternalError, UserError
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.explore.depth_fit import ChannelFit, DepthFit, DepthFront, FrontPoint
-from t2s.explore.fit import Search, minimise, unbounded
+from t2s.explore.fit import Depths, Search, Timings, minimise, unbounded
 from t2s.explore.front import Point, RamCost, all_combinations, pareto, step_down, try_all
-from t2s.explore.parallel import Workers
-from t2s.explore.progress import Steps
-from t2s.explore.timings import Depths, Timings
+from t2s.explore.parallel import Steps, Workers
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.inputs import check_given
-from t2s.report.memory import fifo_blocks
+from t2s.report.blocks_of_pe import fifo_blocks
 from t2s.simulator.build import build_program
 from t2s.simulator.devices import Device
 from t2s.simulator.engine import Limits, find_engine

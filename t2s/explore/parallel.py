@@ -1,4 +1,4 @@
-"""Independent functions on the cores of this machine, in threads.
+"""Independent functions on the cores of this machine, in threads, and a line that shows progress.
 
 Engines release the interpreter's lock while they run, so threads are enough.  Results come back in
 the order of the functions, whatever finishes first.
@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Event
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
+from t2s.core.late_bar import LateBar
 from t2s.core.location import user_location
 
 Value = TypeVar("Value")
@@ -104,3 +105,26 @@ def checked_workers(count: int | None) -> int:
             given=repr(count),
         )
     return number
+
+
+class Steps(LateBar):
+    """Shows how many runs are done of a search or a series, named ``what``; see ``LateBar``."""
+
+    def __init__(self, what: str, wanted: bool | None) -> None:
+        super().__init__(wanted)
+        self._what = what
+
+    def told(self, done: int, total: int | None, text: str) -> None:
+        """``done`` runs are made, of ``total`` where that is known; ``text`` says of what."""
+        self._show(done, total, runs=f"{done:,} runs", text=text)
+
+    def _columns(self) -> list[Any]:
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+
+        return [
+            TextColumn(self._what),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[runs]}"),
+            TextColumn("{task.fields[text]}"),
+        ]

@@ -14,9 +14,9 @@ from typing import Any, NoReturn, Union
 
 import numpy as np
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.expr import Apply, Cast, Const, Expr, Index, Parameter, Read, Select, apply
-from t2s.core.integers import whole
 from t2s.core.isl import without_bits
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import is_name

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import cast
 
+from t2s.core.checks import whole
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Cast, Expr, Read, index_names, simplify, substitute
-from t2s.core.integers import whole
 from t2s.core.isl import is_affine
 from t2s.core.location import user_location
 from t2s.core.types import Type, value_range

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import overload
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, Parameter
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.types import INT32, Type
 from t2s.func.expression import (

@@ -1,8 +1,9 @@
-"""The body of a PE: predicated statements, executed once per firing.
+"""What nodes are made of: roles, space dimensions, registers, and the statements of a body.
 
-A PE runs a perfect loop nest; one iteration is one firing, and one firing executes the whole body
-atomically.  Loops that were imperfect have been made perfect by predication, so a body is a flat
-sequence of statements, each with an optional condition.
+A body is predicated statements, executed once per firing.  A PE runs a perfect loop nest; one
+iteration is one firing, and one firing executes the whole body atomically.  Loops that were
+imperfect have been made perfect by predication, so a body is a flat sequence of statements, each
+with an optional condition.
 
 Conditions of ``Receive``, ``Send``, ``Load`` and ``Store`` are *static*: they depend on loop
 indices, space indices and parameters only, never on data.  That makes every graph of such nodes a
@@ -12,8 +13,10 @@ Kahn network, whose values do not depend on time.  Index expressions are static 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from t2s.core.expr import Expr
+from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.core.walk import Term
 
@@ -97,3 +100,36 @@ class RegisterWrite(Statement):
     indices: tuple[Expr, ...]
     value: Expr
     condition: Expr | None = None
+
+
+class Role(Enum):
+    """What a PE array is for; utilisation counts ``COMPUTE`` nodes only."""
+
+    COMPUTE = "compute"
+    RELAY = "relay"
+    LOAD = "load"
+    STORE = "store"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceDimension(Term):
+    """One dimension of the space domain: indices ``minimum`` to ``minimum + extent - 1``."""
+
+    name: str
+    minimum: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register(Term):
+    """A register file that every PE of the node has; it starts at zero.
+
+    ``distance`` is the smallest number of firings between a write of an element and the next read
+    of it: what the latency of the recurrence through it is divided by to get the II.
+    """
+
+    name: str
+    type: Type
+    shape: tuple[int, ...]
+    distance: int
+    location: SourceLocation | None = None

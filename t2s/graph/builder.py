@@ -15,10 +15,9 @@ from t2s.core.expr import Expr, Local, apply, const
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.graph.body import Load, RegisterWrite, Statement, Store
+from t2s.graph.body import Load, Register, RegisterWrite, Role, Statement, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
 from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.parts import Register, Role
 from t2s.graph.verify import verify_graph
 
 

@@ -8,9 +8,9 @@ from t2s.core.expr import Const, Expr, Index, Local, Select, apply, const
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
+from t2s.graph.body import Register, SpaceDimension
 from t2s.graph.graph import Channel, Graph, StreamKind, StreamType, Tensor
 from t2s.graph.nodes import Loop, Node
-from t2s.graph.parts import Register, SpaceDimension
 
 Number = Expr | int
 

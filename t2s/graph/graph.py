@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from math import prod
@@ -258,3 +258,18 @@ def _by_node(ends: Iterable[tuple[str, Channel]]) -> dict[str, tuple[Channel, ..
     for node, channel in ends:
         found.setdefault(node, []).append(channel)
     return {node: tuple(channels) for node, channels in found.items()}
+
+
+def located(graph: Graph, location: SourceLocation | None) -> Graph:
+    """The graph with this location everywhere; unchanged without one."""
+    if location is None:
+        return graph
+
+    return replace(
+        graph,
+        nodes=tuple(replace(part, location=location) for part in graph.nodes),
+        channels=tuple(replace(part, location=location) for part in graph.channels),
+        tensors=tuple(replace(part, location=location) for part in graph.tensors),
+        parameters=tuple(replace(part, location=location) for part in graph.parameters),
+        location=location,
+    )

@@ -34,8 +34,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.core.walk import Term
-from t2s.graph.body import Statement
-from t2s.graph.parts import Register, Role, SpaceDimension
+from t2s.graph.body import Register, Role, SpaceDimension, Statement
 
 VALUE = 0
 """The tag of a token that carries a value."""

@@ -20,7 +20,6 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Expr
 from t2s.core.ops import Array, apply_operator
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
-from t2s.graph.closures import Closures
 from t2s.graph.graph import Graph
 from t2s.graph.machine import (
     VALUE,
@@ -36,6 +35,7 @@ from t2s.graph.machine import (
     SortedMemory,
 )
 from t2s.graph.semantics import (
+    Closures,
     Environment,
     PortUse,
     element_of,

@@ -16,9 +16,8 @@ import numpy as np
 from t2s.core.expr import Expr, evaluate
 from t2s.core.location import SourceLocation
 from t2s.core.walk import Term
-from t2s.graph.body import Statement
+from t2s.graph.body import Register, Role, SpaceDimension, Statement
 from t2s.graph.machine import Machine
-from t2s.graph.parts import Register, Role, SpaceDimension
 
 __all__ = ["Loop", "Machine", "Node", "PEArray", "Register", "Role", "SpaceDimension"]
 

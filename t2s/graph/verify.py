@@ -20,13 +20,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from t2s.core.types import MOST_LANES, Type
-from t2s.core.walk import distinct
+from t2s.core.walk import Term, distinct
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
 from t2s.graph.kept import KeptFor
+from t2s.graph.layout import verify_arrays, verify_layout
+from t2s.graph.machine_shapes import firsts_of_shapes
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
-from t2s.graph.verify_body import BodyVerifier
-from t2s.graph.verify_bounds import verify_bounds
+from t2s.graph.verify_body import BodyVerifier, verify_bounds
 from t2s.graph.verify_expr import (
     GraphError,
     Scope,
@@ -37,8 +38,7 @@ from t2s.graph.verify_expr import (
     verify_index,
     verify_indices,
 )
-from t2s.graph.verify_layout import verify_arrays, verify_layout
-from t2s.graph.verify_machine import accesses_of, verify_machine
+from t2s.graph.verify_machine import accesses_of, verify_machine, verify_memories
 from t2s.graph.verify_names import wrong_texts
 
 __all__ = ["GraphError", "verify_graph"]
@@ -56,7 +56,8 @@ def verify_graph(graph: Graph) -> None:
 
 
 def _verify(graph: Graph) -> None:
-    _verify_texts(graph)
+    alike = frozenset(node.name for node in graph.machines) - firsts_of_shapes(graph)
+    _verify_texts(graph, alike)
     _verify_names("node", graph.nodes)
     _verify_names("channel", graph.channels)
     _verify_names("tensor", graph.tensors)
@@ -76,15 +77,19 @@ def _verify(graph: Graph) -> None:
     for channel in graph.channels:
         _verify_fifos(channel)
     for node in graph.nodes:
-        _verify_node(graph, node)
+        _verify_node(graph, node, inside=node.name not in alike)
+    verify_memories(graph)
     users = _users(graph)
     for channel in graph.channels:
         _verify_end(graph, channel, Send, users)
         _verify_end(graph, channel, Receive, users)
 
 
-def _verify_texts(graph: Graph) -> None:
-    for part in distinct(graph):
+def _verify_texts(graph: Graph, alike: frozenset[str]) -> None:
+    def is_new(part: Term) -> bool:
+        return not (isinstance(part, Machine) and part.name in alike)
+
+    for part in distinct(graph, is_new):
         for field, text, wanted in wrong_texts(part):
             kind = type(part).__name__
             raise GraphError(
@@ -244,7 +249,8 @@ def _verify_scalar_type(subject: Subject, type: Type) -> None:
         )
 
 
-def _verify_node(graph: Graph, node: Node) -> None:
+def _verify_node(graph: Graph, node: Node, *, inside: bool) -> None:
+    """Check a node; what is inside of it only if no node that is the same was checked before."""
     subject = Subject.of("node", node)
     _verify_extents(subject, tuple(d.extent for d in node.space), "the space domain")
     for register in node.registers:
@@ -258,7 +264,7 @@ def _verify_node(graph: Graph, node: Node) -> None:
     match node:
         case PEArray():
             _verify_pe_array(graph, node, subject)
-        case Machine():
+        case Machine() if inside:
             verify_machine(graph, node, _static_scope(graph, node, subject))
 
 

@@ -29,7 +29,7 @@ from t2s.graph.machine import (
     Search,
     SortedMemory,
 )
-from t2s.graph.verify_expr import Scope, one_of, spell, verify_condition, verify_expr
+from t2s.graph.verify_expr import Scope, Subject, one_of, spell, verify_condition, verify_expr
 
 _ON_THE_WAY = (Let, Load, Search, RegisterRead, MemorySize, MemoryFirst)
 _IN_RULES = (*_ON_THE_WAY, Store, RegisterWrite, MemoryAdd, MemoryDrop)
@@ -74,7 +74,6 @@ class _MachineVerifier:
             self._mode(mode, start)
         self._all_used()
         self._comes_on()
-        self._memory_is_its_own()
 
     def _broken(self, problem: str, expected: str, given: str, hint: str | None = None) -> None:
         raise self.subject.error(problem, expected=expected, given=given, hint=hint)
@@ -357,27 +356,31 @@ class _MachineVerifier:
                     "rules that do nothing",
                 )
 
-    def _memory_is_its_own(self) -> None:
-        stored = {s.tensor for s in self.node.statements() if isinstance(s, Store)}
-        if not stored:
-            return
-        if self.node.place_count > 1:
-            self._broken(
-                f"several machines store into {sorted(stored)[0]!r}",
-                "one machine for each tensor that is stored into",
-                f"{self.node.place_count} machines",
-                "make a node for each of them, with a tensor of its own",
+
+def verify_memories(graph: Graph) -> None:
+    """Check that what a machine stores into is its own: values must not depend on time."""
+    users: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        for tensor in sorted(accesses_of(node)):
+            users.setdefault(tensor, []).append(node.name)
+    for node in graph.machines:
+        stored = sorted({step.tensor for step in node.statements() if isinstance(step, Store)})
+        subject = Subject.of("node", node)
+        if stored and node.place_count > 1:
+            raise subject.error(
+                f"several machines store into {stored[0]!r}",
+                expected="one machine for each tensor that is stored into",
+                given=f"{node.place_count} machines",
+                hint="make a node for each of them, with a tensor of its own",
             )
-        for other in self.graph.nodes if stored else ():
-            if other.name == self.node.name:
-                continue
-            touched = accesses_of(other) & stored
-            if touched:
-                self._broken(
-                    f"node {other.name!r} uses {sorted(touched)[0]!r} as well, into which it"
-                    " stores",
-                    "what a machine stores into to be its own: values must not depend on time",
-                    f"two nodes that use {sorted(touched)[0]!r}",
+        for tensor in stored:
+            other = next((name for name in users[tensor] if name != node.name), None)
+            if other is not None:
+                raise subject.error(
+                    f"node {other!r} uses {tensor!r} as well, into which it stores",
+                    expected="what a machine stores into to be its own: values must not depend on"
+                    " time",
+                    given=f"two nodes that use {tensor!r}",
                 )
 
 

@@ -31,7 +31,16 @@ from t2s.core.expr import Broadcast, Const, Expr, Insert, Local, ReduceLanes, co
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Type
-from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Send, Statement
+from t2s.graph.body import (
+    Let,
+    Receive,
+    Register,
+    RegisterRead,
+    RegisterWrite,
+    Role,
+    Send,
+    Statement,
+)
 from t2s.graph.construct import (
     Parts,
     add,
@@ -52,7 +61,6 @@ from t2s.graph.construct import (
 )
 from t2s.graph.graph import StreamKind
 from t2s.graph.nodes import Loop, PEArray
-from t2s.graph.parts import Register, Role
 
 
 class Structure(Enum):

@@ -19,8 +19,7 @@ from t2s.graph.graph import Graph, Place
 from t2s.graph.kept import KeptFor
 from t2s.graph.machine import Machine, Search
 from t2s.graph.nodes import Node, Role
-from t2s.report.arithmetic import dsp_blocks
-from t2s.report.memory import fifo_blocks, register_blocks, unit_blocks
+from t2s.report.blocks_of_pe import dsp_blocks, fifo_blocks, register_blocks, unit_blocks
 from t2s.simulator.devices import DEVICES, Device, find_device
 from t2s.simulator.fabric import Fabric
 from t2s.simulator.tables import Table

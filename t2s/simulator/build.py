@@ -16,18 +16,19 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Parameter
 from t2s.core.ops import Array
 from t2s.core.walk import walk
-from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
-from t2s.graph.ascending import check_ascending
-from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
-from t2s.graph.graph import Graph, TensorRole
-from t2s.graph.inputs import check_graph_inputs, check_parameters
-from t2s.graph.kept import KeptFor
-from t2s.graph.machine_analysis import (
+from t2s.graph.analysis import (
+    datapath_latencies,
     loads_from_memory,
     machine_latencies,
     machine_recurrences,
+    memory_bytes,
     most_bytes,
+    recurrences,
 )
+from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
+from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.inputs import check_ascending, check_graph_inputs, check_parameters
+from t2s.graph.kept import KeptFor
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of

@@ -16,9 +16,9 @@ from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.expr import Apply, Cast, Expr, ReduceLanes
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type

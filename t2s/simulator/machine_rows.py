@@ -9,9 +9,9 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
+from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.machine import Machine
-from t2s.graph.machine_analysis import path_bytes
 from t2s.graph.semantics import PortUse, element_of, space_points
 
 LOADS, STORES = 1, 2

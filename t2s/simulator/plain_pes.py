@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from t2s.core.ops import Array
-from t2s.graph.machine_analysis import path_bytes
+from t2s.graph.analysis import path_bytes
 from t2s.graph.machine_semantics import Decision, MachineState
 from t2s.graph.nodes import Node
 from t2s.graph.semantics import Environment, PortUse

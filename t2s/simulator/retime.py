@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.simulator.deadlock import DeadlockError, DeadlockReport, TokensLeftError
 from t2s.simulator.engine import Limits, Observer, find_engine

@@ -14,11 +14,13 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from t2s.core.checks import whole
 from t2s.core.errors import T2SError, UserError
-from t2s.core.integers import whole
 from t2s.core.location import user_location
+from t2s.core.walk import Term
 
 ClassT = TypeVar("ClassT", bound=type[Any])
 
@@ -91,7 +93,9 @@ def _converted(value: Any, hint: Any) -> Any:
             raise _Misfit
         return number
     if origin is collections.abc.Callable:
-        return _computing(_sure(value, callable(value)), inside[-1])
+        if isinstance(value, Term) and callable(value):  # a formula of ours
+            return value
+        return _Computing(_sure(value, callable(value)), inside[-1])
     if origin is tuple and Ellipsis not in inside:
         _sure(value, isinstance(value, list | tuple) and len(value) == len(inside))
         return tuple(_converted(one, kind) for one, kind in zip(value, inside, strict=True))
@@ -106,22 +110,23 @@ def _converted(value: Any, hint: Any) -> Any:
     return _sure(value, isinstance(value, hint))
 
 
-def _computing(function: Callable[..., Any], kind: Any) -> Callable[..., Any]:
-    """The function; what it raises, and a result that is no ``kind``, is an error at the call."""
+@dataclass(frozen=True, slots=True)
+class _Computing:
+    """A function; what it raises, and a result that is no ``kind``, is an error at the call."""
 
-    @functools.wraps(function)
-    def call(*operands: Any) -> Any:
+    function: Callable[..., Any]
+    kind: Any
+
+    def __call__(self, *operands: Any) -> Any:
         try:
-            made = function(*operands)
+            made = self.function(*operands)
         except T2SError:
             raise
         except Exception as error:
-            raise _not_computed(kind, f"{type(error).__name__}: {error}") from error
-        if isinstance(kind, type) and not isinstance(made, kind):
-            raise _not_computed(kind, _brief(made))
+            raise _not_computed(self.kind, f"{type(error).__name__}: {error}") from error
+        if isinstance(self.kind, type) and not isinstance(made, self.kind):
+            raise _not_computed(self.kind, _brief(made))
         return made
-
-    return call
 
 
 def _not_computed(kind: Any, given: str) -> UserError:

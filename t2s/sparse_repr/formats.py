@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.walk import Term
 from t2s.sparse_repr.levels import (

@@ -1,23 +1,26 @@
-"""The methods of ``Streams`` that bring streams about and join them."""
+"""The methods of ``Streams`` that bring streams about, scan levels, join and locate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.types import Type
 from t2s.graph.graph import StreamKind, Tensor
 from t2s.sparse_repr.blocks import (
+    bit_trees,
+    bitvectors,
     coordinate_lists,
     joins,
     locators,
-    plumbing,
-    repeats,
     scanners,
     skipping,
 )
-from t2s.sparse_repr.blocks.draft import Block
-from t2s.sparse_repr.connections import Connections, Stream
+from t2s.sparse_repr.blocks.connections import Connections, Stream
+from t2s.sparse_repr.blocks.draft import BlockKind
+from t2s.sparse_repr.blocks.plumbing import Player, Root
+from t2s.sparse_repr.blocks.repeats import Repeat
 
 Side = Sequence[Stream]
 """One side of a join: the coordinates, and what is beside them."""
@@ -28,48 +31,40 @@ class Iteration(Connections):
 
     def root(self, name: str = "root") -> Stream:
         """The reference of the only fiber of an outermost level, nested 1 deep."""
-        block = plumbing.root(self.index, location=user_location())
-        return self.place(block, name, {})[0]
+        return self.put(Root(type=self.index), name)[0]
 
     def play(
         self, values: Tensor, tags: Tensor, kind: StreamKind, nesting: int, name: str = "play"
     ) -> Stream:
         """A stream from memory, token by token."""
-        block = plumbing.player(values, tags, kind, nesting, location=user_location())
-        return self.place(block, name, {})[0]
+        block = Player(values=values, tags=tags, stream=kind, nesting=nesting)
+        return self.put(block, name)[0]
 
     def scan_compressed(
         self, ref: Stream, positions: Tensor, coordinates: Tensor, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """Coordinates and references of a compressed level."""
-        block = scanners.compressed_scanner(
-            ref.type, positions, coordinates, location=user_location()
-        )
-        crd, out_ref = self._scan(block, ref, name)
-        self.comes_from(crd, positions, coordinates)
-        return crd, out_ref
+        return scanners.scan_compressed(self, ref, positions, coordinates, name)
 
     def scan_dense(self, ref: Stream, size: int, name: str = "scan") -> tuple[Stream, Stream]:
         """Coordinates and references of a dense level."""
-        return self._scan(
-            scanners.dense_scanner(ref.type, size, location=user_location()), ref, name
-        )
+        crd, out_ref = self.put(scanners.DenseScanner(size=size), name, ref)
+        return crd, out_ref
 
     def scan_singleton(
         self, ref: Stream, coordinates: Tensor, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """The coordinate and the reference of each fiber of a singleton level."""
-        block = scanners.singleton_scanner(ref.type, coordinates, location=user_location())
-        return self._scan(block, ref, name)
+        crd, out_ref = self.put(scanners.SingletonScanner(coordinates=coordinates), name, ref)
+        return crd, out_ref
 
     def scan_unique(
         self, ref: Stream, positions: Tensor, coordinates: Tensor, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """Each coordinate of a compressed level with repeated coordinates, and its run."""
-        block = coordinate_lists.unique_scanner(
-            ref.type, positions, coordinates, location=user_location()
-        )
-        return self._scan(block, ref, name)
+        block = coordinate_lists.UniqueScanner(positions=positions, coordinates=coordinates)
+        crd, out_ref = self.put(block, name, ref)
+        return crd, out_ref
 
     def scan_run(
         self,
@@ -80,10 +75,11 @@ class Iteration(Connections):
         name: str = "scan",
     ) -> tuple[Stream, Stream]:
         """Each coordinate of a singleton level in runs of the levels ``above`` it."""
-        block = coordinate_lists.run_scanner(
-            ref.type, positions, above, coordinates, location=user_location()
+        block = coordinate_lists.RunScanner(
+            positions=positions, above=tuple(above), coordinates=coordinates
         )
-        return self._scan(block, ref, name)
+        crd, out_ref = self.put(block, name, ref)
+        return crd, out_ref
 
     def scan_linked_list(
         self,
@@ -94,34 +90,43 @@ class Iteration(Connections):
         name: str = "scan",
     ) -> tuple[Stream, Stream]:
         """Coordinates and references of a linked-list level."""
-        block = scanners.linked_list_scanner(
-            ref.type, heads, coordinates, followers, location=user_location()
+        block = scanners.LinkedListScanner(
+            heads=heads, coordinates=coordinates, followers=followers
         )
-        return self._scan(block, ref, name)
+        crd, out_ref = self.put(block, name, ref)
+        return crd, out_ref
 
     def scan_bitvector(
         self, ref: Stream, words: Tensor, ranks: Tensor, words_per_fiber: int, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """Words and ranks of a bitvector level."""
-        block = scanners.bitvector_scanner(
-            ref.type, words, ranks, words_per_fiber, location=user_location()
-        )
-        return self._scan(block, ref, name)
+        block = scanners.BitvectorScanner(words=words, ranks=ranks, words_per_fiber=words_per_fiber)
+        bits, rank = self.put(block, name, ref)
+        return bits, rank
 
-    def _scan(self, block: Block, ref: Stream, name: str) -> tuple[Stream, Stream]:
-        crd, out_ref = self.place(block, name, {"ref": ref})
-        return crd, out_ref
+    def scan_bit_tree(
+        self,
+        ref: Stream,
+        top: tuple[Tensor, Tensor],
+        leaves: tuple[Tensor, Tensor],
+        words_per_fiber: int,
+        name: str = "scan",
+    ) -> tuple[Stream, Stream]:
+        """Coordinates and references of a bit-tree: words for the set bits of words.
+
+        ``top`` and ``leaves`` are words and ranks; each bit of the top says that there is a leaf.
+        """
+        return bit_trees.scan_bit_tree(self, ref, top, leaves, words_per_fiber, name)
 
     def repeat(self, crd: Stream, ref: Stream, name: str = "repeat") -> Stream:
         """Each token of ``ref`` as often as its list in ``crd`` has coordinates."""
-        block = repeats.repeat(crd.type, ref.type, location=user_location())
-        return self.place(block, name, {"crd": crd, "ref": ref})[0]
+        return self.put(Repeat(), name, crd, ref)[0]
 
     def intersect(
         self, *sides: Side, name: str = "intersect"
     ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
         """The coordinates that all sides have, and for each side what is beside them."""
-        return self._join(joins.intersect, sides, name)
+        return self._join(BlockKind.INTERSECT, sides, name)
 
     def intersect_skipping(
         self,
@@ -134,36 +139,17 @@ class Iteration(Connections):
         ``levels`` are (references, positions, coordinates); returns the common coordinates, and
         the references of each side.  A scanner is at most ``lag`` coordinates ahead.
         """
-        sides: list[tuple[Stream, Stream]] = []
-        for ref, positions, coordinates in levels:
-            scanner = skipping.skipping_scanner(
-                ref.type, positions, coordinates, lag=lag, location=user_location()
-            )
-            crd, out = self.place(scanner, "scan", {"ref": ref}, later=["skip"])
-            self.comes_from(crd, positions, coordinates)
-            self.require_order(crd)
-            sides.append((crd, out))
-        types = [(crd.type, [ref.type]) for crd, ref in sides]
-        block = joins.intersect(types, skipping=True, location=user_location())
-        inputs: dict[str, Stream] = {}
-        for n, (crd, ref) in enumerate(sides):
-            inputs |= {f"crd{n}": crd, f"in{n}_0": ref}
-        outs = self.place(block, name, inputs)
-        count = len(sides)
-        for (crd, _), wish in zip(sides, outs[count + 1 :], strict=True):
-            self.connect(wish, crd.node, "skip", lag)
-        return outs[count], outs[:count]
+        return skipping.intersect_skipping(self, levels, name, lag)
 
     def union(
         self, *sides: Side, name: str = "union"
     ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
         """The coordinates that any side has, and for each side what is beside them, or N."""
-        return self._join(joins.union, sides, name)
+        return self._join(BlockKind.UNION, sides, name)
 
     def _join(
-        self, make: Callable[..., Block], sides: Sequence[Side], name: str, *, count: bool = True
+        self, kind: BlockKind, sides: Sequence[Side], name: str
     ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
-        """Up to ``MOST_SIDES`` sides in one block, more of them in a tree of blocks."""
         if len(sides) < 2 or not all(sides):
             raise UserError(
                 f"{name!r} joins one side" if all(sides) else f"{name!r} joins a side of nothing",
@@ -171,42 +157,13 @@ class Iteration(Connections):
                 expected="2 sides or more, each with its coordinates",
                 given=f"{len(sides)}, of {', '.join(str(len(side)) for side in sides)} streams",
             )
-        if not all(sides):
-            raise UserError(
-                f"a side of {name!r} is empty",
-                location=user_location(),
-                expected="coordinates, and any streams beside them",
-                given="no stream",
-            )
-        most = joins.MOST_SIDES
-        if len(sides) > most:
-            first, rest = sides[:most], sides[most:]
-            crd, inside = self._join(make, first, name, count=count)
-            merged = [crd, *(stream for side in inside for stream in side)]
-            crd, others = self._join(make, [merged, *rest], name, count=False)
-            beside = iter(others[0])
-            back = tuple(tuple(next(beside) for _ in side[1:]) for side in first)
-            return crd, (*back, *others[1:])
-        for side in sides:
-            self.require_order(side[0])
-        inputs = {f"crd{n}": side[0] for n, side in enumerate(sides)}
-        inputs |= {
-            f"in{n}_{at}": stream
-            for n, side in enumerate(sides)
-            for at, stream in enumerate(side[1:])
-        }
-        types = [(side[0].type, [stream.type for stream in side[1:]]) for side in sides]
-        outs = self.place(make(types, location=user_location()), name, inputs, count=count)
-        crd, beside = outs[-1], iter(outs[:-1])
-        return crd, tuple(tuple(next(beside) for _ in side[1:]) for side in sides)
+        return joins.join(self, kind, sides, name)
 
     def locate_dense(
         self, crd: Stream, fiber: Stream, size: int, *beside: Stream, name: str = "locate"
     ) -> tuple[Stream, ...]:
         """Coordinates, their references in fibers of a dense level, and what is beside them."""
-        types = [stream.type for stream in beside]
-        block = locators.dense_locator(crd.type, fiber.type, size, types, location=user_location())
-        return self._locate(block, crd, fiber, beside, name)
+        return self.put(locators.DenseLocator(size=size), name, crd, fiber, *beside)
 
     def locate_compressed(
         self,
@@ -219,19 +176,47 @@ class Iteration(Connections):
         name: str = "locate",
     ) -> tuple[Stream, ...]:
         """The same in a compressed level; a coordinate that is missing is dropped, or N."""
-        block = locators.compressed_locator(
-            crd.type,
-            fiber.type,
-            positions,
-            coordinates,
-            [stream.type for stream in beside],
-            keep=keep,
-            location=user_location(),
-        )
-        return self._locate(block, crd, fiber, beside, name)
+        block = locators.CompressedLocator(positions=positions, stored=coordinates, keep=keep)
+        return self.put(block, name, crd, fiber, *beside)
 
-    def _locate(
-        self, block: Block, crd: Stream, fiber: Stream, beside: Sequence[Stream], name: str
-    ) -> tuple[Stream, ...]:
-        others = {f"in{n}": stream for n, stream in enumerate(beside)}
-        return self.place(block, name, {"crd": crd, "fiber": fiber, **others})
+    def bits_of(
+        self,
+        crd: Stream,
+        word: Type,
+        size: int,
+        *,
+        width: int | None = None,
+        empty_fibers: bool = True,
+        name: str = "bits",
+    ) -> tuple[Stream, Stream]:
+        """Coordinates below ``size`` as words of an unsigned type, and their ranks.
+
+        ``width`` bits of a word are used, all of them if it is not given; see
+        ``BitvectorConverter`` for empty fibers.
+        """
+        block = bitvectors.BitvectorConverter(
+            word=word, size=size, width=width, empty_fibers=empty_fibers, rank=self.index
+        )
+        bits, ref = self.put(block, name, crd)
+        return bits, ref
+
+    def coordinates_of(
+        self, bits: Stream, ref: Stream, *, width: int | None = None, name: str = "coordinates"
+    ) -> tuple[Stream, Stream]:
+        """Words and ranks as coordinates and references: the inverse of ``bits_of``."""
+        return bitvectors.coordinates_of(self, bits, ref, name, width)
+
+    def intersect_bits(
+        self,
+        *sides: tuple[Stream, Stream],
+        width: int | None = None,
+        name: str = "intersect",
+    ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
+        """Sides of (words, ranks); the common words, and bit by bit coordinates and references."""
+        return bitvectors.join_bits(self, BlockKind.INTERSECT, sides, name, width)
+
+    def union_bits(
+        self, *sides: tuple[Stream, Stream], width: int | None = None, name: str = "union"
+    ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
+        """The same for the bits that any side has, with N where a side lacks one."""
+        return bitvectors.join_bits(self, BlockKind.UNION, sides, name, width)

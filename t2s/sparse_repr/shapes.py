@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import SourceLocation, user_location
 
 MOST_MODES = 32

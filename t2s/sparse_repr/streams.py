@@ -12,32 +12,217 @@ nobody uses is not put at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr
 from t2s.core.location import user_location
+from t2s.core.ops import Op
+from t2s.core.types import MOST_LANES
 from t2s.graph.graph import Tensor
 from t2s.sparse_repr.arguments import checked
-from t2s.sparse_repr.blocks import arrays, writers
-from t2s.sparse_repr.blocks.draft import Block, BlockKind
-from t2s.sparse_repr.blocks.reducers import EmptyFiber
-from t2s.sparse_repr.computation import Computation
-from t2s.sparse_repr.connections import UNBOUNDED, Stream
+from t2s.sparse_repr.blocks import (
+    arrays,
+    bit_trees,
+    droppers,
+    lanes,
+    plumbing,
+    point_reducers,
+    regroup,
+    splits,
+    writers,
+)
+from t2s.sparse_repr.blocks.alu import Alu
+from t2s.sparse_repr.blocks.connections import UNBOUNDED, Stream
+from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock, check_number
+from t2s.sparse_repr.blocks.expressions import Operator
+from t2s.sparse_repr.blocks.reducers import EmptyFiber, ScalarReducer
+from t2s.sparse_repr.iteration import Iteration
 
-__all__ = ["UNBOUNDED", "Block", "BlockKind", "EmptyFiber", "Stream", "Streams"]
+__all__ = ["UNBOUNDED", "Block", "BlockKind", "EmptyFiber", "Stream", "StreamBlock", "Streams"]
 
 
 @checked
-class Streams(Computation):
+class Streams(Iteration):
     """A graph of blocks in the making; see the module's docstring."""
+
+    def load(
+        self,
+        ref: Stream,
+        values: Tensor,
+        *,
+        lanes: int = 1,
+        missing: Expr | None = None,
+        name: str = "load",
+    ) -> Stream:
+        """The values at references, or vectors of so many lanes; N stays N, or is ``missing``."""
+        block = arrays.ArrayLoad(values=values, lanes=lanes, missing=missing)
+        return self.put(block, name, ref)[0]
+
+    def compute(
+        self,
+        function: Callable[..., Expr] | Op,
+        *operands: Stream,
+        missing: Sequence[Expr] | None = None,
+        lost: Callable[..., Expr] | None = None,
+        instead: Expr | None = None,
+        name: str = "compute",
+    ) -> Stream:
+        """An ALU: an operator, or a function from expressions to an expression.
+
+        ``lost`` says of which operands are N whether there is nothing to compute: then N is put,
+        or ``instead``.
+        """
+        if not operands:
+            raise UserError(
+                f"{name!r} has nothing to compute with",
+                location=user_location(),
+                expected="one stream or more",
+            )
+        block = Alu(
+            function=Operator(function) if isinstance(function, Op) else function,
+            missing=None if missing is None else tuple(missing),
+            lost=lost,
+            instead=instead,
+        )
+        return self.put(block, name, *operands)[0]
+
+    def reduce(
+        self,
+        val: Stream,
+        combine: Callable[[Expr, Expr], Expr] | Op = Op.ADD,
+        *,
+        empty: EmptyFiber = EmptyFiber.DROP,
+        zero: Expr | None = None,
+        outer: Stream | None = None,
+        name: str = "reduce",
+    ) -> Stream:
+        """One value for each innermost list; see ``ScalarReducer`` for empty ones."""
+        function = Operator(combine) if isinstance(combine, Op) else combine
+        block = ScalarReducer(combine=function, empty=empty, zero_value=zero)
+        return self.put(block, name, val, *([] if outer is None else [outer]))[0]
+
+    def reduce_points(
+        self,
+        crds: Sequence[Stream],
+        val: Stream,
+        operator: Op = Op.ADD,
+        *,
+        banks: int | None = None,
+        name: str = "reduce",
+    ) -> tuple[tuple[Stream, ...], Stream]:
+        """A reducer that keeps n >= 1 coordinates: one level less, every point once, in order.
+
+        ``crds`` are the coordinates from the outermost to the innermost, each one level deeper than
+        the one before; the innermost has the shape of ``val``.  With 2 ``banks`` one reduction is
+        put while the next one is taken; by default there are 2 where there is more than one
+        reduction.
+        """
+        if not crds or val.nesting < len(crds) + 2:
+            raise UserError(
+                f"{name!r} has nothing to reduce",
+                location=user_location(),
+                expected=f"at least one coordinate, and values nested {len(crds) + 2} deep or more",
+                given=f"{len(crds)} coordinates, values nested {val.nesting} deep",
+            )
+        banks = banks or point_reducers.default_banks(crds, val)
+        *outs, out = point_reducers.reduce_points(self, crds, val, operator, banks, name)
+        return tuple(outs), out
+
+    def drop(
+        self, outer: Stream, inner: Stream, *beside: Stream, name: str = "drop"
+    ) -> tuple[Stream, ...]:
+        """Outer coordinates (and what is beside them) whose inner lists are not empty, and these.
+
+        Returns (outer, *beside, inner).
+        """
+        types = [stream.type for stream in (outer, *beside, inner)]
+        block = self.drafted(droppers.CoordinateDropper(), types)
+        others = {f"in{n}": stream for n, stream in enumerate(beside)}
+        return self.place(block, name, {"outer": outer, "inner": inner, **others})
+
+    def drop_values(
+        self,
+        crd: Stream,
+        val: Stream,
+        dropped: Expr | None = None,
+        *,
+        missing_only: bool = False,
+        name: str = "drop",
+    ) -> tuple[Stream, Stream]:
+        """Coordinates and values without those whose value is zero (or ``dropped``) or N.
+
+        With ``missing_only`` without N alone.
+        """
+        block = droppers.ValueDropper(dropped=dropped, missing_only=missing_only)
+        out_crd, out_val = self.put(block, name, crd, val)
+        return out_crd, out_val
+
+    def split(
+        self, crd: Stream, factor: int, *beside: Stream, keep: bool = False, name: str = "split"
+    ) -> tuple[Stream, ...]:
+        """(outer, inner, *beside): coordinates in blocks of ``factor``."""
+        return self.put(splits.Splitter(factor=factor, keep=keep), name, crd, *beside)
+
+    def flatten(
+        self,
+        outer: Stream,
+        inner: Stream,
+        factor: int,
+        *beside: Stream,
+        keep: bool = False,
+        name: str = "flatten",
+    ) -> tuple[Stream, ...]:
+        """(crd, *beside): the inverse of ``split``."""
+        return self.put(splits.Flattener(factor=factor, keep=keep), name, outer, inner, *beside)
+
+    def regroup(self, items: Stream, like: Stream, name: str = "regroup") -> Stream:
+        """Items, one for each of ``like``, in the lists of ``like``; see ``blocks.regroup``."""
+        return self.put(regroup.Regroup(), name, items, like)[0]
+
+    def fork(self, stream: Stream, ways: int, name: str = "fork") -> tuple[Stream, ...]:
+        """The stream several times, through a block of its own."""
+        check_number("the number of ways", ways, 1, user_location(), most=MOST_LANES)
+        return self.put(plumbing.Fork(ways=ways), name, stream)
+
+    def counted(self, crd: Stream, name: str = "count") -> Stream:
+        """The position of each coordinate in the level that is written of them."""
+        return self.put(plumbing.Counted(), name, crd)[0]
+
+    def parallelize(
+        self, streams: Sequence[Stream], ways: int, *, run: int = 1, name: str = "parallelize"
+    ) -> tuple[tuple[Stream, ...], ...]:
+        """Deal items out in turn, ``run`` at a time: for each lane, its part of every stream.
+
+        Many lanes are a tree of blocks.
+        """
+        check_number("the number of streams", len(streams), 1, user_location())
+        check_number("the number of lanes", ways, 1, user_location(), most=MOST_LANES)
+        return lanes.deal(self, streams, ways, run, name)
+
+    def serialize(
+        self, order: Stream, parts: Sequence[Stream], *, run: int = 1, name: str = "serialize"
+    ) -> Stream:
+        """Join lanes in the order in which ``order`` was dealt out, ``run`` items at a time.
+
+        Many lanes are a tree of blocks, and ``order`` is dealt out to its branches.
+        """
+        check_number("the number of lanes", len(parts), 1, user_location(), most=MOST_LANES)
+        return lanes.gather(self, order, parts, run, name)
+
+    def values_only(self, stream: Stream, name: str = "values") -> Stream:
+        """The values as a dense stream."""
+        return self.put(plumbing.ValuesOnly(), name, stream)[0]
+
+    def with_stops(self, values: Stream, like: Stream, name: str = "shape") -> Stream:
+        """Dense values in the shape of a stream."""
+        return self.put(plumbing.WithStops(), name, values, like)[0]
 
     def write_values(
         self, val: Stream, values: Tensor, *, missing: Expr | None = None, name: str = "write"
     ) -> None:
         """Store the values in order."""
-        block = writers.value_writer(val.type, values, missing=missing, location=user_location())
-        self.place(block, name, {"val": val})
+        self.put(writers.ValueWriter(values=values, missing=missing), name, val)
 
     def write_compressed(
         self,
@@ -48,23 +233,21 @@ class Streams(Computation):
         empty_fibers: bool = False,
         name: str = "write",
     ) -> None:
-        """Store a compressed level; see ``compressed_writer`` for empty fibers."""
-        block = writers.compressed_writer(
-            crd.type, positions, coordinates, empty_fibers=empty_fibers, location=user_location()
+        """Store a compressed level; see ``CompressedWriter`` for empty fibers."""
+        block = writers.CompressedWriter(
+            positions=positions, stored=coordinates, empty_fibers=empty_fibers
         )
-        self.place(block, name, {"crd": crd})
+        self.put(block, name, crd)
 
     def write_singleton(self, crd: Stream, coordinates: Tensor, name: str = "write") -> None:
         """Store a singleton level."""
-        block = writers.singleton_writer(crd.type, coordinates, location=user_location())
-        self.place(block, name, {"crd": crd})
+        self.put(writers.SingletonWriter(stored=coordinates), name, crd)
 
     def write_bitvector(
         self, bits: Stream, words: Tensor, ranks: Tensor, name: str = "write"
     ) -> None:
         """Store a bitvector level."""
-        block = writers.bitvector_writer(bits.type, words, ranks, location=user_location())
-        self.place(block, name, {"bits": bits})
+        self.put(writers.BitvectorWriter(words=words, ranks=ranks), name, bits)
 
     def write_bit_tree(
         self,
@@ -77,13 +260,7 @@ class Streams(Computation):
         empty_fibers: bool = True,
     ) -> None:
         """Store a bit-tree level of ``size`` coordinates; see ``scan_bit_tree``."""
-        width = leaves[0].type.bits
-        outer, inner = self.split(crd, width)
-        blocks = max(1, -(-size // width))
-        upper, _ = self.bits_of(outer, top[0].type, blocks, empty_fibers=empty_fibers)
-        lower, _ = self.bits_of(inner, leaves[0].type, width, empty_fibers=False)
-        self.write_bitvector(upper, *top, name=name)
-        self.write_bitvector(lower, *leaves, name=name)
+        bit_trees.write_bit_tree(self, crd, size, top, leaves, name, empty_fibers=empty_fibers)
 
     def write_linked_list(
         self,
@@ -100,15 +277,16 @@ class Streams(Computation):
                 expected="heads, coordinates, followers, tails",
                 given=f"{len(arrays)} arrays",
             )
-        block = writers.linked_list_writer(crd.type, fiber.type, *arrays, location=user_location())
-        self.place(block, name, {"crd": crd, "fiber": fiber})
+        heads, stored, followers, tails = arrays
+        block = writers.LinkedListWriter(
+            heads=heads, stored=stored, followers=followers, tails=tails
+        )
+        self.put(block, name, crd, fiber)
 
     def store(self, ref: Stream, val: Stream, values: Tensor, name: str = "store") -> None:
         """Store values at references."""
-        block = arrays.array_store(ref.type, val.type, values, location=user_location())
-        self.place(block, name, {"ref": ref, "val": val})
+        self.put(arrays.ArrayStore(values=values), name, ref, val)
 
     def record(self, stream: Stream, values: Tensor, tags: Tensor, name: str = "record") -> None:
         """Store a stream token by token."""
-        block = writers.recorder(stream.type, values, tags, location=user_location())
-        self.place(block, name, {"in": stream})
+        self.put(writers.Recorder(values=values, tags=tags), name, stream)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
-from t2s.spatial.directives import Directive
+from t2s.spatial.directive import Directive
 
 Loop = Var | RVar
 

@@ -44,7 +44,7 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.func.expression import Expression, Receiver
 from t2s.func.symbols import ImageParam
 from t2s.spatial.arguments import Loop
-from t2s.spatial.directives import Distribute, Place, RemoveReuse, VectorStore
+from t2s.spatial.directive import Distribute, Place, RemoveReuse, VectorStore
 from t2s.spatial.isolation import IsolatingFunc
 
 FuncT = TypeVar("FuncT", bound=IsolatingFunc)

@@ -15,7 +15,18 @@ from enum import Enum
 
 from t2s.core.affine import tidy
 from t2s.core.errors import InternalError
-from t2s.core.expr import Apply, Const, Expr, Index, apply, conjunction, const, simplify, substitute
+from t2s.core.expr import (
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Local,
+    apply,
+    conjunction,
+    const,
+    simplify,
+    substitute,
+)
 from t2s.core.isl import Interval, LoopDomain
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
@@ -23,8 +34,24 @@ from t2s.core.printer import show
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
-from t2s.spatial.directives import Directive, Gather, Place
-from t2s.spatial.operands import Member, Operand, Padding, Rename, Result, StoreTarget
+from t2s.spatial.directive import Directive
+from t2s.spatial.operands import ComputedValue, Operand, Rename
+from t2s.spatial.work import (
+    Evaluation,
+    GatheredStream,
+    LoadUnit,
+    Member,
+    Recurrences,
+    Reduction,
+    Relay,
+    RelayBuffer,
+    Result,
+    ScatteredStream,
+    StoreTarget,
+    StoreUnit,
+    Work,
+    rewritten_work,
+)
 
 
 def shifted(expr: Expr, by: int) -> Expr:
@@ -81,65 +108,145 @@ class Loop(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Padding(Term):
+    """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
+
+    ``limit`` is the first value outside of the domain; ``directive`` pads.
+    """
+
+    variable: str
+    limit: int
+    extent: int
+    padded: int
+    directive: Directive
+
+    def __str__(self) -> str:
+        return f"{self.variable}: {self.extent} padded to {self.padded}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel(Term):
     """One loop nest: a node of the graph to be.
 
     Attributes
     ----------
-    role: compute, relay, load or store.
     function: the temporal Func it belongs to.
-    domain: the dimensions its value is written over.
+    domain: the dimensions its values are written over.
     paddings: variables that the loops take past the end of the domain.
     loops: the nest, outermost first, unrolled and vector loops included.
     variables: each domain variable as an expression of the loops.
-    operands: values received; ``Local``s of ``value`` and ``initial``.
-    value: what one iteration computes.  Reads in it are not placed yet.
-    initial: the value a reduction starts from; ``None`` if the kernel does not reduce.
+    operands: values received; ``Local``s of the work's values.
+    work: what one iteration does, by kind.
     condition: static condition under which an iteration produces a value (``None``: always).
-    store: for store kernels, where the received value goes.
-    members: the Funcs of a system of recurrences; ``value`` and ``initial`` are not used then.
-    results: the streams that leave a system.
     active: which iterations of the nest there are, over the loops (``None``: all).
-    timed: the time loop of a schedule; a value that goes to another PE takes as many cycles as the
-        schedule says.
-    vector_operands: operands asked for by ``vload``; ``vector_store``: asked for by ``vstore``.
     vectorised: the directive that made the vector loop; ``reshaped``: the last one that split,
         fused or reordered loops.
     capacity: depth of the output channel if the user gave it.
-    inserted: a feeder that the compiler made, for a buffer or scatter of a Func that computes.
-    digit: of a kernel that passes on a stream token by token, the loop over the PEs whose tokens
-        pass by.
-    runs_on: a kernel on the host orders an array in memory; it is a loop nest, but no node.
-    address: for a load or store unit whose tensor the host orders, the subscripts over the loops.
     """
 
     name: str
-    role: Role
     function: str
     domain: tuple[Dimension, ...]
     loops: tuple[Loop, ...]
     variables: tuple[tuple[str, Expr], ...]
     paddings: tuple[Padding, ...] = ()
     operands: tuple[Operand, ...] = ()
-    value: Expr
-    initial: Expr | None = None
+    work: Work
     condition: Expr | None = None
-    store: StoreTarget | None = None
-    members: tuple[Member, ...] = ()
-    results: tuple[Result, ...] = ()
     active: Expr | None = None
-    timed: str | None = None
-    vector_operands: tuple[str, ...] = ()
-    vector_store: bool = False
     vectorised: Directive | None = None
     reshaped: Directive | None = None
-    reassociate: bool = False
     capacity: int | None = None
-    inserted: bool = False
-    digit: str | None = None
-    runs_on: Place = Place.DEVICE
-    address: tuple[Expr, ...] | None = None
     location: SourceLocation
+
+    @property
+    def role(self) -> Role:
+        """The role of the node to be."""
+        match self.work:
+            case LoadUnit():
+                return Role.LOAD
+            case Relay():
+                return Role.RELAY
+            case StoreUnit():
+                return Role.STORE
+            case _:
+                return Role.COMPUTE
+
+    @property
+    def value(self) -> Expr:
+        """What one iteration computes or passes on; of a system the last member."""
+        match self.work:
+            case Recurrences(members=members):
+                return Local(name=members[-1].name, type=members[-1].type)
+            case work:
+                return work.value
+
+    @property
+    def initial(self) -> Expr | None:
+        """The value that a reduction starts from; ``None`` if the kernel does not reduce."""
+        return self.work.initial if isinstance(self.work, Reduction) else None
+
+    @property
+    def store(self) -> StoreTarget | None:
+        """Where the kernel stores what it has, if it does."""
+        match self.work:
+            case Evaluation(store=store) | Reduction(store=store) | StoreUnit(store=store):
+                return store
+        return None
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The Funcs of a system of recurrences; none in kernels of other kinds."""
+        return self.work.members if isinstance(self.work, Recurrences) else ()
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The streams that leave a system."""
+        return self.work.results if isinstance(self.work, Recurrences) else ()
+
+    @property
+    def timed(self) -> str | None:
+        """The time loop of a schedule."""
+        return self.work.timed if isinstance(self.work, Recurrences) else None
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the kernel orders an array in memory: it is a loop nest, but no node."""
+        return isinstance(self.work, LoadUnit | StoreUnit) and self.work.on_host
+
+    @property
+    def buffer(self) -> RelayBuffer | None:
+        """The buffer in which a relay keeps what it passes on."""
+        return self.work.buffer if isinstance(self.work, Relay) else None
+
+    @property
+    def stream(self) -> ScatteredStream | GatheredStream | None:
+        """The one stream that the PEs of a relay pass on."""
+        return self.work.stream if isinstance(self.work, Relay) else None
+
+    @property
+    def scattering(self) -> ScatteredStream | None:
+        """The stream that the kernel's PEs take their operand from."""
+        return self.stream if isinstance(self.stream, ScatteredStream) else None
+
+    @property
+    def gathering(self) -> GatheredStream | None:
+        """The stream that the kernel's PEs put their values into."""
+        return self.stream if isinstance(self.stream, GatheredStream) else None
+
+    @property
+    def digit(self) -> str | None:
+        """Of a kernel that passes a stream on, the loop over the PEs whose tokens pass by."""
+        return self.work.digit if isinstance(self.work, Relay) else None
+
+    def without_store(self) -> Kernel:
+        """The kernel with its values on their way to another one."""
+        match self.work:
+            case Evaluation() | Reduction() as work:
+                return replace(self, work=replace(work, store=None))
+            case StoreUnit(value=value):
+                return replace(self, work=Relay(value=value))
+        return self
 
     def loop(self, name: str) -> Loop | None:
         """The loop of that name, or ``None``."""
@@ -151,9 +258,11 @@ class Kernel(Term):
 
     def text_of(self, operand: Operand) -> str:
         """What an operand stands for, over the loops."""
-        if operand.computed is not None:
-            return show(self.place(operand.computed))
-        return f"{operand.source}[{', '.join(show(self.place(e)) for e in operand.access or ())}]"
+        match operand.content:
+            case ComputedValue(value=value):
+                return show(self.place(value))
+            case content:
+                return f"{content.source}[{', '.join(show(self.place(e)) for e in content.access)}]"
 
     def over_domain(self, expr: Expr) -> Expr:
         """An expression of the loops as one of the domain's variables."""
@@ -186,11 +295,6 @@ class Kernel(Term):
         return next(iter(self.kind(LoopKind.VECTOR)), None)
 
     @property
-    def gathering(self) -> Gather | None:
-        """The directive by which this kernel sends its values as one stream."""
-        return next((o.gather for o in self.operands if o.gather is not None), None)
-
-    @property
     def reduction_loops(self) -> tuple[Loop, ...]:
         return tuple(loop for loop in self.loops if loop.reduction)
 
@@ -208,10 +312,12 @@ class Kernel(Term):
         return replace(self, operands=operands)
 
     def with_consumer(self, result: Result, consumer: str) -> Kernel:
-        """The kernel with a consumer for one of its results."""
+        """The system with a consumer for one of its results."""
+        if not isinstance(self.work, Recurrences):
+            raise InternalError(f"{self.name} has no results")
         changed = replace(result, consumer=consumer)
-        results = tuple(changed if old is result else old for old in self.results)
-        return replace(self, results=results)
+        results = tuple(changed if old is result else old for old in self.work.results)
+        return replace(self, work=replace(self.work, results=results))
 
     def seen_by_reader(self, renames: tuple[Rename, ...]) -> Kernel:
         """The nest of the final values, over the variables of the kernel that reads them."""
@@ -261,19 +367,7 @@ class Kernel(Term):
 
     def rewritten(self, rule: Callable[[Expr], Expr]) -> Kernel:
         """The kernel with its values rewritten: the value, the initial value, those of members."""
-        return replace(
-            self,
-            value=rule(self.value),
-            initial=None if self.initial is None else rule(self.initial),
-            members=tuple(
-                replace(
-                    member,
-                    value=rule(member.value),
-                    initial=None if member.initial is None else rule(member.initial),
-                )
-                for member in self.members
-            ),
-        )
+        return replace(self, work=rewritten_work(self.work, rule))
 
     def member(self, name: str) -> Member | None:
         """The member of that name, or ``None``."""

@@ -10,7 +10,7 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.printer import show
 from t2s.func.expression import Expression, Symbol
 from t2s.func.symbols import ImageParam
-from t2s.spatial.directives import Directive, IsolateConsumer, IsolateProducer, Place
+from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer, Place
 from t2s.spatial.schedule import ScheduledFunc
 
 Isolatable = ImageParam | ScheduledFunc | Expression

@@ -8,11 +8,10 @@ from t2s.core.isl import Interval, LoopDomain
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Function, TemporalProgram
-from t2s.graph.nodes import Role
+from t2s.spatial.analysis.reduction_form import PREVIOUS, mentions_previous
 from t2s.spatial.inline import join_choices
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.operands import StoreTarget
-from t2s.spatial.reduction_form import PREVIOUS, mentions_previous
+from t2s.spatial.work import Evaluation, Reduction, StoreTarget, Work
 
 
 def initial_kernel(program: TemporalProgram, function: Function, reassociate: bool) -> Kernel:
@@ -39,17 +38,19 @@ def initial_kernel(program: TemporalProgram, function: Function, reassociate: bo
         shifted(part, -low)
         for part, (low, _) in zip(definition.target, function.bounds, strict=True)
     )
+    store = StoreTarget(tensor=function.name, indices=indices)
+    value = join_choices(program, value)
+    work: Work = Evaluation(value=value, store=store)
+    if initial is not None:
+        initial = join_choices(program, initial)
+        work = Reduction(value=value, initial=initial, store=store, reassociate=reassociate)
     return Kernel(
         name=function.name,
-        role=Role.COMPUTE,
         function=function.name,
         domain=definition.domain,
         loops=loops,
         variables=tuple((loop.name, Index(name=loop.name)) for loop in loops),
-        value=join_choices(program, value),
-        initial=None if initial is None else join_choices(program, initial),
-        store=StoreTarget(tensor=function.name, indices=indices),
-        reassociate=reassociate,
+        work=work,
         location=definition.location,
     )
 

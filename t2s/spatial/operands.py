@@ -1,7 +1,6 @@
-"""What kernels hand one another and to memory: operands, members, results, and their padding.
+"""Operands: what a kernel receives, what it stands for, and how it comes.
 
-A ``Kernel`` (``spatial/ir.py``) is a nest of loops that takes operands and gives results; what is
-here says what those are, over the domain's variables, and does not know any loop.
+Expressions are over the domain's variables of the kernel that receives.
 """
 
 from __future__ import annotations
@@ -9,11 +8,59 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from t2s.core.expr import Expr
-from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.core.walk import Term
-from t2s.spatial.directives import Buffer, Directive, Gather, Scatter
+from t2s.spatial.directive import Directive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedElement(Term):
+    """The element ``source[access]`` of an input or a Func."""
+
+    source: str
+    access: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedValue(Term):
+    """An expression that the function ``source`` computes; ``access`` is what it depends on."""
+
+    source: str
+    value: Expr
+    access: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalValue(Term):
+    """A result of the Func ``source``, on its way out."""
+
+    source: str
+
+    @property
+    def access(self) -> tuple[Expr, ...]:
+        return ()
+
+
+Content = LoadedElement | ComputedValue | FinalValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardHop(Term):
+    """PEs pass a value on along an unrolled loop.
+
+    ``capacity``: depth of the channels between them (``None``: not the user's choice).
+    """
+
+    loop: str
+    capacity: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal(Term):
+    """Loops that the producer does not have any more, and the directive that took the last one."""
+
+    loops: tuple[str, ...]
+    by: Directive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,115 +73,76 @@ class Rename(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedProducer(Term):
+    """Taken from a producer that was isolated from another function, whose loops it keeps."""
+
+    by: Directive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedResults(Term):
+    """The results of a function, taken as it sends them; ``renames`` are for its variables."""
+
+    by: Directive
+    renames: tuple[Rename, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operand(Term):
     """A value that a kernel receives, once per iteration.
 
     Attributes
     ----------
     name: the local that stands for it in the kernel's value.
-    access: its subscripts over the domain's variables (``None`` for a result on its way out).
-    source: the input or Func it came from; for an expression, the function that computes it.
-    computed: the expression that it stands for, if that is no single element.
-    taken_by: the directive that takes what the producer sends anyway; the producer's loops do not
-        follow the kernel's then.
-    renames: for a streamed function, the variables of its definition where it is read.
+    content: what it stands for.
     producer: the kernel that sends it.
     condition: static path condition over the domain's variables (``None``: always).
     at_start: needed only at the first step of the reduction (part of the initial value), so the
         producer has no reduction loops.
     pinned: loops of either end along which there is a token at one iteration only.
-    forwards: unrolled loops along which PEs pass the value on, outermost hop first, and in
-        ``hop_capacities`` the depth of the channels along each (``None``: not the user's choice).
-    removed, removed_by: loops that the producer does not have any more, and why.
-    buffer: the buffer that restores the stream, if there is one.
-    scatter, gather: PEs pass these values on as one stream, on their way in or out.
+    hops: where PEs pass the value on, outermost hop first.
+    removal: loops that the producer has lost, which a buffer makes up for.
+    taken: where the kernel takes what the producer sends anyway; the producer's loops do not follow
+        the kernel's then.
     """
 
     name: str
-    source: str
+    content: Content
     producer: str
     type: Type
-    access: tuple[Expr, ...] | None
     condition: Expr | None
-    at_start: bool
+    at_start: bool = False
     pinned: tuple[str, ...] = ()
-    forwards: tuple[str, ...] = ()
-    hop_capacities: tuple[int | None, ...] = ()
-    removed: tuple[str, ...] = ()
-    removed_by: Directive | None = None
-    buffer: Buffer | None = None
-    scatter: Scatter | None = None
-    gather: Gather | None = None
-    computed: Expr | None = None
-    taken_by: Directive | None = None
-    renames: tuple[Rename, ...] = ()
+    hops: tuple[ForwardHop, ...] = ()
+    removal: Removal | None = None
+    taken: SharedProducer | StreamedResults | None = None
 
+    @property
+    def source(self) -> str:
+        """The input or Func that it comes from; for an expression, the function that computes."""
+        return self.content.source
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Padding(Term):
-    """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
+    @property
+    def access(self) -> tuple[Expr, ...]:
+        """What it depends on: its subscripts; nothing for a result on its way out."""
+        return self.content.access
 
-    ``limit`` is the first value outside of the domain; ``directive`` pads.
-    """
+    @property
+    def is_result(self) -> bool:
+        """Whether it is a result on its way out."""
+        return isinstance(self.content, FinalValue)
 
-    variable: str
-    limit: int
-    extent: int
-    padded: int
-    directive: Directive
+    @property
+    def forwards(self) -> tuple[str, ...]:
+        """The unrolled loops along which PEs pass the value on."""
+        return tuple(hop.loop for hop in self.hops)
 
-    def __str__(self) -> str:
-        return f"{self.variable}: {self.extent} padded to {self.padded}"
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """The loops that the producer has lost."""
+        return () if self.removal is None else self.removal.loops
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreTarget(Term):
-    """Where a kernel stores what it receives: ``tensor[indices]`` over the domain's variables."""
-
-    tensor: str
-    indices: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member(Term):
-    """One of the Funcs that a kernel computes together: uniform recurrence equations.
-
-    Attributes
-    ----------
-    name: the Func; other members read it as ``Read(source=name)`` over the domain's variables.
-    type: of one element.
-    arguments: the domain's variables that index it.
-    value: what one iteration computes.
-    lanes: it has a value in each lane of the vector loop, not one for all.
-    combine: the lanes of ``value`` are reduced with this operator, starting from ``initial``.
-    location: the user's definition.
-    """
-
-    name: str
-    type: Type
-    arguments: tuple[str, ...]
-    value: Expr
-    lanes: bool
-    combine: Op | None = None
-    initial: Expr | None = None
-    location: SourceLocation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Term):
-    """A stream of final values of a kernel that computes several Funcs.
-
-    Attributes
-    ----------
-    function: the Func whose elements these are.
-    member: the member whose values they are.
-    indices: the element, over the domain's variables, from 0.
-    condition: static, over the domain's variables: where there is one (``None``: everywhere).
-    consumer: the kernel that takes the stream, once there is one.
-    """
-
-    function: str
-    member: str
-    indices: tuple[Expr, ...]
-    condition: Expr | None
-    consumer: str | None = None
+    @property
+    def renames(self) -> tuple[Rename, ...]:
+        """For a streamed function, the variables of its definition where it is read."""
+        return self.taken.renames if isinstance(self.taken, StreamedResults) else ()

@@ -15,7 +15,8 @@ from t2s.core.errors import InternalError, UnsupportedError, UserError
 from t2s.core.passes import Pass, run_pipeline
 from t2s.func.freeze import frozen_part
 from t2s.func.ir import System, TemporalProgram
-from t2s.spatial.directives import (
+from t2s.spatial.analysis.lookup import check_names_free
+from t2s.spatial.directive import (
     Buffer,
     Depth,
     Directive,
@@ -39,26 +40,25 @@ from t2s.spatial.directives import (
     VectorLoad,
     VectorStore,
 )
+from t2s.spatial.directives.buffer import buffer
+from t2s.spatial.directives.distribute import distribute, remove_reuse
+from t2s.spatial.directives.feeder import with_feeder
+from t2s.spatial.directives.forward import forward
+from t2s.spatial.directives.gather import gather
+from t2s.spatial.directives.host import check_directive_on_host
+from t2s.spatial.directives.isolate import isolate_consumer, isolate_producer, isolate_result
+from t2s.spatial.directives.lanes import store_vectors
+from t2s.spatial.directives.loops import fuse, reorder, split, tile
+from t2s.spatial.directives.remove import remove
+from t2s.spatial.directives.scatter import scatter
+from t2s.spatial.directives.space_time import space_time_transform
+from t2s.spatial.directives.stream import drop_unread_stores, stream
+from t2s.spatial.directives.unroll import unroll
+from t2s.spatial.directives.vectorize import check_contiguity, vload
 from t2s.spatial.ir import Kernel, SpatialProgram
 from t2s.spatial.kernels import initial_kernel
-from t2s.spatial.passes.buffer import buffer
-from t2s.spatial.passes.distribute import distribute, remove_reuse
-from t2s.spatial.passes.feeder import with_feeder
 from t2s.spatial.passes.follow import follow_streams
-from t2s.spatial.passes.forward import forward
-from t2s.spatial.passes.gather import gather
-from t2s.spatial.passes.host import check_directive_on_host
-from t2s.spatial.passes.isolate import isolate_consumer, isolate_producer, isolate_result
-from t2s.spatial.passes.lanes import store_vectors
-from t2s.spatial.passes.lookup import check_names_free
-from t2s.spatial.passes.loops import fuse, reorder, split, tile
 from t2s.spatial.passes.memory import place_memory_units
-from t2s.spatial.passes.remove import remove
-from t2s.spatial.passes.scatter import scatter
-from t2s.spatial.passes.space_time import space_time_transform
-from t2s.spatial.passes.stream import drop_unread_stores, stream
-from t2s.spatial.passes.unroll import unroll
-from t2s.spatial.passes.vectorize import check_contiguity, vload
 from t2s.spatial.schedule import ScheduledFunc
 from t2s.spatial.sparse_directives import SparseDirective
 from t2s.spatial.systems import projected_system, system_kernel

@@ -8,12 +8,12 @@ from t2s.core.expr import Expr, index_names
 from t2s.core.isl_maps import project
 from t2s.core.printer import show
 from t2s.graph.nodes import Role
-from t2s.spatial.conditions import placed_condition
-from t2s.spatial.directives import Place
+from t2s.spatial.analysis.conditions import placed_condition
+from t2s.spatial.analysis.padding import active_paddings, in_domain, memory_guard, origins_of
+from t2s.spatial.analysis.reduction_form import readable_update
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
 from t2s.spatial.operands import Operand
-from t2s.spatial.padding import active_paddings, in_domain, memory_guard, origins_of
-from t2s.spatial.reduction_form import readable_update
+from t2s.spatial.work import Recurrences, StoreUnit
 
 _REASON_COLUMN = 44
 
@@ -28,7 +28,7 @@ def print_loop_nest(program: SpatialProgram) -> str:
 
 
 def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
-    on_host = kernel.runs_on is Place.HOST
+    on_host = kernel.on_host
     space = kernel.kind(LoopKind.UNROLLED)
     count = project(kernel.domain_of_iterations, [loop.name for loop in space]) if space else None
     number = 1 if count is None else int(count.count_val().to_python())
@@ -72,7 +72,7 @@ def _role(program: SpatialProgram, kernel: Kernel) -> Role:
     if any(_on_host(program, operand.producer) for operand in kernel.operands):
         return Role.LOAD
     if any(
-        consumer.runs_on is Place.HOST and operand.producer == kernel.name
+        consumer.on_host and operand.producer == kernel.name
         for consumer in program.kernels
         for operand in consumer.operands
     ):
@@ -81,7 +81,7 @@ def _role(program: SpatialProgram, kernel: Kernel) -> Role:
 
 
 def _on_host(program: SpatialProgram, name: str) -> bool:
-    return program.kernel(name).runs_on is Place.HOST
+    return program.kernel(name).on_host
 
 
 def _range(loop: Loop) -> str:
@@ -91,15 +91,20 @@ def _range(loop: Loop) -> str:
 def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     for operand in kernel.operands:
         yield _receive(program, kernel, operand)
-    if kernel.members:
-        yield from _equations(program, kernel)
-        return
+    match kernel.work:
+        case Recurrences() as system:
+            yield from _equations(program, kernel, system)
+        case StoreUnit(value=stored, store=target):
+            indices = ", ".join(show(kernel.place(index)) for index in target.indices)
+            guard = ", not in padded iterations" if _is_guarded(program, kernel) else ""
+            yield f"{target.tensor}[{indices}] = {show(_readable(kernel, stored))}{guard}"
+        case _:
+            yield from _values(program, kernel)
+
+
+def _values(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
+    """What a kernel computes or takes, and to whom it sends it."""
     value = show(_readable(kernel, kernel.value))
-    if kernel.store is not None and kernel.role is Role.STORE:
-        indices = ", ".join(show(kernel.place(index)) for index in kernel.store.indices)
-        guard = ", not in padded iterations" if _is_guarded(program, kernel) else ""
-        yield f"{kernel.store.tensor}[{indices}] = {value}{guard}"
-        return
     target = "" if kernel.role is not Role.COMPUTE else kernel.name
     if kernel.initial is not None:
         start = show(_readable(kernel, kernel.initial))
@@ -115,20 +120,16 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
             guard = (
                 "" if kernel.condition is None else f" if {show(kernel.place(kernel.condition))}"
             )
-            if Place.HOST in (kernel.runs_on, consumer.runs_on):
+            if kernel.on_host or consumer.on_host:
                 yield f"put {value} into memory for {consumer.name}"
                 continue
             if kernel.gathering is not None:
                 last = "last" if kernel.gathering.reverse else "first"
                 yield f"pass {value} on; the {last} PE sends it to {consumer.name}"
                 continue
-            if kernel.digit is not None:
-                guard = f" if {kernel.digit} is {_stream_loop(kernel)}, else pass it on"
+            if kernel.scattering is not None and kernel.digit is not None:
+                guard = f" if {kernel.digit} is {kernel.scattering.loop}, else pass it on"
             yield f"send {value} to {consumer.name}{guard}{_not_loaded(program, kernel)}"
-
-
-def _stream_loop(kernel: Kernel) -> str:
-    return next(o.scatter.loop for o in kernel.operands if o.scatter is not None)
 
 
 def _not_loaded(program: SpatialProgram, kernel: Kernel) -> str:
@@ -142,14 +143,14 @@ def _is_guarded(program: SpatialProgram, kernel: Kernel) -> bool:
     return memory_guard(kernel, origins_of(program)) != kernel.condition
 
 
-def _equations(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
+def _equations(program: SpatialProgram, kernel: Kernel, system: Recurrences) -> Iterator[str]:
     """The recurrences as they are written, and the streams that leave."""
-    for member in kernel.members:
+    for member in system.members:
         value = show(member.value)
         if member.combine is not None and member.initial is not None:
             value = f"{show(member.initial)} {member.combine.value} the lanes of {value}"
         yield f"{member.name}[{', '.join(member.arguments)}] = {value}"
-    for result in kernel.results:
+    for result in system.results:
         for consumer in program.kernels:
             if any(
                 operand.producer == kernel.name and operand.source == result.function
@@ -162,22 +163,22 @@ def _equations(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
 
 
 def _receive(program: SpatialProgram, kernel: Kernel, operand: Operand) -> str:
-    if kernel.runs_on is Place.HOST or _on_host(program, operand.producer):
+    if kernel.on_host or _on_host(program, operand.producer):
         return f"{operand.name} = next from memory, by {operand.producer}"
     text = f"{operand.name} = receive from {operand.producer}"
     if operand.forwards:
         text += ", passed on along " + ", then ".join(operand.forwards)
-    if operand.scatter is not None:
-        text += f", scattered along {operand.scatter.loop}"
-        text += " from the last PE" if operand.scatter.reverse else ""
-    if operand.gather is not None and kernel.digit is not None:
-        neighbour = "the PE before" if operand.gather.reverse else "the next PE"
-        text += f" if {kernel.digit} is {operand.gather.loop}, else from {neighbour}"
-    elif operand.gather is not None:
-        text += f", into lane {operand.gather.loop} of a vector"
-    if operand.buffer is not None:
-        kind = "double" if operand.buffer.double else "single"
-        text += f", into a {kind} buffer once for each {operand.buffer.loop}"
+    if kernel.scattering is not None:
+        text += f", scattered along {kernel.scattering.loop}"
+        text += " from the last PE" if kernel.scattering.reverse else ""
+    if kernel.gathering is not None and kernel.digit is not None:
+        neighbour = "the PE before" if kernel.gathering.reverse else "the next PE"
+        text += f" if {kernel.digit} is {kernel.gathering.loop}, else from {neighbour}"
+    elif kernel.gathering is not None:
+        text += f", into lane {kernel.gathering.loop} of a vector"
+    if kernel.buffer is not None:
+        kind = "double" if kernel.buffer.double else "single"
+        text += f", into a {kind} buffer once for each {kernel.buffer.loop}"
     if operand.at_start:
         text += ", at the start of the reduction"
     if operand.condition is not None:

@@ -28,22 +28,23 @@ from t2s.core.isl import LoopDomain
 from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
+from t2s.spatial.analysis.padding import in_domain, inside_of_domain
+from t2s.spatial.analysis.reduction_form import PREVIOUS
 from t2s.spatial.ir import Kernel, Loop, LoopKind
-from t2s.spatial.operands import Member, Result
-from t2s.spatial.padding import in_domain, inside_of_domain
-from t2s.spatial.reduction_form import PREVIOUS
+from t2s.spatial.work import Evaluation, Member, Recurrences, Reduction, Result
 
 
 def as_system(kernel: Kernel) -> Kernel:
     """The kernel with one member instead of a value; a system stays as it is."""
-    if kernel.members:
+    work = kernel.work
+    if isinstance(work, Recurrences):
         return kernel
-    if kernel.store is None:
+    if not isinstance(work, Evaluation | Reduction) or work.store is None:
         raise InternalError(f"{kernel.name} stores nothing")
-    value = kernel.value
-    if kernel.initial is not None:
+    value = work.value
+    if isinstance(work, Reduction):
         value = _masked(kernel, value)
-        previous = _previous(kernel, kernel.initial)
+        previous = _previous(kernel, work.initial)
 
         def rule(node: Term) -> Term | None:
             return previous if isinstance(node, Local) and node.name == PREVIOUS else None
@@ -60,33 +61,32 @@ def as_system(kernel: Kernel) -> Kernel:
     where = condition(LoopDomain(intervals), LoopDomain(intervals, final).points)
     member = Member(
         name=kernel.function,
-        type=kernel.value.type,
+        type=work.value.type,
         arguments=arguments,
         value=value,
         lanes=vector is not None,
         location=kernel.location,
     )
     result = Result(
-        function=kernel.store.tensor,
+        function=work.store.tensor,
         member=member.name,
-        indices=kernel.store.indices,
+        indices=work.store.indices,
         condition=where,
     )
     system = Kernel(
         name=kernel.name,
-        role=kernel.role,
         function=kernel.function,
         domain=domain,
         loops=tuple(_plain(loop) for loop in kernel.loops),
         variables=kernel.variables,
-        value=Local(name=member.name, type=member.type),
-        members=(member,),
-        results=(result,),
-        vector_operands=kernel.vector_operands,
-        vector_store=kernel.vector_store,
+        work=Recurrences(
+            members=(member,),
+            results=(result,),
+            vector_operands=work.vector_operands,
+            vector_store=work.vector_store,
+        ),
         vectorised=kernel.vectorised,
         reshaped=kernel.reshaped,
-        reassociate=kernel.reassociate,
         capacity=kernel.capacity,
         location=kernel.location,
     )

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
 from t2s.spatial.arguments import DirectiveArguments, Loop
-from t2s.spatial.directives import (
+from t2s.spatial.directive import (
     Buffer,
     Depth,
     Directive,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, apply, const, simplify
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.func.expression import as_expression
 from t2s.func.symbols import RVar, Var
-from t2s.spatial.directives import SpaceTimeTransform
+from t2s.spatial.directive import SpaceTimeTransform
 
 ReadLoops = Callable[..., tuple[str, ...]]
 

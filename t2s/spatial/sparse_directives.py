@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from t2s.reduction.carry import Target
 from t2s.reduction.circuits import Structure
-from t2s.reduction.targets import Target
-from t2s.spatial.directives import Directive
+from t2s.spatial.directive import Directive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from typing import Self
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.func.symbols import ImageParam, Var
+from t2s.reduction.carry import Target
 from t2s.reduction.circuits import Structure
-from t2s.reduction.targets import Target
 from t2s.spatial.arguments import Loop
 from t2s.spatial.isolation import IsolatingFunc
 from t2s.spatial.schedule import ScheduledFunc

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 from t2s.func.symbols import RVar, Var
 from t2s.spatial.arguments import Loop

@@ -31,11 +31,10 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Dimension, Function, System, TemporalProgram
-from t2s.graph.nodes import Role
-from t2s.spatial.conditions import is_static
+from t2s.spatial.analysis.conditions import is_static
+from t2s.spatial.analysis.reduction_form import PREVIOUS, reduction_term
 from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.operands import Member, Result
-from t2s.spatial.reduction_form import PREVIOUS, reduction_term
+from t2s.spatial.work import Member, Recurrences, Result
 
 
 def system_kernel(program: TemporalProgram, system: System, name: str) -> Kernel:
@@ -48,19 +47,18 @@ def system_kernel(program: TemporalProgram, system: System, name: str) -> Kernel
     loops = tuple(_loop(dimension, lanes) for dimension in dimensions)
     functions = [program.function(member) for member in system.members]
     members = tuple(_member(function, lanes) for function in functions)
-    last = functions[-1]
     return Kernel(
         name=name,
-        role=Role.COMPUTE,
         function=name,
         domain=dimensions,
         loops=loops,
         variables=tuple((loop.name, Index(name=loop.name)) for loop in loops),
-        value=Local(name=last.name, type=last.type),
-        members=members,
-        results=_results(program, system, dimensions),
-        vector_operands=_sources(members) if lanes is not None else (),
-        vector_store=lanes is not None,
+        work=Recurrences(
+            members=members,
+            results=_results(program, system, dimensions),
+            vector_operands=_sources(members) if lanes is not None else (),
+            vector_store=lanes is not None,
+        ),
         location=program.function(name).initial.location,
     )
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import index_names
-from t2s.graph.nodes import Role
 from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.work import Relay, StoreUnit
 
 
 def verify_program(program: SpatialProgram) -> None:
@@ -39,5 +39,5 @@ def _verify_kernel(kernel: Kernel) -> None:
         if missing:
             raise InternalError(f"bounds of {loop.name} in {kernel.name} use {sorted(missing)}")
         outside.add(loop.name)
-    if kernel.role is Role.STORE and kernel.store is None:
-        raise InternalError(f"{kernel.name} stores nothing")
+    if isinstance(kernel.work, Relay | StoreUnit) and len(kernel.operands) != 1:
+        raise InternalError(f"{kernel.name} passes on {len(kernel.operands)} operands")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.backends.opencl_fpga.digits import digit_of
-from t2s.backends.opencl_fpga.kernel_ast import Kernel
+from t2s.backends.opencl_fpga.kernel_ast import KernelDefinition
 from t2s.backends.opencl_fpga.lower import analyse, lower_design
 from t2s.backends.opencl_fpga.scope import Design, file_scope
 from t2s.core.expr import Expr, apply, const, digits, evaluate
@@ -68,13 +68,13 @@ def numbers(loops: list[Loop], values: list[Expr]) -> Graph:
     )
 
 
-def kernel_of(design: Graph) -> Kernel:
+def kernel_of(design: Graph) -> KernelDefinition:
     found = analyse(design)
     assert isinstance(found, Design)
     return lower_design(found, file_scope(found)).kernels[0]
 
 
-def check(loops: list[Loop], values: list[Expr]) -> Kernel:
+def check(loops: list[Loop], values: list[Expr]) -> KernelDefinition:
     """The kernel stores what the expressions say, in the order of the loops."""
     kernel = kernel_of(numbers(loops, values))
     environments: list[dict[str, int]] = [{}]

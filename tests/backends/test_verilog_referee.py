@@ -25,7 +25,7 @@ from t2s.core.expr import Cast, Expr, Parameter, apply
 from t2s.core.ops import OPERATORS, Op, accepts, result_type
 from t2s.core.types import BOOL, INT32, Bool, Float, Int, Type, UInt
 from t2s.core.walk import Term, rewrite
-from t2s.driver.hardware import hardware_timing
+from t2s.driver.hardware import device_times
 from t2s.graph.body import Let, Load, Statement, Store
 from t2s.graph.graph import Graph, ScalarParameter, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
@@ -267,7 +267,7 @@ def test_the_referee_sees_a_difference(runtime: Path, tmp_path: Path) -> None:
     graph = chain(5)
     inputs = {"X": np.arange(5, dtype=np.int32)}
     program = build_program(graph, "ideal", inputs)
-    timing = hardware_timing(program)
+    timing = device_times(program)
     model = build_hardware(graph, timing, largest(timing), tmp_path, runtime=runtime)
     row = Row(name="chain")
     compare(row, model, program, timing, None)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.core.affine import tidy
-from t2s.core.equalities import Equality, equalities
 from t2s.core.expr import Expr, Index, Local, apply, const, evaluate
 from t2s.core.isl import Interval, LoopDomain
+from t2s.core.isl_maps import Equality, equalities
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.types import INT32

@@ -154,3 +154,38 @@ def test_more_iterations_than_an_index_can_count() -> None:
               hint:     choose a smaller factor
             """):
         p.C.lower()
+
+
+def test_gathering_from_places_that_are_padded() -> None:
+    x, y = ImageParam(Int(32), 1, name="x"), Func("y")
+    drain, unload = t2s.funcs("drain unload")
+    y[i] = x[i] + 1
+    y.bound(i, 0, 1).split(i, i, ii, 4).split(i, i, jj, 3)
+    y.space_time_transform(jj).space_time_transform([i, ii], {kk: i, f: i + ii})
+    y.isolate_consumer_chain(drain, unload)
+    drain.gather(y, jj)
+    with refused("""
+            gather(y, jj) on drain: which iterations there are depends on jj
+              --> drain.gather(y, jj)
+              expected: the same iterations in all PEs along jj
+              given:    only the iterations with jj == 0
+              hint:     split by factors that divide, so that nothing is padded, or transform other
+                        loops
+            """):
+        y.lower()
+
+
+def test_vectors_of_lanes_that_are_padded() -> None:
+    x, y, t = ImageParam(Int(32), 2, name="x"), Func("y"), t2s.Var("t")
+    y[i, j] = x[i, j] + 1
+    y.bound(i, 0, 2).bound(j, 0, 3).split(j, j, jj, 2)
+    y.space_time_transform([j, i], {kk: i, t: j + i}).vload(x)
+    with refused("""
+            vload(x) on y: which iterations there are depends on jj
+              --> y.space_time_transform([j, i], {kk: i, t: j + i}).vload(x)
+              expected: iterations in which all lanes along jj take part
+              given:    only the iterations with 2 * kk + 2 >= 2 * t + jj
+              hint:     split by factors that divide, so that nothing is padded, or transform other
+                        loops
+            """):
+        y.lower()

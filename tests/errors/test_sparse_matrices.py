@@ -183,18 +183,6 @@ def test_a_complex_file(tmp_path: Path) -> None:
         t2s.read_matrix(path, Float(64))
 
 
-def test_a_file_that_gives_an_entry_twice(tmp_path: Path) -> None:
-    path = tmp_path / "a.mtx"
-    path.write_text("%%MatrixMarket matrix coordinate real general\n2 2 2\n2 1 1\n2 1 1\n")
-    with refused("""
-            the Matrix Market file a.mtx gives an entry twice
-              --> t2s.read_matrix(path, Float(32))
-              expected: every row and column at most once
-              given:    row 2, column 1 twice, counted from 1
-            """):
-        t2s.read_matrix(path, Float(32))
-
-
 def test_a_header_that_promises_too_much(tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     path.write_text("%%MatrixMarket matrix array real general\n2000000000 2000000000\n1\n")

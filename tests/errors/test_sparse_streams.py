@@ -30,9 +30,9 @@ def test_a_stream_of_another_depth() -> None:
           given:    a stream of int32, nested 3 deep, from 'scan_2'
         """
     ):
-        from t2s.sparse_repr.blocks.scanners import dense_scanner
+        from t2s.sparse_repr.blocks.scanners import DenseScanner
 
-        scanner = dense_scanner(s.root().type, 4)
+        scanner = DenseScanner(size=4).block([s.root().type], None)
         s.place(scanner, "locate", {"ref": inner})
     assert crd.nesting == 2
 

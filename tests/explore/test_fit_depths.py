@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import t2s
 from t2s.core.errors import UserError
 from t2s.explore.depths import fit_depths
-from t2s.explore.timings import Timings
+from t2s.explore.fit import Timings
 from t2s.graph.depths import depths_of, with_depths
 from t2s.graph.graph import Graph
 from t2s.simulator.build import build_program

@@ -8,7 +8,7 @@ import pytest
 from t2s.core.expr import Const, Local, Select, apply, const, evaluate
 from t2s.core.ops import OPERATORS, Op, accepts
 from t2s.core.types import BOOL, INT32, Bool, Float, Int, Type, UInt
-from t2s.graph.closures import Closures, closure
+from t2s.graph.semantics import Closures, closure
 
 TYPES = (Int(8), Int(32), UInt(8), UInt(64), Float(16), Float(32), Float(64), Bool())
 

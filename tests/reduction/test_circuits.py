@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.core.types import INT32, Float, Type
-from t2s.graph.body import Let, Load, Receive, Send, Store
+from t2s.graph.body import Let, Load, Receive, Role, Send, Store
 from t2s.graph.construct import Parts, index, local, space
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Role
 from t2s.graph.verify import verify_graph
 from t2s.reduction.circuits import (
     LANE,

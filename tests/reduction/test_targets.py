@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2s.reduction.targets import interrupted_target, shared_target
+from t2s.reduction.carry import interrupted_target, shared_target
 
 
 def test_continuous() -> None:

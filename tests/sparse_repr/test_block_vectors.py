@@ -28,8 +28,9 @@ import pytest
 from t2s.core.expr import apply
 from t2s.core.ops import Op
 from t2s.core.types import UInt
-from t2s.sparse_repr.blocks import droppers, reducers
+from t2s.sparse_repr.blocks.droppers import EmptyListDropper
 from t2s.sparse_repr.blocks.expressions import one
+from t2s.sparse_repr.blocks.point_reducers import PointReducer
 from t2s.sparse_repr.streams import EmptyFiber
 from t2s.sparse_repr.tokens import Tokens, depth_of, tag_of
 from tests.sparse_repr.harness import FLOAT, Bench, streams_of
@@ -244,8 +245,7 @@ def drop(vector: dict[str, Any]) -> tuple[Found, Found]:
 def drop_empty(vector: dict[str, Any]) -> tuple[Found, Found]:
     def build(b: Bench) -> Any:
         stream = b.play(vector["inputs"]["set_in_stream"])
-        block = droppers.empty_list_dropper(stream.type)
-        return {"out_val": b.streams.place(block, "drop", {"in": stream})[0]}
+        return {"out_val": b.streams.put(EmptyListDropper(), "drop", stream)[0]}
 
     return streams_of(build), vector["outputs"]
 
@@ -348,9 +348,7 @@ def points(vector: dict[str, Any]) -> tuple[Found, Found]:
         crds = [b.play(tokens, nesting=4) for tokens in streams[:2]]
         val = b.play(streams[2], FLOAT, nesting=4)
         crds = crds[1:] if one_kept else crds
-        block = reducers.point_reducer([c.type for c in crds], val.type)
-        ports = {f"crd{n}": crd for n, crd in enumerate(crds)}
-        *out, total = b.streams.place(block, "reduce", {**ports, "val": val})
+        *out, total = b.streams.put(PointReducer(), "reduce", *crds, val)
         names = ("inner",) if one_kept else ("outer", "inner")
         return dict(zip(names, out, strict=True)) | {"out_val": total}
 

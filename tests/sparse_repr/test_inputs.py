@@ -98,6 +98,49 @@ def test_entries_at_one_place_are_added_up_as_scipy_does(form: str, dtype: Any) 
     np.testing.assert_array_equal(sparse.tensor(twice).to_dense(), coo.toarray())
 
 
+def test_entries_that_a_file_has_twice_are_added_up(tmp_path: Path) -> None:
+    """By both readers, before anything is rounded to the type that is wanted."""
+    path = tmp_path / "a.mtx"
+    path.write_text(
+        "%%MatrixMarket matrix coordinate real general\n2 2 3\n2 1 1.5\n1 2 4\n2 1 1.5\n"
+    )
+    wanted = [[0, 4], [3, 0]]
+    assert t2s.read_matrix(path, t2s.Int(32)).toarray().tolist() == wanted
+    assert sparse.read(path).to_dense().tolist() == wanted
+    path.write_text("%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n2 1 1\n2 1 2\n")
+    assert t2s.read_matrix(path, Float(32)).toarray().tolist() == [[0, 3], [3, 0]]
+    assert sparse.read(path).to_dense().tolist() == [[0, 3], [3, 0]]
+
+
+def test_a_matrix_of_either_road_is_one_of_the_other(tmp_path: Path) -> None:
+    stored = A.store(DENSE)
+    np.testing.assert_array_equal(sparse.tensor(stored, "ds").to_dense(), DENSE)
+    for format in (sparse.csr, sparse.csc, sparse.coo(2), sparse.dense(2), sparse.bcsr(2, 3)):
+        same(sparse.tensor(stored, format))
+    t2s.write_matrix(tmp_path / "a.mtx", sparse.tensor(DENSE, "ds"))
+    np.testing.assert_array_equal(sparse.read(tmp_path / "a.mtx").to_dense(), DENSE)
+    y = sparse.parse("y(i) = M(i,j) * x(j)", {"M": sparse.csr, "x": sparse.dense(1)})
+    x = np.ones(12, np.float32)
+    np.testing.assert_array_equal(sparse.compile(y).interpret({"M": stored, "x": x}), DENSE @ x)
+
+
+def test_tensors_that_leave_out_something_else() -> None:
+    far = sparse.from_dense(np.full((2, 2), np.inf, np.float32), "ds", fill=np.inf)
+    with pytest.raises(t2s.UserError, match="the matrix for A leaves out elements that are not 0"):
+        A.store(far)
+
+
+@pytest.mark.parametrize("entries", [0, 1, 3])
+def test_sparse_objects_without_modes_and_with_one(entries: int) -> None:
+    vector = scipy.coo_array((np.ones(entries), (np.arange(entries)[::-1],)), shape=(4,))
+    assert sparse.tensor(vector).to_dense().tolist() == [1] * entries + [0] * (4 - entries)
+    assert sparse.tensor(vector.tocsr()).to_dense().tolist() == vector.toarray().tolist()
+    number = pydata.COO(np.zeros((0, 1), int), np.array([2.5]), shape=())
+    assert sparse.tensor(number).to_dense().tolist() == 2.5
+    nothing = pydata.COO(np.zeros((0, 0), int), np.zeros(0), shape=())
+    assert sparse.tensor(nothing).to_dense().tolist() == 0
+
+
 def test_complex_matrices_keep_no_half_of_their_values(tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     for kind in ("general", "hermitian"):

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.sam.expressions import COLUMNS, TABLE, Row
 from t2s.sparse import Kernel, Schedule, Tensor, compile, dcsr, parse
-from t2s.sparse_repr.lowering.counts import block_counts
+from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import accesses, all_variables
 
 # A residual keeps a row of b where C has none: its row of the result has a value, so there is no

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2s.sparse import Kernel, Schedule, bcsr, compile, parse
-from t2s.sparse_repr.lowering.counts import block_counts
+from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, accesses
 
 Inputs = dict[str, Any]
@@ -116,7 +116,7 @@ def test_vectors_in_blocks_that_are_stored() -> None:
 def test_bitvectors_are_joined_as_words(operator: str, letters: str) -> None:
     text = f"X(i,j)=A(i,j){operator}B(i,j){operator}C(i,j)"
     words = parse(text, [f"A:{letters}", f"B:{letters}", "C:ds"])
-    names = [type(block).__name__ for block in Kernel(words).diagrams[0].blocks]
+    names = [type(wired.block).__name__ for wired in Kernel(words).diagrams[0].blocks]
     assert "ScanJoin" in names
     inputs = inputs_of(words, 0.1, i=3, j=150)
     cycles = right(Kernel(words), inputs, native=letters == "bb")

@@ -133,7 +133,7 @@ def test_objects_of_pydata() -> None:
         assert stored.format == coo(3)
         assert np.array_equal(stored.to_dense(), array)
         assert np.array_equal(to_pydata(stored).todense(), array)
-    with pytest.raises(UserError, match="a sparse tensor leaves out zeros"):
+    with pytest.raises(UserError, match="a sparse tensor leaves out elements that are not 0"):
         tensor(pydata.COO.from_numpy(array) + 1)
 
 

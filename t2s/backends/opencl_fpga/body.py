@@ -7,36 +7,38 @@ from collections.abc import Sequence
 from t2s.backends.opencl_fpga.c_types import is_struct, lane, lane_at, storage_name
 from t2s.backends.opencl_fpga.expressions import is_aligned
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Assign,
     CastTo,
-    Do,
-    Expression,
     For,
-    Name,
-    Statement,
-    Unary,
-    binary,
-    call,
     element,
-    number,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.ports import is_selected, receive, send
 from t2s.backends.opencl_fpga.uses import only_use
+from t2s.backends.text.expressions import (
+    Do,
+    Expression,
+    Name,
+    Set,
+    TargetStatement,
+    Unary,
+    binary,
+    call,
+    number,
+)
 from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph import body as graph
 from t2s.graph.graph import Tensor
 
 
-def lower_body(scope: KernelScope) -> list[Statement]:
+def lower_body(scope: KernelScope) -> list[TargetStatement]:
     """The body of one PE, in order; under the node's guard where not all PEs take part."""
     statements = [s for statement in scope.node.body for s in _statement(scope, statement)]
     guard = scope.node.guard
     return where(None if guard is None else scope.lower(guard), statements)
 
 
-def _statement(scope: KernelScope, statement: graph.Statement) -> list[Statement]:
+def _statement(scope: KernelScope, statement: graph.Statement) -> list[TargetStatement]:
     match statement:
         case graph.Receive():
             return receive(scope, statement)
@@ -82,7 +84,7 @@ def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) 
 # ------------------------------------------------------------------------------------ memory
 
 
-def _load(scope: KernelScope, statement: graph.Load) -> list[Statement]:
+def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
     tensor = scope.design.graph.tensor(statement.tensor)
     type = statement.type
     if not is_struct(type):
@@ -93,9 +95,9 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[Statement]:
         return scope.bind_where(statement.target, type, statement.condition, value)
     name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
 
-    def fill(variable: Expression) -> list[Statement]:
+    def fill(variable: Expression) -> list[TargetStatement]:
         each = element(name, binary("+", position, Name(name="lane")))
-        return [_lanes(type, (Assign(target=lane_at(variable, "lane", type), value=each),))]
+        return [_lanes(type, (Set(target=lane_at(variable, "lane", type), value=each),))]
 
     return scope.bind_by(statement.target, type, statement.condition, fill)
 
@@ -129,26 +131,26 @@ def _as_vector(name: str, position: Expression, type: Type) -> Expression:
     return Unary(operator="*", operand=pointer)
 
 
-def _store(scope: KernelScope, statement: graph.Store) -> list[Statement]:
+def _store(scope: KernelScope, statement: graph.Store) -> list[TargetStatement]:
     tensor = scope.design.graph.tensor(statement.tensor)
     type = statement.value.type
     name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
     value = scope.lower(statement.value)
     target = element(name, position)
-    stored: list[Statement]
+    stored: list[TargetStatement]
     if type.lanes == 1:
-        stored = [Assign(target=target, value=value)]
+        stored = [Set(target=target, value=value)]
     elif is_struct(type):
         each = element(name, binary("+", position, Name(name="lane")))
-        stored = [_lanes(type, (Assign(target=each, value=lane_at(value, "lane", type)),))]
+        stored = [_lanes(type, (Set(target=each, value=lane_at(value, "lane", type)),))]
     elif not scope.is_intermediate(tensor.name):
         place = Unary(operator="&", operand=target)
         stored = [Do(call=call(f"vstore{type.lanes}", value, number(0), place))]
     elif is_aligned(statement.indices, tensor.allocated, type.lanes):
-        stored = [Assign(target=_as_vector(name, position, type), value=value)]
+        stored = [Set(target=_as_vector(name, position, type), value=value)]
     else:
         stored = [
-            Assign(
+            Set(
                 target=element(name, binary("+", position, number(at))),
                 value=lane(value, at, type),
             )
@@ -157,7 +159,7 @@ def _store(scope: KernelScope, statement: graph.Store) -> list[Statement]:
     return where(scope.condition(statement.condition), stored)
 
 
-def _lanes(type: Type, body: tuple[Statement, ...]) -> For:
+def _lanes(type: Type, body: tuple[TargetStatement, ...]) -> For:
     return For(name="lane", start=number(0), stop=number(type.lanes), body=body, unroll=True)
 
 
@@ -191,11 +193,11 @@ def _register(
     return element(name, *pe_indices(scope), *inner)
 
 
-def _register_write(scope: KernelScope, statement: graph.RegisterWrite) -> list[Statement]:
+def _register_write(scope: KernelScope, statement: graph.RegisterWrite) -> list[TargetStatement]:
     plan = scope.plans[statement.register]
     value = scope.lower(statement.value)
     target = _register(scope, statement.register, statement.indices, last=False)
-    written: list[Statement] = [Assign(target=target, value=value)]
+    written: list[TargetStatement] = [Set(target=target, value=value)]
     if plan.rotating:
         written.insert(0, _shift(scope, statement.register, plan.length))
     return where(scope.condition(statement.condition), written)
@@ -210,7 +212,7 @@ def _shift(scope: KernelScope, register: str, length: int) -> For:
         name=age,
         start=number(length - 1),
         stop=number(1),
-        body=(Assign(target=older, value=younger),),
+        body=(Set(target=older, value=younger),),
         down=True,
         unroll=True,
     )

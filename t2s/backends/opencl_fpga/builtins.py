@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name
-from t2s.backends.opencl_fpga.kernel_ast import CastTo, Expression, Unary, binary, call, number
+from t2s.backends.opencl_fpga.kernel_ast import CastTo
+from t2s.backends.text.expressions import (
+    Expression,
+    Unary,
+    binary,
+    call,
+    number,
+)
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 

@@ -13,13 +13,15 @@ import numpy as np
 
 from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,
-    Expression,
-    Literal,
-    Member,
-    Name,
+    FieldOf,
     Struct,
     Subscript,
-    Variable,
+    TypedName,
+)
+from t2s.backends.text.expressions import (
+    Expression,
+    Literal,
+    Name,
     number,
 )
 from t2s.core.types import Kind, Type
@@ -80,7 +82,7 @@ def suffix_name(type: Type) -> str:
 
 def struct_of(type: Type) -> Struct:
     """The definition of a vector that OpenCL has no built-in type for."""
-    field = Variable(type=scalar_name(type), name="s", dimensions=(type.lanes,))
+    field = TypedName(type=scalar_name(type), name="s", dimensions=(type.lanes,))
     return Struct(name=storage_name(type), fields=(field,))
 
 
@@ -126,10 +128,10 @@ def zero(type: Type) -> Expression:
 def lane(vector: Expression, index: int, type: Type) -> Expression:
     """One lane of a vector: ``v.s[3]`` of a struct, ``v.s3`` of a built-in vector."""
     if is_struct(type):
-        return Subscript(base=Member(base=vector, field="s"), indices=(number(index),))
-    return Member(base=vector, field=f"s{index:x}")
+        return Subscript(base=FieldOf(base=vector, field="s"), indices=(number(index),))
+    return FieldOf(base=vector, field=f"s{index:x}")
 
 
 def lane_at(vector: Expression, index: str, type: Type) -> Expression:
     """Lane ``index`` (a variable) of a struct vector."""
-    return Subscript(base=Member(base=vector, field="s"), indices=(Name(name=index),))
+    return Subscript(base=FieldOf(base=vector, field="s"), indices=(Name(name=index),))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
+from t2s.backends.opencl_fpga.c_names import identifier
 from t2s.backends.opencl_fpga.domains import pe_count
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
-from t2s.backends.opencl_fpga.names import identifier
 from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
 from t2s.core.expr import Const
 from t2s.core.location import SourceLocation

@@ -25,17 +25,19 @@ from dataclasses import dataclass
 
 from t2s.backends.opencl_fpga.digits import Digit
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Assign,
+    Increment,
+)
+from t2s.backends.text.expressions import (
     Expression,
     If,
-    Increment,
     Name,
-    Statement,
+    Set,
+    TargetStatement,
     Unary,
     binary,
     number,
 )
-from t2s.backends.opencl_fpga.names import Identifiers
+from t2s.backends.text.identifiers import Identifiers
 from t2s.core.expr import Index
 
 
@@ -165,7 +167,7 @@ def closed_cycle(digit: Digit, start: int, extent: int) -> Cycle | None:
     return Cycle(first=first // digit.scale, limit=(first + extent) // digit.scale)
 
 
-def moved_on(counter: Counter, cycle: Callable[[Digit], Cycle | None]) -> list[Statement]:
+def moved_on(counter: Counter, cycle: Callable[[Digit], Cycle | None]) -> list[TargetStatement]:
     """What moves a counter on, and those that it carries to, at the end of an iteration."""
     variable: Expression = Name(name=counter.name)
     values = cycle(counter.digit)
@@ -174,11 +176,11 @@ def moved_on(counter: Counter, cycle: Callable[[Digit], Cycle | None]) -> list[S
     parts = [statement for part in counter.parts for statement in moved_on(part, cycle_of)]
     carried = [statement for above in counter.above for statement in moved_on(above, cycle)]
     if values == Cycle(first=0, limit=2) and not carried and not parts:
-        return [Assign(target=variable, value=binary("-", number(1), variable))]
+        return [Set(target=variable, value=binary("-", number(1), variable))]
     wraps = binary("==", Unary(operator="++", operand=variable), number(values.limit))
-    restarts = [Assign(target=variable, value=number(values.first))]
+    restarts = [Set(target=variable, value=number(values.first))]
     restarts += [
-        Assign(
+        Set(
             target=Name(name=each.name),
             value=number(first_value(each.digit, 0, zero=counter.digit)),
         )

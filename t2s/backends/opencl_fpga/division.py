@@ -6,11 +6,13 @@ from t2s.backends.opencl_fpga.c_types import scalar_name
 from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,
     Declare,
+    Return,
+)
+from t2s.backends.text.expressions import (
     Expression,
     If,
     Name,
-    Return,
-    Statement,
+    TargetStatement,
     Ternary,
     Unary,
     binary,
@@ -32,7 +34,7 @@ def _signs_differ(left: Expression, right: Expression) -> Expression:
     return binary("!=", binary("<", left, number(0)), binary("<", right, number(0)))
 
 
-def floor_divide(type: str) -> tuple[Statement, ...]:
+def floor_divide(type: str) -> tuple[TargetStatement, ...]:
     """``a / b`` rounded towards minus infinity; ``INT_MIN / -1`` wraps around."""
     a, b = _a_and_b()
     quotient = Name(name="quotient")
@@ -51,7 +53,7 @@ def floor_divide(type: str) -> tuple[Statement, ...]:
     )
 
 
-def modulo(type: str) -> tuple[Statement, ...]:
+def modulo(type: str) -> tuple[TargetStatement, ...]:
     """The rest that goes with ``floor_divide``: it has the sign of ``b``."""
     a, b = _a_and_b()
     rest = Name(name="rest")
@@ -68,21 +70,21 @@ def modulo(type: str) -> tuple[Statement, ...]:
     )
 
 
-def unsigned_divide(type: str) -> tuple[Statement, ...]:
+def unsigned_divide(type: str) -> tuple[TargetStatement, ...]:
     """``a / b`` of unsigned integers."""
     a, b = _a_and_b()
     safe = Ternary(condition=_is(b, 0), if_true=number(0), if_false=binary("/", a, b))
     return (Return(value=safe),)
 
 
-def unsigned_modulo(type: str) -> tuple[Statement, ...]:
+def unsigned_modulo(type: str) -> tuple[TargetStatement, ...]:
     """``a % b`` of unsigned integers."""
     a, b = _a_and_b()
     safe = Ternary(condition=_is(b, 0), if_true=number(0), if_false=binary("%", a, b))
     return (Return(value=safe),)
 
 
-def shift(operator: Op, type: Type) -> tuple[Statement, ...]:
+def shift(operator: Op, type: Type) -> tuple[TargetStatement, ...]:
     """``a`` shifted by ``b``, taken as unsigned: by the width or more only the sign is left."""
     a, b = _a_and_b()
     name, unsigned = scalar_name(type), scalar_name(Type(Kind.UINT, type.bits))

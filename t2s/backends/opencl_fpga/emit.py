@@ -6,13 +6,17 @@ import json
 
 import jinja2
 
+from t2s.backends.opencl_fpga.c_printer import declarator, lines
 from t2s.backends.opencl_fpga.host import HostProgram
-from t2s.backends.opencl_fpga.kernel_ast import File, Function, Kernel
-from t2s.backends.opencl_fpga.printer import declarator, lines
+from t2s.backends.opencl_fpga.kernel_ast import (
+    HelperFunction,
+    KernelDefinition,
+    KernelFile,
+)
 from t2s.core.names import one_line
 
 
-def emit_kernels(file: File) -> str:
+def emit_kernels(file: KernelFile) -> str:
     """The text of the OpenCL file."""
     template = _environment().get_template("kernels.cl.j2")
     return template.render(file=file, declarator=declarator, lines=lines, parameters=_parameters)
@@ -23,7 +27,7 @@ def emit_host(host: HostProgram) -> str:
     return _environment().get_template("host.py.j2").render(host=host)
 
 
-def _parameters(function: Function | Kernel) -> str:
+def _parameters(function: HelperFunction | KernelDefinition) -> str:
     return ", ".join(declarator(parameter) for parameter in function.parameters) or "void"
 
 

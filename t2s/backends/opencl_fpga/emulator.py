@@ -20,12 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.backend import BACKEND
 from t2s.backends.opencl_fpga.scope import file_stem
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole
-from t2s.graph.inputs import check_graph_inputs
 
 _LIBRARIES = (
     ("intel-opencl-rt", "libintelocl_emu.so"),
@@ -43,26 +41,15 @@ def emulator_available() -> bool:
     return _find_libraries() is not None
 
 
-def emulate(
+def run_files(
     graph: Graph,
+    files: Mapping[str, str],
     inputs: Mapping[str, Array],
-    parameters: Mapping[str, Array] | None = None,
     *,
-    time_limit: float = 60.0,
-    exact_depths: bool = False,
+    time_limit: float,
+    exact_depths: bool,
 ) -> dict[str, Array]:
-    """Build and run a design on Intel's FPGA emulator, and return its output tensors by name.
-
-    ``inputs`` and ``parameters`` give every input tensor and scalar by name.  Channels are deeper
-    than on hardware, which is much faster, unless ``exact_depths`` asks for what the text says: a
-    design that then deadlocks is stopped at the time limit.
-
-    Raises ``UserError`` if the inputs do not fit, ``UnsupportedError`` if the backend cannot emit
-    the graph, and ``EmulationError`` if the emulator is not installed, refuses the files, or is
-    not done after ``time_limit`` seconds.
-    """
-    files = BACKEND.emit(graph)
-    arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
+    """Run the files of a graph on its arrays and scalars; see ``emulate``."""
     libraries = _find_libraries()
     if libraries is None:
         raise EmulationError(
@@ -76,7 +63,7 @@ def emulate(
         (folder / "emulator.icd").write_bytes(os.fsencode(f"{libraries[0]}\n"))
         command = [sys.executable, f"{file_stem(graph)}_host.py"]
         command += ["--exact-depths"] if exact_depths else []
-        for number, (name, value) in enumerate({**arrays, **scalars}.items()):
+        for number, (name, value) in enumerate(inputs.items()):
             np.save(folder / f"input_{number}.npy", value)
             command.append(f"{name}=input_{number}.npy")
         outputs = [tensor.array for tensor in graph.tensors if tensor.role is TensorRole.OUTPUT]

@@ -10,8 +10,15 @@ from t2s.backends.opencl_fpga.c_types import is_struct, literal, zero
 from t2s.backends.opencl_fpga.counters import Counters
 from t2s.backends.opencl_fpga.digits import Digit, digit_of, is_power_of_two
 from t2s.backends.opencl_fpga.intervals import Interval, interval, linear_form, non_negative
-from t2s.backends.opencl_fpga.kernel_ast import CastTo, Expression, Name, Ternary, binary, number
+from t2s.backends.opencl_fpga.kernel_ast import CastTo
 from t2s.backends.opencl_fpga.operators import Helpers
+from t2s.backends.text.expressions import (
+    Expression,
+    Name,
+    Ternary,
+    binary,
+    number,
+)
 from t2s.core.expr import (
     Apply,
     Broadcast,

@@ -6,10 +6,10 @@ import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from t2s.backends.opencl_fpga.c_names import variables
 from t2s.backends.opencl_fpga.kernels import arguments_of
 from t2s.backends.opencl_fpga.links import Bundle, Separate
 from t2s.backends.opencl_fpga.machine_kernels import machine_arguments
-from t2s.backends.opencl_fpga.names import Identifiers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
 from t2s.core.expr import Cast, Expr, Index
 from t2s.core.printer import show
@@ -131,7 +131,7 @@ def host_program(design: Design, file: FileScope) -> HostProgram:
 
 
 def _host_layout(tensor: Tensor, layout: Layout) -> HostLayout:
-    names = Identifiers(keyword.kwlist, variables=True)
+    names = variables(keyword.kwlist)
     loops = {name: names.fresh(name) for name in layout.loops}
     return HostLayout(
         tensor=tensor.name,

@@ -8,60 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from t2s.backends.text.expressions import (
+    Expression,
+    Name,
+    TargetStatement,
+)
+
 # --------------------------------------------------------------------------------- expressions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expression:
-    """Base of C expressions."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Name(Expression):
-    """A variable, channel or function."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Literal(Expression):
-    """A literal, as it is written in C."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unary(Expression):
-    """A prefix operator: ``-``, ``!``, ``~``, ``&``, ``*`` or ``++``."""
-
-    operator: str
-    operand: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binary(Expression):
-    """A binary operator."""
-
-    operator: str
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ternary(Expression):
-    """``condition ? if_true : if_false``."""
-
-    condition: Expression
-    if_true: Expression
-    if_false: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Expression):
-    """``function(arguments)``."""
-
-    function: str
-    arguments: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +26,7 @@ class Subscript(Expression):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member(Expression):
+class FieldOf(Expression):
     """``base.field``: a member of a struct or a component of a vector."""
 
     base: Expression
@@ -97,12 +50,7 @@ class ZeroInitializer(Expression):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """Base of C statements."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declare(Statement):
+class Declare(TargetStatement):
     """``type __attribute__((attributes)) name[dimensions] = initial;  // comment``."""
 
     type: str
@@ -114,7 +62,7 @@ class Declare(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeclareAll(Statement):
+class DeclareAll(TargetStatement):
     """``type name = initial, name = initial;``."""
 
     type: str
@@ -122,62 +70,38 @@ class DeclareAll(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assign(Statement):
-    """``target = value;``."""
-
-    target: Expression
-    value: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Increment(Statement):
+class Increment(TargetStatement):
     """``target++;``."""
 
     target: Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Do(Statement):
-    """A call for its effect."""
-
-    call: Call
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Return(Statement):
+class Return(TargetStatement):
     """``return value;``."""
 
     value: Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class If(Statement):
-    """``if (condition) { then } else { otherwise }``."""
-
-    condition: Expression
-    then: tuple[Statement, ...]
-    otherwise: tuple[Statement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SwitchCase:
     """``case value: { body break; }``, with a comment behind it."""
 
     value: int
     comment: str
-    body: tuple[Statement, ...]
+    body: tuple[TargetStatement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switch(Statement):
+class Switch(TargetStatement):
     """``switch (value) { cases }``."""
 
     value: Expression
-    cases: tuple[Case, ...]
+    cases: tuple[SwitchCase, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class For(Statement):
+class For(TargetStatement):
     """``for (int name = start; name < stop; name++)``; ``>=`` and ``--`` where ``down``.
 
     ``stop`` is exclusive upwards and inclusive downwards.  ``coalesced`` counts the perfectly
@@ -189,7 +113,7 @@ class For(Statement):
     name: str
     start: Expression
     stop: Expression
-    body: tuple[Statement, ...]
+    body: tuple[TargetStatement, ...]
     down: bool = False
     unroll: bool = False
     coalesced: int = 1
@@ -197,22 +121,22 @@ class For(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class While(Statement):
+class While(TargetStatement):
     """``while (condition)``."""
 
     condition: Expression
-    body: tuple[Statement, ...]
+    body: tuple[TargetStatement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forever(Statement):
+class Forever(TargetStatement):
     """``while (1)``."""
 
-    body: tuple[Statement, ...]
+    body: tuple[TargetStatement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remark(Statement):
+class Remark(TargetStatement):
     """A comment on a line of its own."""
 
     text: str
@@ -222,7 +146,7 @@ class Remark(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class TypedName:
     """A parameter of a function, or a field of a struct."""
 
     type: str
@@ -235,7 +159,7 @@ class Struct:
     """``typedef struct { fields } name;``."""
 
     name: str
-    fields: tuple[Variable, ...]
+    fields: tuple[TypedName, ...]
     comment: str | None = None
 
 
@@ -251,23 +175,23 @@ class ChannelArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class HelperFunction:
     """A helper function."""
 
     type: str
     name: str
-    parameters: tuple[Variable, ...]
-    body: tuple[Statement, ...]
+    parameters: tuple[TypedName, ...]
+    body: tuple[TargetStatement, ...]
     comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class KernelDefinition:
     """A kernel: started by the host, or by itself if it has no parameters and may start again."""
 
     name: str
-    parameters: tuple[Variable, ...]
-    body: tuple[Statement, ...]
+    parameters: tuple[TypedName, ...]
+    body: tuple[TargetStatement, ...]
     comment: tuple[str, ...]
     once: bool = False
 
@@ -277,33 +201,18 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class KernelFile:
     """A whole OpenCL file."""
 
     comment: tuple[str, ...]
     uses_double: bool
     structs: tuple[Struct, ...]
     channels: tuple[ChannelArray, ...]
-    functions: tuple[Function, ...]
-    kernels: tuple[Kernel, ...]
-
-
-def number(value: int) -> Literal:
-    """An ``int`` literal."""
-    return Literal(text=str(value))
-
-
-def call(function: str, *arguments: Expression) -> Call:
-    """``function(arguments)``."""
-    return Call(function=function, arguments=arguments)
+    functions: tuple[HelperFunction, ...]
+    kernels: tuple[KernelDefinition, ...]
 
 
 def element(name: str, *indices: Expression) -> Expression:
     """``name[indices]``, or ``name`` alone where there are none."""
     base = Name(name=name)
     return Subscript(base=base, indices=indices) if indices else base
-
-
-def binary(operator: str, left: Expression, right: Expression) -> Binary:
-    """``left operator right``."""
-    return Binary(operator=operator, left=left, right=right)

@@ -9,28 +9,30 @@ from t2s.backends.opencl_fpga.c_types import is_struct, value_name, zero
 from t2s.backends.opencl_fpga.conditions import without
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Assign,
     Declare,
-    Expression,
-    If,
-    Name,
-    Statement,
-    Ternary,
     ZeroInitializer,
-    binary,
 )
 from t2s.backends.opencl_fpga.links import Link
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
-from t2s.backends.opencl_fpga.names import Identifiers
 from t2s.backends.opencl_fpga.registers import RegisterPlan
 from t2s.backends.opencl_fpga.scope import Design, FileScope
+from t2s.backends.text.expressions import (
+    Expression,
+    If,
+    Name,
+    Set,
+    TargetStatement,
+    Ternary,
+    binary,
+)
+from t2s.backends.text.identifiers import Identifiers
 from t2s.core.expr import Expr, Index, conjunction, conjuncts, index_names
 from t2s.core.types import Type
 from t2s.graph.body import Load
 from t2s.graph.graph import TensorRole
 from t2s.graph.nodes import Machine
 
-Fill = Callable[[Expression], list[Statement]]
+Fill = Callable[[Expression], list[TargetStatement]]
 """Statements that put a value into a variable."""
 
 
@@ -111,13 +113,13 @@ class KernelScope:
         )
         return any(isinstance(s, Load) and s.tensor == tensor for s in statements)
 
-    def bind(self, target: str, type: Type, value: Expression) -> list[Statement]:
+    def bind(self, target: str, type: Type, value: Expression) -> list[TargetStatement]:
         """Declare the variable of a local."""
         return [Declare(type=value_name(type), name=self._variable(target), initial=value)]
 
     def bind_where(
         self, target: str, type: Type, condition: Expr | None, value: Expression
-    ) -> list[Statement]:
+    ) -> list[TargetStatement]:
         """Declare the variable of a local that is zero where the condition does not hold.
 
         ``value`` is evaluated only where it holds.
@@ -126,13 +128,13 @@ class KernelScope:
         if test is None:
             return self.bind(target, type, value)
         if is_struct(type):
-            return self.bind_by(target, type, condition, lambda v: [Assign(target=v, value=value)])
+            return self.bind_by(target, type, condition, lambda v: [Set(target=v, value=value)])
         choice = Ternary(condition=test, if_true=value, if_false=zero(type))
         return self.bind(target, type, choice)
 
     def bind_by(
         self, target: str, type: Type, condition: Expr | None, fill: Fill
-    ) -> list[Statement]:
+    ) -> list[TargetStatement]:
         """The same for a value that takes statements to get."""
         test = self.condition(condition)
         start: Expression | None = ZeroInitializer() if is_struct(type) else zero(type)
@@ -149,7 +151,7 @@ class KernelScope:
         return name
 
 
-def where(condition: Expression | None, statements: list[Statement]) -> list[Statement]:
+def where(condition: Expression | None, statements: list[TargetStatement]) -> list[TargetStatement]:
     """The statements under a condition; ``None`` means always."""
     if condition is None or not statements:
         return statements

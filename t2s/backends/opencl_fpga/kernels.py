@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from t2s.backends.opencl_fpga.body import lower_body
+from t2s.backends.opencl_fpga.c_names import variables
 from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name
 from t2s.backends.opencl_fpga.comments import kernel_comment
 from t2s.backends.opencl_fpga.conditions import shared_conditions
@@ -10,21 +11,16 @@ from t2s.backends.opencl_fpga.counters import Counters
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Assign,
     Declare,
     For,
-    Kernel,
-    Name,
-    Statement,
-    Variable,
+    KernelDefinition,
+    TypedName,
     ZeroInitializer,
     element,
-    number,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, Positions, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
-from t2s.backends.opencl_fpga.names import Identifiers
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.opencl_fpga.ports import (
     advance,
@@ -37,6 +33,13 @@ from t2s.backends.opencl_fpga.ports import (
 from t2s.backends.opencl_fpga.registers import RegisterPlan, plan_registers
 from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
 from t2s.backends.opencl_fpga.time_loops import time_loops
+from t2s.backends.text.expressions import (
+    Name,
+    Set,
+    TargetStatement,
+    number,
+)
+from t2s.backends.text.identifiers import Identifiers
 from t2s.core.expr import TRUE, Local, Parameter, conjunction, index_names
 from t2s.core.walk import walk
 from t2s.graph.body import Load, Receive, Send, Store
@@ -57,9 +60,11 @@ def arguments_of(design: Design, node: LockstepNode) -> tuple[list[str], list[Sc
     return list(tensors), [p for p in design.graph.parameters if p.name in used]
 
 
-def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: Helpers) -> Kernel:
+def lower_kernel(
+    design: Design, file: FileScope, node: LockstepNode, helpers: Helpers
+) -> KernelDefinition:
     """The kernel of a node."""
-    identifiers = Identifiers(file.visible, variables=True)
+    identifiers = variables(file.visible)
     tensors, scalars = arguments_of(design, node)
     tensor_names = {name: identifiers.fresh(name) for name in tensors}
     names = {scalar.name: identifiers.fresh(scalar.name) for scalar in scalars}
@@ -91,12 +96,12 @@ def lower_kernel(design: Design, file: FileScope, node: LockstepNode, helpers: H
     )
     parameters = [_tensor_parameter(scope, name) for name in tensors]
     parameters += [
-        Variable(type=f"const {scalar_name(scalar.type)}", name=names[scalar.name])
+        TypedName(type=f"const {scalar_name(scalar.type)}", name=names[scalar.name])
         for scalar in scalars
     ]
     forever = None if parameters else endless_loops(scope)
     outside, nest = time_loops(scope, _iteration(scope), forever=forever)
-    return Kernel(
+    return KernelDefinition(
         name=file.kernels[node.name],
         parameters=tuple(parameters),
         body=(*_state(scope), *outside, *nest),
@@ -135,22 +140,24 @@ def _positions(
     return result
 
 
-def _tensor_parameter(scope: KernelScope, tensor: str) -> Variable:
+def _tensor_parameter(scope: KernelScope, tensor: str) -> TypedName:
     info = scope.design.graph.tensor(tensor)
     stored = any(isinstance(s, Store) and s.tensor == tensor for s in scope.node.body)
     name = scope.tensors[tensor]
     if scope.is_intermediate(tensor):
-        return Variable(type=f"__global volatile {scalar_name(info.type)} *", name=name)
+        return TypedName(type=f"__global volatile {scalar_name(info.type)} *", name=name)
     constant = "" if stored else "const "
-    return Variable(type=f"__global {constant}{scalar_name(info.type)} *restrict", name=name)
+    return TypedName(type=f"__global {constant}{scalar_name(info.type)} *restrict", name=name)
 
 
 # ------------------------------------------------------------------------------------- state
 
 
-def _state(scope: KernelScope) -> list[Statement]:
+def _state(scope: KernelScope) -> list[TargetStatement]:
     """Registers of all PEs and FIFOs inside the kernel."""
-    statements: list[Statement] = [_register_file(scope, plan) for plan in scope.plans.values()]
+    statements: list[TargetStatement] = [
+        _register_file(scope, plan) for plan in scope.plans.values()
+    ]
     for name in {**scope.node.receives, **scope.node.sends}:
         link = scope.design.link(name)
         if isinstance(link, Delay):
@@ -180,7 +187,7 @@ def _register_file(scope: KernelScope, plan: RegisterPlan) -> Declare:
     )
 
 
-def _fifo_state(scope: KernelScope, link: Delay) -> list[Statement]:
+def _fifo_state(scope: KernelScope, link: Delay) -> list[TargetStatement]:
     name, shape = link.channel.name, dimensions_of(link.channel)
     if link.lag is not None:
         return [
@@ -193,7 +200,7 @@ def _fifo_state(scope: KernelScope, link: Delay) -> list[Statement]:
         ]
     long = (link.depth,) if link.depth > 1 else ()
     tokens = "1 token" if link.depth == 1 else f"up to {link.depth} tokens"
-    statements: list[Statement] = [
+    statements: list[TargetStatement] = [
         Declare(
             type=storage_name(link.channel.stream.element),
             name=scope.file.channels[name],
@@ -219,18 +226,18 @@ def _fifo_state(scope: KernelScope, link: Delay) -> list[Statement]:
 # --------------------------------------------------------------------------------- iteration
 
 
-def _iteration(scope: KernelScope) -> list[Statement]:
+def _iteration(scope: KernelScope) -> list[TargetStatement]:
     """One iteration of all PEs: take the bundles, run the PEs, send the bundles."""
     node = scope.node
     passed = _passed_on(scope)
     if passed is not None:
         return passed
-    before: list[Statement] = [
+    before: list[TargetStatement] = [
         Declare(type="bool", name=name, initial=scope.lower(conjunction(*factors) or TRUE))
         for factors, name in scope.conditions.items()
     ]
-    wires: list[Statement] = []
-    after: list[Statement] = []
+    wires: list[TargetStatement] = []
+    after: list[TargetStatement] = []
     for name, port in node.receives.items():
         match scope.link(name):
             case Bundle():
@@ -252,7 +259,7 @@ def _iteration(scope: KernelScope) -> list[Statement]:
             case Bundle(channel=channel):
                 token = scope.tokens[name]
                 before.append(Declare(type=scope.file.structs[name], name=token))
-                fence: list[Statement] = [control_fence()] if is_control(channel) else []
+                fence: list[TargetStatement] = [control_fence()] if is_control(channel) else []
                 target = element(scope.file.channels[name])
                 sent = [*fence, write_channel(target, Name(name=token))]
                 after += where(scope.condition(conjunction(*port.time_factors)), sent)
@@ -264,7 +271,7 @@ def _iteration(scope: KernelScope) -> list[Statement]:
     return [*before, *wires, *_space_loops(scope, lower_body(scope)), *after]
 
 
-def _passed_on(scope: KernelScope) -> list[Statement] | None:
+def _passed_on(scope: KernelScope) -> list[TargetStatement] | None:
     """The iteration of a node that only passes bundles on, from one channel to another."""
     match scope.node.body:
         case (Receive(channel=taken, target=target), Send(channel=sent, value=Local(name=name))):
@@ -282,18 +289,18 @@ def _passed_on(scope: KernelScope) -> list[Statement] | None:
     return where(None if condition is None else scope.lower(condition), [moved])
 
 
-def _take_bundle(scope: KernelScope, name: str, port: Port) -> list[Statement]:
+def _take_bundle(scope: KernelScope, name: str, port: Port) -> list[TargetStatement]:
     type, token = scope.file.structs[name], scope.tokens[name]
-    fence: list[Statement] = [control_fence()] if is_control(port.channel) else []
+    fence: list[TargetStatement] = [control_fence()] if is_control(port.channel) else []
     taken = read_channel(element(scope.file.channels[name]))
     condition = scope.condition(conjunction(*port.time_factors))
     if condition is None:
         return [Declare(type=type, name=token, initial=taken), *fence]
-    assign = Assign(target=Name(name=token), value=taken)
+    assign = Set(target=Name(name=token), value=taken)
     return [Declare(type=type, name=token), *where(condition, [assign, *fence])]
 
 
-def _space_loops(scope: KernelScope, body: list[Statement]) -> list[Statement]:
+def _space_loops(scope: KernelScope, body: list[TargetStatement]) -> list[TargetStatement]:
     """The PEs: unrolled, each dimension in the direction that runs senders before receivers."""
     descending = scope.design.links.descending[scope.node.name]
     for dimension in reversed(scope.node.space):

@@ -5,7 +5,12 @@ from __future__ import annotations
 from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.c_types import is_struct, storage_name, struct_of
 from t2s.backends.opencl_fpga.comments import channel_comment, file_comment
-from t2s.backends.opencl_fpga.kernel_ast import ChannelArray, File, Struct, Variable
+from t2s.backends.opencl_fpga.kernel_ast import (
+    ChannelArray,
+    KernelFile,
+    Struct,
+    TypedName,
+)
 from t2s.backends.opencl_fpga.kernels import lower_kernel
 from t2s.backends.opencl_fpga.links import Bundle, Links, Separate, plan_links
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, OutOfStep, lockstep
@@ -61,7 +66,7 @@ def analyse(graph: Graph) -> Design | list[Unsupported]:
     return links
 
 
-def lower_design(design: Design, scope: FileScope) -> File:
+def lower_design(design: Design, scope: FileScope) -> KernelFile:
     """The OpenCL file of a design."""
     helpers = Helpers()
     kernels = tuple(
@@ -72,7 +77,7 @@ def lower_design(design: Design, scope: FileScope) -> File:
     )
     types = _types(design)
     vectors = {storage_name(type): struct_of(type) for type in types if is_struct(type)}
-    return File(
+    return KernelFile(
         comment=file_comment(design, scope),
         uses_double=any(type.kind is Kind.FLOAT and type.bits == 64 for type in types),
         structs=(*vectors.values(), *_bundles(design, scope)),
@@ -103,7 +108,7 @@ def _bundles(design: Design, scope: FileScope) -> list[Struct]:
         channel = design.link(name).channel
         if not dimensions_of(channel):
             continue
-        field = Variable(
+        field = TypedName(
             type=storage_name(channel.stream.element), name="s", dimensions=dimensions_of(channel)
         )
         structs[struct] = Struct(name=struct, fields=(field,))

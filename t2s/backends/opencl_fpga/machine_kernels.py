@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from t2s.backends.opencl_fpga.c_names import variable_name
 from t2s.backends.opencl_fpga.c_types import (
     is_struct,
     scalar_name,
@@ -20,29 +21,17 @@ from t2s.backends.opencl_fpga.comments import machine_comment
 from t2s.backends.opencl_fpga.counters import Counters
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Assign,
-    Case,
     Declare,
-    Do,
-    Expression,
     Forever,
-    If,
-    Kernel,
-    Literal,
-    Name,
+    KernelDefinition,
     Remark,
-    Statement,
     Switch,
-    Unary,
-    Variable,
+    SwitchCase,
+    TypedName,
     While,
     ZeroInitializer,
-    binary,
-    call,
     element,
-    number,
 )
-from t2s.backends.opencl_fpga.names import Identifiers
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.opencl_fpga.ports import (
     control_fence,
@@ -51,13 +40,27 @@ from t2s.backends.opencl_fpga.ports import (
     write_channel,
 )
 from t2s.backends.opencl_fpga.scope import Design, FileScope
+from t2s.backends.text.expressions import (
+    Do,
+    Expression,
+    If,
+    Literal,
+    Name,
+    Set,
+    TargetStatement,
+    Unary,
+    binary,
+    call,
+    number,
+)
+from t2s.backends.text.identifiers import Identifiers
 from t2s.core.expr import Expr, Local, Parameter
 from t2s.core.types import Type
 from t2s.core.walk import walk
 from t2s.graph import body as graph
+from t2s.graph.body import Register
 from t2s.graph.graph import ScalarParameter, TensorRole
 from t2s.graph.machine import Choice, Machine, Mode, Rule
-from t2s.graph.parts import Register
 
 MODE = "mode"
 
@@ -72,7 +75,9 @@ def machine_arguments(design: Design, node: Machine) -> tuple[list[str], list[Sc
     return list(tensors), [p for p in design.graph.parameters if p.name in used]
 
 
-def lower_machine(design: Design, file: FileScope, node: Machine, helpers: Helpers) -> Kernel:
+def lower_machine(
+    design: Design, file: FileScope, node: Machine, helpers: Helpers
+) -> KernelDefinition:
     """The kernel of a machine."""
     identifiers = _Taken(file.visible)
     mode = identifiers.fresh(MODE)
@@ -101,17 +106,17 @@ def lower_machine(design: Design, file: FileScope, node: Machine, helpers: Helpe
     )
     scope = lowering.outermost(identifiers)
     cases = tuple(
-        Case(value=at, comment=each.name, body=tuple(lowering.mode_of(each, scope)))
+        SwitchCase(value=at, comment=each.name, body=tuple(lowering.mode_of(each, scope)))
         for at, each in enumerate(node.modes)
     )
     running = binary(">=", Name(name=mode), number(0))
     loop = While(condition=running, body=(Switch(value=Name(name=mode), cases=cases),))
     first = Declare(type="int", name=mode, initial=number(0))
-    return Kernel(
+    return KernelDefinition(
         name=file.kernels[node.name],
         parameters=(
             *(lowering.tensor_parameter(name) for name in tensors),
-            *(Variable(type=f"const {scalar_name(s.type)}", name=names[s.name]) for s in scalars),
+            *(TypedName(type=f"const {scalar_name(s.type)}", name=names[s.name]) for s in scalars),
         ),
         body=(*lowering.state(), first, loop),
         comment=machine_comment(node),
@@ -145,7 +150,7 @@ class _Taken(Identifiers):
     """The identifiers that are seen at a place; an inner scope adds its own to a copy."""
 
     def __init__(self, taken: tuple[str, ...]) -> None:
-        super().__init__(taken, variables=True)
+        super().__init__(variable_name, taken)
         self._seen = list(taken)
 
     def fresh(self, wanted: str) -> str:
@@ -187,12 +192,12 @@ class _Lowering:
     registers: Mapping[str, str]
     holders: Mapping[str, _Holder]
 
-    def tensor_parameter(self, tensor: str) -> Variable:
+    def tensor_parameter(self, tensor: str) -> TypedName:
         info = self.design.graph.tensor(tensor)
         name, type = self.tensors[tensor], scalar_name(info.type)
         if info.role is TensorRole.INPUT:
-            return Variable(type=f"__global const {type} *restrict", name=name)
-        return Variable(type=f"__global volatile {type} *", name=name)
+            return TypedName(type=f"__global const {type} *restrict", name=name)
+        return TypedName(type=f"__global volatile {type} *", name=name)
 
     def outermost(self, identifiers: _Taken) -> _Scope:
         """What registers and held heads stand for, in all modes."""
@@ -205,9 +210,9 @@ class _Lowering:
                 found[head.value] = Name(name=self.holders[head.channel].value)
         return _Scope(locals=found, taken=identifiers)
 
-    def state(self) -> list[Statement]:
+    def state(self) -> list[TargetStatement]:
         """Registers, and heads that may stay."""
-        statements: list[Statement] = [
+        statements: list[TargetStatement] = [
             _register(register, self.registers[register.name]) for register in self.node.registers
         ]
         for name, holder in self.holders.items():
@@ -217,7 +222,7 @@ class _Lowering:
             statements.append(Declare(type="bool", name=holder.flag, initial=initial))
         return statements
 
-    def mode_of(self, mode: Mode, outer: _Scope) -> list[Statement]:
+    def mode_of(self, mode: Mode, outer: _Scope) -> list[TargetStatement]:
         scope = outer.inner()
         return [*self._take_in(mode.needs, scope), *self._choices(mode.choices, scope)]
 
@@ -231,22 +236,22 @@ class _Lowering:
 
     # ------------------------------------------------------------------------------- heads
 
-    def _take_in(self, needs: tuple[str, ...], scope: _Scope) -> list[Statement]:
+    def _take_in(self, needs: tuple[str, ...], scope: _Scope) -> list[TargetStatement]:
         """Wait for heads."""
-        statements: list[Statement] = []
+        statements: list[TargetStatement] = []
         for name in needs:
             channel = self.design.graph.channel(name)
             head = next(head for head in self.node.heads if head.channel == name)
             taken = read_channel(Name(name=self.file.channels[name]))
-            fence: list[Statement] = [control_fence()] if is_control(channel) else []
+            fence: list[TargetStatement] = [control_fence()] if is_control(channel) else []
             if name not in self.holders:
                 statements += [scope.bind(head.value, channel.stream.element, taken), *fence]
                 continue
             holder = self.holders[name]
             filled = (
-                Assign(target=Name(name=holder.value), value=taken),
+                Set(target=Name(name=holder.value), value=taken),
                 *fence,
-                Assign(target=Name(name=holder.flag), value=Literal(text="true")),
+                Set(target=Name(name=holder.flag), value=Literal(text="true")),
             )
             empty = Unary(operator="!", operand=Name(name=holder.flag))
             statements.append(If(condition=empty, then=filled))
@@ -254,7 +259,7 @@ class _Lowering:
 
     # ----------------------------------------------------------------------------- choices
 
-    def _choices(self, choices: tuple[Choice, ...], scope: _Scope) -> list[Statement]:
+    def _choices(self, choices: tuple[Choice, ...], scope: _Scope) -> list[TargetStatement]:
         """The first alternative that holds; where none does, the machine stops for ever."""
         if not choices:
             fence = call("mem_fence", Name(name="CLK_CHANNEL_MEM_FENCE"))
@@ -273,7 +278,7 @@ class _Lowering:
             )
         ]
 
-    def _inside(self, choice: Choice, scope: _Scope) -> list[Statement]:
+    def _inside(self, choice: Choice, scope: _Scope) -> list[TargetStatement]:
         statements = self._take_in(choice.needs, scope)
         for statement in choice.body:
             statements += self._statement(statement, scope)
@@ -283,15 +288,15 @@ class _Lowering:
             case inner:
                 return [*statements, *self._choices(inner, scope)]
 
-    def _rule(self, rule: Rule, scope: _Scope) -> list[Statement]:
-        statements: list[Statement] = [Remark(text=rule.name)]
+    def _rule(self, rule: Rule, scope: _Scope) -> list[TargetStatement]:
+        statements: list[TargetStatement] = [Remark(text=rule.name)]
         statements += self._kept_from_before(rule, scope)
         for statement in rule.body:
             statements += self._statement(statement, scope)
         for name in rule.takes:
             if name in self.holders:
                 flag = Name(name=self.holders[name].flag)
-                statements.append(Assign(target=flag, value=Literal(text="false")))
+                statements.append(Set(target=flag, value=Literal(text="false")))
         for put in rule.puts:
             channel = self.design.graph.channel(put.channel)
             type = channel.stream.element
@@ -301,9 +306,9 @@ class _Lowering:
             statements.append(write_channel(Name(name=self.file.channels[put.channel]), value))
         after = [mode.name for mode in self.node.modes]
         following = -1 if rule.next is None else after.index(rule.next)
-        return [*statements, Assign(target=Name(name=self.mode), value=number(following))]
+        return [*statements, Set(target=Name(name=self.mode), value=number(following))]
 
-    def _kept_from_before(self, rule: Rule, scope: _Scope) -> list[Statement]:
+    def _kept_from_before(self, rule: Rule, scope: _Scope) -> list[TargetStatement]:
         """Copies of registers that the rule changes, and uses as they were before."""
         written = {s.register for s in rule.body if isinstance(s, graph.RegisterWrite)}
         used: set[str] = set()
@@ -327,7 +332,7 @@ class _Lowering:
 
     # -------------------------------------------------------------------------- statements
 
-    def _statement(self, statement: graph.Statement, scope: _Scope) -> list[Statement]:
+    def _statement(self, statement: graph.Statement, scope: _Scope) -> list[TargetStatement]:
         match statement:
             case graph.Let(target=target, value=value):
                 return [scope.bind(target, value.type, self._lower(value, scope))]
@@ -335,12 +340,12 @@ class _Lowering:
                 return [scope.bind(target, type, self._place(name, indices, scope))]
             case graph.RegisterWrite(register=name, indices=indices, value=value):
                 place = self._place(name, indices, scope)
-                return [Assign(target=place, value=self._lower(value, scope))]
+                return [Set(target=place, value=self._lower(value, scope))]
             case graph.Load(target=target, tensor=tensor, indices=indices, type=type):
                 return [scope.bind(target, type, self._address(tensor, indices, scope))]
             case graph.Store(tensor=tensor, indices=indices, value=value):
                 place = self._address(tensor, indices, scope)
-                return [Assign(target=place, value=self._lower(value, scope))]
+                return [Set(target=place, value=self._lower(value, scope))]
         raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
 
     def _place(self, register: str, indices: tuple[Expr, ...], scope: _Scope) -> Expression:

@@ -37,20 +37,22 @@ from t2s.backends.opencl_fpga.division import (
     unsigned_modulo,
 )
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Assign,
     CastTo,
     Declare,
-    Expression,
+    FieldOf,
     For,
-    Function,
-    If,
-    Member,
-    Name,
+    HelperFunction,
     Return,
-    Statement,
     Subscript,
+    TypedName,
+)
+from t2s.backends.text.expressions import (
+    Expression,
+    If,
+    Name,
+    Set,
+    TargetStatement,
     Ternary,
-    Variable,
     binary,
     call,
     number,
@@ -63,10 +65,10 @@ class Helpers:
     """The helper functions that the kernels of a file call, each after those it calls itself."""
 
     def __init__(self) -> None:
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, HelperFunction] = {}
 
     @property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[HelperFunction, ...]:
         return tuple(self._functions.values())
 
     def operation(self, operator: Op, type: Type, operands: Operands) -> Expression:
@@ -89,16 +91,16 @@ class Helpers:
         type: str,
         parameters: Sequence[tuple[str, str]],
         operands: Operands,
-        body: Callable[[], tuple[Statement, ...]],
+        body: Callable[[], tuple[TargetStatement, ...]],
         comment: str | None = None,
     ) -> Expression:
         """Call a helper, and make it first if it is not there; ``parameters`` are (type, name)."""
         if name not in self._functions:
             statements = body()
-            self._functions[name] = Function(
+            self._functions[name] = HelperFunction(
                 type=type,
                 name=name,
-                parameters=tuple(Variable(type=t, name=n) for t, n in parameters),
+                parameters=tuple(TypedName(type=t, name=n) for t, n in parameters),
                 body=statements,
                 comment=comment,
             )
@@ -178,7 +180,7 @@ class Helpers:
             )
             return each(*lanes)
 
-        def body() -> tuple[Statement, ...]:
+        def body() -> tuple[TargetStatement, ...]:
             if not is_struct(result):
                 values = (
                     at(lambda v, t, index=index: lane(v, index, t))  # type: ignore[misc]
@@ -186,7 +188,7 @@ class Helpers:
                 )
                 return (Return(value=CastTo(type=storage_name(result), values=tuple(values))),)
             value = at(lambda vector, type: lane_at(vector, "i", type))
-            assign = Assign(target=lane_at(Name(name="r"), "i", result), value=value)
+            assign = Set(target=lane_at(Name(name="r"), "i", result), value=value)
             return (
                 Declare(type=storage_name(result), name="r"),
                 _unrolled("i", result.lanes, (assign,)),
@@ -222,7 +224,7 @@ class Helpers:
         target = lane_at(Name(name="r"), "i", type)
         body = (
             Declare(type=storage_name(type), name="r"),
-            _unrolled("i", type.lanes, (Assign(target=target, value=number_of_lane),)),
+            _unrolled("i", type.lanes, (Set(target=target, value=number_of_lane),)),
             Return(value=Name(name="r")),
         )
         name = f"lane_numbers_{storage_name(type)}"
@@ -232,13 +234,13 @@ class Helpers:
         """A vector with a value in one lane: (vector, lane, value)."""
         name, at, value = storage_name(type), Name(name="at"), Name(name="x")
 
-        def assign(number_of_lane: Expression, target: Expression) -> Assign:
+        def assign(number_of_lane: Expression, target: Expression) -> Set:
             chosen = binary("==", at, number_of_lane)
-            return Assign(
+            return Set(
                 target=target, value=Ternary(condition=chosen, if_true=value, if_false=target)
             )
 
-        def body() -> tuple[Statement, ...]:
+        def body() -> tuple[TargetStatement, ...]:
             vector, result = Name(name="v"), Return(value=Name(name="v"))
             if is_struct(type):
                 each = assign(Name(name="i"), lane_at(vector, "i", type))
@@ -320,13 +322,13 @@ class Helpers:
             lambda: (Return(value=total),),
         )
 
-    def _vector_tree(self, operator: Op, type: Type) -> tuple[Statement, ...]:
-        statements: list[Statement] = []
+    def _vector_tree(self, operator: Op, type: Type) -> tuple[TargetStatement, ...]:
+        statements: list[TargetStatement] = []
         value, lanes = "v", type.lanes
         while lanes > 2:
             lanes //= 2
             half = type.with_lanes(lanes)
-            sides = tuple(Member(base=Name(name=value), field=part) for part in ("even", "odd"))
+            sides = tuple(FieldOf(base=Name(name=value), field=part) for part in ("even", "odd"))
             value = f"v{lanes}"
             statements.append(
                 Declare(
@@ -335,10 +337,10 @@ class Helpers:
                     initial=self.operation(operator, half, sides),
                 )
             )
-        last = tuple(Member(base=Name(name=value), field=part) for part in ("s0", "s1"))
+        last = tuple(FieldOf(base=Name(name=value), field=part) for part in ("s0", "s1"))
         return (*statements, Return(value=self.operation(operator, type.scalar, last)))
 
-    def _struct_tree(self, operator: Op, type: Type) -> tuple[Statement, ...]:
+    def _struct_tree(self, operator: Op, type: Type) -> tuple[TargetStatement, ...]:
         """In place: level ``l`` adds lane ``i + (1 << l)`` to lane ``i``, a multiple of ``2 << l``.
 
         A lane without a partner stays for the next level.  All trip counts are constant, so that
@@ -349,8 +351,8 @@ class Helpers:
         below = binary("-", binary("<<", number(2), level), number(1))
         first = binary("&", lane_number, below)
         here = lane_at(Name(name="v"), "i", type)
-        there = Subscript(base=Member(base=Name(name="v"), field="s"), indices=(partner,))
-        combined = Assign(target=here, value=self.operation(operator, type.scalar, (here, there)))
+        there = Subscript(base=FieldOf(base=Name(name="v"), field="s"), indices=(partner,))
+        combined = Set(target=here, value=self.operation(operator, type.scalar, (here, there)))
         exists = binary("<", partner, number(type.lanes))
         pair = If(condition=binary("&&", binary("==", first, number(0)), exists), then=(combined,))
         levels = (type.lanes - 1).bit_length()
@@ -361,5 +363,5 @@ class Helpers:
         )
 
 
-def _unrolled(name: str, extent: int, body: tuple[Statement, ...]) -> For:
+def _unrolled(name: str, extent: int, body: tuple[TargetStatement, ...]) -> For:
     return For(name=name, start=number(0), stop=number(extent), body=body, unroll=True)

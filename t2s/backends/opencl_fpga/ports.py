@@ -11,27 +11,29 @@ from t2s.backends.opencl_fpga.domains import (
     select_loops,
 )
 from t2s.backends.opencl_fpga.kernel_ast import (
-    Assign,
-    Call,
     Declare,
-    Do,
-    Expression,
+    FieldOf,
     For,
-    Member,
-    Name,
-    Statement,
     Subscript,
-    Ternary,
-    binary,
-    call,
     element,
-    number,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
 from t2s.backends.opencl_fpga.scope import dimensions_of
 from t2s.backends.opencl_fpga.uses import is_used, only_use, uses_of
+from t2s.backends.text.expressions import (
+    Call,
+    Do,
+    Expression,
+    Name,
+    Set,
+    TargetStatement,
+    Ternary,
+    binary,
+    call,
+    number,
+)
 from t2s.core.expr import Index, Local, conjunction, conjuncts
 from t2s.graph.body import Receive, Send, Store
 from t2s.graph.graph import Channel, StreamKind
@@ -58,7 +60,7 @@ def is_control(channel: Channel) -> bool:
     return channel.stream.kind is StreamKind.CONTROL
 
 
-def receive(scope: KernelScope, statement: Receive) -> list[Statement]:
+def receive(scope: KernelScope, statement: Receive) -> list[TargetStatement]:
     """Bind the target of a receive."""
     port = scope.node.receives[statement.channel]
     link = scope.link(statement.channel)
@@ -77,7 +79,7 @@ def receive(scope: KernelScope, statement: Receive) -> list[Statement]:
             return _receive_separately(scope, statement, link, port)
 
 
-def send(scope: KernelScope, statement: Send) -> list[Statement]:
+def send(scope: KernelScope, statement: Send) -> list[TargetStatement]:
     """Send a value, or leave it where the kernel sends it from."""
     port = scope.node.sends[statement.channel]
     link = scope.link(statement.channel)
@@ -90,11 +92,11 @@ def send(scope: KernelScope, statement: Send) -> list[Statement]:
                 factors = tuple(f for f in factors if scope.depends_on_space(f))
             if isinstance(link, Wire):
                 value = call("__fpga_reg", value)  # no long way through many PEs in one cycle
-            store = Assign(target=_element(scope, link, port), value=value)
+            store = Set(target=_element(scope, link, port), value=value)
             return where(scope.condition(conjunction(*factors)), [store])
         case Delay():
             at, advance = _fifo(scope, link, port, "write")
-            sent: list[Statement] = [Assign(target=at, value=value), *advance]
+            sent: list[TargetStatement] = [Set(target=at, value=value), *advance]
         case Separate():
             sent = _select_element(scope, link, port, lambda at: [write_channel(at, value)])
             if is_control(link.channel):
@@ -115,7 +117,7 @@ def _element(scope: KernelScope, link: Wire | Bundle, port: Port) -> Expression:
     token = Name(name=scope.tokens[name])
     if not indices:
         return token
-    return Subscript(base=Member(base=token, field="s"), indices=indices)
+    return Subscript(base=FieldOf(base=token, field="s"), indices=indices)
 
 
 def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
@@ -137,7 +139,7 @@ def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
 
 def _receive_delayed(
     scope: KernelScope, statement: Receive, link: Delay, port: Port
-) -> list[Statement]:
+) -> list[TargetStatement]:
     at, advance = _fifo(scope, link, port, "read")
     if not is_used(statement.target, scope.node.body):
         return where(scope.condition(statement.condition), advance)
@@ -149,13 +151,13 @@ def _receive_delayed(
         statement.target,
         statement.type,
         statement.condition,
-        lambda variable: [Assign(target=variable, value=at), *advance],
+        lambda variable: [Set(target=variable, value=at), *advance],
     )
 
 
 def _fifo(
     scope: KernelScope, link: Delay, port: Port, end: str
-) -> tuple[Expression, list[Statement]]:
+) -> tuple[Expression, list[TargetStatement]]:
     """The place in a FIFO's array where the port is, and how it moves on afterwards."""
     name, indices = scope.file.channels[link.channel.name], indices_of(scope, port)
     if link.depth == 1:
@@ -169,7 +171,7 @@ def _fifo(
     return at, [] if link.uniform else [advance(position, link.depth)]
 
 
-def moved_along(scope: KernelScope, link: Delay, lag: int) -> list[Statement]:
+def moved_along(scope: KernelScope, link: Delay, lag: int) -> list[TargetStatement]:
     """The shift registers of a FIFO move on by one iteration."""
     name = scope.file.channels[link.channel.name]
     sizes = dimensions_of(link.channel)
@@ -177,11 +179,11 @@ def moved_along(scope: KernelScope, link: Delay, lag: int) -> list[Statement]:
     age, at = scope.identifiers.fresh("age"), [Name(name=place) for place in places]
     older = element(name, *at, Name(name=age))
     younger = element(name, *at, binary("-", Name(name=age), number(1)))
-    shift: Statement = For(
+    shift: TargetStatement = For(
         name=age,
         start=number(lag),
         stop=number(1),
-        body=(Assign(target=older, value=younger),),
+        body=(Set(target=older, value=younger),),
         down=True,
         unroll=True,
     )
@@ -190,12 +192,12 @@ def moved_along(scope: KernelScope, link: Delay, lag: int) -> list[Statement]:
     return [shift]
 
 
-def advance(position: Expression, depth: int) -> Assign:
+def advance(position: Expression, depth: int) -> Set:
     """Move a FIFO position on, round and round."""
     last = binary("==", position, number(depth - 1))
     after = binary("+", position, number(1))
     value = Ternary(condition=last, if_true=number(0), if_false=after)
-    return Assign(target=position, value=value)
+    return Set(target=position, value=value)
 
 
 # ------------------------------------------------------------------- channels between kernels
@@ -203,8 +205,8 @@ def advance(position: Expression, depth: int) -> Assign:
 
 def _receive_separately(
     scope: KernelScope, statement: Receive, link: Separate, port: Port
-) -> list[Statement]:
-    fence: list[Statement] = [control_fence()] if is_control(link.channel) else []
+) -> list[TargetStatement]:
+    fence: list[TargetStatement] = [control_fence()] if is_control(link.channel) else []
     if not is_used(statement.target, scope.node.body):
         taken = _select_element(scope, link, port, lambda at: [Do(call=read_channel(at))])
         return where(scope.condition(statement.condition), [*taken, *fence])
@@ -215,9 +217,9 @@ def _receive_separately(
             return []
         return scope.bind(statement.target, statement.type, read_channel(source))
 
-    def fill(variable: Expression) -> list[Statement]:
-        def take(at: Expression) -> list[Statement]:
-            return [Assign(target=variable, value=read_channel(at))]
+    def fill(variable: Expression) -> list[TargetStatement]:
+        def take(at: Expression) -> list[TargetStatement]:
+            return [Set(target=variable, value=read_channel(at))]
 
         return [*_select_element(scope, link, port, take), *fence]
 
@@ -252,8 +254,11 @@ def _moving(scope: KernelScope, port: Port) -> list[int]:
 
 
 def _select_element(
-    scope: KernelScope, link: Separate, port: Port, use: Callable[[Expression], list[Statement]]
-) -> list[Statement]:
+    scope: KernelScope,
+    link: Separate,
+    port: Port,
+    use: Callable[[Expression], list[TargetStatement]],
+) -> list[TargetStatement]:
     """Use an element of a channel array.
 
     Hardware wants constant indices there: along a dimension in which the PE moves, an unrolled
@@ -263,7 +268,7 @@ def _select_element(
     counters = {at: scope.identifiers.fresh("lane") for at in moving}
     indices: list[Expression] = []
     tests: list[Expression] = []
-    statements: list[Statement] = []
+    statements: list[TargetStatement] = []
     for at, (index, size) in enumerate(zip(port.index, port.channel.shape, strict=True)):
         if size == 1:
             continue

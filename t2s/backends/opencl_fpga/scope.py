@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from t2s.backends.opencl_fpga.c_names import file_identifiers, identifier
 from t2s.backends.opencl_fpga.c_types import storage_name
 from t2s.backends.opencl_fpga.links import Bundle, Link, Links, Separate
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
-from t2s.backends.opencl_fpga.names import Identifiers, identifier
 from t2s.core.types import Type
 from t2s.graph.graph import Channel, Graph
 
@@ -60,7 +60,7 @@ class FileScope:
 
 def file_scope(design: Design) -> FileScope:
     """Choose the names of a file: kernels first, because hosts and reports show them."""
-    identifiers = Identifiers()
+    identifiers = file_identifiers()
     kernels = {node.name: identifiers.fresh(node.name) for node in design.graph.nodes}
     channels = {name: identifiers.fresh(name) for name in design.links.by_channel}
     types: dict[tuple[Type, tuple[int, ...]], str] = {}

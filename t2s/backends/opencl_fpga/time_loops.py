@@ -22,14 +22,16 @@ from t2s.backends.opencl_fpga.counters import (
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.kernel_ast import (
     DeclareAll,
-    Expression,
     For,
     Forever,
-    Statement,
-    number,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope
 from t2s.backends.opencl_fpga.lockstep import TimeLoop
+from t2s.backends.text.expressions import (
+    Expression,
+    TargetStatement,
+    number,
+)
 from t2s.core.expr import Const
 
 
@@ -42,19 +44,19 @@ class _Steady:
 
 
 def time_loops(
-    scope: KernelScope, body: Sequence[Statement], *, forever: int | None
-) -> tuple[list[Statement], list[Statement]]:
+    scope: KernelScope, body: Sequence[TargetStatement], *, forever: int | None
+) -> tuple[list[TargetStatement], list[TargetStatement]]:
     """What is declared before the loops, and the loops: all of them, or ``while (1)`` in place of
     the ``forever`` outermost ones."""
-    outside: list[Statement] = []
+    outside: list[TargetStatement] = []
     nest = list(body)
     for depth, loop in reversed(list(enumerate(scope.node.loops))):
         if depth < (forever or 0):
             break
         steady = _steady(scope, loop)
         nested = depth > (forever or 0) and depth == len(scope.node.loops) - 1
-        before: list[Statement] = []
-        after: list[Statement] = []
+        before: list[TargetStatement] = []
+        after: list[TargetStatement] = []
         for counter in scope.expressions.counters.lowest(loop.name):
             if steady is not None and nested and _closes(counter, steady):
                 start, extent = steady.start, steady.extent

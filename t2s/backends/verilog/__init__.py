@@ -1,7 +1,7 @@
 """SystemVerilog: one module per node, FIFOs with registered handshakes, and a testbench.
 
 ``nests``, ``interfaces`` and ``support`` decide, ``pe``, ``arrays``, ``top`` and ``testbench``
-build the target AST, ``printer`` spells it, ``verilator`` runs the result.
+build the target AST, ``verilog_printer`` spells it, ``verilator`` runs the result.
 """
 
 from t2s.backends.verilog.backend import BACKEND

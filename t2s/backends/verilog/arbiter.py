@@ -11,32 +11,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    If,
+    Literal,
+    Name,
+    TargetStatement,
+    Ternary,
+    call,
+    number,
+)
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.interfaces import Interface
 from t2s.backends.verilog.top import NodeNames, Top
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     LONG,
-    Binary,
     Clocked,
     Combinational,
-    Expression,
-    For,
-    If,
+    Heading,
     Item,
-    Literal,
-    Name,
-    Remark,
     Resize,
-    Set,
-    Statement,
-    Ternary,
+    UnrolledFor,
     both,
-    call,
     either,
     element,
     negation,
-    number,
     put,
     variable,
 )
@@ -60,9 +61,9 @@ class _Units:
     taken: str
     joins: str
 
-    def each(self, *body: Statement) -> For:
+    def each(self, *body: TargetStatement) -> UnrolledFor:
         """The statements for every PE ``p``."""
-        return For(variable=P, count=self.interface.node.place_count, body=body)
+        return UnrolledFor(variable=P, count=self.interface.node.place_count, body=body)
 
 
 class Arbiter:
@@ -111,7 +112,7 @@ class Arbiter:
         if not self.units:
             return ()
         return (
-            Remark(text="bandwidth and stalls of memory: first come, first served"),
+            Heading(text="bandwidth and stalls of memory: first come, first served"),
             Combinational(body=self._grants()),
             Clocked(
                 body=(
@@ -126,7 +127,7 @@ class Arbiter:
 
     # --------------------------------------------------------------------------------- grants
 
-    def _grants(self) -> tuple[Statement, ...]:
+    def _grants(self) -> tuple[TargetStatement, ...]:
         """Those who have waited, then those who come."""
         serving = Name(name=self.serving)
         waits = Binary(operator="<", left=serving, right=Name(name=self.given))
@@ -139,11 +140,11 @@ class Arbiter:
             put(self.left, Name(name=self.credit)),
             put(self.serving, Name(name=self.served)),
             put(self.giving, Name(name=self.given)),
-            For(variable=AT, count=self.places, body=(serve,)),
+            UnrolledFor(variable=AT, count=self.places, body=(serve,)),
             *(units.each(*self._one_grant(units)) for units in self.units),
         )
 
-    def _one_grant(self, units: _Units) -> tuple[Statement, ...]:
+    def _one_grant(self, units: _Units) -> tuple[TargetStatement, ...]:
         names = units.names
         granted, joins, turn = _of(names.granted), _of(units.joins), _of(units.turn)
         giving = Name(name=self.giving)
@@ -206,7 +207,7 @@ class Arbiter:
     def _credit(self) -> Expression:
         return Binary(operator=">", left=Name(name=self.left), right=LONG_ZERO)
 
-    def _pay(self, cost: Expression) -> Set:
+    def _pay(self, cost: Expression) -> TargetStatement:
         return put(self.left, Binary(operator="-", left=Name(name=self.left), right=cost))
 
     def _owed(self, turn: Expression) -> Expression:
@@ -214,7 +215,7 @@ class Arbiter:
 
     # ---------------------------------------------------------------------------------- state
 
-    def _first_cycle(self) -> tuple[Statement, ...]:
+    def _first_cycle(self) -> tuple[TargetStatement, ...]:
         clear = [units.each(_later(_of(units.turn), LONG_ZERO)) for units in self.units]
         return (
             _later(Name(name=self.credit), self.rate),
@@ -223,10 +224,10 @@ class Arbiter:
             *clear,
         )
 
-    def _one_cycle(self) -> tuple[Statement, ...]:
+    def _one_cycle(self) -> tuple[TargetStatement, ...]:
         earned = _plus(Name(name=self.left), self.rate)
         credit = Ternary(condition=self._credit(), if_true=self.rate, if_false=earned)
-        lines: list[Statement] = []
+        lines: list[TargetStatement] = []
         for units in self.units:
             turn, taken = _of(units.turn), _of(units.taken)
             join = (_later(turn, taken), _later(self._owed(taken), self._cost(units.names)))
@@ -248,5 +249,5 @@ def _plus(left: Expression, right: Expression) -> Expression:
     return Binary(operator="+", left=left, right=right)
 
 
-def _later(target: Expression, value: Expression) -> Set:
+def _later(target: Expression, value: Expression) -> TargetStatement:
     return put(target, value, clocked=True)

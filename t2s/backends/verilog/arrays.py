@@ -6,30 +6,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    If,
+    Literal,
+    Name,
+    TargetStatement,
+    number,
+)
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.interfaces import Interface
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     WORD,
-    Binary,
     Bits,
     Combinational,
-    Expression,
-    For,
-    If,
+    Generate,
+    Heading,
     Instance,
     Item,
-    Literal,
     Module,
-    Name,
-    Remark,
-    Repeat,
     Resize,
-    Statement,
+    UnrolledFor,
     element,
     given,
-    number,
     put,
     taken,
     variable,
@@ -92,9 +94,9 @@ def array_module(interface: Interface, name: str, pe_module: str, space: Sequenc
         ports.append(replace(straight, variable=replace(straight.variable, count=places)))
         connections.append((text, element(text, Name(name=pe))))
     instance = Instance(module=pe_module, name="one", connections=tuple(connections))
-    repeat = Repeat(variable=pe, count=places, label="place", items=(instance,))
+    repeat = Generate(variable=pe, count=places, label="place", items=(instance,))
     if routes:
-        routes.insert(0, Remark(text="from PEs to channels"))
+        routes.insert(0, Heading(text="from PEs to channels"))
     items = (*declarations, repeat, *routes)
     return Module(name=name, about=_about(node), ports=tuple(ports), items=items)
 
@@ -127,7 +129,7 @@ def _coordinate(dimension: SpaceDimension, inside: int, outermost: bool, pe: str
 
 
 def _pops(pop: str, count: int, places: int, pops: str, where: str) -> Item:
-    clear: Statement = For(
+    clear: TargetStatement = UnrolledFor(
         variable=ELEMENT, count=count, body=(put(element(pop, Name(name=ELEMENT)), FALSE),)
     )
     at = element(where, Name(name=PE))
@@ -135,13 +137,13 @@ def _pops(pop: str, count: int, places: int, pops: str, where: str) -> Item:
         condition=element(pops, Name(name=PE)),
         then=(put(element(pop, at), element(pops, Name(name=PE))),),
     )
-    return Combinational(body=(clear, For(variable=PE, count=places, body=(set_one,))))
+    return Combinational(body=(clear, UnrolledFor(variable=PE, count=places, body=(set_one,))))
 
 
 def _pushes(push: str, value: str, count: int, places: int, names: tuple[str, str, str]) -> Item:
     pushes, where, values = names
     here, one = Name(name=ELEMENT), Name(name=PE)
-    clear = For(
+    clear = UnrolledFor(
         variable=ELEMENT,
         count=count,
         body=(put(element(push, here), FALSE), put(element(value, here), ZEROS)),
@@ -152,4 +154,4 @@ def _pushes(push: str, value: str, count: int, places: int, names: tuple[str, st
         put(element(value, at), element(values, one)),
     )
     set_one = If(condition=element(pushes, one), then=then)
-    return Combinational(body=(clear, For(variable=PE, count=places, body=(set_one,))))
+    return Combinational(body=(clear, UnrolledFor(variable=PE, count=places, body=(set_one,))))

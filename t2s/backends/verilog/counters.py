@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2s.backends.verilog.expressions import ExpressionWriter
-from t2s.backends.verilog.verilog_ast import (
+from t2s.backends.text.expressions import (
     Binary,
     Expression,
-    For,
     If,
     Literal,
     Name,
+    TargetStatement,
+    number,
+)
+from t2s.backends.verilog.expressions import ExpressionWriter
+from t2s.backends.verilog.verilog_ast import (
     Resize,
-    Set,
-    Statement,
+    UnrolledFor,
     either,
     negation,
-    number,
     put,
 )
 from t2s.graph.nodes import Loop
@@ -54,10 +55,10 @@ class Counters:
     exists: Expression
     reset: Expression
 
-    def simple(self) -> tuple[Statement, ...]:
+    def simple(self) -> tuple[TargetStatement, ...]:
         """Each loop that is not at its end moves on, and those inside of it start anew."""
         names = self.names
-        start: list[Statement] = [
+        start: list[TargetStatement] = [
             put(name, self.coming.index(loop.minimum))
             for loop, name in zip(self.loops, names.after, strict=True)
         ]
@@ -66,11 +67,11 @@ class Counters:
             for loop in self.loops
         ]
         start.append(put(names.finishes, either(negation(self.exists), *empty)))
-        step: tuple[Statement, ...] = (put(names.finishes, TRUE),)
+        step: tuple[TargetStatement, ...] = (put(names.finishes, TRUE),)
         for at in range(len(self.loops)):
             moved = _plus(Name(name=names.now[at]), number(1))
             inside = range(at + 1, len(self.loops))
-            then: list[Statement] = [put(names.after[at], moved)]
+            then: list[TargetStatement] = [put(names.after[at], moved)]
             then += [
                 put(names.after[level], self.coming.index(self.loops[level].minimum))
                 for level in inside
@@ -83,11 +84,11 @@ class Counters:
             If(condition=self.reset, then=tuple(start), otherwise=step),
         )
 
-    def searching(self, steps: int) -> tuple[Statement, ...]:
+    def searching(self, steps: int) -> tuple[TargetStatement, ...]:
         """At most so many steps up and down the nest, past loops without iterations."""
         names, depth = self.names, len(self.loops)
         level = Name(name=names.level)
-        body: tuple[Statement, ...] = ()
+        body: tuple[TargetStatement, ...] = ()
         for at in reversed(range(depth)):
             here = Binary(operator="==", left=level, right=number(at))
             if at == depth - 1:
@@ -110,22 +111,22 @@ class Counters:
                     put(names.finishes, Name(name=names.finished)),
                 ),
             ),
-            For(
+            UnrolledFor(
                 variable="step",
                 count=steps,
                 body=(If(condition=Name(name=names.searching), then=body),),
             ),
         )
 
-    def _search_step(self, at: int) -> tuple[Statement, ...]:
+    def _search_step(self, at: int) -> tuple[TargetStatement, ...]:
         names, innermost = self.names, at == len(self.loops) - 1
         index = names.after[at]
-        enter: tuple[Statement, ...]
+        enter: tuple[TargetStatement, ...]
         if innermost:
             enter = (put(names.searching, FALSE),)
         else:
             enter = (put(names.level, number(at + 1)), put(names.rising, FALSE))
-        leave: tuple[Statement, ...]
+        leave: tuple[TargetStatement, ...]
         if at == 0:
             leave = (put(names.searching, FALSE), put(names.finishes, TRUE))
         else:
@@ -140,7 +141,7 @@ class Counters:
             If(condition=more, then=enter, otherwise=leave),
         )
 
-    def _kept(self) -> list[Set]:
+    def _kept(self) -> list[TargetStatement]:
         pairs = zip(self.names.after, self.names.now, strict=True)
         return [put(after, Name(name=now)) for after, now in pairs]
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2s.backends.verilog.verilog_ast import Bits, Expression, Literal, Unary, call
+from t2s.backends.text.expressions import (
+    Expression,
+    Literal,
+    Unary,
+    call,
+)
+from t2s.backends.verilog.verilog_ast import Bits
 from t2s.core.types import Kind, Type
 
 FLOAT_BITS = (32, 64)

@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    If,
+    Literal,
+    Name,
+    TargetStatement,
+    Ternary,
+)
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     WORD,
-    Binary,
     Bits,
     Declaration,
-    Expression,
-    For,
-    If,
-    Literal,
-    Name,
-    Statement,
-    Ternary,
+    UnrolledFor,
     both,
     element,
     put,
@@ -62,7 +64,7 @@ class Datapath:
         self.registers = {register.name: register for register in node.registers}
         self.files = {name: self.identifiers.fresh(name) for name in self.registers}
         self.declarations: list[Declaration] = []
-        self.body: list[Statement] = []
+        self.body: list[TargetStatement] = []
         self.writes: list[_Write] = []
 
     def build(self) -> None:
@@ -95,7 +97,7 @@ class Datapath:
                     self._write(statement)
         self.declarations += self.writer.declarations
 
-    def updates(self) -> tuple[Statement, ...]:
+    def updates(self) -> tuple[TargetStatement, ...]:
         """Register writes at the end of a firing."""
         return tuple(
             If(
@@ -111,10 +113,10 @@ class Datapath:
             for write in self.writes
         )
 
-    def resets(self) -> tuple[Statement, ...]:
+    def resets(self) -> tuple[TargetStatement, ...]:
         """Register files start at zero."""
         return tuple(
-            For(
+            UnrolledFor(
                 variable="at",
                 count=prod(register.shape),
                 body=(put(element(self.files[name], Name(name="at")), ZEROS, clocked=True),),

@@ -10,6 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    Name,
+    TargetStatement,
+    Ternary,
+    Unary,
+    call,
+    number,
+)
+from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog.data_types import (
     bits_of,
     literal,
@@ -17,21 +28,12 @@ from t2s.backends.verilog.data_types import (
     suffix_of,
     width_of,
 )
-from t2s.backends.verilog.names import Identifiers
 from t2s.backends.verilog.verilog_ast import (
-    Binary,
     Declaration,
-    Expression,
-    For,
-    Name,
     Resize,
-    Statement,
-    Ternary,
-    Unary,
-    Variable,
-    call,
+    Signal,
+    UnrolledFor,
     element,
-    number,
     put,
 )
 from t2s.core.expr import (
@@ -129,19 +131,19 @@ class ExpressionWriter:
 
     names: Mapping[str, str]
     identifiers: Identifiers
-    before: list[Statement] = field(default_factory=list)
+    before: list[TargetStatement] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
 
-    def assign(self, target: str, value: Expr) -> list[Statement]:
+    def assign(self, target: str, value: Expr) -> list[TargetStatement]:
         """Statements that set a variable of the type of ``value``."""
         if value.type.lanes == 1:
-            wanted: Statement = put(target, self.scalar(value))
+            wanted: TargetStatement = put(target, self.scalar(value))
         else:
             each = put(element(target, Name(name=LANE)), self.scalar(value, Name(name=LANE)))
-            wanted = For(variable=LANE, count=value.type.lanes, body=(each,))
+            wanted = UnrolledFor(variable=LANE, count=value.type.lanes, body=(each,))
         return [*self.take_before(), wanted]
 
-    def take_before(self) -> list[Statement]:
+    def take_before(self) -> list[TargetStatement]:
         """The statements that have to come before what was written since the last call."""
         taken, self.before = self.before, []
         return taken
@@ -194,7 +196,7 @@ class ExpressionWriter:
         """All lanes combined: neighbours pairwise, an odd last one is carried over."""
         type = value.type
         name = self.identifiers.fresh("lanes")
-        self.declarations.append(Declaration(variable=Variable(name=name, type=bits_of(type))))
+        self.declarations.append(Declaration(variable=Signal(name=name, type=bits_of(type))))
         self.before += self.assign(name, value)
         scalar = type.scalar
         left = [signed_as(element(name, lane), scalar) for lane in range(type.lanes)]

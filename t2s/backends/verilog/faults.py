@@ -10,26 +10,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    If,
+    Name,
+    TargetStatement,
+    call,
+    number,
+)
 from t2s.backends.verilog.interfaces import TAG_BITS, Interface, LoadPort, StorePort
 from t2s.backends.verilog.sorted_memory import POINTS
 from t2s.backends.verilog.top import NodeNames, Top
 from t2s.backends.verilog.verilog_ast import (
     WORD,
-    Binary,
     Combinational,
-    Expression,
-    For,
-    If,
+    Heading,
     Item,
-    Name,
-    Remark,
     Resize,
-    Statement,
+    UnrolledFor,
     both,
-    call,
     either,
     element,
-    number,
     put,
     variable,
 )
@@ -98,19 +100,21 @@ class FaultFinder:
         """The items."""
         if not self.needed:
             return []
-        body: list[Statement] = [put(name, number(0)) for name in self.names.all]
+        body: list[TargetStatement] = [put(name, number(0)) for name in self.names.all]
         for position, (interface, names) in enumerate(self.top.nodes):
             if interface.may_fail:
                 checks = self._checks(position, interface, names)
                 count = interface.node.place_count
-                body.append(For(variable=P, count=count, body=tuple(checks)))
+                body.append(UnrolledFor(variable=P, count=count, body=tuple(checks)))
         return [
-            Remark(text="what machines cannot take"),
+            Heading(text="what machines cannot take"),
             *(variable(name, WORD) for name in self.names.all),
             Combinational(body=tuple(body)),
         ]
 
-    def _checks(self, position: int, interface: Interface, names: NodeNames) -> Iterator[Statement]:
+    def _checks(
+        self, position: int, interface: Interface, names: NodeNames
+    ) -> Iterator[TargetStatement]:
         tensors = [tensor.name for tensor in self.top.graph.tensors]
         own = Resize(bits=32, value=_of(names.fault))
         yield self._if(_unequal(_of(names.fault), 0), own, position, 0)

@@ -12,16 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog.data_types import bits_of
-from t2s.backends.verilog.names import Identifiers
-from t2s.backends.verilog.verilog_ast import INTEGER, WORD, Bits, Port, given, taken
+from t2s.backends.verilog.verilog_ast import (
+    INTEGER,
+    WORD,
+    Bits,
+    ModulePort,
+    given,
+    taken,
+)
+from t2s.backends.verilog.verilog_names import signal_names
 from t2s.core.expr import Parameter
 from t2s.core.walk import walk
-from t2s.graph.analysis import memory_bytes
+from t2s.graph.analysis import memory_bytes, most_bytes
 from t2s.graph.body import Load, Receive, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor
 from t2s.graph.machine import Machine, Search
-from t2s.graph.machine_analysis import most_bytes
 from t2s.graph.nodes import Node, PEArray
 
 CLOCK, RESET, INTERVAL = "clock", "reset", "interval"
@@ -133,9 +140,9 @@ class Interface:
         return isinstance(self.node, Machine)
 
     @property
-    def straight(self) -> tuple[Port, ...]:
+    def straight(self) -> tuple[ModulePort, ...]:
         """The ports of one PE that leave the array as they are."""
-        ports: list[Port] = []
+        ports: list[ModulePort] = []
         for load in self.loads:
             ports += [given(load.enable), given(load.address, WORD), taken(load.data, load.type)]
         for store in self.stores:
@@ -153,7 +160,7 @@ class Interface:
 
 def interface_of(graph: Graph, node: Node) -> Interface:
     """The ports of a node."""
-    identifiers = Identifiers(_PORTS)
+    identifiers = signal_names(_PORTS)
     fresh = identifiers.fresh
     match node:
         case PEArray(body=body):
@@ -257,7 +264,7 @@ def _parameters_of(graph: Graph, node: Node) -> list[ScalarParameter]:
     return [parameter for parameter in graph.parameters if parameter.name in used]
 
 
-def ports_of_one(interface: Interface, space: Iterable[str]) -> tuple[Port, ...]:
+def ports_of_one(interface: Interface, space: Iterable[str]) -> tuple[ModulePort, ...]:
     """The ports of the module of one PE, or of one machine; ``space`` names its indices."""
     ports = [taken(CLOCK), taken(RESET), taken(INTERVAL, WORD)]
     ports += [taken(name, INTEGER) for name in space]

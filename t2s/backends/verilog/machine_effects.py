@@ -6,6 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    If,
+    Literal,
+    Name,
+    TargetStatement,
+    Ternary,
+    number,
+)
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.interfaces import TAG_BITS, Interface, SendingPort
@@ -13,26 +23,18 @@ from t2s.backends.verilog.machine_rules import RuleLogic, State, any_of
 from t2s.backends.verilog.sorted_memory import point_ports, typed_ports
 from t2s.backends.verilog.verilog_ast import (
     INTEGER,
-    Binary,
     Bits,
     Clocked,
     Combinational,
     Concatenation,
-    Expression,
-    For,
-    If,
+    ContinuousAssignment,
+    Heading,
     Instance,
     Item,
-    Literal,
     Module,
-    Name,
-    Remark,
     Resize,
-    Statement,
-    Ternary,
-    Wire,
+    UnrolledFor,
     element,
-    number,
     put,
     variable,
 )
@@ -64,7 +66,7 @@ class Effects:
     # --------------------------------------------------------------------------------- values
 
     def _tokens(self) -> list[Item]:
-        items: list[Item] = [Remark(text="tokens")] if self.interface.sending else []
+        items: list[Item] = [Heading(text="tokens")] if self.interface.sending else []
         for sending in self.interface.sending:
             items += self._token(sending)
         return items
@@ -76,11 +78,11 @@ class Effects:
         tagged = channel.stream.nesting > 0
         value = self._fresh(f"{channel.name}_data")
         tag = self._fresh(f"{channel.name}_tag")
-        body: tuple[Statement, ...] = ()
+        body: tuple[TargetStatement, ...] = ()
         for rule in reversed(self.rules):
             for sent in rule.sent:
                 if sent.channel == channel.name:
-                    own: list[Statement] = []
+                    own: list[TargetStatement] = []
                     if sent.value is not None:
                         data: Expression = Name(name=sent.value)
                         if isinstance(sent.tag, Name):
@@ -93,7 +95,7 @@ class Effects:
                         condition = Name(name=rule.taken)
                         body = (If(condition=condition, then=tuple(own), otherwise=body),)
         items: list[Item] = [variable(value, element_type)]
-        start: list[Statement] = [put(value, ZEROS)]
+        start: list[TargetStatement] = [put(value, ZEROS)]
         whole: Expression = Name(name=value)
         if tagged:
             items.append(variable(tag, INTEGER))
@@ -102,7 +104,7 @@ class Effects:
         return [
             *items,
             Combinational(body=(*start, *body)),
-            Wire(target=Name(name=sending.value), value=whole),
+            ContinuousAssignment(target=Name(name=sending.value), value=whole),
         ]
 
     def _memories(self) -> list[Item]:
@@ -113,15 +115,15 @@ class Effects:
             adding = [rule for rule in self.rules if memory.name in rule.added]
             dropping = [rule for rule in self.rules if memory.name in rule.dropped]
             items += [
-                Wire(target=Name(name=names.add), value=any_of(adding)),
-                Wire(target=Name(name=names.drop), value=any_of(dropping)),
+                ContinuousAssignment(target=Name(name=names.add), value=any_of(adding)),
+                ContinuousAssignment(target=Name(name=names.drop), value=any_of(dropping)),
             ]
             for at, target in enumerate((*names.keys, names.value)):
                 chosen: Expression = ZEROS
                 for rule in reversed(adding):
                     one = Name(name=rule.added[memory.name][at])
                     chosen = Ternary(condition=Name(name=rule.taken), if_true=one, if_false=chosen)
-                items.append(Wire(target=Name(name=target), value=chosen))
+                items.append(ContinuousAssignment(target=Name(name=target), value=chosen))
             inside = typed_ports(memory, point_ports(memory))
             pairs = zip(inside, typed_ports(memory, names), strict=True)
             connections = [(text, Name(name=text)) for text in (port.CLOCK, port.RESET)]
@@ -137,7 +139,7 @@ class Effects:
     def _after(self) -> list[Item]:
         state = self.state
         next_mode, ends = self._fresh("next_mode"), self._fresh("ends")
-        after: tuple[Statement, ...] = ()
+        after: tuple[TargetStatement, ...] = ()
         targets = dict.fromkeys(rule.rule.next for rule in self.rules)
         for target in reversed(targets):
             rules = [rule for rule in self.rules if rule.rule.next == target]
@@ -150,7 +152,7 @@ class Effects:
             put(ends, Literal(text="1'b0")),
         )
         return [
-            Remark(text="what a firing leaves behind"),
+            Heading(text="what a firing leaves behind"),
             variable(next_mode, self.mode_type),
             variable(ends),
             Combinational(body=(*start, *after)),
@@ -162,7 +164,7 @@ class Effects:
         one = number(1)
         rest = Binary(operator="-", left=Name(name=port.INTERVAL), right=one)
         less = Binary(operator="-", left=cooldown, right=one)
-        fired: list[Statement] = [
+        fired: list[TargetStatement] = [
             put(state.mode, Name(name=next_mode), clocked=True),
             put(state.finished, Name(name=ends), clocked=True),
             put(cooldown, rest, clocked=True),
@@ -185,7 +187,7 @@ class Effects:
             then=(put(cooldown, less, clocked=True),),
         )
         first = Name(name=state.modes[self.node.modes[0].name])
-        resets: list[Statement] = [
+        resets: list[TargetStatement] = [
             put(state.mode, first, clocked=True),
             put(state.finished, Literal(text="1'b0"), clocked=True),
             put(cooldown, number(0), clocked=True),
@@ -199,8 +201,8 @@ class Effects:
         )
 
 
-def _cleared(register: Register, name: str) -> Statement:
+def _cleared(register: Register, name: str) -> TargetStatement:
     if not register.shape:
         return put(name, ZEROS, clocked=True)
     clear = put(element(name, Name(name="at")), ZEROS, clocked=True)
-    return For(variable="at", count=prod(register.shape), body=(clear,))
+    return UnrolledFor(variable="at", count=prod(register.shape), body=(clear,))

@@ -10,6 +10,18 @@ from __future__ import annotations
 
 from math import prod
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    If,
+    Literal,
+    Name,
+    TargetStatement,
+    Ternary,
+    call,
+    number,
+)
+from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
@@ -17,7 +29,6 @@ from t2s.backends.verilog.faults import Fault
 from t2s.backends.verilog.interfaces import TAG_BITS, Interface, TakingPort, ports_of_one
 from t2s.backends.verilog.machine_effects import Effects
 from t2s.backends.verilog.machine_rules import RuleWriter, State, any_of
-from t2s.backends.verilog.names import Identifiers
 from t2s.backends.verilog.sorted_memory import (
     PointPorts,
     point_ports,
@@ -27,34 +38,25 @@ from t2s.backends.verilog.sorted_memory import (
 from t2s.backends.verilog.verilog_ast import (
     INTEGER,
     WORD,
-    Binary,
     Bits,
     Combinational,
     Constant,
-    Expression,
-    If,
+    ContinuousAssignment,
+    Heading,
     Item,
-    Literal,
     Module,
-    Name,
-    Remark,
     Resize,
     Slice,
-    Statement,
-    Ternary,
-    Wire,
     both,
-    call,
     either,
     negation,
-    number,
     put,
     variable,
 )
 from t2s.core.types import INT32
+from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine, SortedMemory
-from t2s.graph.machine_analysis import path_bytes
 
 ZEROS, TRUE = Literal(text="'0"), Literal(text="1'b1")
 
@@ -146,7 +148,7 @@ class MachineModule:
 
     def _storage(self) -> list[Item]:
         items: list[Item] = [
-            Remark(text="what is kept"),
+            Heading(text="what is kept"),
             variable(self.state.mode, self._mode_type),
         ]
         for register in self.node.registers:
@@ -162,7 +164,7 @@ class MachineModule:
         return items
 
     def _heads(self) -> list[Item]:
-        items: list[Item] = [Remark(text="heads")] if self.node.heads else []
+        items: list[Item] = [Heading(text="heads")] if self.node.heads else []
         ports = {taking.channel.name: taking for taking in self.interface.taking}
         for head in self.node.heads:
             taking, names = ports[head.channel], self.state.heads[head.channel]
@@ -173,43 +175,43 @@ class MachineModule:
         token, type = Name(name=taking.token), bits_of(taking.channel.stream.element)
         items: list[Item] = [variable(value, type)]
         if tag is None:
-            return [*items, Wire(target=Name(name=value), value=token)]
+            return [*items, ContinuousAssignment(target=Name(name=value), value=token)]
         low = Slice(base=token, high=type.total - 1, low=0)
         high = Slice(base=token, high=taking.type.width - 1, low=type.total)
         wide = Resize(bits=32, value=call("$signed", high))
         return [
             *items,
             variable(tag, INTEGER),
-            Wire(target=Name(name=value), value=low),
-            Wire(target=Name(name=tag), value=wide),
+            ContinuousAssignment(target=Name(name=value), value=low),
+            ContinuousAssignment(target=Name(name=tag), value=wide),
         ]
 
     # --------------------------------------------------------------------------------- firing
 
     def _control(self) -> list[Item]:
         rules = self.rules.rules
-        items: list[Item] = [Remark(text="what the present firing needs, and where")]
+        items: list[Item] = [Heading(text="what the present firing needs, and where")]
         static = ExpressionWriter(names=self.state.start, identifiers=self.identifiers)
         for taking in self.interface.taking:
             name = taking.channel.name
             items.append(variable(self.needs[name]))
             takers = any_of([rule for rule in rules if name in rule.rule.takes])
-            items.append(Wire(target=Name(name=self.needs[name]), value=takers))
+            items.append(ContinuousAssignment(target=Name(name=self.needs[name]), value=takers))
             where = flat(
                 tuple(static.index(i) for i in taking.channel.sink_index), taking.channel.shape
             )
-            items.append(Wire(target=Name(name=taking.at), value=where))
+            items.append(ContinuousAssignment(target=Name(name=taking.at), value=where))
         for sending in self.interface.sending:
             name = sending.channel.name
             items.append(variable(self.offers[name]))
             senders = any_of([rule for rule in rules if any(s.channel == name for s in rule.sent)])
-            items.append(Wire(target=Name(name=self.offers[name]), value=senders))
+            items.append(ContinuousAssignment(target=Name(name=self.offers[name]), value=senders))
             where = flat(
                 tuple(static.index(i) for i in sending.channel.source_index), sending.channel.shape
             )
-            items.append(Wire(target=Name(name=sending.at), value=where))
+            items.append(ContinuousAssignment(target=Name(name=sending.at), value=where))
         if self.interface.memory:
-            items.append(Wire(target=Name(name=port.MOVED), value=self._moved()))
+            items.append(ContinuousAssignment(target=Name(name=port.MOVED), value=self._moved()))
         return items
 
     def _moved(self) -> Expression:
@@ -231,23 +233,29 @@ class MachineModule:
             absent = negation(Name(name=self.offers[sending.channel.name]))
             conditions.append(either(absent, Name(name=sending.space)))
         items: list[Item] = [
-            Remark(text="firing"),
+            Heading(text="firing"),
             variable(self.cooldown, WORD),
             variable(self.decided),
-            Wire(target=Name(name=self.decided), value=any_of(self.rules.rules)),
+            ContinuousAssignment(target=Name(name=self.decided), value=any_of(self.rules.rules)),
         ]
         if self.interface.memory:
-            items.append(Wire(target=Name(name=port.READY), value=both(*conditions)))
+            items.append(
+                ContinuousAssignment(target=Name(name=port.READY), value=both(*conditions))
+            )
             allowed = both(Name(name=port.READY), Name(name=port.GRANTED))
-            items.append(Wire(target=fires, value=allowed))
+            items.append(ContinuousAssignment(target=fires, value=allowed))
         else:
-            items.append(Wire(target=fires, value=both(*conditions)))
+            items.append(ContinuousAssignment(target=fires, value=both(*conditions)))
         for taking in self.interface.taking:
             needs = Name(name=self.needs[taking.channel.name])
-            items.append(Wire(target=Name(name=taking.pop), value=both(fires, needs)))
+            items.append(
+                ContinuousAssignment(target=Name(name=taking.pop), value=both(fires, needs))
+            )
         for sending in self.interface.sending:
             offers = Name(name=self.offers[sending.channel.name])
-            items.append(Wire(target=Name(name=sending.push), value=both(fires, offers)))
+            items.append(
+                ContinuousAssignment(target=Name(name=sending.push), value=both(fires, offers))
+            )
         return [*items, self._fault()]
 
     def _fault(self) -> Item:
@@ -261,7 +269,7 @@ class MachineModule:
             if isinstance(sent.tag, Name) and sent.tag.name not in known
         ]
         full = [Name(name=names.full) for names in self.state.points.values()]
-        chain: tuple[Statement, ...] = ()
+        chain: tuple[TargetStatement, ...] = ()
         for kind, conditions, when in (
             (Fault.TAG, tags, (fires,)),
             (Fault.REGISTER, self.rules.outside, (fires,)),

@@ -10,6 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    Literal,
+    Name,
+    Set,
+    TargetStatement,
+    Ternary,
+    Unary,
+    call,
+    number,
+)
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface, LoadPort, SearchPort, StorePort
@@ -17,33 +29,22 @@ from t2s.backends.verilog.sorted_memory import PointPorts
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     WORD,
-    Binary,
     Bits,
     Combinational,
-    Expression,
+    ContinuousAssignment,
+    Heading,
     Item,
-    Literal,
-    Name,
-    Remark,
     Resize,
-    Set,
-    Statement,
-    Ternary,
-    Unary,
-    Wire,
     both,
-    call,
     either,
     element,
     negation,
-    number,
     put,
     variable,
 )
 from t2s.core.expr import Const, Expr, Local
 from t2s.core.types import Kind
-from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Store
-from t2s.graph.body import Statement as BodyStatement
+from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
 from t2s.graph.machine import (
     Choice,
     Machine,
@@ -142,7 +143,7 @@ class RuleWriter:
 
     def _mode(self, mode: Mode) -> None:
         state = self.state
-        self.items.append(Remark(text=f"mode {mode.name}"))
+        self.items.append(Heading(text=f"mode {mode.name}"))
         here = Binary(
             operator="==", left=Name(name=state.mode), right=Name(name=state.modes[mode.name])
         )
@@ -202,7 +203,7 @@ class RuleWriter:
 
     # ----------------------------------------------------------------------------- statements
 
-    def _statement(self, statement: BodyStatement, logic: RuleLogic, names: dict[str, str]) -> None:
+    def _statement(self, statement: Statement, logic: RuleLogic, names: dict[str, str]) -> None:
         match statement:
             case Let(target=target, value=value):
                 names[target] = self._let(target, value, names)
@@ -237,21 +238,27 @@ class RuleWriter:
                 raise TypeError(f"{statement.__class__.__name__} is no statement of a machine")
 
     def _load(self, statement: Load, port: LoadPort, taken: str, names: Mapping[str, str]) -> str:
-        self.items.append(Wire(target=Name(name=port.enable), value=Name(name=taken)))
+        self.items.append(
+            ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
+        )
         self._address(port.address, statement.indices, port, names)
         return port.data
 
     def _store(
         self, statement: Store, port: StorePort, taken: str, names: Mapping[str, str]
     ) -> None:
-        self.items.append(Wire(target=Name(name=port.enable), value=Name(name=taken)))
+        self.items.append(
+            ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
+        )
         self._address(port.address, statement.indices, port, names)
         self._assign(port.data, statement.value, names)
 
     def _search(
         self, statement: Search, port: SearchPort, taken: str, names: Mapping[str, str]
     ) -> str:
-        self.items.append(Wire(target=Name(name=port.enable), value=Name(name=taken)))
+        self.items.append(
+            ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
+        )
         for target, bound in ((port.begin, statement.begin), (port.end, statement.end)):
             writer = self._writer(names)
             self._set(target, _position(writer, bound), writer)
@@ -313,7 +320,7 @@ class RuleWriter:
                 same = Binary(operator="==", left=write.at, right=at)
                 value = Ternary(condition=same, if_true=Name(name=write.value), if_false=value)
         name = self._declared(statement.target, bits_of(statement.type))
-        self.items.append(Wire(target=Name(name=name), value=value))
+        self.items.append(ContinuousAssignment(target=Name(name=name), value=value))
         names[statement.target] = name
 
     # -------------------------------------------------------------------------------- writing
@@ -334,7 +341,7 @@ class RuleWriter:
 
     def _wire(self, wanted: str, value: Expression) -> str:
         name = self._declared(wanted, BIT)
-        self.items.append(Wire(target=Name(name=name), value=value))
+        self.items.append(ContinuousAssignment(target=Name(name=name), value=value))
         return name
 
     def _condition(self, wanted: str, value: Expr, names: Mapping[str, str]) -> str:
@@ -364,12 +371,12 @@ class RuleWriter:
     def _set(self, target: str, value: Expression, writer: ExpressionWriter) -> None:
         self._block([*writer.take_before(), put(target, value)], writer)
 
-    def _block(self, body: list[Statement], writer: ExpressionWriter) -> None:
+    def _block(self, body: list[TargetStatement], writer: ExpressionWriter) -> None:
         self.items += writer.declarations
         writer.declarations.clear()
         match body:
             case [Set(target=target, value=value)]:
-                self.items.append(Wire(target=target, value=value))
+                self.items.append(ContinuousAssignment(target=target, value=value))
             case _:
                 self.items.append(Combinational(body=tuple(body)))
 

@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    If,
+    Name,
+    TargetStatement,
+    call,
+    number,
+)
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import signed_as
 from t2s.backends.verilog.interfaces import SearchPort, StorePort
 from t2s.backends.verilog.top import AccessNames, SearchNames, Top
 from t2s.backends.verilog.verilog_ast import (
     WORD,
-    Binary,
     Bits,
     Clocked,
     Combinational,
     Element,
-    Expression,
-    For,
-    If,
+    Heading,
     Item,
-    Name,
-    Remark,
     Resize,
-    Statement,
+    UnrolledFor,
     both,
-    call,
     element,
     negation,
-    number,
     put,
     variable,
 )
@@ -50,14 +52,16 @@ class MemoryModel:
 
     def build(self) -> tuple[Item, ...]:
         """The items."""
-        items: list[Item] = [Remark(text="memory: read at once, written at the end of the cycle")]
-        writes: list[Statement] = []
+        items: list[Item] = [Heading(text="memory: read at once, written at the end of the cycle")]
+        writes: list[TargetStatement] = []
         for interface, names in self.top.nodes:
             count = interface.node.place_count
             for load, access in zip(interface.loads, names.loads, strict=True):
                 memory = self.arrays[load.tensor.name]
                 moves = _lanes(load.type, access, memory, reads=True)
-                items.append(Combinational(body=(For(variable=P, count=count, body=moves),)))
+                items.append(
+                    Combinational(body=(UnrolledFor(variable=P, count=count, body=moves),))
+                )
             for search, signals in zip(interface.searches, names.searches, strict=True):
                 items += self._search(search, signals, count)
             for store, access in zip(interface.stores, names.stores, strict=True):
@@ -66,15 +70,15 @@ class MemoryModel:
                     negation(Name(name=port.RESET)), _of(names.fires), _of(access.enable)
                 )
                 one = If(condition=whether, then=moves)
-                writes.append(For(variable=P, count=count, body=(one,)))
+                writes.append(UnrolledFor(variable=P, count=count, body=(one,)))
         if writes:
             items.append(Clocked(body=tuple(writes)))
         return tuple(items)
 
-    def _write(self, store: StorePort, access: AccessNames) -> tuple[Statement, ...]:
+    def _write(self, store: StorePort, access: AccessNames) -> tuple[TargetStatement, ...]:
         return _lanes(store.type, access, self.arrays[store.tensor.name], reads=False)
 
-    def _grow(self, store: StorePort, access: AccessNames) -> tuple[Statement, ...]:
+    def _grow(self, store: StorePort, access: AccessNames) -> tuple[TargetStatement, ...]:
         """The tensor is at least as long as what is stored into it needs."""
         if store.tensor.name not in self.growing:
             return ()
@@ -108,10 +112,10 @@ class MemoryModel:
             put(low, _of(signals.begin)),
             put(high, _of(signals.end)),
             put(middle, number(0)),
-            For(variable="step", count=32, body=(step,)),
+            UnrolledFor(variable="step", count=32, body=(step,)),
             put(_of(signals.found), low),
         )
-        loop = For(variable=P, count=count, body=body)
+        loop = UnrolledFor(variable=P, count=count, body=body)
         return [*(variable(name, WORD) for name in names), Combinational(body=(loop,))]
 
 
@@ -119,7 +123,9 @@ def _of(name: str) -> Expression:
     return element(name, Name(name=P))
 
 
-def _lanes(type: Bits, access: AccessNames, memory: str, *, reads: bool) -> tuple[Statement, ...]:
+def _lanes(
+    type: Bits, access: AccessNames, memory: str, *, reads: bool
+) -> tuple[TargetStatement, ...]:
     """Move all lanes of PE ``p`` between memory and the port."""
     data, address = _of(access.data), _of(access.address)
     if type.lanes == 1:
@@ -129,4 +135,4 @@ def _lanes(type: Bits, access: AccessNames, memory: str, *, reads: bool) -> tupl
     place = element(memory, where)
     lane = Element(base=data, index=Name(name=LANE))
     move = put(lane, place) if reads else put(place, lane, clocked=True)
-    return (For(variable=LANE, count=type.lanes, body=(move,)),)
+    return (UnrolledFor(variable=LANE, count=type.lanes, body=(move,)),)

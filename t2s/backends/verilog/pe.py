@@ -8,6 +8,16 @@ the registers that a chip puts between operators are part of the channels behind
 
 from __future__ import annotations
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    If,
+    Literal,
+    Name,
+    TargetStatement,
+    Ternary,
+    number,
+)
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.counters import CounterNames, Counters
 from t2s.backends.verilog.datapath import Datapath
@@ -17,23 +27,15 @@ from t2s.backends.verilog.nests import Nest
 from t2s.backends.verilog.verilog_ast import (
     INTEGER,
     WORD,
-    Binary,
     Clocked,
     Combinational,
-    Expression,
-    If,
+    ContinuousAssignment,
+    Heading,
     Item,
-    Literal,
     Module,
-    Name,
-    Remark,
-    Statement,
-    Ternary,
-    Wire,
     both,
     either,
     negation,
-    number,
     put,
     variable,
 )
@@ -93,7 +95,7 @@ class PEModule:
 
     def _counting(self) -> list[Item]:
         names = self.counters
-        items: list[Item] = [Remark(text="loop counters")]
+        items: list[Item] = [Heading(text="loop counters")]
         items += [variable(name, INTEGER) for name in (*names.now, *names.after)]
         items.append(variable(names.finishes))
         exists = self.node.exists
@@ -111,7 +113,7 @@ class PEModule:
         items.append(variable(names.searching))
         return [*items, Combinational(body=self._whole(counters.searching(self.nest.search)))]
 
-    def _whole(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    def _whole(self, body: tuple[TargetStatement, ...]) -> tuple[TargetStatement, ...]:
         """The block with what its expressions need before it."""
         return (*self.control.take_before(), *self.coming.take_before(), *body)
 
@@ -119,8 +121,8 @@ class PEModule:
         return TRUE if condition is None else self.control.scalar(condition)
 
     def _control(self) -> list[Item]:
-        items: list[Item] = [Remark(text="what the present firing needs, and where")]
-        body: list[Statement] = []
+        items: list[Item] = [Heading(text="what the present firing needs, and where")]
+        body: list[TargetStatement] = []
         moved: list[Expression] = []
 
         def set_where(
@@ -178,20 +180,26 @@ class PEModule:
         for sending in self.interface.sending:
             absent = negation(Name(name=self.offers[sending.channel.name]))
             conditions.append(either(absent, Name(name=sending.space)))
-        items: list[Item] = [Remark(text="firing"), variable(self.cooldown, WORD)]
+        items: list[Item] = [Heading(text="firing"), variable(self.cooldown, WORD)]
         fires = Name(name=port.FIRES)
         if self.interface.memory:
-            items.append(Wire(target=Name(name=port.READY), value=both(*conditions)))
+            items.append(
+                ContinuousAssignment(target=Name(name=port.READY), value=both(*conditions))
+            )
             allowed = both(Name(name=port.READY), Name(name=port.GRANTED))
-            items.append(Wire(target=fires, value=allowed))
+            items.append(ContinuousAssignment(target=fires, value=allowed))
         else:
-            items.append(Wire(target=fires, value=both(*conditions)))
+            items.append(ContinuousAssignment(target=fires, value=both(*conditions)))
         for taking in self.interface.taking:
             needs = Name(name=self.needs[taking.channel.name])
-            items.append(Wire(target=Name(name=taking.pop), value=both(fires, needs)))
+            items.append(
+                ContinuousAssignment(target=Name(name=taking.pop), value=both(fires, needs))
+            )
         for sending in self.interface.sending:
             offers = Name(name=self.offers[sending.channel.name])
-            items.append(Wire(target=Name(name=sending.push), value=both(fires, offers)))
+            items.append(
+                ContinuousAssignment(target=Name(name=sending.push), value=both(fires, offers))
+            )
         return items
 
     # ------------------------------------------------------------------------------- datapath
@@ -201,11 +209,11 @@ class PEModule:
         if not self.datapath.body:
             return []
         block = Combinational(body=tuple(self.datapath.body))
-        return [Remark(text="datapath"), *self.datapath.declarations, block]
+        return [Heading(text="datapath"), *self.datapath.declarations, block]
 
     def _clocked(self) -> list[Item]:
         names, fires, reset = self.counters, Name(name=port.FIRES), Name(name=port.RESET)
-        moves: list[Statement] = [
+        moves: list[TargetStatement] = [
             put(now, Name(name=after), clocked=True)
             for now, after in zip(names.now, names.after, strict=True)
         ]
@@ -219,7 +227,7 @@ class PEModule:
             then=(put(cooldown, less, clocked=True),),
         )
         cool = If(condition=fires, then=(put(cooldown, rest, clocked=True),), otherwise=(waits,))
-        body: list[Statement] = [
+        body: list[TargetStatement] = [
             If(condition=either(reset, fires), then=tuple(moves)),
             cool,
         ]
@@ -227,7 +235,7 @@ class PEModule:
             body.append(If(condition=fires, then=self.datapath.updates()))
         start = (put(cooldown, number(0), clocked=True), *self.datapath.resets())
         body.append(If(condition=reset, then=start))
-        return [Remark(text="what a firing leaves behind"), Clocked(body=tuple(body))]
+        return [Heading(text="what a firing leaves behind"), Clocked(body=tuple(body))]
 
 
 def _bytes_if(enable: str, type: Type) -> Expression:

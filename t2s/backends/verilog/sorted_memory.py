@@ -9,40 +9,42 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    If,
+    Literal,
+    Name,
+    TargetStatement,
+    Ternary,
+    number,
+)
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of, signed_as
 from t2s.backends.verilog.expressions import apply
-from t2s.backends.verilog.names import Identifiers
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     INTEGER,
-    Binary,
     Bits,
     Clocked,
     Combinational,
+    ContinuousAssignment,
     Element,
-    Expression,
-    For,
-    If,
+    Heading,
     Item,
-    Literal,
     Module,
-    Name,
-    Port,
-    Remark,
-    Statement,
-    Ternary,
-    Wire,
+    ModulePort,
+    UnrolledFor,
     both,
     either,
     element,
     given,
     negation,
-    number,
     put,
     taken,
     variable,
 )
+from t2s.backends.verilog.verilog_names import signal_names
 from t2s.graph.machine import SortedMemory
 
 POINTS = 1024
@@ -86,7 +88,7 @@ def point_ports(memory: SortedMemory) -> PointPorts:
     )
 
 
-def typed_ports(memory: SortedMemory, names: PointPorts) -> Iterator[Port]:
+def typed_ports(memory: SortedMemory, names: PointPorts) -> Iterator[ModulePort]:
     """The ports beside clock and reset, under other names if wanted."""
     yield from (taken(name) for name in (names.enable, names.add, names.drop))
     for name, type in zip(names.keys, memory.keys, strict=True):
@@ -108,7 +110,7 @@ class _Writer:
     def __init__(self, memory: SortedMemory, name: str) -> None:
         self.memory, self.name = memory, name
         self.ports = point_ports(memory)
-        fresh = Identifiers((port.CLOCK, port.RESET, AT, LANE)).fresh
+        fresh = signal_names((port.CLOCK, port.RESET, AT, LANE)).fresh
         self.columns: list[tuple[str, Bits, str]] = [
             (fresh(f"keys_{n}"), bits_of(type), key)
             for n, (type, key) in enumerate(zip(memory.keys, self.ports.keys, strict=True))
@@ -130,7 +132,7 @@ class _Writer:
             Combinational(body=tuple(self._find())),
             Combinational(body=(self._combine(),)),
             *self._outputs(),
-            Remark(text="one point comes or goes"),
+            Heading(text="one point comes or goes"),
             Clocked(body=self._change()),
         ]
         return Module(
@@ -141,7 +143,7 @@ class _Writer:
             shared=True,
         )
 
-    def _find(self) -> Iterator[Statement]:
+    def _find(self) -> Iterator[TargetStatement]:
         """Where the point to be added is, or has to be."""
         at = Name(name=AT)
         inside = Binary(operator="<", left=at, right=Name(name=self.ports.count))
@@ -155,10 +157,10 @@ class _Writer:
         look = If(condition=inside, then=(before, here))
         yield put(self.place, number(0))
         yield put(self.present, Literal(text="1'b0"))
-        loop = For(variable=AT, count=POINTS, body=(look,))
+        loop = UnrolledFor(variable=AT, count=POINTS, body=(look,))
         yield If(condition=Name(name=self.ports.add), then=(loop,))
 
-    def _combine(self) -> Statement:
+    def _combine(self) -> TargetStatement:
         """What becomes of the value at a point that is there, lane by lane."""
         type, lane = self.memory.type, Name(name=LANE)
         stored: Expression = element(self.values, Name(name=self.place))
@@ -170,7 +172,7 @@ class _Writer:
             signed_as(Element(base=vector, index=lane), type.scalar) for vector in (stored, value)
         )
         combined = apply(self.memory.operator, type.scalar, operands)
-        return For(
+        return UnrolledFor(
             variable=LANE, count=type.lanes, body=(put(element(self.combined, lane), combined),)
         )
 
@@ -181,19 +183,19 @@ class _Writer:
         targets = (*self.ports.first_keys, self.ports.first_value)
         for target, row in zip(targets, (*rows, self.values), strict=True):
             first = Ternary(condition=none, if_true=ZEROS, if_false=element(row, 0))
-            yield Wire(target=Name(name=target), value=first)
+            yield ContinuousAssignment(target=Name(name=target), value=first)
         no_room = Binary(operator="==", left=count, right=number(POINTS))
         full = both(Name(name=self.ports.add), negation(Name(name=self.present)), no_room)
-        yield Wire(target=Name(name=self.ports.full), value=full)
+        yield ContinuousAssignment(target=Name(name=self.ports.full), value=full)
 
-    def _change(self) -> tuple[Statement, ...]:
+    def _change(self) -> tuple[TargetStatement, ...]:
         ports = self.ports
         count, place = Name(name=ports.count), Name(name=self.place)
         value = Name(name=ports.value)
         stored = element(self.values, place)
         combined = Name(name=self.combined)
         rows = [*((name, Name(name=key)) for name, _, key in self.columns), (self.values, value)]
-        grow: list[Statement] = [
+        grow: list[TargetStatement] = [
             If(
                 condition=Binary(operator=">=", left=Name(name=AT), right=place),
                 then=tuple(self._moved(row, up=True) for row, _ in rows),
@@ -201,12 +203,12 @@ class _Writer:
         ]
         new = [put(element(row, place), given, clocked=True) for row, given in rows]
         insert = (
-            For(variable=AT, count=POINTS - 1, body=tuple(grow)),
+            UnrolledFor(variable=AT, count=POINTS - 1, body=tuple(grow)),
             *new,
             put(count, Binary(operator="+", left=count, right=number(1)), clocked=True),
         )
         remove = (
-            For(
+            UnrolledFor(
                 variable=AT,
                 count=POINTS - 1,
                 body=tuple(self._moved(row, up=False) for row, _ in rows),
@@ -229,7 +231,7 @@ class _Writer:
             ),
         )
 
-    def _moved(self, row: str, *, up: bool) -> Statement:
+    def _moved(self, row: str, *, up: bool) -> TargetStatement:
         at = Name(name=AT)
         other = Binary(operator="+", left=at, right=number(1))
         target, source = (other, at) if up else (at, other)

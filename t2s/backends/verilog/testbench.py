@@ -11,45 +11,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from t2s.backends.base import DeviceTimes
+from t2s.backends.text.expressions import (
+    Binary,
+    Do,
+    Expression,
+    If,
+    Literal,
+    Name,
+    TargetStatement,
+    Ternary,
+    call,
+    number,
+)
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.arbiter import Arbiter
 from t2s.backends.verilog.data_types import bits_of, width_of
 from t2s.backends.verilog.faults import FaultFinder, FaultNames
 from t2s.backends.verilog.memory import MemoryModel
-from t2s.backends.verilog.timing import Bounds, Timing
+from t2s.backends.verilog.timing import Bounds
 from t2s.backends.verilog.top import Top
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     LONG,
     WORD,
-    Binary,
     Bits,
     Clocked,
     Combinational,
     Declaration,
-    Do,
-    Expression,
     Finally,
-    For,
-    If,
+    Heading,
     Initially,
     Instance,
     Item,
-    Literal,
     Module,
-    Name,
-    Remark,
     Resize,
-    Set,
-    Statement,
-    Ternary,
-    Variable,
+    Signal,
+    UnrolledFor,
     both,
-    call,
     either,
     element,
     negation,
-    number,
     put,
     taken,
     variable,
@@ -77,7 +79,7 @@ class Own:
 class Testbench:
     """Builds the module."""
 
-    def __init__(self, top: Top, timing: Timing, bounds: Bounds) -> None:
+    def __init__(self, top: Top, timing: DeviceTimes, bounds: Bounds) -> None:
         self.top, self.timing, self.bounds = top, timing, bounds
         fresh = top.identifiers.fresh
         self.settings: list[tuple[str, Bits, int]] = []
@@ -168,7 +170,7 @@ class Testbench:
         top = self.top
         known = {name for name, _, _ in self.settings} | {port.CLOCK, port.RESET}
         items: list[Item] = [
-            Declaration(variable=Variable(name=port.RESET, type=BIT, initial=Literal(text="1'b1")))
+            Declaration(variable=Signal(name=port.RESET, type=BIT, initial=Literal(text="1'b1")))
         ]
         items += [variable(name, type) for name, type, _ in self.settings]
         items += [
@@ -187,8 +189,8 @@ class Testbench:
         items += [variable(name, LONG) for name in self._growing().values()]
         return [*items, Initially(body=self._start())]
 
-    def _start(self) -> tuple[Statement, ...]:
-        body: list[Statement] = []
+    def _start(self) -> tuple[TargetStatement, ...]:
+        body: list[TargetStatement] = []
         for name, type, value in self.settings:
             start = Literal(text=f"64'sd{value}") if type == LONG else number(value)
             body.append(put(name, start))
@@ -202,7 +204,7 @@ class Testbench:
                 body.append(Do(call=call("$readmemh", file, Name(name=memory))))
             else:
                 count = self.bounds.length(tensor)
-                body.append(For(variable=AT, count=count, body=(put(_at(memory), ZERO),)))
+                body.append(UnrolledFor(variable=AT, count=count, body=(put(_at(memory), ZERO),)))
         body += [put(name, ZERO) for name in self._growing().values()]
         return tuple(body)
 
@@ -226,7 +228,7 @@ class Testbench:
 
     def _counting(self) -> list[Item]:
         own = self.own
-        running: list[Statement] = [put(own.running, Literal(text="1'b0"))]
+        running: list[TargetStatement] = [put(own.running, Literal(text="1'b0"))]
         for interface, names in self.top.nodes:
             if _is_endless(interface):
                 continue
@@ -234,9 +236,11 @@ class Testbench:
                 condition=negation(_of(names.finished)),
                 then=(put(own.running, Literal(text="1'b1")),),
             )
-            running.append(For(variable=P, count=interface.node.place_count, body=(unfinished,)))
+            running.append(
+                UnrolledFor(variable=P, count=interface.node.place_count, body=(unfinished,))
+            )
         return [
-            Remark(text="what happens, and the end"),
+            Heading(text="what happens, and the end"),
             Combinational(body=tuple(running)),
             Clocked(
                 body=(
@@ -249,21 +253,21 @@ class Testbench:
             ),
         ]
 
-    def _first_cycle(self) -> tuple[Statement, ...]:
+    def _first_cycle(self) -> tuple[TargetStatement, ...]:
         own = self.own
         zeros = (own.last_firing, own.last_store, own.quiet, own.ended)
         body = [_later(name, ZERO) for name in zeros]
         body += [_later(port.RESET, Literal(text="1'b0")), _later(own.cycle, ONE)]
-        loops: list[Statement] = []
+        loops: list[TargetStatement] = []
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
             clear = tuple(put(_of(name), ZERO, clocked=True) for name in counts)
-            loops.append(For(variable=P, count=interface.node.place_count, body=clear))
+            loops.append(UnrolledFor(variable=P, count=interface.node.place_count, body=clear))
         return (*body, *loops)
 
-    def _one_cycle(self) -> tuple[Statement, ...]:
+    def _one_cycle(self) -> tuple[TargetStatement, ...]:
         own = self.own
         cycle = Name(name=own.cycle)
-        body: list[Statement] = [
+        body: list[TargetStatement] = [
             _later(own.cycle, Binary(operator="+", left=cycle, right=ONE)),
             _later(own.quiet, Binary(operator="+", left=Name(name=own.quiet), right=ONE)),
         ]
@@ -271,7 +275,7 @@ class Testbench:
             firings, first, last = counts
             none = Binary(operator="==", left=_of(firings), right=LONG_ZERO)
             more = Binary(operator="+", left=_of(firings), right=ONE)
-            then: list[Statement] = [
+            then: list[TargetStatement] = [
                 put(_of(firings), more, clocked=True),
                 put(_of(last), cycle, clocked=True),
                 If(condition=none, then=(put(_of(first), cycle, clocked=True),)),
@@ -287,7 +291,7 @@ class Testbench:
                 stored = either(*timed)
                 then.append(If(condition=stored, then=(_later(own.last_store, cycle),)))
             fired = If(condition=_of(names.fires), then=tuple(then))
-            body.append(For(variable=P, count=interface.node.place_count, body=(fired,)))
+            body.append(UnrolledFor(variable=P, count=interface.node.place_count, body=(fired,)))
         limit, quiet = Name(name=self.option["max_cycles"]), Name(name=self.option["quiet"])
         over = both(
             Binary(operator="!=", left=limit, right=LONG_ZERO),
@@ -313,15 +317,15 @@ class Testbench:
             ends = If(condition=failed, then=self._fail(), otherwise=(ends,))
         return (*body, ends)
 
-    def _fail(self) -> tuple[Statement, ...]:
+    def _fail(self) -> tuple[TargetStatement, ...]:
         names = (self.own.cycle, *self.faults.names.all)
         shown = _show("t2s fault %0d %0d %0d %0d %0d", *(Name(name=name) for name in names))
         return (shown, *self._end(4))
 
-    def _end(self, how: int) -> tuple[Statement, ...]:
+    def _end(self, how: int) -> tuple[TargetStatement, ...]:
         return (_later(self.own.ended, number(how)), Do(call=call("$finish")))
 
-    def _report(self) -> tuple[Statement, ...]:
+    def _report(self) -> tuple[TargetStatement, ...]:
         own = self.own
         stored, fired = Name(name=own.last_store), Name(name=own.last_firing)
         complete = Binary(operator="+", left=stored, right=Name(name=self.option["store_latency"]))
@@ -330,19 +334,19 @@ class Testbench:
             Binary(operator=">", left=complete, right=fired),
         )
         cycles = Ternary(condition=after, if_true=complete, if_false=fired)
-        body: list[Statement] = [_show("t2s run %0d %0d", Name(name=own.ended), cycles)]
+        body: list[TargetStatement] = [_show("t2s run %0d %0d", Name(name=own.ended), cycles)]
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
             line = _show("t2s pe %0d %0d %0d", *(_of(name) for name in counts))
-            body.append(For(variable=P, count=interface.node.place_count, body=(line,)))
+            body.append(UnrolledFor(variable=P, count=interface.node.place_count, body=(line,)))
         for channel, names in self.top.channels:
             line = _show("t2s held %0d", _at(names.held))
-            body.append(For(variable=AT, count=channel.element_count, body=(line,)))
+            body.append(UnrolledFor(variable=AT, count=channel.element_count, body=(line,)))
         for tensor in self.top.graph.tensors:
             if tensor.role is TensorRole.OUTPUT:
                 body += self._written(tensor)
         return tuple(body)
 
-    def _written(self, tensor: Tensor) -> tuple[Statement, ...]:
+    def _written(self, tensor: Tensor) -> tuple[TargetStatement, ...]:
         """The output in a file; if its length is known only now, so many elements."""
         memory = Name(name=self.memories[tensor.name])
         file = Literal(text=f'"{memory.name}.out"')
@@ -372,9 +376,9 @@ def _at(name: str) -> Expression:
     return element(name, Name(name=AT))
 
 
-def _later(name: str, value: Expression) -> Set:
+def _later(name: str, value: Expression) -> TargetStatement:
     return put(name, value, clocked=True)
 
 
-def _show(form: str, *values: Expression) -> Statement:
+def _show(form: str, *values: Expression) -> TargetStatement:
     return Do(call=call("$display", Literal(text=f'"{form}"'), *values))

@@ -4,49 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import prod
 
+from t2s.backends.base import ChannelTimes, DeviceTimes
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, Tensor, TensorRole
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChannelTiming:
-    """A channel: cycles from a firing that sends until its token is ready, and tokens it holds.
-
-    Both include the pipeline of the sender.
-    """
-
-    latency: int
-    capacity: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """A device, as the hardware sees it.
-
-    Attributes
-    ----------
-    intervals: the initiation interval of every node, in cycles.
-    channels: by name.
-    memory_rate: bytes per cycle that all load and store units share; ``None`` is unlimited.
-    store_latency: cycles from the firing of a store until it is complete.
-    """
-
-    intervals: Mapping[str, int]
-    channels: Mapping[str, ChannelTiming]
-    memory_rate: Fraction | None = None
-    store_latency: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stalling:
-    """Pseudo-random stalls of load and store units: see ``t2s.RandomStalls``."""
-
-    seed: int
-    one_in: int
-
 
 OPEN_LENGTH = 1 << 16
 """Elements of a tensor whose length is known only when a design runs, where nothing is said."""
@@ -63,7 +25,7 @@ class Bounds:
         testbench; ``OPEN_LENGTH`` of those that are not named.
     """
 
-    channels: Mapping[str, ChannelTiming] = field(default_factory=dict)
+    channels: Mapping[str, ChannelTimes] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
 
     def length(self, tensor: Tensor) -> int:
@@ -73,25 +35,25 @@ class Bounds:
         return prod(tensor.allocated)
 
 
-def timing_of(graph: Graph) -> Timing:
+def timing_of(graph: Graph) -> DeviceTimes:
     """A device without latencies: channels are as the graph says, and nodes have an II of 1."""
-    return Timing(
+    return DeviceTimes(
         intervals={node.name: 1 for node in graph.nodes},
         channels={
-            channel.name: ChannelTiming(latency=channel.latency, capacity=channel.capacity)
+            channel.name: ChannelTimes(latency=channel.latency, capacity=channel.capacity)
             for channel in graph.channels
         },
     )
 
 
 def largest(
-    *timings: Timing, graph: Graph | None = None, inputs: Mapping[str, Array] | None = None
+    *timings: DeviceTimes, graph: Graph | None = None, inputs: Mapping[str, Array] | None = None
 ) -> Bounds:
     """Room for all of these timings, and for these inputs of a graph."""
     names = timings[0].channels
     return Bounds(
         channels={
-            name: ChannelTiming(
+            name: ChannelTimes(
                 latency=max(timing.channels[name].latency for timing in timings),
                 capacity=max(timing.channels[name].capacity for timing in timings),
             )

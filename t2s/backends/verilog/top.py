@@ -5,27 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from t2s.backends.base import ChannelTimes
+from t2s.backends.text.expressions import (
+    Name,
+    number,
+)
+from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
-from t2s.backends.verilog.names import Identifiers
-from t2s.backends.verilog.timing import Bounds, ChannelTiming
+from t2s.backends.verilog.timing import Bounds
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     WORD,
     Bits,
+    Generate,
     Instance,
     Item,
     Module,
-    Name,
-    Port,
-    Repeat,
+    ModulePort,
     element,
     given,
-    number,
     taken,
     variable,
 )
+from t2s.backends.verilog.verilog_names import signal_names
 from t2s.graph.graph import Channel, Graph
 
 Fresh = Callable[[str], str]
@@ -103,7 +107,7 @@ class Top:
     identifiers: Identifiers
 
     @property
-    def ports(self) -> tuple[Port, ...]:
+    def ports(self) -> tuple[ModulePort, ...]:
         """The ports of the design; those of memory and of the firings have one element per PE."""
         ports = [taken(port.CLOCK), taken(port.RESET)]
         for parameter, text in zip(self.graph.parameters, self.parameters, strict=True):
@@ -116,7 +120,7 @@ class Top:
         return tuple(ports)
 
 
-def _node_ports(interface: Interface, names: NodeNames) -> list[Port]:
+def _node_ports(interface: Interface, names: NodeNames) -> list[ModulePort]:
     places = interface.node.place_count
     ports = [taken(names.interval, WORD), given(names.fires, BIT, places)]
     ports.append(given(names.finished, BIT, places))
@@ -138,17 +142,17 @@ def _node_ports(interface: Interface, names: NodeNames) -> list[Port]:
     return ports
 
 
-def _access(access: AccessNames, places: int) -> list[Port]:
+def _access(access: AccessNames, places: int) -> list[ModulePort]:
     return [given(access.enable, BIT, places), given(access.address, WORD, places)]
 
 
 def top_of(graph: Graph) -> Top:
     """The names of a design."""
-    modules = Identifiers(LIBRARY)
+    modules = signal_names(LIBRARY)
     interfaces = tuple(interface_of(graph, node) for node in graph.nodes)
     nodes = {node.name: modules.fresh(node.name) for node in graph.nodes}
     module = modules.fresh(f"{graph.name}_top")
-    identifiers = Identifiers((*LIBRARY, module, *nodes.values(), port.CLOCK, port.RESET))
+    identifiers = signal_names((*LIBRARY, module, *nodes.values(), port.CLOCK, port.RESET))
     fresh = identifiers.fresh
     return Top(
         graph=graph,
@@ -237,7 +241,7 @@ def top_module(top: Top, bounds: Bounds) -> Module:
     )
 
 
-def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTiming) -> list[Item]:
+def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes) -> list[Item]:
     type, count = token_bits(channel), channel.element_count
     wires: list[tuple[str, Bits]] = [(names.push, BIT), (names.value, type), (names.space, BIT)]
     wires += [(names.pop, BIT), (names.valid, BIT), (names.token, type)]
@@ -267,7 +271,7 @@ def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTiming) -> list[
     label = names.fifos
     return [
         *(variable(text, wire, count) for text, wire in wires),
-        Repeat(variable="at", count=count, label=label, items=(instance,)),
+        Generate(variable="at", count=count, label=label, items=(instance,)),
     ]
 
 

@@ -20,11 +20,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.backends.verilog.backend import BACKEND
+from t2s.backends.base import DeviceTimes, Stalling
 from t2s.backends.verilog.contents import hexadecimal, memory_of, read_back
+from t2s.backends.verilog.emit import files_of
 from t2s.backends.verilog.faults import fault_text
 from t2s.backends.verilog.testbench import Testbench
-from t2s.backends.verilog.timing import Bounds, Stalling, Timing
+from t2s.backends.verilog.timing import Bounds
 from t2s.backends.verilog.top import top_of
 from t2s.core.errors import InternalError, UserError
 from t2s.core.files import write_texts
@@ -151,7 +152,7 @@ class HardwareModel:
 
     def run(
         self,
-        timing: Timing,
+        timing: DeviceTimes,
         inputs: Mapping[str, Array] | None,
         parameters: Mapping[str, Array],
         *,
@@ -182,7 +183,7 @@ class HardwareModel:
         lines = _run(self.graph, command, self.folder, time_limit).splitlines()
         return self._result(bench, [line.split()[1:] for line in lines if line[:4] == "t2s "])
 
-    def _check(self, timing: Timing) -> None:
+    def _check(self, timing: DeviceTimes) -> None:
         for name, channel in timing.channels.items():
             most = self.bounds.channels[name]
             if channel.latency > most.latency or channel.capacity > most.capacity:
@@ -225,7 +226,7 @@ class HardwareModel:
 
 
 def build_hardware(
-    graph: Graph, timing: Timing, bounds: Bounds, folder: Path, *, runtime: Path | None = None
+    graph: Graph, timing: DeviceTimes, bounds: Bounds, folder: Path, *, runtime: Path | None = None
 ) -> HardwareModel:
     """Emit a design into ``folder`` and build its simulation there.
 
@@ -233,7 +234,7 @@ def build_hardware(
     Raises ``UnsupportedError`` for what the backend cannot emit, and ``VerilationError`` if
     Verilator or a C++ compiler is not there, or fails.
     """
-    files = BACKEND.emit_for(graph, timing, bounds)
+    files = files_of(graph, timing, bounds)
     tools = _find_tools()
     if isinstance(tools, str):
         raise VerilationError(
@@ -251,7 +252,7 @@ def build_hardware(
 
 def verilate(
     graph: Graph,
-    timing: Timing,
+    timing: DeviceTimes,
     bounds: Bounds,
     inputs: Mapping[str, Array] | None,
     parameters: Mapping[str, Array],
@@ -369,7 +370,7 @@ def _run(
 
 
 def _timing_options(
-    bench: Testbench, timing: Timing, stalling: Stalling | None, max_cycles: int | None
+    bench: Testbench, timing: DeviceTimes, stalling: Stalling | None, max_cycles: int | None
 ) -> list[tuple[str, int]]:
     """The settings of a run, and for how long nothing may happen before nothing ever will."""
     option = bench.option

@@ -8,52 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from t2s.backends.text.expressions import (
+    Binary,
+    Expression,
+    Literal,
+    Name,
+    Set,
+    TargetStatement,
+    Unary,
+    number,
+)
+
 # --------------------------------------------------------------------------------- expressions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expression:
-    """Base of SystemVerilog expressions."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Name(Expression):
-    """A variable, a port, a parameter or a function."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Literal(Expression):
-    """A literal, as it is written."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unary(Expression):
-    """A prefix operator: ``-``, ``!`` or ``~``."""
-
-    operator: str
-    operand: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binary(Expression):
-    """A binary operator."""
-
-    operator: str
-    left: Expression
-    right: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ternary(Expression):
-    """``condition ? if_true : if_false``."""
-
-    condition: Expression
-    if_true: Expression
-    if_false: Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +28,6 @@ class Resize(Expression):
 
     bits: int
     value: Expression
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Expression):
-    """A function, or a system function like ``$signed``."""
-
-    function: str
-    arguments: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +72,7 @@ class Bits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class Signal:
     """A variable; ``count`` makes an unpacked array of it."""
 
     name: str
@@ -131,53 +89,31 @@ class Direction(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class ModulePort:
     """A port of a module."""
 
     direction: Direction
-    variable: Variable
+    variable: Signal
 
 
 # ---------------------------------------------------------------------------------- statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """Base of procedural statements."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Set(Statement):
-    """``target = value``; at a clock edge ``target <= value``."""
+class SetAtClock(TargetStatement):
+    """``target <= value``: from the next clock edge on."""
 
     target: Expression
     value: Expression
-    clocked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class If(Statement):
-    """``if`` with an optional ``else``."""
-
-    condition: Expression
-    then: tuple[Statement, ...]
-    otherwise: tuple[Statement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class For(Statement):
+class UnrolledFor(TargetStatement):
     """A loop that is unrolled in hardware: ``variable`` from 0 to ``count - 1``."""
 
     variable: str
     count: int
-    body: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Do(Statement):
-    """A call of a task, like ``$display``."""
-
-    call: Call
+    body: tuple[TargetStatement, ...]
 
 
 # --------------------------------------------------------------------------------- module items
@@ -189,7 +125,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remark(Item):
+class Heading(Item):
     """A comment of one line, after an empty line."""
 
     text: str
@@ -199,7 +135,7 @@ class Remark(Item):
 class Declaration(Item):
     """A variable of the module."""
 
-    variable: Variable
+    variable: Signal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +148,7 @@ class Constant(Item):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire(Item):
+class ContinuousAssignment(Item):
     """``assign target = value``."""
 
     target: Expression
@@ -223,28 +159,28 @@ class Wire(Item):
 class Combinational(Item):
     """``always_comb``."""
 
-    body: tuple[Statement, ...]
+    body: tuple[TargetStatement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocked(Item):
     """``always_ff @(posedge clock)``."""
 
-    body: tuple[Statement, ...]
+    body: tuple[TargetStatement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Initially(Item):
     """``initial``: for simulation only."""
 
-    body: tuple[Statement, ...]
+    body: tuple[TargetStatement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finally(Item):
     """``final``: for simulation only."""
 
-    body: tuple[Statement, ...]
+    body: tuple[TargetStatement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +194,7 @@ class Instance(Item):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeat(Item):
+class Generate(Item):
     """A generated block: the items for ``variable`` from 0 to ``count - 1``."""
 
     variable: str
@@ -276,7 +212,7 @@ class Module:
 
     name: str
     about: tuple[str, ...]
-    ports: tuple[Port, ...]
+    ports: tuple[ModulePort, ...]
     items: tuple[Item, ...]
     shared: bool = False
 
@@ -287,16 +223,6 @@ BIT = Bits(width=1)
 WORD = Bits(width=32)
 INTEGER = Bits(width=32, signed=True)
 LONG = Bits(width=64, signed=True)
-
-
-def number(value: int) -> Literal:
-    """A plain decimal literal: 32 bits, signed."""
-    return Literal(text=str(value))
-
-
-def call(function: str, *arguments: Expression) -> Call:
-    """A call of a function."""
-    return Call(function=function, arguments=arguments)
 
 
 def element(base: str, index: Expression | int) -> Element:
@@ -332,20 +258,24 @@ def negation(condition: Expression) -> Expression:
 
 def variable(name: str, type: Bits = BIT, count: int | None = None) -> Declaration:
     """A declaration without an initial value."""
-    return Declaration(variable=Variable(name=name, type=type, count=count))
+    return Declaration(variable=Signal(name=name, type=type, count=count))
 
 
-def taken(name: str, type: Bits = BIT, count: int | None = None) -> Port:
+def taken(name: str, type: Bits = BIT, count: int | None = None) -> ModulePort:
     """An input."""
-    return Port(direction=Direction.INPUT, variable=Variable(name=name, type=type, count=count))
+    return ModulePort(direction=Direction.INPUT, variable=Signal(name=name, type=type, count=count))
 
 
-def given(name: str, type: Bits = BIT, count: int | None = None) -> Port:
+def given(name: str, type: Bits = BIT, count: int | None = None) -> ModulePort:
     """An output."""
-    return Port(direction=Direction.OUTPUT, variable=Variable(name=name, type=type, count=count))
+    return ModulePort(
+        direction=Direction.OUTPUT, variable=Signal(name=name, type=type, count=count)
+    )
 
 
-def put(target: str | Expression, value: Expression, *, clocked: bool = False) -> Set:
+def put(target: str | Expression, value: Expression, *, clocked: bool = False) -> TargetStatement:
     """An assignment."""
     to = Name(name=target) if isinstance(target, str) else target
-    return Set(target=to, value=value, clocked=clocked)
+    if clocked:
+        return SetAtClock(target=to, value=value)
+    return Set(target=to, value=value)

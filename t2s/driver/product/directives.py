@@ -11,7 +11,7 @@ from typing import NoReturn
 from t2s.core.errors import UnsupportedError
 from t2s.sparse_repr.representation.definition import Definition, unsupported
 from t2s.sparse_repr.representation.hardware.product import Part
-from t2s.spatial.directives import (
+from t2s.spatial.directive import (
     Directive,
     IsolateConsumer,
     IsolateProducer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from t2s.core.errors import UserError
 from t2s.driver.product.directives import Schedule
-from t2s.reduction.targets import interrupted_target, shared_target
+from t2s.reduction.carry import interrupted_target, shared_target
 from t2s.sparse_repr.representation.definition import unsupported
 from t2s.sparse_repr.representation.inverse_map import Order
 from t2s.sparse_repr.representation.layout import FibreJob

@@ -6,14 +6,14 @@ from typing import NoReturn
 
 from t2s.core.errors import UserError
 from t2s.driver.product.directives import Schedule
-from t2s.reduction.targets import Target
+from t2s.reduction.carry import Target
 from t2s.sparse_repr.representation.definition import Definition, unsupported
 from t2s.sparse_repr.representation.hardware.product import Part
 from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.sparse_repr.representation.units import units_of
 from t2s.sparse_repr.representation.vocabulary import Dimension
-from t2s.spatial.directives import Directive
+from t2s.spatial.directive import Directive
 from t2s.spatial.sparse_directives import LoadStructure
 
 MOST_MULTIPLIERS = 256

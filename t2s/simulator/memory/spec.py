@@ -14,8 +14,8 @@ from fractions import Fraction
 from math import prod
 from typing import TypeGuard
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import user_location
 
 MOST_ROW_BITS = 40

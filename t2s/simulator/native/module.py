@@ -8,6 +8,7 @@ firings, or -1 after a fault.
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +20,7 @@ from typing import Any
 from t2s.core.collector import without_collections
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
+from t2s.graph.machine_shapes import MachineShape, shapes_of
 from t2s.simulator import emit
 from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.llvm import I64, POINTER, Function, Module, Value, integer
@@ -29,7 +31,7 @@ from t2s.simulator.native.layout import Key, Layout
 from t2s.simulator.native.llvm import binding, llvmlite_version
 from t2s.simulator.native.nests.emit_nest import NEST
 from t2s.simulator.native.object_cache import ObjectCache, cache_directory, digest_of
-from t2s.simulator.native.shared_code import MachineShape, numbers_of, renamed, shapes_of
+from t2s.simulator.native.shared_code import numbers_of, renamed
 
 _ENTRY = "run"
 _COMPILED_MODULES = 64
@@ -74,19 +76,20 @@ def emit_program(graph: Graph, layout: Layout) -> Program:
     module = Module()
     faults: list[str] = []
     shapes = shapes_of(graph)
-    made: dict[str, _Shared] = {}
+    made: dict[int, _Shared] = {}
+    counts = Counter(shape.number for shape in shapes.values())
     calls: list[tuple[Function, list[Value]]] = []
     for number, node in enumerate(graph.nodes):
         if not isinstance(node, Machine):
             calls.append((emit_node(module, graph, node, layout, number, faults), []))
             continue
-        shape = shapes.get(node.name)
-        if shape is None:
+        shape = shapes[node.name]
+        if counts[shape.number] == 1:
             calls.append((emit_machine(module, graph, node, layout, number, faults), []))
             continue
-        if shape.text not in made:
-            made[shape.text] = _shared_function(module, graph, node, layout, number, shape)
-        shared = made[shape.text]
+        if shape.number not in made:
+            made[shape.number] = _shared_function(module, graph, node, layout, number, shape)
+        shared = made[shape.number]
         numbers = shared.numbers(graph, layout, shape, len(faults))
         faults += shared.faults_of(shape)
         calls.append((shared.function, [module.table(f"table{number}", I64, numbers)]))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from t2s.core.expr import Expr, const
-from t2s.core.location import SourceLocation
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
-    In,
+    StreamBlock,
     load,
     pass_done,
     put,
@@ -23,74 +23,71 @@ from t2s.sparse_repr.blocks.draft import (
 from t2s.sparse_repr.blocks.expressions import (
     EMPTY_TAG,
     both,
-    cast,
     equal,
     multiply,
-    select,
-    zero,
 )
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 
-def array_load(
-    reference: StreamType,
-    values: Tensor,
-    *,
-    lanes: int = 1,
-    missing: Expr | None = None,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayLoad(StreamBlock):
     """The element of ``values`` at each reference; with lanes, vector ``ref`` of so many elements.
 
     N gives the value ``missing``, or N where that is ``None``.  Ports: ``ref``; ``val``.
     """
-    draft = Draft(BlockKind.ARRAY, Role.LOAD, location)
-    draft.tensor(values)
-    ref = draft.input("ref", reference)
-    type = values.type.with_lanes(lanes)
-    val = draft.output("val", type, StreamKind.VALUE, reference.nesting)
-    statement, loaded = load("loaded", values, first_of(ref.value, lanes), lanes)
-    lost = put(val, tag=EMPTY_TAG) if missing is None else put(val, missing)
-    draft.mode(
-        "run",
-        when(
-            ref.is_value,
-            rule("load", "run", takes=[ref], body=[statement], puts=[put(val, loaded)]),
-        ),
-        when(ref.is_stop, rule("stop", "run", takes=[ref], puts=[put(val, tag=ref.tag)])),
-        pass_done(ref, val),
-        when(ref.is_empty, rule("missing", "run", takes=[ref], puts=[lost])),
-        needs=[ref],
-        expected="references, N, stops or D",
-    )
-    return draft.block()
+
+    kind = BlockKind.ARRAY
+    role = Role.LOAD
+
+    values: Tensor
+    lanes: int = 1
+    missing: Expr | None = None
+
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        ref = draft.input("ref", reference)
+        type = self.values.type.with_lanes(self.lanes)
+        val = draft.output("val", type, StreamKind.VALUE, reference.nesting)
+        statement, loaded = load("loaded", self.values, first_of(ref.value, self.lanes), self.lanes)
+        lost = put(val, tag=EMPTY_TAG) if self.missing is None else put(val, self.missing)
+        draft.mode(
+            "run",
+            when(
+                ref.is_value,
+                rule("load", "run", takes=[ref], body=[statement], puts=[put(val, loaded)]),
+            ),
+            when(ref.is_stop, rule("stop", "run", takes=[ref], puts=[put(val, tag=ref.tag)])),
+            pass_done(ref, val),
+            when(ref.is_empty, rule("missing", "run", takes=[ref], puts=[lost])),
+            needs=[ref],
+            expected="references, N, stops or D",
+        )
 
 
-def array_store(
-    reference: StreamType,
-    value: StreamType,
-    values: Tensor,
-    *,
-    location: SourceLocation | None = None,
-) -> Block:
-    """Store each value at the reference beside it, vectors as ``array_load`` loads them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayStore(StreamBlock):
+    """Store each value at the reference beside it, vectors as ``ArrayLoad`` loads them.
 
     N as the reference or the value stores nothing.  Ports: ``ref``, ``val``.
     """
-    draft = Draft(BlockKind.ARRAY, Role.STORE, location)
-    draft.tensor(values)
-    ref, val = draft.input("ref", reference), draft.input("val", value)
-    pair = [ref, val]
-    kept = store(values, first_of(ref.value, value.element.lanes), val.value)
-    draft.mode(
-        "run",
-        when(both(ref.is_value, val.is_value), rule("store", "run", takes=pair, body=[kept])),
-        when(both(ref.is_item, val.is_item), rule("nothing", "run", takes=pair)),
-        when(both(ref.is_stop, equal(ref.tag, val.tag)), rule("stop", "run", takes=pair)),
-        when(both(ref.is_done, val.is_done), rule("done", None, takes=pair)),
-        needs=pair,
-        expected="a value for each reference, and the same stops",
-    )
-    return draft.block()
+
+    kind = BlockKind.ARRAY
+    role = Role.STORE
+
+    values: Tensor
+
+    def draft(self, draft: Draft, reference: StreamType, value: StreamType) -> None:
+        ref, val = draft.input("ref", reference), draft.input("val", value)
+        pair = [ref, val]
+        kept = store(self.values, first_of(ref.value, value.element.lanes), val.value)
+        draft.mode(
+            "run",
+            when(both(ref.is_value, val.is_value), rule("store", "run", takes=pair, body=[kept])),
+            when(both(ref.is_item, val.is_item), rule("nothing", "run", takes=pair)),
+            when(both(ref.is_stop, equal(ref.tag, val.tag)), rule("stop", "run", takes=pair)),
+            when(both(ref.is_done, val.is_done), rule("done", None, takes=pair)),
+            needs=pair,
+            expected="a value for each reference, and the same stops",
+        )
 
 
 def first_of(reference: Expr, lanes: int) -> Expr:
@@ -98,59 +95,41 @@ def first_of(reference: Expr, lanes: int) -> Expr:
     return reference if lanes == 1 else multiply(reference, const(lanes, reference.type))
 
 
-def compute(
-    operands: Sequence[StreamType],
-    function: Callable[..., Expr],
-    *,
-    missing: Sequence[Expr] | None = None,
-    lost: Callable[..., Expr] | None = None,
-    instead: Expr | None = None,
-    location: SourceLocation | None = None,
-) -> Block:
-    """``function`` of the operands, element by element; an ALU.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadValues(DiagramBlock):
+    """The value of a tensor at every reference; in lanes, a reference is the number of a vector."""
 
-    The function gets one expression for each operand and gives one; it is any expression of the
-    graph, so any semiring will do.  N as an operand stands for its value in ``missing`` (zero, if
-    it is not given), unless ``lost``, of which operands are N, says that there is nothing to
-    compute: then N is put, or ``instead``.  All operands have one shape.  Ports: ``in0``, ``in1``,
-    ...; ``val``.
-    """
-    draft = Draft(BlockKind.COMPUTE, Role.COMPUTE, location)
-    inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(operands)]
-    zeros = missing or [zero(stream.element) for stream in operands]
-    values = [
-        select(i.is_value, i.value, cast(value, i.stream.element))
-        for i, value in zip(inputs, zeros, strict=True)
-    ]
-    result = function(*values)
-    first = inputs[0]
-    val = draft.output("val", result.type, StreamKind.VALUE, first.stream.nesting)
-    nothing = put(val, tag=EMPTY_TAG) if instead is None else put(val, instead)
-    empty = (
-        []
-        if lost is None
-        else [both(*(i.is_item for i in inputs), lost(*(i.is_empty for i in inputs)))]
-    )
-    draft.mode(
-        "run",
-        *(when(one, rule("nothing", "run", takes=inputs, puts=[nothing])) for one in empty),
-        when(
-            both(*(i.is_item for i in inputs)),
-            rule("compute", "run", takes=inputs, puts=[put(val, result)]),
-        ),
-        when(
-            both(first.is_stop, *_same(inputs)),
-            rule("stop", "run", takes=inputs, puts=[put(val, tag=first.tag)]),
-        ),
-        when(
-            both(first.is_done, *_same(inputs)),
-            rule("done", None, takes=inputs, puts=[put(val, tag=first.tag)]),
-        ),
-        needs=inputs,
-        expected="operands of one shape",
-    )
-    return draft.block()
+    kind = BlockKind.ARRAY
+
+    tensor: str
+    lanes: int = 1
+
+    def meaning(self, known: Known, references: Lists) -> tuple[Nested, ...]:
+        values = known.values(self.tensor)
+        if self.lanes > 1:
+            values = values.reshape(-1, self.lanes)
+        loaded = each(lambda at: None if at is None else values[at], references.depth, references)
+        return (loaded,)
+
+    def place(self, graph: Placing, references: Stream) -> tuple[Stream, ...]:
+        block = ArrayLoad(values=graph.values_of(self.tensor), lanes=self.lanes)
+        return graph.streams.put(block, f"load_{self.tensor}", references)
 
 
-def _same(inputs: Sequence[In]) -> list[Expr]:
-    return [equal(inputs[0].tag, other.tag) for other in inputs[1:]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreValues(DiagramBlock):
+    """Every value of the result at its reference; the others stay zero."""
+
+    kind = BlockKind.ARRAY
+
+    tensor: str
+
+    def meaning(self, known: Known, references: Lists, values: Lists) -> tuple[Nested, ...]:
+        found: list[tuple[int, Any]] = []
+        each(lambda at, one: found.append((at, one)), values.depth, references, values)
+        known.store(found)
+        return ()
+
+    def place(self, graph: Placing, references: Stream, values: Stream) -> tuple[Stream, ...]:
+        block = ArrayStore(values=graph.values_of(self.tensor, written=True))
+        return graph.streams.put(block, f"store_{self.tensor}", references, values)

@@ -7,21 +7,21 @@ bit first.  The reference beside a word is its rank: the number of bits set in a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from t2s.core.expr import Expr, apply, const
-from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.machine import Choice, Put
-from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
     In,
     Out,
+    StreamBlock,
     let,
     put,
     rule,
@@ -49,157 +49,140 @@ from t2s.sparse_repr.blocks.expressions import (
     zero,
 )
 
-Sides = Sequence[tuple[StreamType, StreamType]]
 
-
-def bitvector_converter(
-    coordinates: StreamType,
-    word: Type,
-    size: int,
-    *,
-    width: int | None = None,
-    empty_fibers: bool = True,
-    rank: Type = INT32,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitvectorConverter(StreamBlock):
     """Coordinates below ``size`` as words of an unsigned type (Definition 4.2).
 
     ``width`` bits of a word are used; all of them if it is not given.  Without ``empty_fibers`` a
-    stop without a coordinate before it puts no words (compare ``compressed_writer``).
+    stop without a coordinate before it puts no words (compare ``CompressedWriter``).
 
     Every fiber becomes ``ceil(size / width)`` words, zeros included.  A coordinate or a word takes
     a cycle; the first coordinate of the word that follows goes with the word before it.
     Ports: ``crd``; ``bits``, ``ref``.
     """
-    draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
-    crd, type = draft.input("crd", coordinates), coordinates.element
-    bits = draft.output("bits", word, StreamKind.BITVECTOR, coordinates.nesting)
-    ref = draft.output("ref", rank, StreamKind.REFERENCE, coordinates.nesting)
-    used = width or word.bits
-    words, bits_used = const(-(-size // used), type), const(used, type)
-    held, index = draft.register("held", word), draft.register("index", type)
-    before = draft.register("before", rank)
-    token = [put(bits, held), put(ref, before)]
-    counted = write(before, add(before, cast(count_ones(held), rank)))
-    step = write(index, add(index, one(type)))
-    bit = power_of_two(remainder(crd.value, bits_used), word)
-    divide, block = let("block", quotient(crd.value, bits_used))
-    into = rule("collect", "run", takes=[crd], body=[write(held, apply(Op.OR, held, bit))])
-    following = rule("next", "run", takes=[crd], puts=token, body=[counted, step, write(held, bit)])
-    flush = [counted, step, write(held, zero(word))]
-    stops = [put(bits, tag=crd.tag), put(ref, tag=crd.tag)]
-    more: Expr = less(index, words)
-    if not empty_fibers:
-        nothing = both(equal(index, zero(type)), equal(held, zero(word)))
-        more = both(more, apply(Op.NOT, nothing))
-    collecting = [
-        when(equal(block, index), into),
-        when(equal(block, add(index, one(type))), following),
-        when(less(index, block), rule("skip", "run", puts=token, body=flush)),
-    ]
-    stop = rule("stop", "run", takes=[crd], puts=stops, body=[write(index, zero(type))])
-    ending = [when(more, rule("flush", "run", puts=token, body=flush)), when(None, stop)]
-    draft.mode(
-        "run",
-        when(both(crd.is_value, less(crd.value, const(size, type))), collecting, body=[divide]),
-        when(crd.is_stop, ending),
-        when(crd.is_done, rule("done", None, takes=[crd], puts=stops)),
-        needs=[crd],
-        expected=f"increasing coordinates below {size}, stops or D",
-    )
-    return draft.block()
+
+    kind = BlockKind.CONVERT
+
+    word: Type
+    size: int
+    width: int | None = None
+    empty_fibers: bool = True
+    rank: Type = INT32
+
+    def draft(self, draft: Draft, coordinates: StreamType) -> None:
+        crd, type = draft.input("crd", coordinates), coordinates.element
+        bits = draft.output("bits", self.word, StreamKind.BITVECTOR, coordinates.nesting)
+        ref = draft.output("ref", self.rank, StreamKind.REFERENCE, coordinates.nesting)
+        used = self.width or self.word.bits
+        words, bits_used = const(-(-self.size // used), type), const(used, type)
+        held, index = draft.register("held", self.word), draft.register("index", type)
+        before = draft.register("before", self.rank)
+        token = [put(bits, held), put(ref, before)]
+        counted = write(before, add(before, cast(count_ones(held), self.rank)))
+        step = write(index, add(index, one(type)))
+        bit = power_of_two(remainder(crd.value, bits_used), self.word)
+        divide, block = let("block", quotient(crd.value, bits_used))
+        into = rule("collect", "run", takes=[crd], body=[write(held, apply(Op.OR, held, bit))])
+        following = rule(
+            "next", "run", takes=[crd], puts=token, body=[counted, step, write(held, bit)]
+        )
+        flush = [counted, step, write(held, zero(self.word))]
+        stops = [put(bits, tag=crd.tag), put(ref, tag=crd.tag)]
+        more: Expr = less(index, words)
+        if not self.empty_fibers:
+            nothing = both(equal(index, zero(type)), equal(held, zero(self.word)))
+            more = both(more, apply(Op.NOT, nothing))
+        collecting = [
+            when(equal(block, index), into),
+            when(equal(block, add(index, one(type))), following),
+            when(less(index, block), rule("skip", "run", puts=token, body=flush)),
+        ]
+        stop = rule("stop", "run", takes=[crd], puts=stops, body=[write(index, zero(type))])
+        ending = [when(more, rule("flush", "run", puts=token, body=flush)), when(None, stop)]
+        draft.mode(
+            "run",
+            when(
+                both(crd.is_value, less(crd.value, const(self.size, type))),
+                collecting,
+                body=[divide],
+            ),
+            when(crd.is_stop, ending),
+            when(crd.is_done, rule("done", None, takes=[crd], puts=stops)),
+            needs=[crd],
+            expected=f"increasing coordinates below {self.size}, stops or D",
+        )
 
 
-def bitvector_intersect(
-    sides: Sides,
-    *,
-    width: int | None = None,
-    index: Type = INT32,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitJoiner(StreamBlock):
     """The bits that all sides have, as words, and one by one as coordinates and references.
 
     A word without common bits takes one cycle and puts nothing, another one a cycle for each bit.
-    With one side this turns words into coordinates.  Sides are (bits, ref).
+    In a union they are those that any side has, with N as the reference of a side that lacks one.
+    With one side this turns words into coordinates: it is a conversion.
     Ports: ``bits0``, ``ref0``, ``bits1``, ...; ``bits``, ``crd``, ``out0``, ``out1``, ...
     """
-    return _join(BlockKind.INTERSECT, Op.AND, sides, (width, index), location)
 
+    kind: BlockKind
+    width: int | None = None
+    index: Type = INT32
 
-def bitvector_union(
-    sides: Sides,
-    *,
-    width: int | None = None,
-    index: Type = INT32,
-    location: SourceLocation | None = None,
-) -> Block:
-    """The bits that any side has; N is the reference of a side that lacks one.
-
-    Ports as those of ``bitvector_intersect``.
-    """
-    return _join(BlockKind.UNION, Op.OR, sides, (width, index), location)
-
-
-def _join(
-    kind: BlockKind,
-    operator: Op,
-    sides: Sides,
-    coordinates: tuple[int | None, Type],
-    location: SourceLocation | None,
-) -> Block:
-    """``coordinates``: the width of the words, where it is not that of their type, and the type."""
-    used, index = coordinates
-    draft = Draft(kind if len(sides) > 1 else BlockKind.CONVERT, Role.RELAY, location)
-    pairs = [
-        (draft.input(f"bits{n}", words), draft.input(f"ref{n}", refs))
-        for n, (words, refs) in enumerate(sides)
-    ]
-    first = pairs[0][0]
-    word, nesting = first.stream.element, first.stream.nesting
-    bits = draft.output("bits", word, StreamKind.BITVECTOR, nesting)
-    crd = draft.output("crd", index, StreamKind.COORDINATE, nesting)
-    outs = [
-        draft.output(f"out{n}", ref.stream.element, StreamKind.REFERENCE, nesting)
-        for n, (_, ref) in enumerate(pairs)
-    ]
-    left, base = draft.register("left", word), draft.register("base", index)
-    kept = [
-        (draft.register(f"word{n}", word), draft.register(f"rank{n}", ref.stream.element))
-        for n, (_, ref) in enumerate(pairs)
-    ]
-    union, inputs = operator is Op.OR, [port for pair in pairs for port in pair]
-    merge, common = let("common", _merged([bits.value for bits, _ in pairs], operator))
-    width = const(used or word.bits, index)
-    step = write(base, add(base, width))
-    keep: list[Statement] = [
-        write(register, port.value)
-        for pair, registers in zip(pairs, kept, strict=True)
-        for port, register in zip(pair, registers, strict=True)
-    ]
-    here = _bit(common, [(a.value, b.value) for a, b in pairs], base, (crd, outs), union)
-    there = _bit(left, kept, subtract(base, width), (crd, outs), union)
-    same = [equal(first.tag, port.tag) for port in inputs[1:]]
-    all_outs = [bits, crd, *outs]
-    stops = [put(o, tag=first.tag) for o in all_outs]
-    start = [*keep, step, write(left, _rest(common))]
-    nothing = rule("none", "run", takes=inputs, body=[step])
-    bit_by_bit = _one_more("first", _rest(common), here, inputs, start, [put(bits, common)])
-    stop = rule("stop", "run", takes=inputs, puts=stops, body=[write(base, zero(index))])
-    done = rule("done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for o in all_outs])
-    draft.mode(
-        "run",
-        when(
-            both(*(port.is_value for port in inputs)),
-            [when(equal(common, zero(word)), nothing), *bit_by_bit],
-            body=[merge],
-        ),
-        when(both(first.is_stop, *same), stop),
-        when(both(first.is_done, *same), done),
-        needs=inputs,
-        expected="a word and its rank on each side, and the same stops",
-    )
-    draft.mode("bits", *_one_more("next", _rest(left), there, [], [write(left, _rest(left))], []))
-    return draft.block()
+    def draft(self, draft: Draft, *streams: StreamType) -> None:
+        pairs = [
+            (draft.input(f"bits{n}", words), draft.input(f"ref{n}", refs))
+            for n, (words, refs) in enumerate(zip(streams[::2], streams[1::2], strict=True))
+        ]
+        index = self.index
+        first = pairs[0][0]
+        word, nesting = first.stream.element, first.stream.nesting
+        bits = draft.output("bits", word, StreamKind.BITVECTOR, nesting)
+        crd = draft.output("crd", index, StreamKind.COORDINATE, nesting)
+        outs = [
+            draft.output(f"out{n}", ref.stream.element, StreamKind.REFERENCE, nesting)
+            for n, (_, ref) in enumerate(pairs)
+        ]
+        left, base = draft.register("left", word), draft.register("base", index)
+        kept = [
+            (draft.register(f"word{n}", word), draft.register(f"rank{n}", ref.stream.element))
+            for n, (_, ref) in enumerate(pairs)
+        ]
+        union, inputs = self.kind is BlockKind.UNION, [port for pair in pairs for port in pair]
+        merge, common = let(
+            "common", _merged([bits.value for bits, _ in pairs], Op.OR if union else Op.AND)
+        )
+        width = const(self.width or word.bits, index)
+        step = write(base, add(base, width))
+        keep: list[Statement] = [
+            write(register, port.value)
+            for pair, registers in zip(pairs, kept, strict=True)
+            for port, register in zip(pair, registers, strict=True)
+        ]
+        here = _bit(common, [(a.value, b.value) for a, b in pairs], base, (crd, outs), union)
+        there = _bit(left, kept, subtract(base, width), (crd, outs), union)
+        same = [equal(first.tag, port.tag) for port in inputs[1:]]
+        all_outs = [bits, crd, *outs]
+        stops = [put(o, tag=first.tag) for o in all_outs]
+        start = [*keep, step, write(left, _rest(common))]
+        nothing = rule("none", "run", takes=inputs, body=[step])
+        bit_by_bit = _one_more("first", _rest(common), here, inputs, start, [put(bits, common)])
+        stop = rule("stop", "run", takes=inputs, puts=stops, body=[write(base, zero(index))])
+        done = rule("done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for o in all_outs])
+        draft.mode(
+            "run",
+            when(
+                both(*(port.is_value for port in inputs)),
+                [when(equal(common, zero(word)), nothing), *bit_by_bit],
+                body=[merge],
+            ),
+            when(both(first.is_stop, *same), stop),
+            when(both(first.is_done, *same), done),
+            needs=inputs,
+            expected="a word and its rank on each side, and the same stops",
+        )
+        draft.mode(
+            "bits", *_one_more("next", _rest(left), there, [], [write(left, _rest(left))], [])
+        )
 
 
 def _merged(words: Sequence[Expr], operator: Op) -> Expr:
@@ -253,3 +236,25 @@ def _one_more(
         ),
         when(None, rule(f"{name}_last", "run", takes=takes, body=body, puts=sent)),
     ]
+
+
+Sides = Sequence[tuple[Stream, Stream]]
+"""Words and their ranks of each side."""
+
+
+def join_bits(
+    to: Connections, kind: BlockKind, sides: Sides, name: str, width: int | None = None
+) -> tuple[Stream, Stream, tuple[Stream, ...]]:
+    """The common words (or those of a union), and bit by bit coordinates and references."""
+    kind = kind if len(sides) > 1 else BlockKind.CONVERT
+    block = BitJoiner(kind=kind, width=width, index=to.index)
+    words, crd, *refs = to.put(block, name, *(stream for side in sides for stream in side))
+    return words, crd, tuple(refs)
+
+
+def coordinates_of(
+    to: Connections, bits: Stream, ref: Stream, name: str, width: int | None = None
+) -> tuple[Stream, Stream]:
+    """Words and ranks as coordinates and references."""
+    _, crd, (out,) = join_bits(to, BlockKind.CONVERT, [(bits, ref)], name, width)
+    return crd, out

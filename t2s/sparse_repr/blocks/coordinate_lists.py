@@ -7,77 +7,82 @@ finds where the run ends by searching for the next larger coordinate in all leve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from t2s.core.expr import Expr, Local
-from t2s.core.location import SourceLocation
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamType, Tensor
 from t2s.graph.machine import Search
 from t2s.graph.nodes import Role
-from t2s.sparse_repr.blocks.draft import Block, BlockKind, Draft, load
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, load
 from t2s.sparse_repr.blocks.expressions import add, cast, less, one, zero
 from t2s.sparse_repr.blocks.scanners import Body, Fiber, Values, scanner
 
 
-def unique_scanner(
-    reference: StreamType,
-    positions: Tensor,
-    coordinates: Tensor,
-    *,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniqueScanner(StreamBlock):
     """A compressed level with repeated coordinates: each of them once.
 
     Fiber ``r`` is ``positions[r]`` to ``positions[r + 1] - 1``.  Ports: ``ref``; ``crd``,
     ``out_ref``.
     """
-    type = reference.element
 
-    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
-        first, begin = load("begin", positions, fiber)
-        second, finish = load("finish", positions, add(fiber, one(type)))
-        return (first, second), (cast(begin, type), cast(finish, type))
+    kind = BlockKind.SCAN
+    role = Role.LOAD
 
-    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
-    draft.tensor(positions)
-    return _runs(draft, reference, coordinates, open_fiber)
+    positions: Tensor
+    coordinates: Tensor
+
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        type = reference.element
+
+        def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+            first, begin = load("begin", self.positions, fiber)
+            second, finish = load("finish", self.positions, add(fiber, one(type)))
+            return (first, second), (cast(begin, type), cast(finish, type))
+
+        _runs(draft, reference, self.coordinates, open_fiber)
 
 
-def run_scanner(
-    reference: StreamType,
-    positions: Tensor,
-    above: Sequence[Tensor],
-    coordinates: Tensor,
-    *,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunScanner(StreamBlock):
     """A singleton level below repeated coordinates: the run at ``r``, each coordinate once.
 
     ``above`` are the coordinates of the levels above, the outermost first, of which the first one
     is an outermost level: ``positions[1]`` is the length of the list.  Ports: ``ref``; ``crd``,
     ``out_ref``.
     """
-    type = reference.element
-    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
-    for tensor in (positions, *above):
-        draft.tensor(tensor)
 
-    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
-        first, length = load("length", positions, one(type))
-        body: list[Statement] = [first]
-        end = cast(length, type)
-        for number, level in enumerate(above):
-            here, own = load(f"own{number}", level, fiber)
-            found = f"end{number}"
-            search = Search(
-                target=found, tensor=level.name, begin=fiber, end=end, value=add(own, one(own.type))
-            )
-            body += [here, search]
-            end = Local(name=found, type=type)
-        return tuple(body), (fiber, end)
+    kind = BlockKind.SCAN
+    role = Role.LOAD
 
-    return _runs(draft, reference, coordinates, open_fiber)
+    positions: Tensor
+    above: tuple[Tensor, ...]
+    coordinates: Tensor
+
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        type = reference.element
+
+        def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+            first, length = load("length", self.positions, one(type))
+            body: list[Statement] = [first]
+            end = cast(length, type)
+            for number, level in enumerate(self.above):
+                here, own = load(f"own{number}", level, fiber)
+                found = f"end{number}"
+                search = Search(
+                    target=found,
+                    tensor=level.name,
+                    begin=fiber,
+                    end=end,
+                    value=add(own, one(own.type)),
+                )
+                body += [here, search]
+                end = Local(name=found, type=type)
+            return tuple(body), (fiber, end)
+
+        _runs(draft, reference, self.coordinates, open_fiber)
 
 
 def _runs(
@@ -85,9 +90,8 @@ def _runs(
     reference: StreamType,
     coordinates: Tensor,
     open_fiber: Callable[[Expr], tuple[Body, Values]],
-) -> Block:
+) -> None:
     type = reference.element
-    draft.tensor(coordinates)
     at, end = draft.register("at", type), draft.register("end", type)
 
     def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
@@ -109,4 +113,4 @@ def _runs(
         more=lambda values: less(values[0], values[1]),
         element=element,
     )
-    return scanner(draft, reference, coordinates.type, fiber)
+    scanner(draft, reference, coordinates.type, fiber)

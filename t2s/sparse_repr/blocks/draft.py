@@ -1,7 +1,9 @@
 """What blocks are written with: ports, registers, modes and rules with short names.
 
-A ``Draft`` collects the parts of one machine.  Its channels are named by the ports of the block;
-``Block.machine_with`` puts the names of real channels in their place.
+A ``StreamBlock`` is what tells a block from others: a frozen dataclass of its parameters.  For the
+types of its streams it drafts its machine.  A ``Draft`` collects the parts of one machine, whose
+channels are named by the ports of the block; ``Block.machine_with`` puts the names of real channels
+in their place.
 """
 
 from __future__ import annotations
@@ -9,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Local
-from t2s.core.integers import whole
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
-from t2s.core.walk import Term
+from t2s.core.walk import Term, children
 from t2s.graph.body import Let, Load, RegisterWrite, Statement, Store
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.machine import DONE, EMPTY, Choice, Head, Machine, Mode, Put, Rule, SortedMemory
@@ -121,7 +124,7 @@ class Block(Term):
         """The machine, named, with a channel for every input port and any for the outputs."""
 
         def needed(names: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(inputs[port] for port in names)
+            return tuple(inputs[port] for port in names) if names else names
 
         def sent(puts: tuple[Put, ...]) -> tuple[Put, ...]:
             return tuple(
@@ -130,25 +133,67 @@ class Block(Term):
                 for channel in outputs.get(one.channel, ())
             )
 
-        def renamed(choice: Choice) -> Choice:
-            match choice.inside:
-                case Rule() as inside:
-                    takes, puts = needed(inside.takes), sent(inside.puts)
-                    inner: Rule | tuple[Choice, ...] = replace(inside, takes=takes, puts=puts)
-                case choices:
-                    inner = tuple(map(renamed, choices))
-            return replace(choice, needs=needed(choice.needs), inside=inner)
+        def inner(inside: Rule | tuple[Choice, ...]) -> Rule | tuple[Choice, ...]:
+            if not isinstance(inside, Rule):
+                return tuple(map(renamed, inside))
+            if not inside.takes and not inside.puts:
+                return inside
+            return Rule(
+                name=inside.name,
+                body=inside.body,
+                takes=needed(inside.takes),
+                puts=sent(inside.puts),
+                next=inside.next,
+            )
 
-        machine = self.machine
+        def renamed(choice: Choice) -> Choice:
+            inside, needs = inner(choice.inside), needed(choice.needs)
+            if inside is choice.inside and not needs:
+                return choice
+            return Choice(when=choice.when, needs=needs, body=choice.body, inside=inside)
+
         return replace(
-            machine,
+            self.machine,
             name=name,
-            heads=tuple(replace(head, channel=inputs[head.channel]) for head in machine.heads),
+            heads=tuple(
+                Head(channel=inputs[head.channel], value=head.value, tag=head.tag)
+                for head in self.machine.heads
+            ),
             modes=tuple(
-                replace(mode, needs=needed(mode.needs), choices=tuple(map(renamed, mode.choices)))
-                for mode in machine.modes
+                Mode(
+                    name=mode.name,
+                    needs=needed(mode.needs),
+                    choices=tuple(map(renamed, mode.choices)),
+                    expected=mode.expected,
+                )
+                for mode in self.machine.modes
             ),
         )
+
+
+class StreamBlock(Term):
+    """Base of the blocks: a frozen dataclass of all that its machine depends on but its streams.
+
+    ``draft`` writes the machine, for the types of the streams that go into its ports in order.
+    """
+
+    __slots__ = ()
+
+    kind: BlockKind
+    role: Role = Role.RELAY
+
+    def draft(self, draft: Draft, *inputs: Any, **_: Any) -> None:
+        """Write the machine for inputs of these types; a block of several machines has none."""
+        raise NotImplementedError
+
+    def block(self, inputs: Sequence[StreamType], location: SourceLocation | None) -> Block:
+        """The machine for inputs of these types, with its ports and tensors."""
+        draft = Draft(self.kind, self.role, location)
+        for term in children(self):
+            if isinstance(term, Tensor):
+                draft.tensor(term)
+        self.draft(draft, *inputs)
+        return draft.block()
 
 
 class Draft:
@@ -157,13 +202,14 @@ class Draft:
     def __init__(self, kind: BlockKind, role: Role, location: SourceLocation | None) -> None:
         self._kind = kind
         self._role = role
-        self._location = location
+        self.location = location
         self._inputs: list[In] = []
         self._outputs: list[Out] = []
         self._registers: list[Register] = []
         self._memories: list[SortedMemory] = []
         self._modes: list[Mode] = []
         self._tensors: dict[str, Tensor] = {}
+        self._start: str | None = None
 
     def input(self, port: str, stream: StreamType) -> In:
         found = In(port=port, stream=stream)
@@ -178,7 +224,7 @@ class Draft:
     def register(self, name: str, type: Type = INT32) -> Local:
         """A register; the expression is its value at the start of the firing."""
         self._registers.append(
-            Register(name=name, type=type, shape=(), distance=1, location=self._location)
+            Register(name=name, type=type, shape=(), distance=1, location=self.location)
         )
         return Local(name=name, type=type)
 
@@ -189,7 +235,7 @@ class Draft:
                 keys=tuple(keys),
                 type=type,
                 operator=operator,
-                location=self._location,
+                location=self.location,
             )
         )
         return name
@@ -202,14 +248,18 @@ class Draft:
     def mode(
         self, name: str, *choices: Choice, needs: Sequence[In] = (), expected: str = ""
     ) -> None:
-        """Add a mode; the first one is that at the start, unless ``block`` is told another one."""
+        """Add a mode; the first one is that at the start, unless ``start`` names another one."""
         self._modes.append(
             Mode(name=name, needs=ports(needs), choices=tuple(choices), expected=expected)
         )
 
-    def block(self, start: str | None = None) -> Block:
-        """The block; ``start`` is the mode at the start."""
-        modes = sorted(self._modes, key=lambda mode: start not in (None, mode.name))
+    def start(self, mode: str) -> None:
+        """Say which mode is that at the start."""
+        self._start = mode
+
+    def block(self) -> Block:
+        """The block of these parts."""
+        modes = sorted(self._modes, key=lambda mode: self._start not in (None, mode.name))
         machine = Machine(
             name="block",
             role=self._role,
@@ -224,7 +274,7 @@ class Draft:
             registers=tuple(self._registers),
             memories=tuple(self._memories),
             modes=tuple(modes),
-            location=self._location,
+            location=self.location,
         )
         return Block(
             kind=self._kind,

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from t2s.core.expr import Expr, const
-from t2s.core.location import SourceLocation
 from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.machine import Choice, Put
-from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
     In,
+    StreamBlock,
     copy,
     pass_done,
     put,
@@ -35,15 +36,11 @@ from t2s.sparse_repr.blocks.expressions import (
     unequal,
     zero,
 )
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns
 
 
-def coordinate_dropper(
-    outer: StreamType,
-    inner: StreamType,
-    beside: Sequence[StreamType] = (),
-    *,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinateDropper(DiagramBlock):
     """Drop the outer coordinates whose inner lists are empty, and these lists.
 
     ``inner`` (coordinates or values) is one level deeper than ``outer``; what is ``beside`` has the
@@ -52,12 +49,25 @@ def coordinate_dropper(
     stop ends a list is known only when the empty lists after it have been seen.
     Ports: ``outer``, ``in0``, ..., ``inner``; ``out_outer``, ``out0``, ..., ``out_inner``.
     """
-    draft = Draft(BlockKind.DROP, Role.RELAY, location)
-    dropper = _Dropper(draft, outer, inner, beside)
-    dropper.start()
-    dropper.inside()
-    dropper.close()
-    return draft.block()
+
+    kind = BlockKind.DROP
+
+    def meaning(self, known: Known, outer: Lists, inner: Lists) -> tuple[Nested, ...]:
+        def kept(outer: list[Any], inner: list[Any]) -> tuple[Nested, ...]:
+            pairs = [(a, b) for a, b in zip(outer, inner, strict=True) if b]
+            return [a for a, _ in pairs], [b for _, b in pairs]
+
+        return columns(kept, 2, outer.depth - 1, outer, inner)
+
+    def place(self, graph: Placing, outer: Stream, inner: Stream) -> tuple[Stream, ...]:
+        return graph.streams.put(self, f"drop_{graph.loop}", outer, inner)
+
+    def draft(self, draft: Draft, outer: StreamType, *rest: StreamType) -> None:
+        *beside, inner = rest
+        dropper = _Dropper(draft, outer, inner, beside)
+        dropper.start()
+        dropper.inside()
+        dropper.close()
 
 
 class _Dropper:
@@ -175,86 +185,101 @@ def _less_three(tag: Expr) -> Expr:
     return decreased(decreased(decreased(tag)))
 
 
-def value_dropper(
-    coordinates: StreamType,
-    value: StreamType,
-    dropped: Expr | None = None,
-    *,
-    missing_only: bool = False,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueDropper(DiagramBlock):
     """Drop the values that are ``dropped`` (zero, if it is not given) or N, with their coordinates.
 
     With ``missing_only`` all values stay, and N is dropped.  Both streams have one shape.
     Ports: ``crd``, ``val``; ``out_crd``, ``out_val``.
     """
-    draft = Draft(BlockKind.DROP, Role.RELAY, location)
-    crd, val = draft.input("crd", coordinates), draft.input("val", value)
-    out_crd = draft.output(
-        "out_crd", crd.stream.element, StreamKind.COORDINATE, coordinates.nesting
-    )
-    out_val = draft.output("out_val", value.element, StreamKind.VALUE, value.nesting)
-    pair = [crd, val]
-    nothing = zero(value.element) if dropped is None else dropped
-    passed = [copy(out_crd, crd), copy(out_val, val)]
-    kept = [crd.is_value, equal(val.tag, VALUE_TAG)]
-    if not missing_only:
-        kept.append(unequal(val.value, nothing))
-    draft.mode(
-        "run",
-        when(both(*kept), rule("keep", "run", takes=pair, puts=passed)),
-        when(both(crd.is_value, val.is_item), rule("drop", "run", takes=pair)),
-        when(
-            both(crd.is_stop, equal(crd.tag, val.tag)), rule("stop", "run", takes=pair, puts=passed)
-        ),
-        when(both(crd.is_done, val.is_done), rule("done", None, takes=pair, puts=passed)),
-        needs=pair,
-        expected="a value for each coordinate, and the same stops",
-    )
-    return draft.block()
+
+    kind = BlockKind.DROP
+
+    dropped: Expr | None = None
+    missing_only: bool = False
+
+    def meaning(self, known: Known, coordinates: Lists, values: Lists) -> tuple[Nested, ...]:
+        """In diagrams N alone is dropped."""
+
+        def kept(coordinates: list[Any], values: list[Any]) -> tuple[Nested, ...]:
+            pairs = [p for p in zip(coordinates, values, strict=True) if p[1] is not None]
+            return [a for a, _ in pairs], [b for _, b in pairs]
+
+        return columns(kept, 2, values.depth - 1, coordinates, values)
+
+    def place(self, graph: Placing, coordinates: Stream, values: Stream) -> tuple[Stream, ...]:
+        return graph.streams.put(self, f"drop_values_{graph.loop}", coordinates, values)
+
+    def draft(self, draft: Draft, coordinates: StreamType, value: StreamType) -> None:
+        crd, val = draft.input("crd", coordinates), draft.input("val", value)
+        out_crd = draft.output(
+            "out_crd", crd.stream.element, StreamKind.COORDINATE, coordinates.nesting
+        )
+        out_val = draft.output("out_val", value.element, StreamKind.VALUE, value.nesting)
+        pair = [crd, val]
+        nothing = zero(value.element) if self.dropped is None else self.dropped
+        passed = [copy(out_crd, crd), copy(out_val, val)]
+        kept = [crd.is_value, equal(val.tag, VALUE_TAG)]
+        if not self.missing_only:
+            kept.append(unequal(val.value, nothing))
+        draft.mode(
+            "run",
+            when(both(*kept), rule("keep", "run", takes=pair, puts=passed)),
+            when(both(crd.is_value, val.is_item), rule("drop", "run", takes=pair)),
+            when(
+                both(crd.is_stop, equal(crd.tag, val.tag)),
+                rule("stop", "run", takes=pair, puts=passed),
+            ),
+            when(both(crd.is_done, val.is_done), rule("done", None, takes=pair, puts=passed)),
+            needs=pair,
+            expected="a value for each coordinate, and the same stops",
+        )
 
 
-def empty_list_dropper(stream: StreamType, *, location: SourceLocation | None = None) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyListDropper(StreamBlock):
     """Remove empty lists of all levels: of stops in a row the highest stays.
 
     Stops at the beginning go as well, but of a stream of nothing but stops the highest stays.
     One token late.  Ports: ``in``; ``out``.
     """
-    draft = Draft(BlockKind.DROP, Role.RELAY, location)
-    val = draft.input("in", stream)
-    out = draft.output("out", stream.element, stream.kind, stream.nesting)
-    held, held_tag = draft.register("held", stream.element), draft.register("late", INT32)
-    late = [put(out, held, _less_three(held_tag))]
-    seen = draft.register("seen", BOOL)
-    keep = [write(held, val.value), write(held_tag, _plus_three(val.tag))]
-    first = [*keep, write(seen, const(True, BOOL))]
-    ended = less(_plus_three(VALUE_TAG), held_tag)
-    holding = unequal(held_tag, zero(INT32))
-    raised = less(held_tag, _plus_three(val.tag))
-    draft.mode(
-        "run",
-        when(
-            val.is_item,
-            [
-                when(seen, rule("next", "run", takes=[val], puts=late, body=keep)),
-                when(None, rule("first", "run", takes=[val], body=first)),
-            ],
-        ),
-        when(
-            val.is_stop,
-            [
-                when(both(ended, raised), rule("raise", "run", takes=[val], body=keep)),
-                when(ended, rule("merge", "run", takes=[val])),
-                when(holding, rule("end", "run", takes=[val], puts=late, body=keep)),
-                when(None, rule("leading", "run", takes=[val], body=keep)),
-            ],
-        ),
-        when(
-            both(val.is_done, holding),
-            rule("last", "run", puts=late, body=[write(held_tag, zero(INT32))]),
-        ),
-        pass_done(val, out),
-        needs=[val],
-        expected="items, stops or D",
-    )
-    return draft.block()
+
+    kind = BlockKind.DROP
+
+    def draft(self, draft: Draft, stream: StreamType) -> None:
+        val = draft.input("in", stream)
+        out = draft.output("out", stream.element, stream.kind, stream.nesting)
+        held, held_tag = draft.register("held", stream.element), draft.register("late", INT32)
+        late = [put(out, held, _less_three(held_tag))]
+        seen = draft.register("seen", BOOL)
+        keep = [write(held, val.value), write(held_tag, _plus_three(val.tag))]
+        first = [*keep, write(seen, const(True, BOOL))]
+        ended = less(_plus_three(VALUE_TAG), held_tag)
+        holding = unequal(held_tag, zero(INT32))
+        raised = less(held_tag, _plus_three(val.tag))
+        draft.mode(
+            "run",
+            when(
+                val.is_item,
+                [
+                    when(seen, rule("next", "run", takes=[val], puts=late, body=keep)),
+                    when(None, rule("first", "run", takes=[val], body=first)),
+                ],
+            ),
+            when(
+                val.is_stop,
+                [
+                    when(both(ended, raised), rule("raise", "run", takes=[val], body=keep)),
+                    when(ended, rule("merge", "run", takes=[val])),
+                    when(holding, rule("end", "run", takes=[val], puts=late, body=keep)),
+                    when(None, rule("leading", "run", takes=[val], body=keep)),
+                ],
+            ),
+            when(
+                both(val.is_done, holding),
+                rule("last", "run", puts=late, body=[write(held_tag, zero(INT32))]),
+            ),
+            pass_done(val, out),
+            needs=[val],
+            expected="items, stops or D",
+        )

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 
 from t2s.core.expr import Apply, Broadcast, Cast, Const, Expr, Select, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type, value_range
+from t2s.core.walk import Term
 from t2s.graph.machine import DONE, EMPTY, VALUE, stop
+
+
+class Formula(Term):
+    """A function of expressions that is made of values, so that two of them can be equal."""
+
+    __slots__ = ()
+
+    def __call__(self, *operands: Expr) -> Expr:
+        """The expression for these operands."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Operator(Formula):
+    """An operator on any number of operands, from the first to the last."""
+
+    operator: Op
+
+    def __call__(self, *operands: Expr) -> Expr:
+        if len(operands) < 2:
+            return apply(self.operator, *operands)
+        return reduce(lambda left, right: apply(self.operator, left, right), operands)
+
 
 NO_TOKEN = -3
 """The tag of no token at all, for registers that may hold one."""

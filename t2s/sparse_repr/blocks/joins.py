@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from t2s.core.errors import InternalError
 from t2s.core.expr import Expr
-from t2s.core.location import SourceLocation
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.machine import Choice, Put, Rule
-from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
     In,
     Out,
+    StreamBlock,
     copy,
     let,
     put,
@@ -40,6 +41,7 @@ from t2s.sparse_repr.blocks.expressions import (
     minimum,
     select,
 )
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, columns
 
 MOST_SIDES = 6
 """Most sides of one join: it has a rule for every set of sides that it may take from."""
@@ -66,88 +68,98 @@ class _Side:
         ]
 
 
-Sides = Sequence[tuple[StreamType, Sequence[StreamType]]]
-
-
-def intersect(
-    sides: Sides, *, skipping: bool = False, location: SourceLocation | None = None
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intersecter(StreamBlock):
     """The coordinates that all sides have, with what is beside them (Definition 3.2).
 
     One comparison per cycle: either all sides agree, or all that are behind the furthest drop their
-    coordinate.  With ``skipping`` the outputs ``skip0``, ``skip1``, ... tell the scanners what is
-    needed (see ``skipping``).
+    coordinate.  ``sides`` are the numbers of streams of each.  With ``skipping`` the outputs
+    ``skip0``, ``skip1``, ... tell the scanners what is needed (see ``skipping``).
     Ports: ``crd0``, ``in0_0``, ``in0_1``, ..., ``crd1``, ...; ``out0_0``, ..., ``crd``, ``skip0``,
     ...
     """
-    draft = Draft(BlockKind.INTERSECT, Role.RELAY, location)
-    joined, crd = _ports(draft, sides)
-    top, furthest = let("furthest", maximum(*(side.crd.value for side in joined)))
-    others, mixed = let("mixed", either(*(invert(side.crd.is_value) for side in joined)))
-    body: list[Statement] = [top, others]
-    late: list[Expr] = []
-    for number, side in enumerate(joined):
-        behind = both(side.crd.is_value, either(mixed, less(side.crd.value, furthest)))
-        statement, local = let(f"late{number}", behind)
-        body.append(statement)
-        late.append(local)
-    passed = [
-        copy(o, p) for side in joined for p, o in zip(side.payloads, side.outputs, strict=True)
-    ]
-    wish = select(mixed, largest(crd.stream.element), furthest)
-    skips = [
-        draft.output(f"skip{n}", crd.stream.element, StreamKind.CONTROL, 1)
-        for n in range(len(joined) if skipping else 0)
-    ]
 
-    def wishes(chosen: Sequence[_Side]) -> list[Put]:
-        return [put(o, wish) for o, side in zip(skips, joined, strict=False) if side in chosen]
+    kind = BlockKind.INTERSECT
 
-    def leaf(chosen: tuple[_Side, ...]) -> Rule | None:
-        if chosen:
-            name = _name("drop", joined, chosen)
-            return rule(name, "run", takes=_all(chosen), puts=wishes(chosen))
-        puts = [put(crd, joined[0].crd.value), *passed, *(put(o, tag=EMPTY_TAG) for o in skips)]
-        return rule("match", "run", takes=_all(joined), puts=puts)
+    sides: tuple[int, ...]
+    skipping: bool = False
 
-    _join_mode(draft, joined, crd, body, _tree(joined, late, leaf))
-    return draft.block()
+    def draft(self, draft: Draft, *streams: StreamType) -> None:
+        joined, crd = _ports(draft, self.sides, streams)
+        top, furthest = let("furthest", maximum(*(side.crd.value for side in joined)))
+        others, mixed = let("mixed", either(*(invert(side.crd.is_value) for side in joined)))
+        body: list[Statement] = [top, others]
+        late: list[Expr] = []
+        for number, side in enumerate(joined):
+            behind = both(side.crd.is_value, either(mixed, less(side.crd.value, furthest)))
+            statement, local = let(f"late{number}", behind)
+            body.append(statement)
+            late.append(local)
+        passed = [
+            copy(o, p) for side in joined for p, o in zip(side.payloads, side.outputs, strict=True)
+        ]
+        wish = select(mixed, largest(crd.stream.element), furthest)
+        skips = [
+            draft.output(f"skip{n}", crd.stream.element, StreamKind.CONTROL, 1)
+            for n in range(len(joined) if self.skipping else 0)
+        ]
+
+        def wishes(chosen: Sequence[_Side]) -> list[Put]:
+            return [put(o, wish) for o, side in zip(skips, joined, strict=False) if side in chosen]
+
+        def leaf(chosen: tuple[_Side, ...]) -> Rule | None:
+            if chosen:
+                name = _name("drop", joined, chosen)
+                return rule(name, "run", takes=_all(chosen), puts=wishes(chosen))
+            puts = [put(crd, joined[0].crd.value), *passed, *(put(o, tag=EMPTY_TAG) for o in skips)]
+            return rule("match", "run", takes=_all(joined), puts=puts)
+
+        _join_mode(draft, joined, crd, body, _tree(joined, late, leaf))
 
 
-def union(sides: Sides, *, location: SourceLocation | None = None) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unioner(StreamBlock):
     """The coordinates that any side has; N beside those that a side lacks (Definition 3.3).
 
-    One coordinate per cycle.  Ports as those of ``intersect``.
+    One coordinate per cycle.  Ports as those of ``Intersecter``.
     """
-    draft = Draft(BlockKind.UNION, Role.RELAY, location)
-    joined, crd = _ports(draft, sides)
-    infinity = largest(crd.stream.element)
-    values = [select(side.crd.is_value, side.crd.value, infinity) for side in joined]
-    bottom, nearest = let("nearest", minimum(*values))
-    body: list[Statement] = [bottom]
-    here: list[Expr] = []
-    for number, side in enumerate(joined):
-        present = both(side.crd.is_value, equal(side.crd.value, nearest))
-        statement, local = let(f"here{number}", present)
-        body.append(statement)
-        here.append(local)
 
-    def leaf(chosen: tuple[_Side, ...]) -> Rule | None:
-        if not chosen:
-            return None
-        puts = [put(crd, nearest)]
-        for side in joined:
-            for payload, out in zip(side.payloads, side.outputs, strict=True):
-                puts.append(copy(out, payload) if side in chosen else put(out, tag=EMPTY_TAG))
-        return rule(_name("take", joined, chosen), "run", takes=_all(chosen), puts=puts)
+    kind = BlockKind.UNION
 
-    _join_mode(draft, joined, crd, body, _tree(joined, here, leaf))
-    return draft.block()
+    sides: tuple[int, ...]
+
+    def draft(self, draft: Draft, *streams: StreamType) -> None:
+        joined, crd = _ports(draft, self.sides, streams)
+        infinity = largest(crd.stream.element)
+        values = [select(side.crd.is_value, side.crd.value, infinity) for side in joined]
+        bottom, nearest = let("nearest", minimum(*values))
+        body: list[Statement] = [bottom]
+        here: list[Expr] = []
+        for number, side in enumerate(joined):
+            present = both(side.crd.is_value, equal(side.crd.value, nearest))
+            statement, local = let(f"here{number}", present)
+            body.append(statement)
+            here.append(local)
+
+        def leaf(chosen: tuple[_Side, ...]) -> Rule | None:
+            if not chosen:
+                return None
+            puts = [put(crd, nearest)]
+            for side in joined:
+                for payload, out in zip(side.payloads, side.outputs, strict=True):
+                    puts.append(copy(out, payload) if side in chosen else put(out, tag=EMPTY_TAG))
+            return rule(_name("take", joined, chosen), "run", takes=_all(chosen), puts=puts)
+
+        _join_mode(draft, joined, crd, body, _tree(joined, here, leaf))
 
 
-def _ports(draft: Draft, sides: Sides) -> tuple[tuple[_Side, ...], Out]:
+def _ports(
+    draft: Draft, sides: Sequence[int], streams: Sequence[StreamType]
+) -> tuple[tuple[_Side, ...], Out]:
     joined: list[_Side] = []
-    for number, (coordinates, payloads) in enumerate(sides):
+    rest = iter(streams)
+    for number, size in enumerate(sides):
+        coordinates, *payloads = (next(rest) for _ in range(size))
         crd = draft.input(f"crd{number}", coordinates)
         inputs = [draft.input(f"in{number}_{at}", stream) for at, stream in enumerate(payloads)]
         outputs = [
@@ -212,3 +224,93 @@ def _join_mode(
         expected="on all sides fibers of coordinates that end with the same stops, each coordinate"
         " with one token beside it",
     )
+
+
+def join(
+    to: Connections, kind: BlockKind, sides: Sequence[Sequence[Stream]], name: str
+) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
+    """The coordinates of an intersection or a union, and what is beside them on each side.
+
+    Up to ``MOST_SIDES`` sides are one block, more of them a tree of blocks.
+    """
+    return _join(to, kind, sides, name, count=True)
+
+
+def _join(
+    to: Connections,
+    kind: BlockKind,
+    sides: Sequence[Sequence[Stream]],
+    name: str,
+    *,
+    count: bool,
+) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
+    if len(sides) > MOST_SIDES:
+        first, rest = sides[:MOST_SIDES], sides[MOST_SIDES:]
+        crd, inside = _join(to, kind, first, name, count=count)
+        merged = [crd, *(stream for side in inside for stream in side)]
+        crd, others = _join(to, kind, [merged, *rest], name, count=False)
+        beside = iter(others[0])
+        back = tuple(tuple(next(beside) for _ in side[1:]) for side in first)
+        return crd, (*back, *others[1:])
+    for side in sides:
+        to.require_order(side[0])
+    counts = tuple(map(len, sides))
+    block = Intersecter(sides=counts) if kind is BlockKind.INTERSECT else Unioner(sides=counts)
+    drafted = to.drafted(block, [stream.type for side in sides for stream in side])
+    inputs = {f"crd{n}": side[0] for n, side in enumerate(sides)}
+    inputs |= {
+        f"in{n}_{at}": stream for n, side in enumerate(sides) for at, stream in enumerate(side[1:])
+    }
+    outs = to.place(drafted, name, inputs, count=count)
+    crd, beside = outs[-1], iter(outs[:-1])
+    return crd, tuple(tuple(next(beside) for _ in side[1:]) for side in sides)
+
+
+def joined_fibers(
+    kind: BlockKind, sides: Sequence[int], fibers: Sequence[list[Any]]
+) -> tuple[list[Any], ...]:
+    """What a join makes of fibers: of each side its coordinates, and the lists beside them."""
+    tables: list[dict[int, tuple[Any, ...]]] = []
+    rest = iter(fibers)
+    for size in sides:
+        crd, *beside = (next(rest) for _ in range(size))
+        if crd != sorted(set(crd)):
+            raise InternalError("the coordinates of a fiber do not increase")
+        rows = zip(*beside, strict=True) if beside else [()] * len(crd)
+        tables.append(dict(zip(crd, rows, strict=True)))
+    keys = [set(table) for table in tables]
+    combine = set.intersection if kind is BlockKind.INTERSECT else set.union
+    chosen = sorted(combine(*keys))
+    columns: list[list[Any]] = [chosen]
+    for table, size in zip(tables, sides, strict=True):
+        columns += (
+            [table[at][number] if at in table else None for at in chosen]
+            for number in range(size - 1)
+        )
+    return tuple(columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join(DiagramBlock):
+    """Intersecter or unioner of any number of sides: coordinates, and references beside them.
+
+    ``sides`` are the numbers of streams of each.  The outputs are the coordinates, and all
+    references in order; a union gives empty ones for the sides that do not have the coordinate.
+    """
+
+    kind: BlockKind
+    sides: tuple[int, ...]
+
+    def meaning(self, known: Known, *streams: Lists) -> tuple[Nested, ...]:
+        def joined(*fibers: list[Any]) -> tuple[Nested, ...]:
+            return joined_fibers(self.kind, self.sides, fibers)
+
+        count = 1 + len(streams) - len(self.sides)
+        return columns(joined, count, streams[0].depth - 1, *streams)
+
+    def place(self, graph: Placing, *streams: Stream) -> tuple[Stream, ...]:
+        rest = iter(streams)
+        sides = [[next(rest) for _ in range(size)] for size in self.sides]
+        name = f"{self.kind.value}_{graph.loop}"
+        crd, beside = join(graph.streams, self.kind, sides, name)
+        return (crd, *(stream for side in beside for stream in side))

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
 
 from t2s.core.expr import TRUE, Expr, Local, const
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamType
-from t2s.graph.machine import Choice, Rule
-from t2s.graph.nodes import Role
+from t2s.graph.machine import Choice
+from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
     In,
     Out,
+    StreamBlock,
     check_number,
     copy,
     put,
@@ -36,6 +38,7 @@ from t2s.sparse_repr.blocks.expressions import (
     select,
     unequal,
 )
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 WIDEST = 8
 """A switch between more lanes than this is a tree of switches."""
@@ -78,74 +81,78 @@ def _runs(run: int | Sequence[int], lanes: int, location: SourceLocation | None)
     return runs
 
 
-def parallelizer(
-    streams: Sequence[StreamType],
-    lanes: int,
-    *,
-    run: int | Sequence[int] = 1,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parallelizer(StreamBlock):
     """Deal the items of streams of one shape to lanes in turn; all lanes get the stops and D.
 
     A turn is ``run`` items, the same for all lanes or one number for each.  Each list starts with
     lane 0.  Ports: ``in0``, ``in1``, ...; ``out0_0`` (stream 0, lane 0), ...
     """
-    check_number("the number of lanes", lanes, 1, location)
-    runs = _runs(run, lanes, location)
-    draft = Draft(BlockKind.PARALLEL, Role.RELAY, location)
-    inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(streams)]
-    outs = [
-        [draft.output(f"out{n}_{lane}", s.element, s.kind, s.nesting) for lane in range(lanes)]
-        for n, s in enumerate(streams)
-    ]
-    turns = _Turns(draft, runs)
-    choices: list[Choice] = []
-    for lane in range(lanes):
-        tokens = [copy(ways[lane], i) for ways, i in zip(outs, inputs, strict=True)]
-        deal = rule(f"deal{lane}", "run", takes=inputs, body=turns.after(lane), puts=tokens)
-        choices.append(when(equal(turns.lane, const(lane)), deal))
-    everywhere = [copy(o, i) for ways, i in zip(outs, inputs, strict=True) for o in ways]
-    same = [equal(inputs[0].tag, i.tag) for i in inputs[1:]]
-    draft.mode(
-        "run",
-        when(both(*(i.is_item for i in inputs)), choices),
-        when(
-            both(inputs[0].is_stop, *same),
-            rule("stop", "run", takes=inputs, body=turns.again(), puts=everywhere),
-        ),
-        when(both(inputs[0].is_done, *same), rule("done", None, takes=inputs, puts=everywhere)),
-        needs=inputs,
-        expected="streams of one shape",
-    )
-    return draft.block()
+
+    kind = BlockKind.PARALLEL
+
+    lanes: int
+    run: int | tuple[int, ...] = 1
+
+    def draft(self, draft: Draft, *streams: StreamType) -> None:
+        check_number("the number of lanes", self.lanes, 1, draft.location)
+        runs = _runs(self.run, self.lanes, draft.location)
+        inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(streams)]
+        outs = [
+            [
+                draft.output(f"out{n}_{lane}", s.element, s.kind, s.nesting)
+                for lane in range(self.lanes)
+            ]
+            for n, s in enumerate(streams)
+        ]
+        turns = _Turns(draft, runs)
+        choices: list[Choice] = []
+        for lane in range(self.lanes):
+            tokens = [copy(ways[lane], i) for ways, i in zip(outs, inputs, strict=True)]
+            deal = rule(f"deal{lane}", "run", takes=inputs, body=turns.after(lane), puts=tokens)
+            choices.append(when(equal(turns.lane, const(lane)), deal))
+        everywhere = [copy(o, i) for ways, i in zip(outs, inputs, strict=True) for o in ways]
+        same = [equal(inputs[0].tag, i.tag) for i in inputs[1:]]
+        draft.mode(
+            "run",
+            when(both(*(i.is_item for i in inputs)), choices),
+            when(
+                both(inputs[0].is_stop, *same),
+                rule("stop", "run", takes=inputs, body=turns.again(), puts=everywhere),
+            ),
+            when(both(inputs[0].is_done, *same), rule("done", None, takes=inputs, puts=everywhere)),
+            needs=inputs,
+            expected="streams of one shape",
+        )
 
 
-def serializer(
-    lanes: Sequence[StreamType],
-    order: StreamType,
-    *,
-    run: int | Sequence[int] = 1,
-    location: SourceLocation | None = None,
-) -> Block:
-    """The inverse of ``parallelizer``: ``run`` items, or lists, from each lane in turn.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serializer(StreamBlock):
+    """The inverse of ``Parallelizer``: ``run`` items, or lists, from each lane in turn.
 
     ``order`` is the stream that was dealt out (its values do not matter): it tells which lane is
     next.  A lane may be d levels deeper than ``order``: then its turn is a whole list d deep.
     Ports: ``in0``, ..., ``order``; ``out``.
     """
-    draft = Draft(BlockKind.PARALLEL, Role.RELAY, location)
-    inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(lanes)]
-    like = draft.input("order", order)
-    first = lanes[0]
-    depth = first.nesting - order.nesting
-    out = draft.output("out", first.element, first.kind, first.nesting)
-    turns = _Turns(draft, _runs(run, len(lanes), location))
-    if depth == 0:
-        _serialize_items(draft, inputs, like, out, turns)
-        return draft.block()
-    used = draft.register("used", INT32)
-    _serialize_lists(draft, (inputs, like, out), (turns, used), depth)
-    return draft.block("choose")
+
+    kind = BlockKind.PARALLEL
+
+    run: int | tuple[int, ...] = 1
+
+    def draft(self, draft: Draft, *streams: StreamType) -> None:
+        *lanes, order = streams
+        inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(lanes)]
+        like = draft.input("order", order)
+        first = lanes[0]
+        depth = first.nesting - order.nesting
+        out = draft.output("out", first.element, first.kind, first.nesting)
+        turns = _Turns(draft, _runs(self.run, len(lanes), draft.location))
+        if depth == 0:
+            _serialize_items(draft, inputs, like, out, turns)
+            return
+        used = draft.register("used", INT32)
+        _serialize_lists(draft, (inputs, like, out), (turns, used), depth)
+        draft.start("choose")
 
 
 _EXPECTED = "on the lane whose turn it is what belongs to an item of order, on all the same stops"
@@ -258,55 +265,116 @@ def groups_of(ways: int) -> tuple[int, ...]:
     return tuple(ways // count + (group < ways % count) for group in range(count))
 
 
-def dealer(
-    streams: Sequence[StreamType], level: int, *, location: SourceLocation | None = None
-) -> Block:
-    """Whole lists to two sides in turn: a stop of ``level`` or higher ends a turn; both get D.
+def deal(
+    to: Connections, streams: Sequence[Stream], ways: int, run: int, name: str
+) -> tuple[tuple[Stream, ...], ...]:
+    """Deal items out in turn: for each lane its part of every stream.  Many lanes are a tree."""
+    return _dealt(to, streams, ways, run, name, count=True)
 
-    The streams have one shape.  Ports: ``in0``, ...; ``out0_0`` (stream 0, side 0), ``out0_1``, ...
-    """
-    draft = Draft(BlockKind.PARALLEL, Role.RELAY, location)
-    inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(streams)]
-    outs = [
-        [draft.output(f"out{n}_{side}", s.element, s.kind, s.nesting) for side in range(2)]
-        for n, s in enumerate(streams)
-    ]
-    first = inputs[0]
-    done = rule(
-        "done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for two in outs for o in two]
+
+def _dealt(
+    to: Connections, streams: Sequence[Stream], ways: int, run: int, name: str, *, count: bool
+) -> tuple[tuple[Stream, ...], ...]:
+    if ways <= WIDEST:
+        return _deal(to, streams, ways, run, name, count=count)
+    groups = groups_of(ways)
+    runs = tuple(run * n for n in groups)
+    sides = _deal(to, streams, len(groups), runs, name, count=count)
+    return tuple(
+        lane
+        for side, own in zip(sides, groups, strict=True)
+        for lane in _dealt(to, side, own, run, name, count=False)
     )
-    ends = less(const(level, INT32), first.tag)
-    for side in range(2):
-        passed = [copy(two[side], i) for two, i in zip(outs, inputs, strict=True)]
-        here, there = f"side{side}", f"side{1 - side}"
-        choices = [
-            when(ends, rule(f"end{side}", there, takes=inputs, puts=passed)),
-            when(None, rule(f"pass{side}", here, takes=inputs, puts=passed)),
+
+
+def _deal(
+    to: Connections,
+    streams: Sequence[Stream],
+    ways: int,
+    run: int | tuple[int, ...],
+    name: str,
+    *,
+    count: bool,
+) -> tuple[tuple[Stream, ...], ...]:
+    """One block that deals."""
+    outs = to.put(Parallelizer(lanes=ways, run=run), name, *streams, count=count)
+    return tuple(tuple(outs[lane::ways]) for lane in range(ways))
+
+
+def gather(
+    to: Connections,
+    order: Stream,
+    parts: Sequence[Stream],
+    run: int,
+    name: str,
+    *,
+    count: bool = True,
+) -> Stream:
+    """Join lanes in the order in which ``order`` was dealt out.
+
+    Many lanes are a tree of blocks, and ``order`` is dealt out to its branches.
+    """
+    groups, runs = groups_of(len(parts)), (run,) * len(parts)
+    if len(groups) > 1:
+        runs = tuple(run * n for n in groups)
+        orders = _deal(to, [order], len(groups), runs, f"{name}_order", count=False)
+        ends = list(accumulate(groups))
+        parts = [
+            gather(to, own, parts[end - n : end], run, name, count=False)
+            for (own,), n, end in zip(orders, groups, ends, strict=True)
         ]
-        last = [when(first.is_done, done)] if side == 0 else [when(first.is_done, _renamed(done))]
-        draft.mode(here, *last, *choices, needs=inputs)
-    return draft.block()
+    return to.put(Serializer(run=runs), name, *parts, order, count=count)[0]
 
 
-def alternator(stream: StreamType, level: int, *, location: SourceLocation | None = None) -> Block:
-    """The inverse of ``dealer`` for one stream.  Ports: ``in0``, ``in1``; ``out``."""
-    draft = Draft(BlockKind.PARALLEL, Role.RELAY, location)
-    inputs = [draft.input(f"in{side}", stream) for side in range(2)]
-    out = draft.output("out", stream.element, stream.kind, stream.nesting)
-    for side, source in enumerate(inputs):
-        other = inputs[1 - side]
-        ends = less(const(level, INT32), source.tag)
-        passed = [copy(out, source)]
-        done = rule(f"done{side}", None, takes=inputs, puts=passed)
-        draft.mode(
-            f"side{side}",
-            when(source.is_done, [when(other.is_done, done)], needs=[other]),
-            when(ends, rule(f"end{side}", f"side{1 - side}", takes=[source], puts=passed)),
-            when(None, rule(f"pass{side}", f"side{side}", takes=[source], puts=passed)),
-            needs=[source],
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deal(DiagramBlock):
+    """The items of streams of one shape, ``run`` of them to each lane in turn, lane after lane."""
+
+    kind = BlockKind.PARALLEL
+
+    lanes: int
+    run: int = 1
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        return ("parallelizer",)
+
+    def meaning(self, known: Known, *streams: Lists) -> tuple[Nested, ...]:
+        def dealt(items: list[Any], lane: int) -> list[Any]:
+            turns = enumerate(items)
+            return [item for at, item in turns if at // self.run % self.lanes == lane]
+
+        return tuple(
+            each(lambda items, n=lane: dealt(items, n), stream.depth - 1, stream)
+            for lane in range(self.lanes)
+            for stream in streams
         )
-    return draft.block()
+
+    def place(self, graph: Placing, *streams: Stream) -> tuple[Stream, ...]:
+        lanes = deal(graph.streams, streams, self.lanes, self.run, f"deal_{graph.loop}")
+        return tuple(stream for lane in lanes for stream in lane)
 
 
-def _renamed(done: Rule) -> Rule:
-    return replace(done, name="done_too")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather(DiagramBlock):
+    """What lanes made of the items of a stream, in their order."""
+
+    kind = BlockKind.PARALLEL
+
+    run: int = 1
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        return ("serializer",)
+
+    def meaning(self, known: Known, order: Lists, *parts: Lists) -> tuple[Nested, ...]:
+        run = self.run
+
+        def gathered(items: list[Any], *rows: list[Any]) -> list[Any]:
+            turns = [(n // run, n % run) for n in range(len(items))]
+            return [rows[t % len(rows)][t // len(rows) * run + n] for t, n in turns]
+
+        return (each(gathered, order.depth - 1, order, *parts),)
+
+    def place(self, graph: Placing, order: Stream, *parts: Stream) -> tuple[Stream, ...]:
+        return (gather(graph.streams, order, parts, self.run, f"gather_{graph.loop}"),)

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
-from t2s.core.expr import Local, const
-from t2s.core.location import SourceLocation
+from t2s.core.expr import Expr, Local, apply, const
+from t2s.core.ops import Op
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.machine import Choice, Rule, Search
 from t2s.graph.nodes import Role
-from t2s.sparse_repr.blocks.draft import Block, BlockKind, Draft, copy, load, put, rule, when
+from t2s.sparse_repr.blocks.alu import Alu
+from t2s.sparse_repr.blocks.connections import Stream
+from t2s.sparse_repr.blocks.draft import (
+    BlockKind,
+    Draft,
+    StreamBlock,
+    copy,
+    load,
+    put,
+    rule,
+    when,
+)
 from t2s.sparse_repr.blocks.expressions import (
     EMPTY_TAG,
+    Formula,
     add,
     both,
     cast,
@@ -20,86 +34,90 @@ from t2s.sparse_repr.blocks.expressions import (
     multiply,
     one,
 )
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 
-def dense_locator(
-    coordinates: StreamType,
-    fiber: StreamType,
-    size: int,
-    beside: Sequence[StreamType] = (),
-    *,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenseLocator(StreamBlock):
     """The reference of each coordinate in its fiber of a dense level (Definition 4.1).
 
     ``fiber`` has the shape of ``coordinates`` (repeat a reference to get it), and so has what is
     ``beside`` and passed on.  An empty fiber N has no references: N.  Ports: ``crd``, ``fiber``,
     ``in0``, ...; ``crd_out``, ``ref``, ``out0``, ...
     """
-    draft = Draft(BlockKind.LOCATE, Role.RELAY, location)
-    type = fiber.element
-    found = _Located(draft, coordinates, fiber, beside)
-    position = add(multiply(found.fiber.value, const(size, type)), cast(found.crd.value, type))
-    hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
-    miss = rule(
-        "empty", "run", takes=found.inputs, puts=[put(found.ref, tag=EMPTY_TAG), *found.passed]
-    )
-    return found.block([when(found.fiber.is_value, hit), when(None, miss)])
+
+    kind = BlockKind.LOCATE
+
+    size: int
+
+    def draft(
+        self, draft: Draft, coordinates: StreamType, fiber: StreamType, *beside: StreamType
+    ) -> None:
+        type = fiber.element
+        found = _Located(draft, coordinates, fiber, beside)
+        position = add(
+            multiply(found.fiber.value, const(self.size, type)), cast(found.crd.value, type)
+        )
+        hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
+        miss = rule(
+            "empty", "run", takes=found.inputs, puts=[put(found.ref, tag=EMPTY_TAG), *found.passed]
+        )
+        found.treat([when(found.fiber.is_value, hit), when(None, miss)])
 
 
-def compressed_locator(
-    coordinates: StreamType,
-    fiber: StreamType,
-    positions: Tensor,
-    stored: Tensor,
-    beside: Sequence[StreamType] = (),
-    *,
-    keep: bool = False,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressedLocator(StreamBlock):
     """The same in a compressed level, whose coordinates increase: one search per cycle.
 
     A coordinate that is not there is dropped from all outputs, or its reference is N if ``keep``.
     """
-    draft = Draft(BlockKind.LOCATE, Role.LOAD, location)
-    type = fiber.element
-    draft.tensor(positions)
-    draft.tensor(stored)
-    found = _Located(draft, coordinates, fiber, beside)
-    first, begin = load("begin", positions, found.fiber.value)
-    second, end = load("end", positions, add(found.fiber.value, one(type)))
-    search = Search(
-        target="position",
-        tensor=stored.name,
-        begin=cast(begin, type),
-        end=cast(end, type),
-        value=cast(found.crd.value, stored.type),
-    )
-    position = Local(name="position", type=type)
-    there, value = load("there", stored, position)
-    hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
-    lost = [put(found.ref, tag=EMPTY_TAG), *found.passed] if keep else []
 
-    def miss(name: str) -> Rule:
-        return rule(name, "run", takes=found.inputs, puts=lost)
+    kind = BlockKind.LOCATE
+    role = Role.LOAD
 
-    inside = [
-        when(
-            less(position, cast(end, type)),
-            [
-                when(equal(value, cast(found.crd.value, stored.type)), hit),
-                when(None, miss("another")),
-            ],
-            body=[there],
-        ),
-        when(None, miss("none")),
-    ]
-    return found.block(
-        [
-            when(found.fiber.is_value, inside, body=[first, second, search]),
-            when(None, miss("empty")),
+    positions: Tensor
+    stored: Tensor
+    keep: bool = False
+
+    def draft(
+        self, draft: Draft, coordinates: StreamType, fiber: StreamType, *beside: StreamType
+    ) -> None:
+        type = fiber.element
+        found = _Located(draft, coordinates, fiber, beside)
+        first, begin = load("begin", self.positions, found.fiber.value)
+        second, end = load("end", self.positions, add(found.fiber.value, one(type)))
+        search = Search(
+            target="position",
+            tensor=self.stored.name,
+            begin=cast(begin, type),
+            end=cast(end, type),
+            value=cast(found.crd.value, self.stored.type),
+        )
+        position = Local(name="position", type=type)
+        there, value = load("there", self.stored, position)
+        hit = rule("hit", "run", takes=found.inputs, puts=[put(found.ref, position), *found.passed])
+        lost = [put(found.ref, tag=EMPTY_TAG), *found.passed] if self.keep else []
+
+        def miss(name: str) -> Rule:
+            return rule(name, "run", takes=found.inputs, puts=lost)
+
+        inside = [
+            when(
+                less(position, cast(end, type)),
+                [
+                    when(equal(value, cast(found.crd.value, self.stored.type)), hit),
+                    when(None, miss("another")),
+                ],
+                body=[there],
+            ),
+            when(None, miss("none")),
         ]
-    )
+        found.treat(
+            [
+                when(found.fiber.is_value, inside, body=[first, second, search]),
+                when(None, miss("empty")),
+            ]
+        )
 
 
 class _Located:
@@ -123,8 +141,8 @@ class _Located:
         self.passed = [put(crd_out, self.crd.value)]
         self.passed += [copy(o, i) for o, i in zip(outs, others, strict=True)]
 
-    def block(self, choices: Sequence[Choice]) -> Block:
-        """The block, given what to do with a coordinate and its fiber."""
+    def treat(self, choices: Sequence[Choice]) -> None:
+        """Write the mode, given what to do with a coordinate and its fiber."""
         crd, inputs = self.crd, self.inputs
         items = both(crd.is_value, *(i.is_item for i in inputs[1:]))
         same = [equal(crd.tag, i.tag) for i in inputs[1:]]
@@ -137,4 +155,44 @@ class _Located:
             needs=inputs,
             expected="streams of one shape",
         )
-        return self._draft.block()
+
+
+@dataclass(frozen=True, slots=True)
+class _Address(Formula):
+    """The first operand, a coordinate, times a stride; plus the second one, if there is one."""
+
+    stride: int
+
+    def __call__(self, *operands: Expr) -> Expr:
+        at, *before = operands
+        step = apply(Op.MULTIPLY, at, const(self.stride, at.type))
+        return step if not before else apply(Op.ADD, before[0], step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locate(DiagramBlock):
+    """``reference * scale + coordinate * stride``: where a dense level has a coordinate.
+
+    ``scale`` and ``stride`` are products of extents of variables.  Empty references stay empty.
+    Without a stream of references they are zero.
+    """
+
+    kind = BlockKind.LOCATE
+
+    scale: tuple[str, ...] = ()
+    stride: tuple[str, ...] = ()
+
+    def meaning(self, known: Known, coordinates: Lists, *references: Lists) -> tuple[Nested, ...]:
+        scale, stride = prod(map(known.extent, self.scale)), prod(map(known.extent, self.stride))
+
+        def address(at: int, above: int | None = 0) -> int | None:
+            return None if above is None else above * scale + at * stride
+
+        return (each(address, coordinates.depth, coordinates, *references),)
+
+    def place(self, graph: Placing, coordinates: Stream, *references: Stream) -> tuple[Stream, ...]:
+        name = f"locate_{graph.about}_{graph.loop}"
+        scale, stride = prod(map(graph.extent, self.scale)), prod(map(graph.extent, self.stride))
+        if references and stride == 1 and self.scale:
+            return graph.streams.put(DenseLocator(size=scale), name, coordinates, *references)[1:]
+        return graph.streams.put(Alu(function=_Address(stride)), name, coordinates, *references)

@@ -1,29 +1,28 @@
-"""Reducers (Definition 3.7): sums over the innermost lists, with any number of dimensions kept.
-
-``scalar_reducer`` keeps none: each innermost list becomes one value.  ``point_reducer`` keeps n
-coordinates of each value, adds up what has the same coordinates, and puts the points in order when
-the list of lists that is reduced ends.
-"""
+"""Reducers (Definition 3.7) that keep no dimension: each innermost list becomes one value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
+from typing import Any
 
-from t2s.core.expr import Expr, Local, const
-from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
-from t2s.core.types import BOOL, INT32, Type
+import numpy as np
+
+from t2s.core.expr import Expr, const
+from t2s.core.ops import OPERATORS
+from t2s.core.types import BOOL, INT32
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.machine import Choice, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize, Rule, stop
+from t2s.graph.machine import Choice, Rule
 from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
     In,
-    Out,
+    StreamBlock,
     pass_done,
     put,
     rule,
@@ -34,18 +33,16 @@ from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
     EMPTY_TAG,
     FIRST_STOP,
-    at_least,
+    Operator,
     both,
     decreased,
     equal,
     invert,
     less,
     select,
-    subtract,
-    tag,
-    unequal,
     zero,
 )
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 Combine = Callable[[Expr, Expr], Expr]
 
@@ -63,15 +60,8 @@ class EmptyFiber(Enum):
     MISSING = "missing"
 
 
-def scalar_reducer(
-    value: StreamType,
-    combine: Combine,
-    *,
-    empty: EmptyFiber = EmptyFiber.DROP,
-    zero_value: Expr | None = None,
-    outer: StreamType | None = None,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarReducer(StreamBlock):
     """One value for each innermost list: its values combined from the first to the last.
 
     N counts as a zero (``zero_value``, if it is given).  A stop of a higher level costs one more
@@ -82,16 +72,24 @@ def scalar_reducer(
     each has exactly one value.  Without ``outer`` a higher stop always counts as the end of a list.
     Ports: ``val``, ``outer``; ``out``.
     """
-    draft = Draft(BlockKind.REDUCE, Role.COMPUTE, location)
-    reducer = _ScalarReducer(draft, value, combine, empty, zero_value)
-    if outer is None:
-        reducer.by_stops()
-    else:
-        reducer.by_coordinates(draft.input("outer", outer))
-    return draft.block("run")
+
+    kind = BlockKind.REDUCE
+    role = Role.COMPUTE
+
+    combine: Combine
+    empty: EmptyFiber = EmptyFiber.DROP
+    zero_value: Expr | None = None
+
+    def draft(self, draft: Draft, value: StreamType, outer: StreamType | None = None) -> None:
+        reducer = _Drafting(draft, value, self.combine, self.empty, self.zero_value)
+        if outer is None:
+            reducer.by_stops()
+        else:
+            reducer.by_coordinates(draft.input("outer", outer))
+        draft.start("run")
 
 
-class _ScalarReducer:
+class _Drafting:
     """The ports and registers of a scalar reducer, and what it does at the end of a list."""
 
     def __init__(
@@ -182,109 +180,38 @@ class _ScalarReducer:
         return [when(self.some, put_it), when(None, skip)]
 
 
-def point_reducer(
-    coordinates: Sequence[StreamType],
-    value: StreamType,
-    operator: Op = Op.ADD,
-    *,
-    location: SourceLocation | None = None,
-) -> Block:
-    """Values with the same n >= 1 coordinates are combined by ``operator``; one level disappears.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceLists(DiagramBlock):
+    """The sum of each innermost list of values, as the semiring adds.
 
-    The coordinate streams (the outermost first) and the values have one shape, N levels deep; the
-    outer coordinates are repeated over the inner ones.  Stops below level n only separate what is
-    added up; a stop of level n or higher ends a reduction: then all points are put in order, one
-    per cycle (and one more cycle between lists), with stops of one level less.  Nothing is taken
-    meanwhile; see ``Streams.reduce`` for two reducers that take turns.
-    Ports: ``crd0``, ..., ``val``; ``out_crd0``, ..., ``out_val``; the outermost output is N - n
-    levels deep, the innermost and the values N - 1.
+    Besides the values it takes the coordinates of the lists where stop tokens alone do not tell a
+    list that is empty from one that holds empty lists only.
     """
-    draft = Draft(BlockKind.REDUCE, Role.COMPUTE, location)
-    n = len(coordinates)
-    crds = [draft.input(f"crd{at}", stream) for at, stream in enumerate(coordinates)]
-    val = draft.input("val", value)
-    inputs = [*crds, val]
-    depth = value.nesting - 1
-    outs = [
-        draft.output(f"out_crd{at}", stream.element, StreamKind.COORDINATE, depth - (n - 1 - at))
-        for at, stream in enumerate(coordinates)
-    ]
-    out_val = draft.output("out_val", value.element, StreamKind.VALUE, depth)
-    points = draft.memory("points", [c.stream.element for c in crds], value.element, operator)
-    level = draft.register("level", INT32)
-    add = MemoryAdd(memory=points, keys=tuple(c.value for c in crds), value=val.value)
-    same = [equal(val.tag, c.tag) for c in crds]
-    values = both(*(c.is_value for c in crds))
-    inner, outer = less(val.tag, tag(stop(n))), at_least(val.tag, tag(stop(n)))
-    begin = [write(level, val.tag)]
-    fresh = draft.register("fresh", INT32)
-    draft.mode(
-        "take",
-        when(both(val.is_value, values), rule("add", "take", takes=inputs, body=[add])),
-        when(both(val.is_empty, values), rule("nothing", "take", takes=inputs)),
-        when(both(val.is_stop, inner, *same), rule("inner_stop", "take", takes=inputs)),
-        when(
-            both(val.is_stop, outer, *same),
-            rule("end", "put", takes=inputs, body=[*begin, write(fresh, tag(0))]),
-        ),
-        when(
-            both(val.is_done, *same),
-            rule("done", None, takes=inputs, puts=[put(o, tag=DONE_TAG) for o in (*outs, out_val)]),
-        ),
-        needs=inputs,
-        expected="coordinates and values of one shape",
-    )
-    _put_points(draft, points, [c.stream.element for c in crds], (outs, out_val), (level, fresh))
-    return draft.block()
 
+    kind = BlockKind.REDUCE
 
-def _put_points(
-    draft: Draft,
-    points: str,
-    keys: Sequence[Type],
-    outputs: tuple[Sequence[Out], Out],
-    state: tuple[Local, Local],
-) -> None:
-    """The mode that empties the memory: ``fresh`` is the outermost coordinate that is new."""
-    (outs, out_val), (level, fresh), n = outputs, state, len(keys)
-    last = [draft.register(f"last{at}", type) for at, type in enumerate(keys[:-1])]
-    names = [f"point{at}" for at in range(n)]
-    found = [Local(name=name, type=type) for name, type in zip(names, keys, strict=True)]
-    total = Local(name="total", type=out_val.stream.element)
-    first = MemoryFirst(targets=tuple(names), value=total.name, memory=points)
-    size, count = MemorySize(target="count", memory=points), Local(name="count", type=INT32)
-    keep = [write(register, value) for register, value in zip(last, found[:-1], strict=True)]
-    choices: list[Choice] = []
-    for at in range(n):
-        puts = [*(put(o, v) for o, v in zip(outs[at:], found[at:], strict=True))]
-        put_point = rule(
-            f"put_from{at}",
-            "put",
-            body=[*keep, write(fresh, tag(n)), MemoryDrop(memory=points)],
-            puts=[*puts, put(out_val, total)],
+    empty: EmptyFiber = EmptyFiber.ZERO
+
+    def meaning(self, known: Known, values: Lists, *by: Lists) -> tuple[Nested, ...]:
+        add, nothing = OPERATORS[known.semiring.add].evaluate, known.zero(values.lanes)
+        depth = values.depth - 1
+
+        def total(items: list[Any]) -> Any:
+            given = (nothing if one is None else one for one in items)
+            return reduce(add, given, nothing) if items else None
+
+        with np.errstate(all="ignore"):
+            sums = Lists(depth, each(total, depth, values))
+        if self.empty is EmptyFiber.MISSING:
+            return (sums.tokens,)
+        if depth == 0 or self.empty is EmptyFiber.ZERO:
+            return (each(lambda one: nothing if one is None else one, depth, sums),)
+        return (each(lambda row: [one for one in row if one is not None], depth - 1, sums),)
+
+    def place(self, graph: Placing, values: Stream, *by: Stream) -> tuple[Stream, ...]:
+        block = ScalarReducer(
+            combine=Operator(graph.semiring.add),
+            empty=self.empty,
+            zero_value=graph.zero(values.type.element.lanes),
         )
-        choices.append(when(equal(fresh, tag(at)), put_point))
-        if at == n - 1:
-            continue
-        stops = [put(o, tag=tag(stop(inside))) for inside, o in enumerate(outs[at + 1 :])]
-        stops.append(put(out_val, tag=tag(stop(n - 2 - at))))
-        new_list = rule(f"new_list{at}", "put", body=[write(fresh, tag(at))], puts=stops)
-        changed = both(equal(fresh, tag(n)), unequal(found[at], last[at]))
-        choices.append(when(changed, new_list))
-    puts = [put(outs[-1], found[-1]), put(out_val, total)]
-    choices.append(
-        when(None, rule("put", "put", body=[*keep, MemoryDrop(memory=points)], puts=puts))
-    )
-    ends = [put(o, tag=subtract(level, tag(n - at))) for at, o in enumerate(outs)]
-    ends.append(put(out_val, tag=decreased(level)))
-    draft.mode(
-        "put",
-        when(
-            None,
-            [
-                when(unequal(count, tag(0)), choices, body=[first]),
-                when(None, rule("put_stop", "take", puts=ends)),
-            ],
-            body=[size],
-        ),
-    )
+        return graph.streams.put(block, f"reduce_{graph.loop}", values, *by)

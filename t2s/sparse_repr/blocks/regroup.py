@@ -7,15 +7,15 @@ gets the two levels back from the inner one of the streams that were flattened.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from t2s.core.expr import Expr, const
-from t2s.core.location import SourceLocation
 from t2s.core.types import INT32
 from t2s.graph.graph import StreamType
 from t2s.graph.machine import Choice
-from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
     In,
@@ -35,25 +35,41 @@ from t2s.sparse_repr.blocks.expressions import (
     less,
     unequal,
 )
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 _EXPECTED = "an item for each item of like, in lists that join two levels of like"
 
 
-def regroup(
-    items: StreamType, like: StreamType, *, location: SourceLocation | None = None
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regroup(DiagramBlock):
     """The items in the innermost lists of ``like``.
 
     ``items`` has one list where ``like`` has a list of lists.  An item is a value or a list of any
     depth; ``like`` has a token for each of them, whose value does not matter.
     Ports: ``in``, ``like``; ``out``, one level deeper than ``in``.
     """
-    draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
-    source, shape = draft.input("in", items), draft.input("like", like)
-    depth = items.nesting - like.nesting + 1
-    out = draft.output("out", items.element, items.kind, items.nesting + 1)
-    _Regroup(draft, source, shape, out, depth).modes()
-    return draft.block()
+
+    kind = BlockKind.CONVERT
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        return ("regroup",)
+
+    def meaning(self, known: Known, items: Lists, like: Lists) -> tuple[Nested, ...]:
+        def lists(items: list[Any], rows: list[list[Any]]) -> Nested:
+            rest = iter(items)
+            return [[next(rest) for _ in row] for row in rows]
+
+        return (each(lists, like.depth - 2, items, like),)
+
+    def place(self, graph: Placing, items: Stream, like: Stream) -> tuple[Stream, ...]:
+        return graph.streams.put(self, f"regroup_{graph.loop}", items, like)
+
+    def draft(self, draft: Draft, items: StreamType, like: StreamType) -> None:
+        source, shape = draft.input("in", items), draft.input("like", like)
+        depth = items.nesting - like.nesting + 1
+        out = draft.output("out", items.element, items.kind, items.nesting + 1)
+        _Regroup(draft, source, shape, out, depth).modes()
 
 
 class _Regroup:

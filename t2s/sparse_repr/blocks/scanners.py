@@ -14,18 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from t2s.core.expr import Expr, Local, const
-from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.graph.body import Statement
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.machine import Choice
 from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
     In,
     Out,
+    StreamBlock,
     check_number,
     let,
     load,
@@ -47,6 +47,7 @@ from t2s.sparse_repr.blocks.expressions import (
     unequal,
     zero,
 )
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 Values = tuple[Expr, ...]
 Body = tuple[Statement, ...]
@@ -68,178 +69,186 @@ class Fiber:
     element: Callable[[Values, str], tuple[Body, tuple[Expr, ...], Values]]
 
 
-def compressed_scanner(
-    reference: StreamType,
-    positions: Tensor,
-    coordinates: Tensor,
-    *,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressedScanner(StreamBlock):
     """Fiber ``r`` holds elements ``positions[r]`` to ``positions[r + 1] - 1`` of ``coordinates``.
 
     Ports: ``ref``; ``crd``, ``out_ref``.
     """
-    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
-    type = reference.element
-    draft.tensor(positions)
-    draft.tensor(coordinates)
-    at, end = draft.register("at", type), draft.register("end", type)
 
-    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
-        index = cast(fiber, type)
-        first, begin = load("begin", positions, index)
-        second, finish = load("finish", positions, add(index, one(type)))
-        return (first, second), (cast(begin, type), cast(finish, type))
+    kind = BlockKind.SCAN
+    role = Role.LOAD
 
-    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-        statement, coordinate = load(name, coordinates, values[0])
-        return (statement,), (coordinate, values[0]), (add(values[0], one(type)), values[1])
+    positions: Tensor
+    coordinates: Tensor
 
-    fiber = Fiber(
-        registers=(at, end),
-        closed=(zero(type), zero(type)),
-        open=open_fiber,
-        more=lambda values: less(values[0], values[1]),
-        element=element,
-    )
-    return scanner(draft, reference, coordinates.type, fiber)
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        type = reference.element
+        at, end = draft.register("at", type), draft.register("end", type)
+
+        def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+            index = cast(fiber, type)
+            first, begin = load("begin", self.positions, index)
+            second, finish = load("finish", self.positions, add(index, one(type)))
+            return (first, second), (cast(begin, type), cast(finish, type))
+
+        def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+            statement, coordinate = load(name, self.coordinates, values[0])
+            return (statement,), (coordinate, values[0]), (add(values[0], one(type)), values[1])
+
+        fiber = Fiber(
+            registers=(at, end),
+            closed=(zero(type), zero(type)),
+            open=open_fiber,
+            more=lambda values: less(values[0], values[1]),
+            element=element,
+        )
+        scanner(draft, reference, self.coordinates.type, fiber)
 
 
-def dense_scanner(
-    reference: StreamType, size: int, *, location: SourceLocation | None = None
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenseScanner(StreamBlock):
     """Every fiber holds the coordinates 0 to ``size - 1``; element ``c`` of ``r`` is r * size + c.
 
     Ports: ``ref``; ``crd``, ``out_ref``.
     """
-    check_number("the size of a dense level", size, 0, location)
-    draft = Draft(BlockKind.SCAN, Role.RELAY, location)
-    type = reference.element
-    at, base = draft.register("at", type), draft.register("base", type)
-    extent = const(size, type)
 
-    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-        at, base = values
-        return (), (at, add(base, at)), (add(at, one(type)), base)
+    kind = BlockKind.SCAN
 
-    fiber = Fiber(
-        registers=(at, base),
-        closed=(extent, zero(type)),
-        open=lambda index: ((), (zero(type), multiply(index, extent))),
-        more=lambda values: less(values[0], extent),
-        element=element,
-    )
-    return scanner(draft, reference, type, fiber)
+    size: int
+
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        check_number("the size of a dense level", self.size, 0, draft.location)
+        type = reference.element
+        at, base = draft.register("at", type), draft.register("base", type)
+        extent = const(self.size, type)
+
+        def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+            at, base = values
+            return (), (at, add(base, at)), (add(at, one(type)), base)
+
+        fiber = Fiber(
+            registers=(at, base),
+            closed=(extent, zero(type)),
+            open=lambda index: ((), (zero(type), multiply(index, extent))),
+            more=lambda values: less(values[0], extent),
+            element=element,
+        )
+        scanner(draft, reference, type, fiber)
 
 
-def singleton_scanner(
-    reference: StreamType, coordinates: Tensor, *, location: SourceLocation | None = None
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingletonScanner(StreamBlock):
     """Fiber ``r`` holds one element: ``coordinates[r]``, with the reference ``r``.
 
     Ports: ``ref``; ``crd``, ``out_ref``.
     """
-    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
-    type = reference.element
-    draft.tensor(coordinates)
-    at, left = draft.register("at", type), draft.register("left", type)
 
-    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-        statement, coordinate = load(name, coordinates, values[0])
-        return (statement,), (coordinate, values[0]), (values[0], zero(type))
+    kind = BlockKind.SCAN
+    role = Role.LOAD
 
-    fiber = Fiber(
-        registers=(at, left),
-        closed=(zero(type), zero(type)),
-        open=lambda index: ((), (index, one(type))),
-        more=lambda values: unequal(values[1], zero(type)),
-        element=element,
-    )
-    return scanner(draft, reference, coordinates.type, fiber)
+    coordinates: Tensor
+
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        type = reference.element
+        at, left = draft.register("at", type), draft.register("left", type)
+
+        def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+            statement, coordinate = load(name, self.coordinates, values[0])
+            return (statement,), (coordinate, values[0]), (values[0], zero(type))
+
+        fiber = Fiber(
+            registers=(at, left),
+            closed=(zero(type), zero(type)),
+            open=lambda index: ((), (index, one(type))),
+            more=lambda values: unequal(values[1], zero(type)),
+            element=element,
+        )
+        scanner(draft, reference, self.coordinates.type, fiber)
 
 
-def linked_list_scanner(
-    reference: StreamType,
-    heads: Tensor,
-    coordinates: Tensor,
-    followers: Tensor,
-    *,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedListScanner(StreamBlock):
     """Fiber ``r`` starts at node ``heads[r] - 1``, and after node ``n`` comes ``followers[n] - 1``.
 
     0 stands for no node, so arrays of zeros are empty lists.  Ports: ``ref``; ``crd``, ``out_ref``.
     """
-    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
-    type = reference.element
-    for tensor in (heads, coordinates, followers):
-        draft.tensor(tensor)
-    node = draft.register("node", type)
 
-    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
-        statement, first = load("first", heads, fiber)
-        return (statement,), (cast(first, type),)
+    kind = BlockKind.SCAN
+    role = Role.LOAD
 
-    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-        where, position = let(f"{name}_at", subtract(values[0], one(type)))
-        here, coordinate = load(name, coordinates, position)
-        after, following = load(f"{name}_next", followers, position)
-        return (where, here, after), (coordinate, position), (cast(following, type),)
+    heads: Tensor
+    coordinates: Tensor
+    followers: Tensor
 
-    fiber = Fiber(
-        registers=(node,),
-        closed=(zero(type),),
-        open=open_fiber,
-        more=lambda values: unequal(values[0], zero(type)),
-        element=element,
-    )
-    return scanner(draft, reference, coordinates.type, fiber)
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        type = reference.element
+        node = draft.register("node", type)
+
+        def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+            statement, first = load("first", self.heads, fiber)
+            return (statement,), (cast(first, type),)
+
+        def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+            where, position = let(f"{name}_at", subtract(values[0], one(type)))
+            here, coordinate = load(name, self.coordinates, position)
+            after, following = load(f"{name}_next", self.followers, position)
+            return (where, here, after), (coordinate, position), (cast(following, type),)
+
+        fiber = Fiber(
+            registers=(node,),
+            closed=(zero(type),),
+            open=open_fiber,
+            more=lambda values: unequal(values[0], zero(type)),
+            element=element,
+        )
+        scanner(draft, reference, self.coordinates.type, fiber)
 
 
-def bitvector_scanner(
-    reference: StreamType,
-    words: Tensor,
-    ranks: Tensor,
-    words_per_fiber: int,
-    *,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitvectorScanner(StreamBlock):
     """Fiber ``r`` holds the words from ``r * words_per_fiber`` on; a set bit is a coordinate.
 
     A word's reference is its rank, the number of bits set before it (papers/001, section 4.3).
     Ports: ``ref``; ``bits``, ``out_ref``.
     """
-    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
-    type = reference.element
-    draft.tensor(words)
-    draft.tensor(ranks)
-    at, end = draft.register("at", type), draft.register("end", type)
-    count = const(words_per_fiber, type)
 
-    def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
-        here, word = load(name, words, values[0])
-        before, rank = load(f"{name}_rank", ranks, values[0])
-        after = (add(values[0], one(type)), values[1])
-        return (here, before), (word, cast(rank, type)), after
+    kind = BlockKind.SCAN
+    role = Role.LOAD
 
-    def open_fiber(fiber: Expr) -> tuple[Body, Values]:
-        statement, begin = let("begin", multiply(fiber, count))
-        return (statement,), (begin, add(begin, count))
+    words: Tensor
+    ranks: Tensor
+    words_per_fiber: int
 
-    fiber = Fiber(
-        registers=(at, end),
-        closed=(zero(type), zero(type)),
-        open=open_fiber,
-        more=lambda values: less(values[0], values[1]),
-        element=element,
-    )
-    return scanner(draft, reference, words.type, fiber, bits=True)
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        type = reference.element
+        at, end = draft.register("at", type), draft.register("end", type)
+        count = const(self.words_per_fiber, type)
+
+        def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
+            here, word = load(name, self.words, values[0])
+            before, rank = load(f"{name}_rank", self.ranks, values[0])
+            after = (add(values[0], one(type)), values[1])
+            return (here, before), (word, cast(rank, type)), after
+
+        def open_fiber(fiber: Expr) -> tuple[Body, Values]:
+            statement, begin = let("begin", multiply(fiber, count))
+            return (statement,), (begin, add(begin, count))
+
+        fiber = Fiber(
+            registers=(at, end),
+            closed=(zero(type), zero(type)),
+            open=open_fiber,
+            more=lambda values: less(values[0], values[1]),
+            element=element,
+        )
+        scanner(draft, reference, self.words.type, fiber, bits=True)
 
 
 def scanner(
     draft: Draft, reference: StreamType, type: Type, fiber: Fiber, *, bits: bool = False
-) -> Block:
-    """The scanner that walks along fibers in a given way."""
+) -> None:
+    """Write the scanner that walks along fibers in a given way."""
     ref = draft.input("ref", reference)
     nesting = reference.nesting + 1
     kind = StreamKind.BITVECTOR if bits else StreamKind.COORDINATE
@@ -249,7 +258,6 @@ def scanner(
     )
     _idle_mode(draft, ref, outputs, fiber)
     _run_mode(draft, ref, outputs, fiber)
-    return draft.block()
 
 
 def _writes(fiber: Fiber, values: Values) -> Body:
@@ -320,3 +328,28 @@ def _run_mode(draft: Draft, ref: In, outputs: tuple[Out, ...], fiber: Fiber) -> 
         when(None, at_end, needs=[ref]),
         expected="references, N, stops or D",
     )
+
+
+def scan_compressed(
+    to: Connections, ref: Stream, positions: Tensor, coordinates: Tensor, name: str
+) -> tuple[Stream, Stream]:
+    """The scanner of a compressed level, whose coordinates runs can check."""
+    block = CompressedScanner(positions=positions, coordinates=coordinates)
+    crd, out_ref = to.put(block, name, ref)
+    to.comes_from(crd, positions, coordinates)
+    return crd, out_ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count(DiagramBlock):
+    """All coordinates of the variable of the loop for every token, whatever it is."""
+
+    kind = BlockKind.SCAN
+
+    def meaning(self, known: Known, references: Lists) -> tuple[Nested, ...]:
+        extent = known.extent("")
+        return (each(lambda _: list(range(extent)), references.depth, references),)
+
+    def place(self, graph: Placing, references: Stream) -> tuple[Stream, ...]:
+        block = DenseScanner(size=graph.extent(""))
+        return graph.streams.put(block, f"count_{graph.loop}", references)[:1]

@@ -12,20 +12,21 @@ A larger lag comes near to that.)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from t2s.core.expr import Expr, Local, const
-from t2s.core.location import SourceLocation
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Load, Statement
 from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.machine import Choice, Search
 from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
     In,
     Out,
+    StreamBlock,
     load,
     put,
     rule,
@@ -44,6 +45,7 @@ from t2s.sparse_repr.blocks.expressions import (
     one,
     zero,
 )
+from t2s.sparse_repr.blocks.joins import Intersecter
 
 LAG = 2
 """Coordinates on their way: a token goes there in one cycle, and the wish comes back in another."""
@@ -54,51 +56,50 @@ def skip_stream(type: Type) -> StreamType:
     return StreamType(element=type, kind=StreamKind.CONTROL, nesting=1)
 
 
-def skipping_scanner(
-    reference: StreamType,
-    positions: Tensor,
-    coordinates: Tensor,
-    *,
-    lag: int = LAG,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippingScanner(StreamBlock):
     """A compressed level scanner that skips what its intersection does not need.
 
     It is at most ``lag`` coordinates ahead of the wishes that it has taken.
     Ports: ``ref``, ``skip``; ``crd``, ``out_ref``.
     """
-    draft = Draft(BlockKind.SCAN, Role.LOAD, location)
-    draft.tensor(positions)
-    draft.tensor(coordinates)
-    ref = draft.input("ref", reference)
-    skip = draft.input("skip", skip_stream(coordinates.type))
-    nesting = reference.nesting + 1
-    crd = draft.output("crd", coordinates.type, StreamKind.COORDINATE, nesting)
-    out = draft.output("out_ref", reference.element, StreamKind.REFERENCE, nesting)
-    state = _State(draft, reference.element, (positions, coordinates), (crd, out))
-    _idle_mode(draft, ref, state)
-    _run_mode(draft, ref, skip, state, lag)
-    left = less(zero(INT32), state.old)
-    draft.mode(
-        "drain",
-        when(
-            left,
-            [
-                when(
-                    None,
-                    rule(
-                        "drain",
-                        "drain",
-                        takes=[skip],
-                        body=[write(state.old, decreased(state.old))],
-                    ),
-                )
-            ],
-            needs=[skip],
-        ),
-        when(None, rule("end", None)),
-    )
-    return draft.block()
+
+    kind = BlockKind.SCAN
+    role = Role.LOAD
+
+    positions: Tensor
+    coordinates: Tensor
+    lag: int = LAG
+
+    def draft(self, draft: Draft, reference: StreamType) -> None:
+        ref = draft.input("ref", reference)
+        skip = draft.input("skip", skip_stream(self.coordinates.type))
+        nesting = reference.nesting + 1
+        crd = draft.output("crd", self.coordinates.type, StreamKind.COORDINATE, nesting)
+        out = draft.output("out_ref", reference.element, StreamKind.REFERENCE, nesting)
+        state = _State(draft, reference.element, (self.positions, self.coordinates), (crd, out))
+        _idle_mode(draft, ref, state)
+        _run_mode(draft, ref, skip, state, self.lag)
+        left = less(zero(INT32), state.old)
+        draft.mode(
+            "drain",
+            when(
+                left,
+                [
+                    when(
+                        None,
+                        rule(
+                            "drain",
+                            "drain",
+                            takes=[skip],
+                            body=[write(state.old, decreased(state.old))],
+                        ),
+                    )
+                ],
+                needs=[skip],
+            ),
+            when(None, rule("end", None)),
+        )
 
 
 class _State:
@@ -227,3 +228,28 @@ def _closing(ref: In, state: _State) -> list[Choice]:
         when(ref.is_done, rule("close_last", "idle", puts=stops, body=state.closed())),
         when(ref.is_empty, missing),
     ]
+
+
+def intersect_skipping(
+    to: Connections,
+    levels: Sequence[tuple[Stream, Tensor, Tensor]],
+    name: str,
+    lag: int = LAG,
+) -> tuple[Stream, tuple[Stream, ...]]:
+    """Scan and intersect compressed levels: the common coordinates, the references of each side.
+
+    ``levels`` are (references, positions, coordinates).  A scanner is at most ``lag`` coordinates
+    ahead.
+    """
+    sides: list[Stream] = []
+    for ref, positions, coordinates in levels:
+        scanner = SkippingScanner(positions=positions, coordinates=coordinates, lag=lag)
+        crd, out = to.put(scanner, "scan", ref, later=["skip"])
+        to.comes_from(crd, positions, coordinates)
+        to.require_order(crd)
+        sides += [crd, out]
+    count = len(levels)
+    outs = to.put(Intersecter(sides=(2,) * count, skipping=True), name, *sides)
+    for crd, wish in zip(sides[::2], outs[count + 1 :], strict=True):
+        to.connect(wish, crd.node, "skip", lag)
+    return outs[count], outs[:count]

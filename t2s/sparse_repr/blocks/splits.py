@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from t2s.core.expr import Expr, Local, const
-from t2s.core.location import SourceLocation
 from t2s.core.types import BOOL, INT32
 from t2s.graph.graph import StreamKind, StreamType
-from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import (
-    Block,
     BlockKind,
     Draft,
     In,
     Out,
+    StreamBlock,
     check_number,
     copy,
     let,
@@ -36,120 +36,125 @@ from t2s.sparse_repr.blocks.expressions import (
     quotient,
     remainder,
 )
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 
-def split(
-    coordinates: StreamType,
-    factor: int,
-    beside: Sequence[StreamType] = (),
-    *,
-    keep: bool = False,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Splitter(StreamBlock):
     """Each coordinate as two: which block of ``factor`` it is in, and where in it.
 
     The inner stream is one level deeper.  With ``keep`` its coordinates stay as they were.  What is
     ``beside`` goes with the inner stream.  A new block costs one more cycle, for the stop.
     Ports: ``crd``, ``in0``, ...; ``outer``, ``inner``, ``out0``, ...
     """
-    check_number("the factor of a split", factor, 1, location)
-    draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
-    crd = draft.input("crd", coordinates)
-    others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
-    type, kind, deep = coordinates.element, StreamKind.COORDINATE, coordinates.nesting + 1
-    outer = draft.output("outer", type, kind, coordinates.nesting)
-    inner = draft.output("inner", type, kind, deep)
-    outs = [draft.output(f"out{n}", s.element, s.kind, deep) for n, s in enumerate(beside)]
-    size = const(factor, type)
-    current, some = draft.register("current", type), draft.register("some", BOOL)
-    inputs, deep_outs = [crd, *others], [inner, *outs]
-    divide, block = let("block", quotient(crd.value, size))
-    within = crd.value if keep else remainder(crd.value, size)
-    token = [put(inner, within), *(copy(o, i) for o, i in zip(outs, others, strict=True))]
-    begin = [write(current, block), write(some, const(True, BOOL))]
-    end = [write(some, const(False, BOOL))]
-    raised = [put(o, tag=increased(crd.tag)) for o in deep_outs]
-    ends = [put(o, tag=DONE_TAG) for o in (outer, *deep_outs)]
-    closes = [put(o, tag=FIRST_STOP) for o in deep_outs]
-    fresh = rule("begin", "run", takes=inputs, body=begin, puts=[put(outer, block), *token])
-    following = rule("next", "run", takes=inputs, puts=token)
-    stop = rule("stop", "run", takes=inputs, body=end, puts=[copy(outer, crd), *raised])
-    in_block = [
-        when(both(some, equal(block, current)), following),
-        when(some, rule("end_block", "run", body=end, puts=closes)),
-        when(None, fresh),
-    ]
-    draft.mode(
-        "run",
-        when(crd.is_value, in_block, body=[divide]),
-        when(crd.is_stop, stop),
-        when(crd.is_done, rule("done", None, takes=inputs, puts=ends)),
-        needs=inputs,
-        expected="streams of one shape",
-    )
-    return draft.block()
+
+    kind = BlockKind.CONVERT
+
+    factor: int
+    keep: bool = False
+
+    def draft(self, draft: Draft, coordinates: StreamType, *beside: StreamType) -> None:
+        check_number("the factor of a split", self.factor, 1, draft.location)
+        crd = draft.input("crd", coordinates)
+        others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
+        type, kind, deep = coordinates.element, StreamKind.COORDINATE, coordinates.nesting + 1
+        outer = draft.output("outer", type, kind, coordinates.nesting)
+        inner = draft.output("inner", type, kind, deep)
+        outs = [draft.output(f"out{n}", s.element, s.kind, deep) for n, s in enumerate(beside)]
+        size = const(self.factor, type)
+        current, some = draft.register("current", type), draft.register("some", BOOL)
+        inputs, deep_outs = [crd, *others], [inner, *outs]
+        divide, block = let("block", quotient(crd.value, size))
+        within = crd.value if self.keep else remainder(crd.value, size)
+        token = [put(inner, within), *(copy(o, i) for o, i in zip(outs, others, strict=True))]
+        begin = [write(current, block), write(some, const(True, BOOL))]
+        end = [write(some, const(False, BOOL))]
+        raised = [put(o, tag=increased(crd.tag)) for o in deep_outs]
+        ends = [put(o, tag=DONE_TAG) for o in (outer, *deep_outs)]
+        closes = [put(o, tag=FIRST_STOP) for o in deep_outs]
+        fresh = rule("begin", "run", takes=inputs, body=begin, puts=[put(outer, block), *token])
+        following = rule("next", "run", takes=inputs, puts=token)
+        stop = rule("stop", "run", takes=inputs, body=end, puts=[copy(outer, crd), *raised])
+        in_block = [
+            when(both(some, equal(block, current)), following),
+            when(some, rule("end_block", "run", body=end, puts=closes)),
+            when(None, fresh),
+        ]
+        draft.mode(
+            "run",
+            when(crd.is_value, in_block, body=[divide]),
+            when(crd.is_stop, stop),
+            when(crd.is_done, rule("done", None, takes=inputs, puts=ends)),
+            needs=inputs,
+            expected="streams of one shape",
+        )
 
 
-def flatten(
-    outer: StreamType,
-    inner: StreamType,
-    factor: int,
-    beside: Sequence[StreamType] = (),
-    *,
-    keep: bool = False,
-    location: SourceLocation | None = None,
-) -> Block:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flattener(StreamBlock):
     """The inverse of ``split``: one coordinate of two, and one level less.
 
     With ``keep`` the inner coordinates are put as they are.  What is ``beside`` has the shape of
     ``inner``.  Ports: ``outer``, ``inner``, ``in0``, ...; ``crd``, ``out0``, ...
     """
-    check_number("the factor of flattened levels", factor, 0, location)
-    draft = Draft(BlockKind.CONVERT, Role.RELAY, location)
-    high, low = draft.input("outer", outer), draft.input("inner", inner)
-    others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
-    type, lows = outer.element, [low, *others]
-    crd = draft.output("crd", type, StreamKind.COORDINATE, outer.nesting)
-    outs = [draft.output(f"out{n}", s.element, s.kind, outer.nesting) for n, s in enumerate(beside)]
-    base, after = draft.register("base", type), draft.register("after", INT32)
-    everything = [high, *lows]
-    passed = [copy(o, i) for o, i in zip(outs, others, strict=True)]
-    scaled = multiply(high.value, const(factor, type))
 
-    def whole(start: Expr) -> Expr:
-        return low.value if keep else add(start, low.value)
+    kind = BlockKind.CONVERT
 
-    higher = less(FIRST_STOP, low.tag)
-    same = equal(low.tag, increased(high.tag))
-    lowered = [put(o, tag=decreased(low.tag)) for o in (crd, *outs)]
-    expected = "an inner list for each outer coordinate, with stops one level higher"
-    ends = [put(o, tag=DONE_TAG) for o in (crd, *outs)]
-    puts, body = [put(crd, whole(scaled)), *passed], [write(base, scaled)]
-    first = rule("first", "inside", takes=everything, body=body, puts=puts)
-    empty = rule("empty", "start", takes=everything)
-    more = rule("next", "inside", takes=lows, puts=[put(crd, whole(base)), *passed])
-    stop = rule("stop", "start", takes=everything, puts=lowered)
-    last = [write(after, decreased(low.tag))]
-    draft.mode(
-        "start",
-        when(both(low.is_value, high.is_value), first),
-        when(both(equal(low.tag, FIRST_STOP), high.is_value), empty),
-        when(both(higher, high.is_value), rule("empty_last", "close", takes=everything, body=last)),
-        when(both(higher, same), rule("empty_list", "start", takes=everything, puts=lowered)),
-        when(both(low.is_done, high.is_done), rule("done", None, takes=everything, puts=ends)),
-        needs=everything,
-        expected=expected,
-    )
-    draft.mode(
-        "inside",
-        when(low.is_value, more),
-        when(equal(low.tag, FIRST_STOP), rule("end", "start", takes=lows)),
-        when(higher, [when(same, stop)], needs=[high]),
-        needs=lows,
-        expected=expected,
-    )
-    _close(draft, high, after, (crd, *outs), expected)
-    return draft.block()
+    factor: int
+    keep: bool = False
+
+    def draft(
+        self, draft: Draft, outer: StreamType, inner: StreamType, *beside: StreamType
+    ) -> None:
+        check_number("the factor of flattened levels", self.factor, 0, draft.location)
+        high, low = draft.input("outer", outer), draft.input("inner", inner)
+        others = [draft.input(f"in{n}", stream) for n, stream in enumerate(beside)]
+        type, lows = outer.element, [low, *others]
+        crd = draft.output("crd", type, StreamKind.COORDINATE, outer.nesting)
+        outs = [
+            draft.output(f"out{n}", s.element, s.kind, outer.nesting) for n, s in enumerate(beside)
+        ]
+        base, after = draft.register("base", type), draft.register("after", INT32)
+        everything = [high, *lows]
+        passed = [copy(o, i) for o, i in zip(outs, others, strict=True)]
+        scaled = multiply(high.value, const(self.factor, type))
+
+        def whole(start: Expr) -> Expr:
+            return low.value if self.keep else add(start, low.value)
+
+        higher = less(FIRST_STOP, low.tag)
+        same = equal(low.tag, increased(high.tag))
+        lowered = [put(o, tag=decreased(low.tag)) for o in (crd, *outs)]
+        expected = "an inner list for each outer coordinate, with stops one level higher"
+        ends = [put(o, tag=DONE_TAG) for o in (crd, *outs)]
+        puts, body = [put(crd, whole(scaled)), *passed], [write(base, scaled)]
+        first = rule("first", "inside", takes=everything, body=body, puts=puts)
+        empty = rule("empty", "start", takes=everything)
+        more = rule("next", "inside", takes=lows, puts=[put(crd, whole(base)), *passed])
+        stop = rule("stop", "start", takes=everything, puts=lowered)
+        last = [write(after, decreased(low.tag))]
+        draft.mode(
+            "start",
+            when(both(low.is_value, high.is_value), first),
+            when(both(equal(low.tag, FIRST_STOP), high.is_value), empty),
+            when(
+                both(higher, high.is_value),
+                rule("empty_last", "close", takes=everything, body=last),
+            ),
+            when(both(higher, same), rule("empty_list", "start", takes=everything, puts=lowered)),
+            when(both(low.is_done, high.is_done), rule("done", None, takes=everything, puts=ends)),
+            needs=everything,
+            expected=expected,
+        )
+        draft.mode(
+            "inside",
+            when(low.is_value, more),
+            when(equal(low.tag, FIRST_STOP), rule("end", "start", takes=lows)),
+            when(higher, [when(same, stop)], needs=[high]),
+            needs=lows,
+            expected=expected,
+        )
+        _close(draft, high, after, (crd, *outs), expected)
 
 
 def _close(draft: Draft, high: In, after: Local, outputs: Sequence[Out], expected: str) -> None:
@@ -157,3 +162,39 @@ def _close(draft: Draft, high: In, after: Local, outputs: Sequence[Out], expecte
     puts = [put(o, tag=after) for o in outputs]
     closing = when(equal(high.tag, after), rule("close", "start", takes=[high], puts=puts))
     draft.mode("close", closing, needs=[high], expected=expected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flatten(DiagramBlock):
+    """Two levels of coordinates as one, ``outer * extent + inner``, and what is beside ``inner``.
+
+    ``extent`` is that of a variable.
+    """
+
+    kind = BlockKind.CONVERT
+
+    extent: str
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        return ("flatten",)
+
+    def meaning(
+        self, known: Known, outer: Lists, inner: Lists, *beside: Lists
+    ) -> tuple[Nested, ...]:
+        extent, depth = known.extent(self.extent), outer.depth - 1
+
+        def flat(high: list[int], low: list[list[int]]) -> list[int]:
+            return [a * extent + b for a, row in zip(high, low, strict=True) for b in row]
+
+        others = (
+            each(lambda rows: [item for row in rows for item in row], depth, stream)
+            for stream in beside
+        )
+        return (each(flat, depth, outer, inner), *others)
+
+    def place(
+        self, graph: Placing, outer: Stream, inner: Stream, *beside: Stream
+    ) -> tuple[Stream, ...]:
+        block = Flattener(factor=graph.extent(self.extent))
+        return graph.streams.put(block, f"flatten_{graph.loop}", outer, inner, *beside)

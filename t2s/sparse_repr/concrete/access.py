@@ -7,26 +7,8 @@ from dataclasses import dataclass
 
 from t2s.sparse_repr.concrete.ir import Split
 from t2s.sparse_repr.formats import Format, Part
-from t2s.sparse_repr.levels import (
-    BitTree,
-    Bitvector,
-    Compressed,
-    Dense,
-    Level,
-    LinkedList,
-    Singleton,
-)
+from t2s.sparse_repr.levels import Compressed, Dense, Level
 from t2s.sparse_repr.notation.ir import Access
-
-SCANNED: tuple[type[Level], ...] = (
-    Dense,
-    Compressed,
-    Singleton,
-    Bitvector,
-    BitTree,
-    LinkedList,
-)
-"""Level kinds that blocks scan as they are; others are converted to compressed levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +31,7 @@ class Stored:
     @property
     def all_dense(self) -> bool:
         """Whether every level is dense."""
-        return all(isinstance(level, Dense) for level in self.format.levels)
+        return all(level.full for level in self.format.levels)
 
 
 def as_scanned(levels: tuple[Level, ...]) -> tuple[Level, ...]:
@@ -64,7 +46,7 @@ def as_scanned(levels: tuple[Level, ...]) -> tuple[Level, ...]:
     repeats = not all(level.unique for level in levels)
 
     def kept(level: Level) -> bool:
-        return type(level) in SCANNED and not (repeats and level.branchless)
+        return level.scanned and not (repeats and level.branchless)
 
     return tuple(level if kept(level) else Compressed() for level in levels)
 
@@ -92,7 +74,7 @@ def stored_access(
     last = variables.index(lane) if lane in variables else None
     levels, modes = _own_levels(format, frozen)
     if modes is not None and last is not None:
-        in_place = modes[-1] == last and isinstance(levels[-1], Dense)
+        in_place = modes[-1] == last and levels[-1].full
         modes = modes if in_place else None
     if modes is None:
         if not reasons:
@@ -155,7 +137,7 @@ def _new_levels(
             for level, part in zip(format.levels, format.parts, strict=True)
             if part.mode in modes
         ]
-        is_dense = all(isinstance(kind, Dense) for kind in kinds)
+        is_dense = all(kind.full for kind in kinds)
         levels.append(Dense() if is_dense or number == last else Compressed())
     return tuple(levels), tuple(order)
 

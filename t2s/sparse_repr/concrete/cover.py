@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge, merge_of
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.levels import Dense
 from t2s.sparse_repr.notation.ir import Access, Expression, Sum, accesses
 
 
@@ -46,7 +45,7 @@ def _full(merge: Merge, variable: str, formats: Mapping[str, Format], missing: s
         case Leaf(access=access):
             format = formats[access.tensor]
             level = format.modes.index(access.variables.index(variable))
-            return isinstance(format.levels[level], Dense) and access not in missing
+            return format.levels[level].full and access not in missing
         case Both(members=members):
             return all(_full(member, variable, formats, missing) for member in members)
         case Either(members=members, everything=everything):

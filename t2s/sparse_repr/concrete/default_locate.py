@@ -13,7 +13,6 @@ from t2s.sparse_repr.concrete.ir import Forall, reads_of
 from t2s.sparse_repr.concrete.merge import Both, Either, Leaf, Merge, expression_of, merge_of
 from t2s.sparse_repr.concrete.schedule import ScanLevels, Schedule
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.levels import Dense
 from t2s.sparse_repr.notation.ir import Access
 
 
@@ -35,7 +34,7 @@ def located_by_default(
             return False
         format = formats[access.tensor]
         mode = access.variables.index(loop.variable)
-        return isinstance(format.levels[format.modes.index(mode)], Dense)
+        return format.levels[format.modes.index(mode)].full
 
     reads = {access for access in reads_of(loop) if loop.variable in access.variables}
     dense = {access for access in reads if is_dense(access)}

@@ -13,15 +13,7 @@ from dataclasses import dataclass, replace
 
 from t2s.sparse_repr.concrete.access import Stored
 from t2s.sparse_repr.formats import Format, Part, csf
-from t2s.sparse_repr.levels import (
-    BitTree,
-    Bitvector,
-    Compressed,
-    Dense,
-    Level,
-    LinkedList,
-    Singleton,
-)
+from t2s.sparse_repr.levels import Compressed, Dense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +75,15 @@ def walked_format(modes: Sequence[int], *, in_lanes: bool) -> Format:
     return Format(levels=levels, parts=tuple(Part(mode=mode) for mode in modes))
 
 
-_WRITTEN: tuple[type[Level], ...] = (Compressed, Bitvector, BitTree, LinkedList)
-
-
 def _have_writers(format: Format) -> bool:
     """Whether blocks write the format in the order of its levels.
 
-    A list of coordinates, or levels with a writer below dense ones.  A singleton level is not
-    below a dense one, whose fibers may be empty; and a linked list, which is written fiber by
-    fiber, is below one level at most that drops coordinates.
+    A list of coordinates, or levels with a writer below dense ones.
     """
     if format.coordinate_list:
         return True
-    for dropping, level in enumerate(format.levels[_leading_dense(format) :]):
-        listed = type(level) in _WRITTEN and (type(level) is not LinkedList or dropping < 2)
-        if not (listed or (type(level) is Singleton and dropping)):
-            return False
-    return True
+    dropping = enumerate(format.levels[_leading_dense(format) :])
+    return all(level.has_writer(number) for number, level in dropping)
 
 
 def _leading_dense(format: Format) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.walk import Term
 from t2s.sparse_repr.notation.ir import Expression

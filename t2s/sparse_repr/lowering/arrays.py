@@ -10,8 +10,7 @@ from t2s.core.names import NameSupply
 from t2s.core.types import Type, UInt
 from t2s.core.walk import Term
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.levels import Array, Arrays, Singleton
-from t2s.sparse_repr.lowering.level_writers import level_arrays
+from t2s.sparse_repr.levels import Array, Arrays, PackingError
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, level_extents, misfit
 
 
@@ -68,9 +67,10 @@ def tensor_of(
     extents = level_extents(shape, format)
     for number, (level, extent) in enumerate(zip(format.levels, extents, strict=True)):
         stored = {array: found for (at, array), found in arrays.items() if at == number}
-        made = level_arrays(level, stored, count, extent)
-        if isinstance(level, Singleton) and len(made["crd"]) != count:
-            raise misfit(format, level, level.misfit())
+        try:
+            made = level.written(stored, count, extent)
+        except PackingError as error:
+            raise misfit(format, level, error) from None
         levels.append(made)
         count = level.positions(made, count, extent)
     values = arrays[None, "vals"]

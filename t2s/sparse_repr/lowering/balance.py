@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
-from t2s.graph.graph import Graph, StreamKind
+from t2s.graph.graph import Channel, Graph, StreamKind
 
 LOOK_AHEAD = 1
 """Cycles for which a block may hold a token until it has seen the next one."""
@@ -28,14 +28,14 @@ def balanced(graph: Graph) -> Graph:
         for channel in graph.channels
         if channel.source != channel.sink and channel.stream.kind is not StreamKind.CONTROL
     ]
-    sources: dict[str, set[str]] = {node.name: set() for node in graph.nodes}
+    into: dict[str, list[Channel]] = {node.name: [] for node in graph.nodes}
     for channel in channels:
-        sources[channel.sink].add(channel.source)
-    start = dict.fromkeys(sources, 0)
+        into[channel.sink].append(channel)
+    start = dict.fromkeys(into, 0)
+    sources = {name: {channel.source for channel in found} for name, found in into.items()}
     for name in TopologicalSorter(sources).static_order():
         start[name] = max(
-            (start[one.source] + one.latency + LOOK_AHEAD for one in channels if one.sink == name),
-            default=0,
+            (start[one.source] + one.latency + LOOK_AHEAD for one in into[name]), default=0
         )
     waits = {
         one.name: start[one.sink] - start[one.source] - one.latency - LOOK_AHEAD for one in channels

@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from t2s.core.ops import Op
-from t2s.sparse_repr.lowering.diagram import (
-    Compute,
-    Fill,
-    Load,
-    Lost,
-    Spread,
-    Stream,
-    SumLanes,
-    TokenKind,
-)
+from t2s.sparse_repr.blocks.alu import Compute, Fill, Lost, Spread, SumLanes
+from t2s.sparse_repr.blocks.arrays import LoadValues
+from t2s.sparse_repr.lowering.diagram import TokenKind, Wire
 from t2s.sparse_repr.lowering.scope import Scope
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -27,29 +20,29 @@ from t2s.sparse_repr.notation.ir import (
 from t2s.sparse_repr.notation.types import combined
 
 
-def compute(scope: Scope, value: Expression, result: Access) -> Stream:
+def compute(scope: Scope, value: Expression, result: Access) -> Wire:
     """The values of an expression at the depth of the scope, for a result.
 
     In lanes: vectors, if the result has the variable of the lanes, else the sums of vectors.
     """
     found = _value(scope, value).operand
-    if not isinstance(found, Stream):
+    if not isinstance(found, Wire):
         by = scope.coordinates[-1] if scope.coordinates else scope.root()
         output = _new(scope)
-        scope.blocks.add(Fill(value=found, by=by, output=output, variable=scope.region))
+        scope.blocks.add(Fill(value=found), [by], [output], scope.region)
         found = output
     if scope.width > 1 and found.lanes == 1:
         output = _new(scope, lanes=scope.width)
-        scope.blocks.add(Spread(input=found, output=output, variable=scope.region))
+        scope.blocks.add(Spread(lanes=scope.width), [found], [output], scope.region)
         found = output
     if scope.width > 1 and scope.lane not in result.variables:
         output = _new(scope)
-        scope.blocks.add(SumLanes(input=found, output=output, variable=scope.region))
+        scope.blocks.add(SumLanes(), [found], [output], scope.region)
         found = output
     return found
 
 
-def _new(scope: Scope, about: str = "", lanes: int = 1) -> Stream:
+def _new(scope: Scope, about: str = "", lanes: int = 1) -> Wire:
     return scope.blocks.stream(TokenKind.VALUE, scope.depth, about, lanes)
 
 
@@ -57,7 +50,7 @@ def _new(scope: Scope, about: str = "", lanes: int = 1) -> Stream:
 class _Value:
     """The values of an expression, or a constant; ``optional`` if N may be among them."""
 
-    operand: Stream | float | int
+    operand: Wire | float | int
     optional: bool = False
 
 
@@ -73,7 +66,7 @@ def _value(scope: Scope, value: Expression, factor: bool = False) -> _Value:
             return _Value(_load(scope, value), scope.operands[value].missing)
         case Negative(value=inner):
             one = _value(scope, inner, factor)
-            if not isinstance(one.operand, Stream):
+            if not isinstance(one.operand, Wire):
                 return _Value(-one.operand)
             return _alu(scope, Op.NEGATE, (one,), Lost.ALL, factor)
         case Combine(operator=operator, left=left, right=right):
@@ -92,8 +85,8 @@ def _combine(
     scope: Scope, operator: Op, both: tuple[_Value, _Value], lost: Lost, factor: bool
 ) -> _Value:
     left, right = (one.operand for one in both)
-    if isinstance(left, Stream) or isinstance(right, Stream):
-        if operator is Op.DIVIDE and not isinstance(right, Stream):
+    if isinstance(left, Wire) or isinstance(right, Wire):
+        if operator is Op.DIVIDE and not isinstance(right, Wire):
             return _alu(scope, operator, both[:1], Lost.ALL, factor, right)
         return _alu(scope, operator, both, lost, factor)
     found = combined(operator, left, right)
@@ -101,25 +94,18 @@ def _combine(
         return _Value(found)
     by = scope.coordinates[-1] if scope.coordinates else scope.root()
     dividend = _new(scope)
-    scope.blocks.add(Fill(value=left, by=by, output=dividend, variable=scope.region))
+    scope.blocks.add(Fill(value=left), [by], [dividend], scope.region)
     return _alu(scope, operator, (_Value(dividend),), Lost.NEVER, factor, right)
 
 
-def _load(scope: Scope, access: Access) -> Stream:
+def _load(scope: Scope, access: Access) -> Wire:
     operand = scope.operands[access]
     stream = operand.stream
     if stream.kind is TokenKind.VALUE:
         return stream
     output = _new(scope, access.tensor, operand.lanes)
-    scope.blocks.add(
-        Load(
-            tensor=access.tensor,
-            reference=stream,
-            output=output,
-            variable=scope.region,
-            location=access.location,
-        )
-    )
+    block = LoadValues(tensor=access.tensor, lanes=output.lanes)
+    scope.blocks.add(block, [stream], [output], scope.region, access.location)
     return output
 
 
@@ -136,21 +122,17 @@ def _alu(
     matters = any(there) if lost is Lost.ANY else factor and all(there)
     if lost is Lost.NEVER or not matters:
         lost = Lost.NEVER
-    operands = (*(one.operand for one in given), divisor)
-    lanes = max(one.lanes for one in operands if isinstance(one, Stream))
+    operands = [one.operand for one in given] + ([] if divisor is None else [divisor])
+    wires = [one for one in operands if isinstance(one, Wire)]
+    lanes = max(wire.lanes for wire in wires)
     output = _new(scope, lanes=lanes)
     optional = factor and lost is not Lost.NEVER
-    left, right = operands[0], operands[1]
-    assert left is not None
-    scope.blocks.add(
-        Compute(
-            operator=operator,
-            left=left,
-            right=right,
-            output=output,
-            lost=lost,
-            optional=optional,
-            variable=scope.region,
-        )
+    block = Compute(
+        operator=operator,
+        constants=tuple(None if isinstance(one, Wire) else one for one in operands),
+        lanes=lanes,
+        lost=lost,
+        optional=optional,
     )
+    scope.blocks.add(block, wires, [output], scope.region)
     return _Value(output, optional)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from t2s.sparse_repr.blocks.arrays import StoreValues
+from t2s.sparse_repr.blocks.locators import Locate
+from t2s.sparse_repr.blocks.repeats import Repeat
+from t2s.sparse_repr.blocks.storage import WriteLevel
+from t2s.sparse_repr.blocks.writers import WriteValues
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
-from t2s.sparse_repr.lowering.diagram import (
-    Locate,
-    Repeat,
-    Scatter,
-    Stream,
-    TokenKind,
-    WriteLevel,
-    WriteValues,
-)
+from t2s.sparse_repr.lowering.diagram import TokenKind, Wire
 from t2s.sparse_repr.lowering.reduce import Computed
 from t2s.sparse_repr.lowering.scope import Blocks, Scope
 from t2s.sparse_repr.notation.ir import Access
@@ -29,46 +26,30 @@ def construct(scope: Scope, result: Access, computed: Computed) -> None:
             written = coordinate
             if format.coordinate_list:
                 written = _for_each_entry(scope.blocks, computed, number)
-            scope.blocks.add(
-                WriteLevel(
-                    tensor=result.tensor,
-                    level=number,
-                    coordinate=written,
-                    above=computed.coordinates[number - 1] if number else None,
-                    empty_fibers=number > 0 and format.levels[number - 1].full,
-                    variable=computed.regions[number],
-                    location=result.location,
-                )
+            block = WriteLevel(
+                tensor=result.tensor,
+                level=number,
+                empty_fibers=number > 0 and format.levels[number - 1].full,
             )
+            above = computed.coordinates[number - 1 : number] if number else ()
+            loop = computed.regions[number]
+            scope.blocks.add(block, [written, *above], [], loop, result.location)
     elif levels != computed.variables or not all(computed.covered):
         address = _address(scope.blocks, scope.program, result, computed)
-        scope.blocks.add(
-            Scatter(
-                tensor=result.tensor,
-                reference=address,
-                value=computed.value,
-                variable=region,
-                location=result.location,
-            )
-        )
+        store = StoreValues(tensor=result.tensor)
+        scope.blocks.add(store, [address, computed.value], [], region, result.location)
         return
-    scope.blocks.add(
-        WriteValues(
-            tensor=result.tensor,
-            value=computed.value,
-            variable=region,
-            location=result.location,
-        )
-    )
+    write = WriteValues(tensor=result.tensor)
+    scope.blocks.add(write, [computed.value], [], region, result.location)
 
 
-def _for_each_entry(blocks: Blocks, computed: Computed, number: int) -> Stream:
+def _for_each_entry(blocks: Blocks, computed: Computed, number: int) -> Wire:
     """The coordinates of a loop, once for every coordinate of the innermost one."""
     stream = computed.coordinates[number]
     inner = zip(computed.coordinates[number + 1 :], computed.regions[number + 1 :], strict=True)
     for coordinate, region in inner:
         repeated = blocks.like(stream, coordinate.depth)
-        blocks.add(Repeat(input=stream, by=coordinate, output=repeated, variable=region))
+        blocks.add(Repeat(), [coordinate, stream], [repeated], region)
         stream = repeated
     return stream
 
@@ -83,13 +64,11 @@ def _looped(levels: tuple[str, ...], computed: Computed) -> tuple[str, ...]:
     return levels[:-1] if computed.value.lanes > 1 else levels
 
 
-def _address(
-    blocks: Blocks, program: ConcreteProgram, result: Access, computed: Computed
-) -> Stream:
+def _address(blocks: Blocks, program: ConcreteProgram, result: Access, computed: Computed) -> Wire:
     """The place of every value in a dense tensor, from the coordinates of its loops."""
     levels = _looped(program_levels(result, program), computed)
     in_order = levels == computed.variables
-    address: Stream | None = None
+    address: Wire | None = None
     for variable, region, coordinate in zip(
         computed.variables, computed.regions, computed.coordinates, strict=True
     ):
@@ -97,22 +76,15 @@ def _address(
         if before is not None:
             before = blocks.like(before, before.depth + 1)
             assert address is not None
-            blocks.add(Repeat(input=address, by=coordinate, output=before, variable=region))
+            blocks.add(Repeat(), [coordinate, address], [before], region)
         inner = levels[levels.index(variable) + 1 :]
         if before is None and (in_order or not inner):
             address = coordinate
             continue
         address = blocks.stream(TokenKind.REFERENCE, coordinate.depth, result.tensor)
-        blocks.add(
-            Locate(
-                coordinate=coordinate,
-                reference=before,
-                scale=(variable,) if in_order else (),
-                stride=() if in_order else inner,
-                output=address,
-                variable=region,
-            )
-        )
+        block = Locate(scale=(variable,) if in_order else (), stride=() if in_order else inner)
+        given = [coordinate] if before is None else [coordinate, before]
+        blocks.add(block, given, [address], region)
     if address is None:
         raise ValueError("a scalar has no address")
     return address

@@ -6,6 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import InternalError, UserError
+from t2s.sparse_repr.blocks.draft import BlockKind
+from t2s.sparse_repr.blocks.joins import Join
+from t2s.sparse_repr.blocks.repeats import Repeat
+from t2s.sparse_repr.blocks.scanners import Count
+from t2s.sparse_repr.blocks.storage import Manner, Scan, ScanJoin
 from t2s.sparse_repr.concrete.ir import Forall
 from t2s.sparse_repr.concrete.merge import (
     Both,
@@ -18,22 +23,8 @@ from t2s.sparse_repr.concrete.merge import (
     is_unbounded,
     merge_of,
 )
-from t2s.sparse_repr.levels import Bitvector, Compressed, Dense, Level
-from t2s.sparse_repr.lowering.diagram import (
-    Count,
-    Join,
-    JoinKind,
-    Locate,
-    LoopKind,
-    Manner,
-    Repeat,
-    Scan,
-    ScanJoin,
-    Scanned,
-    Side,
-    Stream,
-    TokenKind,
-)
+from t2s.sparse_repr.levels import Level
+from t2s.sparse_repr.lowering.diagram import LoopKind, TokenKind, Wire
 from t2s.sparse_repr.lowering.scope import Operand, Scope
 from t2s.sparse_repr.notation.ir import Access, Expression, accesses
 
@@ -46,7 +37,7 @@ class _Joined:
     ``filled``: no fiber is empty.
     """
 
-    coordinate: Stream
+    coordinate: Wire
     operands: dict[Access, Operand]
     full: bool
     filled: bool
@@ -95,15 +86,18 @@ def _is_located(scope: Scope, loop: Forall, access: Access) -> bool:
     """Whether an operand is located into; by default only dense levels of a tensor are."""
     if access.tensor not in loop.located or loop.variable not in access.variables:
         return False
-    return access.tensor not in loop.by_default or isinstance(_level(scope, access), Dense)
+    if access.tensor not in loop.by_default:
+        return True
+    level = _level(scope, access)
+    return level is not None and level.locate(loop.variable) is not None
 
 
 def _check_located(scope: Scope, access: Access) -> None:
     level = _level(scope, access)
-    if isinstance(level, Dense):
-        return
     format = scope.program.format_of(access.tensor)
     variable = access.variables[format.modes[scope.operands[access].level]]
+    if level is not None and level.locate(variable) is not None:
+        return
     raise UserError(
         f"the level of {access.tensor} at {variable} cannot be located into",
         location=access.location or scope.program.location,
@@ -124,8 +118,8 @@ def enter_lanes(scope: Scope, loop: Forall) -> Scope:
 def _kind(scope: Scope, merge: Merge) -> LoopKind:
     match merge:
         case Leaf(access=access):
-            dense = access in scope.operands and isinstance(_level(scope, access), Dense)
-            return LoopKind.RANGE if dense else LoopKind.SCAN
+            level = _level(scope, access) if access in scope.operands else None
+            return LoopKind.RANGE if level is not None and level.full else LoopKind.SCAN
         case Everything():
             return LoopKind.RANGE
         case Both():
@@ -165,7 +159,7 @@ def _lower(scope: Scope, merge: Merge, variable: str, region: str) -> _Joined:
         case Both(members=members):
             return _intersect(scope, members, variable, region)
         case Either(members=members, everything=everything):
-            sides = _sides(scope, JoinKind.UNION, members, variable, region)
+            sides = _sides(scope, BlockKind.UNION, members, variable, region)
             if everything and not any(side.full for side in sides):
                 sides.insert(0, _count(scope, variable, region))
             return _unite(scope, sides, region)
@@ -183,24 +177,14 @@ def _scan(scope: Scope, access: Access, variable: str, region: str) -> _Joined:
     about = f"{access.tensor} {scope.program.format_of(access.tensor).modes[operand.level]}"
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, depth, about)
     child = scope.blocks.stream(TokenKind.REFERENCE, depth, about)
-    scope.blocks.add(
-        Scan(
-            tensor=access.tensor,
-            level=operand.level,
-            reference=operand.stream,
-            coordinate=coordinate,
-            child=child,
-            variable=region,
-            location=access.location,
-        )
-    )
-    is_dense = isinstance(level, Dense)
-    solid = variable not in scope.void and (is_dense or _solid(scope, access))
+    block = Scan(tensor=access.tensor, level=operand.level)
+    scope.blocks.add(block, [operand.stream], [coordinate, child], region, access.location)
+    solid = variable not in scope.void and (level.full or _solid(scope, access))
     inside = replace(operand, stream=child, level=operand.level + 1, missing=False)
     return _Joined(
         coordinate=coordinate,
         operands={access: inside},
-        full=is_dense and not operand.missing,
+        full=level.full and not operand.missing,
         filled=solid and not operand.missing,
     )
 
@@ -209,13 +193,13 @@ def _solid(scope: Scope, access: Access) -> bool:
     """Whether the next level has a coordinate in every fiber: what is stored is not empty."""
     operand = scope.operands[access]
     format = scope.program.format_of(access.tensor)
-    return operand.level > 0 and not isinstance(format.levels[operand.level - 1], Dense)
+    return operand.level > 0 and not format.levels[operand.level - 1].full
 
 
 def _count(scope: Scope, variable: str, region: str) -> _Joined:
     driver = scope.coordinates[-1] if scope.coordinates else scope.root()
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, scope.depth + 1, variable)
-    scope.blocks.add(Count(reference=driver, coordinate=coordinate, variable=region))
+    scope.blocks.add(Count(), [driver], [coordinate], region)
     return _Joined(coordinate=coordinate, operands={}, full=True, filled=variable not in scope.void)
 
 
@@ -226,10 +210,10 @@ def _intersect(scope: Scope, members: tuple[Merge, ...], variable: str, region: 
     the coordinates of these alone.
     """
     bounded = tuple(member for member in members if not is_unbounded(member))
-    sides = _sides(scope, JoinKind.INTERSECT, bounded, variable, region)
+    sides = _sides(scope, BlockKind.INTERSECT, bounded, variable, region)
     base = sides[0]
     if len(sides) > 1:
-        base = _join(scope, JoinKind.INTERSECT, sides, region)
+        base = _join(scope, BlockKind.INTERSECT, sides, region)
         full = all(side.full for side in sides)
         base = replace(base, full=full, filled=full and all(side.filled for side in sides))
     optional = [
@@ -241,16 +225,16 @@ def _intersect(scope: Scope, members: tuple[Merge, ...], variable: str, region: 
     ]
     if not optional:
         return base
-    joined = _join(scope, JoinKind.INTERSECT, [base, *optional], region)
+    joined = _join(scope, BlockKind.INTERSECT, [base, *optional], region)
     return replace(joined, full=base.full, filled=base.filled)
 
 
 def _optional(scope: Scope, member: Either, variable: str, region: str) -> list[_Joined]:
-    return _sides(scope, JoinKind.UNION, member.members, variable, region)
+    return _sides(scope, BlockKind.UNION, member.members, variable, region)
 
 
 def _sides(
-    scope: Scope, kind: JoinKind, members: tuple[Merge, ...], variable: str, region: str
+    scope: Scope, kind: BlockKind, members: tuple[Merge, ...], variable: str, region: str
 ) -> list[_Joined]:
     """The sides of a joiner; levels that are joined as they are scanned are one side."""
     manner, together = _together(scope, kind, members)
@@ -262,47 +246,43 @@ def _sides(
 
 
 def _together(
-    scope: Scope, kind: JoinKind, members: tuple[Merge, ...]
+    scope: Scope, kind: BlockKind, members: tuple[Merge, ...]
 ) -> tuple[Manner | None, tuple[Leaf, ...]]:
     """The levels that can be joined as they are scanned: bitvectors, or where the user skips."""
     leaves = [member for member in members if isinstance(member, Leaf)]
     there = [leaf for leaf in leaves if not scope.operands[leaf.access].missing]
-    skips = scope.skip and kind is JoinKind.INTERSECT
-    wanted: dict[Manner, type[Level]] = {Manner.WORDS: Bitvector}
-    if skips:
-        wanted = {Manner.SKIPPING: Compressed, **wanted}
-    for manner, level in wanted.items():
-        found = tuple(leaf for leaf in there if type(_level(scope, leaf.access)) is level)
+    skips = scope.skip and kind is BlockKind.INTERSECT
+    levels = [_level(scope, leaf.access) for leaf in there]
+    for manner in (Manner.SKIPPING, Manner.WORDS) if skips else (Manner.WORDS,):
+        kinds = [level for level in levels if level is not None and level.together is manner]
+        pairs = zip(there, levels, strict=True)
+        found = tuple(leaf for leaf, level in pairs if level in kinds[:1])
         if len(found) > 1:
             return manner, found
     return None, ()
 
 
 def _scan_join(
-    scope: Scope, kind: JoinKind, manner: Manner, leaves: tuple[Leaf, ...], region: str
+    scope: Scope, kind: BlockKind, manner: Manner, leaves: tuple[Leaf, ...], region: str
 ) -> _Joined:
     depth, operands = scope.depth + 1, {}
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, depth)
-    scanned: list[Scanned] = []
-    for leaf in leaves:
-        operand = scope.operands[leaf.access]
+    given = [scope.operands[leaf.access] for leaf in leaves]
+    for leaf, operand in zip(leaves, given, strict=True):
         tensor = leaf.access.tensor
-        scanned.append(Scanned(tensor=tensor, level=operand.level, reference=operand.stream))
         child = scope.blocks.stream(TokenKind.REFERENCE, depth, tensor)
         operands[leaf.access] = replace(operand, stream=child, level=operand.level + 1)
+    tensors = (leaf.access.tensor for leaf in leaves)
+    levels = (operand.level for operand in given)
     scope.blocks.add(
-        ScanJoin(
-            kind=kind,
-            manner=manner,
-            sides=tuple(scanned),
-            coordinate=coordinate,
-            outputs=tuple(operand.stream for operand in operands.values()),
-            variable=region,
-            location=leaves[0].access.location,
-        )
+        ScanJoin(kind=kind, manner=manner, sides=tuple(zip(tensors, levels, strict=True))),
+        [operand.stream for operand in given],
+        [coordinate, *(operand.stream for operand in operands.values())],
+        region,
+        leaves[0].access.location,
     )
     solid = [_solid(scope, leaf.access) for leaf in leaves]
-    if kind is JoinKind.INTERSECT:
+    if kind is BlockKind.INTERSECT:
         return _Joined(coordinate=coordinate, operands=operands, full=False, filled=False)
     together = frozenset(operands)
     missing = {
@@ -315,7 +295,7 @@ def _scan_join(
 def _unite(scope: Scope, sides: list[_Joined], region: str) -> _Joined:
     if len(sides) == 1:
         return sides[0]
-    joined = _join(scope, JoinKind.UNION, sides, region)
+    joined = _join(scope, BlockKind.UNION, sides, region)
     full = any(side.full for side in sides)
     filled = any(side.filled for side in sides) or _one_is_there(scope, sides)
     together = frozenset(access for side in sides for access in side.operands)
@@ -342,54 +322,38 @@ def _one_is_there(scope: Scope, sides: Iterable[_Joined]) -> bool:
     )
 
 
-def _join(scope: Scope, kind: JoinKind, sides: list[_Joined], region: str) -> _Joined:
+def _join(scope: Scope, kind: BlockKind, sides: list[_Joined], region: str) -> _Joined:
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, scope.depth + 1)
     operands: dict[Access, Operand] = {}
-    outputs: list[Stream] = []
+    inputs: list[Wire] = []
+    outputs: list[Wire] = []
     for side in sides:
+        inputs.append(side.coordinate)
         for access, operand in side.operands.items():
             output = scope.blocks.like(operand.stream)
+            inputs.append(operand.stream)
             outputs.append(output)
             operands[access] = replace(operand, stream=output)
-    scope.blocks.add(
-        Join(
-            kind=kind,
-            sides=tuple(
-                Side(
-                    coordinate=side.coordinate,
-                    references=tuple(operand.stream for operand in side.operands.values()),
-                )
-                for side in sides
-            ),
-            coordinate=coordinate,
-            outputs=tuple(outputs),
-            variable=region,
-        )
-    )
+    block = Join(kind=kind, sides=tuple(1 + len(side.operands) for side in sides))
+    scope.blocks.add(block, inputs, [coordinate, *outputs], region)
     return _Joined(coordinate=coordinate, operands=operands, full=False, filled=False)
 
 
-def _repeat(scope: Scope, operand: Operand, by: Stream, region: str) -> Operand:
+def _repeat(scope: Scope, operand: Operand, by: Wire, region: str) -> Operand:
     output = scope.blocks.like(operand.stream, scope.depth + 1)
-    scope.blocks.add(Repeat(input=operand.stream, by=by, output=output, variable=region))
+    scope.blocks.add(Repeat(), [by, operand.stream], [output], region)
     return replace(operand, stream=output)
 
 
 def _locate(
-    scope: Scope, access: Access, operand: Operand, coordinate: Stream, region: str
+    scope: Scope, access: Access, operand: Operand, coordinate: Wire, region: str
 ) -> Operand:
     format = scope.program.format_of(access.tensor)
     variable = access.variables[format.modes[operand.level]]
     output = scope.blocks.like(operand.stream)
-    scope.blocks.add(
-        Locate(
-            coordinate=coordinate,
-            reference=operand.stream,
-            scale=(variable,),
-            stride=(),
-            output=output,
-            variable=region,
-            location=access.location,
-        )
-    )
+    block = format.levels[operand.level].locate(variable)
+    if block is None:
+        raise InternalError(f"a level of {access.tensor} cannot be located into")
+    given = [coordinate, operand.stream]
+    scope.blocks.add(block, given, [output], region, access.location)
     return replace(operand, stream=output, level=operand.level + 1)

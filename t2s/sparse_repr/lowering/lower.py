@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.walk import Term, rebuild, walk
+from t2s.sparse_repr.blocks.plumbing import Root
+from t2s.sparse_repr.blocks.storage import Manner, ScanJoin
 from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
@@ -19,12 +21,11 @@ from t2s.sparse_repr.concrete.ir import (
 )
 from t2s.sparse_repr.concrete.merge import expression_of
 from t2s.sparse_repr.concrete.schedule import Schedule, Skip
+from t2s.sparse_repr.lowering.bodies import in_fused, in_lanes
 from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
-from t2s.sparse_repr.lowering.diagram import Diagram, Manner, Root, ScanJoin, Stream, TokenKind
-from t2s.sparse_repr.lowering.fused import in_fused
+from t2s.sparse_repr.lowering.diagram import Diagram, TokenKind, Wire
 from t2s.sparse_repr.lowering.iterate import enter_lanes, enter_loop
-from t2s.sparse_repr.lowering.lanes import in_lanes
 from t2s.sparse_repr.lowering.reduce import Around, Computed, outermost_vector, reduce_loops
 from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
 from t2s.sparse_repr.notation.ir import Access
@@ -55,11 +56,11 @@ def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
     skipping = {
         loop.variable
         for diagram in diagrams
-        for block in diagram.blocks
+        for wired in diagram.blocks
         for loop in diagram.loops
-        if isinstance(block, ScanJoin)
-        and block.manner is Manner.SKIPPING
-        and block.variable == loop.name
+        if isinstance(wired.block, ScanJoin)
+        and wired.block.manner is Manner.SKIPPING
+        and wired.loop == loop.name
     }
     for one in schedule.directives:
         if isinstance(one, Skip) and one.variable not in skipping:
@@ -77,12 +78,12 @@ class _Root:
     """Makes the root when it is first needed."""
 
     blocks: Blocks
-    stream: Stream | None = None
+    stream: Wire | None = None
 
-    def __call__(self) -> Stream:
+    def __call__(self) -> Wire:
         if self.stream is None:
             self.stream = self.blocks.stream(TokenKind.REFERENCE, 0, "root")
-            self.blocks.add(Root(output=self.stream))
+            self.blocks.add(Root(), [], [self.stream], "")
         return self.stream
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from t2s.sparse_repr.lowering.diagram import Drop, DropMissing, Empty, Reduce, Stream
+from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper
+from t2s.sparse_repr.blocks.point_reducers import ReducePoints
+from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists
+from t2s.sparse_repr.lowering.diagram import Wire
 from t2s.sparse_repr.lowering.scope import Blocks
 
 
@@ -18,14 +21,14 @@ class Computed:
 
     variables: tuple[str, ...]
     regions: tuple[str, ...]
-    coordinates: tuple[Stream, ...]
+    coordinates: tuple[Wire, ...]
     filled: tuple[bool, ...]
     covered: tuple[bool, ...]
-    value: Stream
+    value: Wire
     optional: bool = False
 
     @classmethod
-    def of(cls, value: Stream) -> Computed:
+    def of(cls, value: Wire) -> Computed:
         """A value without loops."""
         return cls(variables=(), regions=(), coordinates=(), filled=(), covered=(), value=value)
 
@@ -34,7 +37,7 @@ class Computed:
 class _Level:
     variable: str
     region: str
-    coordinate: Stream
+    coordinate: Wire
     filled: bool
     covered: bool
 
@@ -46,7 +49,7 @@ class Around:
     ``items``: each of these coordinates has to get an item, be it N.
     """
 
-    coordinate: Stream | None
+    coordinate: Wire | None
     filled: bool
     items: bool = False
 
@@ -97,13 +100,13 @@ def reduce_loops(
             below = level
         elif not inner:
             by = None if cleaning or level.filled else _by(levels[:at], around)
-            empty = Empty.DROP if cleaning or level.filled else Empty.ZERO
+            empty = EmptyFiber.DROP if cleaning or level.filled else EmptyFiber.ZERO
             if cleaning and not at and around.items and not level.filled:
-                by, empty, optional = _by([], around), Empty.MISSING, True
+                by, empty, optional = _by([], around), EmptyFiber.MISSING, True
             value = _sum(blocks, level, value, empty, by)
             below = level
         else:
-            inner, value = _vector(blocks, level, inner, value, _by(levels[:at], around))
+            inner, value = _vector(blocks, level, inner, value)
             below = inner[0]
     return Computed(
         variables=tuple(level.variable for level in inner),
@@ -116,7 +119,7 @@ def reduce_loops(
     )
 
 
-def _by(outer: list[_Level], around: Around) -> Stream | None:
+def _by(outer: list[_Level], around: Around) -> Wire | None:
     """The coordinates of the loop above, if a fiber of the loops above may be empty."""
     if around.filled and all(level.filled for level in outer):
         return None
@@ -135,15 +138,8 @@ def _drop(blocks: Blocks, outer: _Level, inner: _Level) -> tuple[_Level, _Level]
     """Both levels without the coordinates of ``outer`` that have an empty fiber."""
     new_outer = blocks.like(outer.coordinate)
     new_inner = blocks.like(inner.coordinate)
-    blocks.add(
-        Drop(
-            outer=outer.coordinate,
-            inner=inner.coordinate,
-            outer_output=new_outer,
-            inner_output=new_inner,
-            variable=outer.region,
-        )
-    )
+    given = [outer.coordinate, inner.coordinate]
+    blocks.add(CoordinateDropper(), given, [new_outer, new_inner], outer.region)
     return (
         _Level(
             variable=outer.variable,
@@ -162,52 +158,28 @@ def _drop(blocks: Blocks, outer: _Level, inner: _Level) -> tuple[_Level, _Level]
     )
 
 
-def _drop_missing(blocks: Blocks, level: _Level, value: Stream) -> tuple[_Level, Stream]:
+def _drop_missing(blocks: Blocks, level: _Level, value: Wire) -> tuple[_Level, Wire]:
     """The innermost level and the values, without the coordinates whose value is N."""
     coordinate, kept = blocks.like(level.coordinate), blocks.like(value)
-    blocks.add(
-        DropMissing(
-            coordinate=level.coordinate,
-            value=value,
-            coordinate_output=coordinate,
-            value_output=kept,
-            variable=level.region,
-        )
-    )
+    block = ValueDropper(missing_only=True)
+    blocks.add(block, [level.coordinate, value], [coordinate, kept], level.region)
     return replace(level, coordinate=coordinate, filled=False, covered=False), kept
 
 
-def _sum(blocks: Blocks, level: _Level, value: Stream, empty: Empty, by: Stream | None) -> Stream:
+def _sum(blocks: Blocks, level: _Level, value: Wire, empty: EmptyFiber, by: Wire | None) -> Wire:
     output = blocks.like(value, value.depth - 1)
-    blocks.add(
-        Reduce(
-            coordinates=(),
-            value=value,
-            outputs=(),
-            output=output,
-            empty=empty,
-            by=by,
-            variable=level.region,
-        )
-    )
+    given = [value] if by is None else [value, by]
+    blocks.add(ReduceLists(empty=empty), given, [output], level.region)
     return output
 
 
 def _vector(
-    blocks: Blocks, level: _Level, inner: list[_Level], value: Stream, by: Stream | None
-) -> tuple[list[_Level], Stream]:
+    blocks: Blocks, level: _Level, inner: list[_Level], value: Wire
+) -> tuple[list[_Level], Wire]:
     outputs = tuple(blocks.like(one.coordinate, one.coordinate.depth - 1) for one in inner)
     output = blocks.like(value, value.depth - 1)
-    blocks.add(
-        Reduce(
-            coordinates=tuple(one.coordinate for one in inner),
-            value=value,
-            outputs=outputs,
-            output=output,
-            by=by,
-            variable=level.region,
-        )
-    )
+    given = [*(one.coordinate for one in inner), value]
+    blocks.add(ReducePoints(keys=len(inner)), given, [*outputs, output], level.region)
     first, *rest = [
         _Level(
             variable=one.variable,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from t2s.core.location import SourceLocation
+from t2s.sparse_repr.blocks.lists import DiagramBlock
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
-from t2s.sparse_repr.lowering.diagram import AnyBlock, LoopInfo, LoopKind, Stream, TokenKind
+from t2s.sparse_repr.lowering.diagram import LoopInfo, LoopKind, TokenKind, Wire, Wired
 from t2s.sparse_repr.notation.ir import Access
 
 
@@ -14,23 +16,37 @@ class Blocks:
     """The blocks made so far, and the numbers of their streams."""
 
     def __init__(self) -> None:
-        self.blocks: list[AnyBlock] = []
+        self.blocks: list[Wired] = []
         self.loops: list[LoopInfo] = []
         self._streams = 0
 
-    def stream(self, kind: TokenKind, depth: int, about: str = "", lanes: int = 1) -> Stream:
+    def stream(self, kind: TokenKind, depth: int, about: str = "", lanes: int = 1) -> Wire:
         """A new stream."""
         self._streams += 1
-        return Stream(number=self._streams, kind=kind, depth=depth, about=about, lanes=lanes)
+        return Wire(number=self._streams, kind=kind, depth=depth, about=about, lanes=lanes)
 
-    def like(self, stream: Stream, depth: int | None = None) -> Stream:
+    def like(self, stream: Wire, depth: int | None = None) -> Wire:
         """A new stream of the same tokens."""
         deep = stream.depth if depth is None else depth
         return self.stream(stream.kind, deep, stream.about, stream.lanes)
 
-    def add(self, block: AnyBlock) -> None:
-        """Add a block after the others."""
-        self.blocks.append(block)
+    def add(
+        self,
+        block: DiagramBlock,
+        inputs: Sequence[Wire],
+        outputs: Sequence[Wire],
+        loop: str,
+        location: SourceLocation | None = None,
+    ) -> None:
+        """Add a block of a loop after the others."""
+        made = Wired(
+            block=block,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            loop=loop,
+            location=location,
+        )
+        self.blocks.append(made)
 
     def add_loop(self, variable: str, kind: LoopKind, parent: str | None) -> str:
         """A loop level; its name is unique in the diagram."""
@@ -54,12 +70,12 @@ class Operand:
     pending: of a temporary with a fiber: the coordinates that go with ``stream``, one level down.
     """
 
-    stream: Stream
+    stream: Wire
     level: int = 0
     missing: bool = False
     together: frozenset[Access] = frozenset()
     lanes: int = 1
-    pending: Stream | None = None
+    pending: Wire | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +98,10 @@ class Scope:
 
     program: ConcreteProgram
     blocks: Blocks
-    root: Callable[[], Stream]
+    root: Callable[[], Wire]
     variables: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
-    coordinates: tuple[Stream, ...] = ()
+    coordinates: tuple[Wire, ...] = ()
     filled: tuple[bool, ...] = ()
     covered: tuple[bool, ...] = ()
     operands: dict[Access, Operand] = field(default_factory=dict)

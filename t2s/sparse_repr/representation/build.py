@@ -12,12 +12,12 @@ from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.sparse_repr.representation.inverse_map import Order, job_order
 from t2s.sparse_repr.representation.layout import BlockJob, FibreJob, Layout, Scheduling
-from t2s.sparse_repr.representation.matrix import Coordinates
 from t2s.sparse_repr.representation.scheduling import Assignment, assign
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.sparse_repr.representation.streams import Scope, Stream
 from t2s.sparse_repr.representation.units import Units, units_of
 from t2s.sparse_repr.representation.vocabulary import Dimension, Padding
+from t2s.sparse_repr.tensors.coordinates import Coordinates
 
 Array = np.ndarray[Any, Any]
 LARGEST = 2**31 - 1
@@ -33,7 +33,7 @@ class _Fibres:
     number of fibres that an entry is for (``None``: for all).
     """
 
-    entries: Coordinates
+    values: Array
     entry_unit: Array | None
     entry_place: Array | None
     unit_fibre: Array
@@ -50,7 +50,8 @@ def build_storage(layout: Layout, matrix: Coordinates, type: Type, what: str) ->
     order = job_order(layout) if schedule is not None else None
     assert schedule is not None
     assert order is not None
-    units = units_of(layout, matrix.shape)
+    rows, columns = matrix.shape
+    units = units_of(layout, (rows, columns))
     fibres = _fibres(layout, units, matrix)
     _check_size(int(fibres.slots.sum()) * units.size, what, matrix)
     lengths = _job_lengths(schedule, fibres.slots)
@@ -62,10 +63,10 @@ def build_storage(layout: Layout, matrix: Coordinates, type: Type, what: str) ->
     where = destination
     if fibres.entry_unit is not None:
         where = destination[fibres.entry_unit] * units.size + fibres.entry_place
-    values.reshape(-1)[where] = fibres.entries.values
+    values.reshape(-1)[where] = fibres.values
     return Storage(
         layout=layout,
-        shape=matrix.shape,
+        shape=(rows, columns),
         type=type,
         nnz=int(matrix.values.size),
         unit=units.size,
@@ -87,7 +88,7 @@ def _fibres(layout: Layout, units: Units, matrix: Coordinates) -> _Fibres:
     if layout.minor is None:
         return _dense_fibres(layout, units, matrix, at)
     entry_unit = entry_place = None
-    entries = matrix
+    values = matrix.values
     if units.digits:
         key = at[major].astype(np.int64) // units.factor(major) * max(1, minor_count)
         key += at[minor] // units.factor(minor)
@@ -99,12 +100,7 @@ def _fibres(layout: Layout, units: Units, matrix: Coordinates) -> _Fibres:
         if major is not Dimension.ROWS:
             order = np.argsort(unit_fibre, kind="stable")
             unit_fibre, unit_minor = unit_fibre[order], unit_minor[order]
-            entries = Coordinates(
-                shape=matrix.shape,
-                rows=matrix.rows,
-                columns=matrix.columns,
-                values=matrix.values[order],
-            )
+            values = values[order]
     counts = np.bincount(unit_fibre, minlength=fibre_count)
     numbers = np.arange(fibre_count)
     if layout.fibre is not None:
@@ -116,7 +112,7 @@ def _fibres(layout: Layout, units: Units, matrix: Coordinates) -> _Fibres:
     numbers = np.append(numbers, np.full(missing, -1))
     slots, recorded = _slots(layout, counts)
     return _Fibres(
-        entries=entries, entry_unit=entry_unit, entry_place=entry_place, unit_fibre=unit_fibre,
+        values=values, entry_unit=entry_unit, entry_place=entry_place, unit_fibre=unit_fibre,
         unit_minor=unit_minor, numbers=numbers, counts=counts, slots=slots, recorded=recorded,
     )  # fmt: skip
 
@@ -133,7 +129,7 @@ def _dense_fibres(
     counts = np.full(count, length)
     _check_size(count * length * units.size, "a dense representation", matrix)
     return _Fibres(
-        entries=matrix, entry_unit=unit, entry_place=units.place(at),
+        values=matrix.values, entry_unit=unit, entry_place=units.place(at),
         unit_fibre=np.repeat(np.arange(count), counts),
         unit_minor=np.tile(np.arange(length), count),
         numbers=np.arange(count), counts=counts, slots=counts, recorded={},

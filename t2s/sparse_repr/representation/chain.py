@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import is_name
 from t2s.func.symbols import Var

@@ -12,11 +12,11 @@ import numpy as np
 
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order, inverse_map
 from t2s.sparse_repr.representation.layout import BlockJob, FibreJob
-from t2s.sparse_repr.representation.matrix import Coordinates
 from t2s.sparse_repr.representation.scheduling import assign
 from t2s.sparse_repr.representation.streams import Scope
 from t2s.sparse_repr.representation.units import Units, units_of
 from t2s.sparse_repr.representation.vocabulary import Dimension, Policy
+from t2s.sparse_repr.tensors.coordinates import Coordinates
 
 if TYPE_CHECKING:
     from t2s.sparse_repr.representation.storage import Storage
@@ -58,7 +58,7 @@ def coordinates(storage: Storage) -> Coordinates:
     rows, columns, values = rows[kept], columns[kept], storage.values[kept]
     order = np.lexsort((columns, rows))
     return Coordinates(
-        shape=storage.shape, rows=rows[order], columns=columns[order], values=values[order]
+        shape=storage.shape, modes=(rows[order], columns[order]), values=values[order]
     )
 
 

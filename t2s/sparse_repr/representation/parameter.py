@@ -16,7 +16,7 @@ from t2s.func.symbols import ImageParam, RVar, Var
 from t2s.sparse_repr.representation.build import build_storage
 from t2s.sparse_repr.representation.chain import Chain, Representation, check_chain, dense
 from t2s.sparse_repr.representation.inverse_map import InverseMap, inverse_map
-from t2s.sparse_repr.representation.matrix import coordinates_of
+from t2s.sparse_repr.representation.matrix import matrix_of
 from t2s.sparse_repr.representation.storage import Storage
 from t2s.sparse_repr.representation.vocabulary import Dimension
 
@@ -92,16 +92,16 @@ class Parameter(Symbol):
     def store(self, matrix: object) -> Storage:
         """The arrays of a matrix in this representation.
 
-        ``matrix`` is a scipy.sparse matrix, a numpy array or a ``Storage``, with elements of
-        exactly the type of the parameter.  Raises ``UserError`` for indices out of range, for
-        entries out of order or twice at one place, and for representations that are too large.
+        ``matrix`` is a matrix of scipy.sparse or pydata/sparse, a numpy array, a ``SparseTensor``
+        or a ``Storage``, with elements of exactly the type of the parameter.  Entries at one place
+        are added up.  Raises ``UserError`` for indices out of range, and for representations that
+        are too large.
         """
-        if isinstance(matrix, Storage):
-            if matrix.layout == self.chain.layout and matrix.type == self.type:
-                return matrix
-            matrix = matrix.coordinates()
-        entries = coordinates_of(matrix, self.type, f"the matrix for {self.name}")
-        return build_storage(self.chain.layout, entries, self.type, f"Parameter {self.name}")
+        layout = self.chain.layout
+        if isinstance(matrix, Storage) and (matrix.layout, matrix.type) == (layout, self.type):
+            return matrix
+        entries = matrix_of(matrix, self.type, f"the matrix for {self.name}")
+        return build_storage(layout, entries, self.type, f"Parameter {self.name}")
 
 
 class Values(ImageParam):

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.integers import whole
 from t2s.core.location import SourceLocation
 from t2s.func.symbols import Var
 from t2s.sparse_repr.representation.inverse_map import Order, job_order

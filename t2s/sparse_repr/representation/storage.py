@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.interrupts import late_module
 from t2s.core.types import Type
 from t2s.sparse_repr.representation.decode import coordinates, decode
 from t2s.sparse_repr.representation.layout import Layout
-from t2s.sparse_repr.representation.matrix import Coordinates
 from t2s.sparse_repr.representation.streams import Scope, Stream
+from t2s.sparse_repr.tensors.coordinates import Coordinates, Stored
+from t2s.sparse_repr.tensors.interchange import to_csr
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Storage:
+class Storage(Stored):
     """A matrix in a representation.
 
     Attributes
@@ -90,11 +90,10 @@ class Storage:
         """
         return coordinates(self)
 
+    def entries(self) -> Coordinates:
+        """The same: a ``Storage`` is taken wherever a matrix is."""
+        return self.coordinates()
+
     def to_scipy(self) -> Any:
         """The matrix, decoded, as a ``scipy.sparse.csr_array``."""
-        sparse = late_module("scipy.sparse")
-
-        found = self.coordinates()
-        starts = np.zeros(self.shape[0] + 1, np.int64)
-        np.cumsum(np.bincount(found.rows, minlength=self.shape[0]), out=starts[1:])
-        return sparse.csr_array((found.values, found.columns, starts), shape=self.shape)
+        return to_csr(self.coordinates())

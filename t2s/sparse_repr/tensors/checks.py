@@ -1,10 +1,11 @@
-"""What a tensor may be made of: real numbers, coordinates of 64 bits, not too many positions.
+"""What a tensor may be made of: real numbers, coordinates of 64 bits, arrays that fit its format.
 
 Whatever values come from, they pass ``real_values``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.levels import Array
+from t2s.sparse_repr.levels import Array, Arrays
 
 MOST_POSITIONS = 2**28
 """Positions of a level: what is stored of each is allocated at once."""
@@ -109,4 +110,104 @@ def check_positions(count: int, format: Format | str) -> None:
             expected=f"at most {MOST_POSITIONS} positions in each level",
             given=f"{count} positions",
             hint="dense levels store every coordinate: compressed ones, or coo, only those needed",
+        )
+
+
+def check_levels(
+    format: Format,
+    extents: Sequence[int],
+    levels: Sequence[Arrays],
+    values: Array,
+    *,
+    increasing: bool,
+) -> None:
+    """Raise ``UserError`` unless arrays fit a format whose levels have these extents."""
+    if len(levels) != len(format.levels):
+        raise UserError(
+            f"the format {format} has {len(format.levels)} levels",
+            location=user_location(),
+            given=f"the arrays of {len(levels)}",
+        )
+    parents = np.zeros(1, np.int64)
+    count = 1
+    for number, (level, arrays, extent) in enumerate(
+        zip(format.levels, levels, extents, strict=True)
+    ):
+        _check_arrays(format, number, arrays, count, extent)
+        count = level.positions(arrays, count, extent)
+        _check_coordinates(format, number, arrays, parents, extent, increasing)
+        parents = np.arange(count)
+    if np.ndim(values) != 1 or len(values) != count:
+        raise UserError(
+            f"the format {format} with these arrays stores {count} values",
+            location=user_location(),
+            given=f"an array of shape {' x '.join(map(str, np.shape(values))) or 'none'}",
+        )
+
+
+def _check_arrays(format: Format, number: int, arrays: Arrays, count: int, extent: int) -> None:
+    level = format.levels[number]
+    if set(arrays) != set(level.array_names):
+        raise UserError(
+            f"level {number} of the format {format} is {level.title}",
+            location=user_location(),
+            expected=f"the arrays {', '.join(level.array_names) or 'of none'}",
+            given=", ".join(arrays) or "no array",
+        )
+    for name, array in arrays.items():
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise UserError(
+                f"the array {name} of level {number} is not a list of integers",
+                location=user_location(),
+                given=f"{array.ndim} dimensions of type {array.dtype}",
+            )
+    requirement = level.requirement(arrays, count, extent)
+    if requirement is not None:
+        raise UserError(
+            f"the arrays of level {number} of the format {format} do not fit",
+            location=user_location(),
+            expected=requirement,
+            given=", ".join(_shown(name, array) for name, array in arrays.items()),
+        )
+
+
+def _shown(name: str, array: Array) -> str:
+    """An array in an error: all of it if it is short."""
+    if len(array) <= 8:
+        return f"{name} {array.tolist()}"
+    return f"{name} of {len(array)} numbers from {array[0]} to {array[-1]}"
+
+
+def _check_coordinates(
+    format: Format,
+    number: int,
+    arrays: Arrays,
+    parents: Array,
+    extent: int,
+    increasing: bool,
+) -> None:
+    level = format.levels[number]
+    if level.full:
+        return
+    found = level.unpack(arrays, parents, extent)
+    crd, same = found.coordinates, found.parents[1:] == found.parents[:-1]
+    if len(crd) and (crd.min() < 0 or crd.max() >= extent):
+        raise UserError(
+            f"level {number} of the format {format} has coordinates outside of its mode",
+            location=user_location(),
+            expected=f"coordinates from 0 to {extent - 1}",
+            given=f"{crd.min()} to {crd.max()}",
+        )
+    step = np.diff(crd)
+    wrong = same & ((step <= 0) if level.unique else (step < 0))
+    if increasing and wrong.any():
+        where = int(np.flatnonzero(wrong)[0])
+        word = "there twice" if step[where] == 0 else "not sorted"
+        raise UserError(
+            f"the coordinates of level {number} of the format {format} are {word}",
+            location=user_location(),
+            expected="coordinates that increase within a fiber",
+            given=f"{crd[where + 1]} after {crd[where]} in the fiber of position "
+            f"{parents[found.parents[where]]}",
+            hint="make the tensor with t2s.sparse.from_coordinates, which sorts",
         )

@@ -12,10 +12,11 @@ from t2s.core.errors import UserError
 from t2s.core.files import is_file, write_file
 from t2s.core.location import SourceLocation, user_location
 from t2s.sparse_repr.formats import Format, as_format, coo
-from t2s.sparse_repr.market import check_path, read_market
 from t2s.sparse_repr.tensors.checks import MOST_COORDINATE
-from t2s.sparse_repr.tensors.interchange import library, tensor, to_scipy
-from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
+from t2s.sparse_repr.tensors.coordinates import Coordinates
+from t2s.sparse_repr.tensors.interchange import tensor
+from t2s.sparse_repr.tensors.market import check_path, market_text, read_market
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates, from_entries
 
 READERS = (".mtx", ".mtx.gz", ".mtx.bz2", ".tns", ".npy")
 
@@ -65,10 +66,9 @@ def write(path: str | Path, value: SparseTensor) -> None:
 
 def _content(path: Path, value: SparseTensor, location: SourceLocation) -> bytes:
     if path.suffix == ".mtx" and value.order == 2:
-        io: Any = library("scipy.io", f"writing {path.name}")
-        file = BytesIO()
-        io.mmwrite(file, to_scipy(value).tocoo())
-        return file.getvalue()
+        table, values = value.coordinates()
+        found = Coordinates(shape=value.shape, modes=tuple(table.T), values=values)
+        return market_text(found, "the tensor to write")
     if path.suffix == ".tns":
         table, values = value.coordinates()
         lines = [
@@ -89,11 +89,10 @@ def _content(path: Path, value: SparseTensor, location: SourceLocation) -> bytes
 
 
 def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
-    matrix = read_market(path, f"the Matrix Market file {path.name}")
-    if isinstance(matrix, np.ndarray):
-        return tensor(matrix, format)
-    table = np.stack([matrix.row, matrix.col], axis=1)
-    return from_coordinates(table, matrix.data, matrix.shape, format or coo(2), sum_duplicates=True)
+    found = read_market(path, f"the Matrix Market file {path.name}")
+    if isinstance(found, Coordinates):
+        return from_entries(found, format or coo(2))
+    return tensor(found, format)
 
 
 def _read_numpy(path: Path) -> Any:

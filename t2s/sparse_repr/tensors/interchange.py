@@ -1,11 +1,12 @@
-"""Tensors of other libraries: scipy.sparse, pydata/sparse and numpy, without copies where possible.
+"""Matrices and tensors of other libraries: scipy.sparse, pydata/sparse and numpy.
 
-The libraries are imported only where a result is made; objects are recognised by what they have.
+``coordinates_of`` reads all of them, for formats and for representations.  The libraries are
+imported only where a result is made; objects are recognised by what they have.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,24 +14,159 @@ from t2s.core.errors import UserError
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, as_format, coo, csc, csr, dense
-from t2s.sparse_repr.representation.matrix import coordinates_of, is_pydata, is_scipy
+from t2s.sparse_repr.levels import Array
 from t2s.sparse_repr.tensors.checks import real_values
+from t2s.sparse_repr.tensors.coordinates import Coordinates, Stored, in_order
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,
     as_stored,
     from_coordinates,
     from_dense,
+    from_entries,
     from_levels,
 )
 
-_STORED = {"csr": csr, "csc": csc}
+MOST_ELEMENTS = 2**31 - 1
+"""Elements of an array of numpy, each of which is looked at."""
+
+_SHARED = {"csr": csr, "csc": csc}
+
+
+def coordinates_of(value: object, what: str) -> Coordinates | None:
+    """The entries of a sparse object, or those of a numpy array that are not zero.
+
+    ``what`` names it in errors.  Entries may come in any order; those at one place are added up.
+    ``None`` for what is no matrix and no tensor.  Raises ``UserError`` for indices out of range and
+    for what is damaged.
+    """
+    if isinstance(value, Coordinates):
+        return value
+    if isinstance(value, Stored):
+        _check_fill(value, "fill", what)
+        return value.entries()
+    if isinstance(value, np.ndarray):
+        return _from_numpy(value, what)
+    if _of_package(value, "sparse") and hasattr(value, "fill_value"):
+        return _from_pydata(value, what)
+    return _from_scipy(value, what) if is_scipy(value) else None
+
+
+def is_scipy(value: object) -> bool:
+    """Whether a value is a matrix or an array of scipy.sparse, which is not imported for it."""
+    return _of_package(value, "scipy") and hasattr(value, "format") and hasattr(value, "tocoo")
+
+
+def _of_package(value: object, package: str) -> bool:
+    """Whether the class of a value, or one that it derives from, is of a package."""
+    return any(each.__module__.split(".")[0] == package for each in type(value).__mro__)
+
+
+def _from_numpy(array: Array, what: str) -> Coordinates:
+    _check_masked(array, what)
+    if array.size > MOST_ELEMENTS:
+        shape_text = " x ".join(map(str, array.shape))
+        _refuse(what, "is too large as an array", f"at most {MOST_ELEMENTS} elements", shape_text)
+    plain = np.asarray(array)
+    modes = np.nonzero(plain) if plain.ndim else ()
+    return Coordinates(shape=plain.shape, modes=modes, values=plain[modes].reshape(-1))
+
+
+def _from_pydata(value: Any, what: str) -> Coordinates:
+    """COO, GCXS or DOK of pydata/sparse."""
+    _check_fill(value, "fill_value", what)
+    if not hasattr(value, "coords"):
+        value = value.to_coo() if hasattr(value, "to_coo") else value.tocoo()
+    return _checked(value.shape, tuple(value.coords), value.data, what)
+
+
+def _from_scipy(value: Any, what: str) -> Coordinates:
+    shape = tuple(map(int, value.shape))
+    if len(shape) == 2 and value.format in _SHARED:
+        outer = _expand(value, shape[0 if value.format == "csr" else 1], what)
+        inner, values = value.indices[: outer.size], value.data[: outer.size]
+        modes = (outer, inner) if value.format == "csr" else (inner, outer)
+        return _checked(shape, modes, values, what)
+    if value.format == "bsr":
+        _expand(value, shape[0] // value.blocksize[0], what)
+    if value.format == "lil":  # scipy's own conversion would write out of bounds
+        lengths = [[len(each) for each in lists] for lists in (value.rows, value.data)]
+        if lengths[0] != lengths[1]:
+            _refuse(
+                what,
+                "is damaged",
+                "as many columns as values in every row",
+                "rows of other lengths",
+            )
+    try:
+        parts = value if value.format == "coo" else value.tocoo()
+        modes, values = tuple(parts.coords), parts.data
+    except (ValueError, IndexError, TypeError, AttributeError, OverflowError) as error:
+        _refuse(what, "is damaged", f"a {value.format} matrix of scipy", f"{error}")
+    return _checked(shape, modes, values, what)
+
+
+def _checked(shape: Any, modes: tuple[Any, ...], values: Any, what: str) -> Coordinates:
+    """Entries in any order: in range, as many of each, then put in order."""
+    shape = tuple(map(int, shape))
+    modes, values = tuple(map(np.asarray, modes)), np.asarray(values)
+    names = ("row", "column") if len(shape) == 2 else tuple(f"mode {n}" for n in range(len(shape)))
+    if any(mode.shape != (values.size,) for mode in modes) or values.ndim != 1:
+        sizes = [f"{mode.size} {name}s" for name, mode in zip(names, modes, strict=True)]
+        given = f"{', '.join(sizes)} and {values.size} values"
+        _refuse(what, "is damaged", f"a {', a '.join(names)} and a value for each entry", given)
+    for mode, extent, kind in zip(modes, shape, names, strict=True):
+        if mode.dtype.kind not in "iu":
+            _refuse(what, "is damaged", f"integers as {kind} indices", str(mode.dtype))
+        _check_range(mode, extent, kind, what)
+    return in_order(shape, modes, values)
+
+
+def _expand(matrix: Any, count: int, what: str) -> Array:
+    """The number of the row (or column) of every entry, from the pointers."""
+    starts = np.asarray(matrix.indptr)
+    lengths = np.diff(starts)
+    stored = min(matrix.indices.size, len(matrix.data))
+    if starts.size != count + 1 or starts[0] != 0 or (lengths < 0).any() or starts[-1] > stored:
+        wanted = f"{count + 1} pointers that rise from 0 to at most {stored}"
+        _refuse(what, "has damaged pointers", wanted, f"{starts.size}: {starts}")
+    return np.repeat(np.arange(count), lengths)
+
+
+def _check_range(indices: Array, extent: int, kind: str, what: str) -> None:
+    if not indices.size or (indices.min() >= 0 and indices.max() < extent):
+        return
+    at = int(np.flatnonzero((indices < 0) | (indices >= extent))[0])
+    _refuse(
+        what,
+        f"has a {kind} index out of range",
+        f"0 to {extent - 1}" if extent else f"no entries, since there are no {kind}s",
+        f"{kind} {int(indices[at])} in entry {at}",
+    )
+
+
+def _check_masked(value: object, what: str) -> None:
+    if isinstance(value, np.ma.MaskedArray):
+        name = "matrix" if value.ndim == 2 else "array"
+        wanted = f"all elements, {name}.filled(0) for instance"
+        _refuse(what, "has masked elements", wanted, "a masked array")
+
+
+def _check_fill(value: Any, name: str, what: str) -> None:
+    """What is not stored is zero."""
+    fill = getattr(value, name, 0)
+    if fill != 0:
+        _refuse(what, "leaves out elements that are not 0", f"{name} 0", f"{name} {fill}")
+
+
+def _refuse(what: str, reason: str, expected: str, given: str) -> NoReturn:
+    raise UserError(f"{what} {reason}", location=user_location(), expected=expected, given=given)
 
 
 def tensor(value: Any, format: Format | str | None = None) -> SparseTensor:
     """A tensor of a ``SparseTensor``, a scipy.sparse or pydata/sparse object, or a numpy array.
 
-    Without ``format`` the tensor stays as it is stored: CSR and CSC arrays of scipy are shared, not
-    copied; other sparse objects become COO, and arrays dense.
+    A ``Storage`` is a matrix too.  Without ``format`` the tensor stays as it is stored: CSR and CSC
+    arrays of scipy are shared, not copied; other sparse objects become COO, and arrays dense.
     """
     wanted = None if format is None else as_format(format)
     made = _as_stored(value, wanted)
@@ -57,35 +193,22 @@ def filled_tensor(made: SparseTensor, fill: float | int, *, as_array: bool) -> S
 def _as_stored(value: Any, format: Format | None) -> SparseTensor:
     if isinstance(value, SparseTensor):
         return value
-    _check_fill(getattr(value, "fill_value", 0))
-    if is_pydata(value):
-        coordinates = value
-        if not hasattr(value, "coords"):
-            coordinates = value.to_coo() if hasattr(value, "to_coo") else value.tocoo()
-        return _from_columns(coordinates.coords, coordinates.data, value.shape, format)
-    kind = getattr(value, "format", None) if is_scipy(value) else None
-    if kind in _STORED and _increases(value):
+    kind = value.format if is_scipy(value) and len(value.shape) == 2 else ""
+    if kind in _SHARED and _increases(value):
         indices, data, count = value.indices, value.data, int(value.indptr[-1])
         if min(len(indices), len(data)) >= count:  # scipy leaves room behind the last one
             indices = indices if len(indices) == count else indices[:count]
             data = data if len(data) == count else data[:count]
         arrays = {"pos": value.indptr, "crd": indices}
-        return from_levels(value.shape, _STORED[kind], ({}, arrays), data)
-    if is_scipy(value):
-        found = coordinates_of(value, None, "a matrix of scipy") if len(value.shape) == 2 else None
+        return from_levels(value.shape, _SHARED[kind], ({}, arrays), data)
+    if not isinstance(value, np.ndarray):
+        what = "a matrix of scipy" if kind else "a sparse tensor"
+        found = coordinates_of(value, what)
         if found is not None:
-            columns: Any = (found.rows, found.columns)
-            wanted = format or _STORED.get(kind or "", coo(2))
-            return _from_columns(columns, found.values, found.shape, wanted)
-        parts = value.tocoo()
-        return _from_columns(parts.coords, parts.data, value.shape, format)
-    if isinstance(value, np.ma.MaskedArray):
-        raise UserError(
-            "an input has masked elements",
-            location=user_location(),
-            expected="all elements, array.filled(0) for instance",
-            given="a masked array",
-        )
+            order = len(found.shape)
+            usual = _SHARED.get(kind, coo(order) if order else dense(0))
+            return from_entries(found, format or usual)
+    _check_masked(value, "an input")
     array = None if value is None or isinstance(value, str | bytes) else real_values(value)
     if array is None or array.dtype.kind not in "iufb":
         raise UserError(
@@ -97,13 +220,6 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
         values = np.ascontiguousarray(array).reshape(-1)
         return as_stored(array.shape, dense(array.ndim), ({},) * array.ndim, values)
     return from_dense(array, format)
-
-
-def _from_columns(columns: Any, values: Any, shape: Any, format: Format | None) -> SparseTensor:
-    """A tensor of a column of coordinates for each mode, in any order; duplicates are added up."""
-    table = np.stack([np.asarray(column) for column in columns], axis=1)
-    made = format or coo(len(shape))
-    return from_coordinates(table, values, shape, made, sum_duplicates=True)
 
 
 def _increases(value: Any) -> bool:
@@ -119,27 +235,6 @@ def _increases(value: Any) -> bool:
     wrong = np.flatnonzero(indices[1:] <= indices[:-1]) + 1
     wrong = wrong[wrong < starts[-1]]
     return bool(np.isin(wrong, starts).all())
-
-
-def _check_fill(fill: Any) -> None:
-    if fill != 0:
-        raise UserError(
-            "a sparse tensor leaves out zeros",
-            location=user_location(),
-            expected="fill_value 0",
-            given=f"fill_value {fill}",
-        )
-
-
-def _check_tensor(value: object) -> None:
-    if not isinstance(value, SparseTensor):
-        raise UserError(
-            f"a {type(value).__name__} is no sparse tensor",
-            location=user_location(),
-            expected="a SparseTensor",
-            given=" ".join(repr(value).split())[:80],
-            hint="sparse.tensor makes one of an array or of a matrix of scipy",
-        )
 
 
 def to_scipy(value: SparseTensor) -> Any:
@@ -160,6 +255,26 @@ def to_pydata(value: SparseTensor) -> Any:
     sparse: Any = library("sparse", "a tensor of pydata/sparse")
     table, values = value.coordinates()
     return sparse.COO(table.T, values, shape=value.shape)
+
+
+def to_csr(found: Coordinates) -> Any:
+    """A matrix as a ``scipy.sparse.csr_array``."""
+    sparse = late_module("scipy.sparse")
+
+    starts = np.zeros(found.shape[0] + 1, np.int64)
+    np.cumsum(np.bincount(found.rows, minlength=found.shape[0]), out=starts[1:])
+    return sparse.csr_array((found.values, found.columns, starts), shape=found.shape)
+
+
+def _check_tensor(value: object) -> None:
+    if not isinstance(value, SparseTensor):
+        raise UserError(
+            f"a {type(value).__name__} is no sparse tensor",
+            location=user_location(),
+            expected="a SparseTensor",
+            given=" ".join(repr(value).split())[:80],
+            hint="sparse.tensor makes one of an array or of a matrix of scipy",
+        )
 
 
 def library(name: str, purpose: str) -> Any:

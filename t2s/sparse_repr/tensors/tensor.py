@@ -14,15 +14,24 @@ from t2s.sparse_repr.formats import Format, as_format, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 from t2s.sparse_repr.shapes import checked_shape
 from t2s.sparse_repr.tensors.checks import (
+    check_levels,
     check_positions,
     checked_fill,
     coordinate_table,
     plain_array,
     real_values,
 )
+from t2s.sparse_repr.tensors.coordinates import (
+    Coordinates,
+    Stored,
+    first_repeat,
+    in_order,
+    sorted_entries,
+    summed,
+)
 
 
-class SparseTensor:
+class SparseTensor(Stored):
     """A tensor in a format.
 
     Attributes
@@ -88,12 +97,18 @@ class SparseTensor:
             columns = [column[found.parents] for column in columns]
             columns.append(np.asarray(found.coordinates, np.int64))
             owner, positions = owner[found.parents], found.positions
-        modes = [np.zeros(len(positions), np.int64) for _ in self.shape]
-        for part, column in zip(self.format.parts, columns, strict=True):
-            modes[part.mode] += column * part.divisor
+        modes = _modes(columns, self.format, len(positions))
         table = np.stack(modes, axis=1) if modes else np.zeros((len(positions), 0), np.int64)
         inside = (table < np.array(self.shape, np.int64)).all(axis=1)
         return table[inside], self.values[positions[inside]]
+
+    def entries(self) -> Coordinates:
+        """Coordinates in order; values that only a dense level makes the tensor store are none."""
+        table, values = self.coordinates()
+        if any(level.full for level in self.format.levels[-1:]):
+            kept = values != self.fill
+            table, values = table[kept], values[kept]
+        return in_order(self.shape, tuple(table.T), values)
 
     def to_dense(self) -> Array:
         """The tensor as a numpy array."""
@@ -188,26 +203,51 @@ def from_coordinates(
     table = coordinate_table(coordinates, len(data), len(shape))
     _check_format(shape, format)
     _check_inside(table, shape)
-    columns = [
-        table[:, part.mode] // part.divisor
-        if part.modulus is None
-        else table[:, part.mode] // part.divisor % part.modulus
-        for part in format.parts
-    ]
-    order = np.lexsort(columns[::-1]) if columns else np.arange(len(data))
-    table, data = table[order], data[order]
-    columns = [column[order] for column in columns]
-    table, data, columns = _unique(table, data, columns, sum_duplicates)
-    levels, positions, count = _pack_levels(columns, shape, format)
+    keys, data = sorted_entries(_keys(tuple(table.T), format), data)
+    if not sum_duplicates:
+        _check_twice(keys, data, shape, format)
+    return _packed(*summed(keys, data), shape, format, fill)
+
+
+def from_entries(found: Coordinates, format: Format, *, fill: float | int = 0) -> SparseTensor:
+    """A tensor of entries that are known to be in its shape."""
+    shape, values = checked_shape(found.shape), real_values(found.values)
+    _check_format(shape, format)
+    keys, values = sorted_entries(_keys(found.modes, format), values)
+    return _packed(keys, values, shape, format, fill)
+
+
+def _keys(modes: Sequence[Array], format: Format) -> tuple[Array, ...]:
+    """What every level stores of coordinates."""
+    found: list[Array] = []
+    for part in format.parts:
+        key = np.ascontiguousarray(modes[part.mode], np.int64)
+        key = key if part.divisor == 1 else key // part.divisor
+        found.append(key if part.modulus is None else key % part.modulus)
+    return tuple(found)
+
+
+def _modes(keys: Sequence[Array], format: Format, count: int) -> list[Array]:
+    """Coordinates of what levels store: the inverse of ``_keys``."""
+    modes = [np.zeros(count, np.int64) for _ in range(format.order)]
+    for part, key in zip(format.parts, keys, strict=True):
+        modes[part.mode] += key * part.divisor
+    return modes
+
+
+def _packed(
+    keys: Sequence[Array], data: Array, shape: tuple[int, ...], format: Format, fill: float | int
+) -> SparseTensor:
+    """The tensor of entries in the order of their levels, none there twice."""
+    levels, positions, count = _pack_levels(keys, len(data), shape, format)
     stored = np.full(count, fill, data.dtype) if len(data) < count else np.zeros(count, data.dtype)
     stored[positions] = data
     return as_stored(shape, format, levels, stored, fill=fill)
 
 
 def _pack_levels(
-    columns: Sequence[Array], shape: Sequence[int], format: Format
+    columns: Sequence[Array], entries: int, shape: Sequence[int], format: Format
 ) -> tuple[list[Arrays], Array, int]:
-    entries = len(columns[0]) if columns else 1
     positions, count = np.zeros(entries, np.int64), 1
     levels: list[Arrays] = []
     extents = level_extents(shape, format)
@@ -234,28 +274,21 @@ def misfit(format: Format, level: Level, error: PackingError) -> UserError:
     )
 
 
-def _unique(
-    table: Array, data: Array, columns: list[Array], sum_duplicates: bool
-) -> tuple[Array, Array, list[Array]]:
-    """The sorted entries without duplicates."""
-    if len(data) < 2:
-        return table, data, columns
-    new = np.concatenate([[True], (table[1:] != table[:-1]).any(axis=1)])
-    if new.all():
-        return table, data, columns
-    if not sum_duplicates:
-        where = int(np.flatnonzero(~new)[0])
-        raise UserError(
-            f"the coordinate {_show(table[where])} is there twice",
-            location=user_location(),
-            expected="each coordinate at most once",
-            given=f"values {data[where - 1]} and {data[where]} at it",
-            hint="sum_duplicates=True adds them up",
-        )
-    starts = np.flatnonzero(new)
-    with np.errstate(all="ignore"):
-        sums = np.add.reduceat(data, starts, dtype=data.dtype)
-    return table[starts], sums, [column[starts] for column in columns]
+def _check_twice(
+    keys: tuple[Array, ...], data: Array, shape: tuple[int, ...], format: Format
+) -> None:
+    """Refuse a coordinate of sorted entries that is there twice."""
+    where = first_repeat(keys, len(data))
+    if where is None:
+        return
+    row = np.array([mode[where] for mode in _modes(keys, format, len(data))], np.int64)
+    raise UserError(
+        f"the coordinate {_show(row)} is there twice",
+        location=user_location(),
+        expected="each coordinate at most once",
+        given=f"values {data[where - 1]} and {data[where]} at it",
+        hint="sum_duplicates=True adds them up",
+    )
 
 
 def _show(row: Array) -> str:
@@ -310,95 +343,6 @@ def check_tensor(tensor: SparseTensor, *, increasing: bool = True) -> None:
 
     Without ``increasing`` the coordinates of a fiber may come in any order.
     """
-    shape, format, levels = tensor.shape, tensor.format, tensor.levels
-    _check_format(shape, format)
-    if len(levels) != len(format.levels):
-        raise UserError(
-            f"the format {format} has {len(format.levels)} levels",
-            location=user_location(),
-            given=f"the arrays of {len(levels)}",
-        )
-    parents = np.zeros(1, np.int64)
-    count = 1
-    extents = level_extents(shape, format)
-    for number, (level, arrays, extent) in enumerate(
-        zip(format.levels, levels, extents, strict=True)
-    ):
-        _check_arrays(format, number, arrays, count, extent)
-        count = level.positions(arrays, count, extent)
-        _check_coordinates(format, number, arrays, parents, extent, increasing)
-        parents = np.arange(count)
-    if np.ndim(tensor.values) != 1 or len(tensor.values) != count:
-        raise UserError(
-            f"the format {format} with these arrays stores {count} values",
-            location=user_location(),
-            given=f"an array of shape {' x '.join(map(str, np.shape(tensor.values))) or 'none'}",
-        )
-
-
-def _check_arrays(format: Format, number: int, arrays: Arrays, count: int, extent: int) -> None:
-    level = format.levels[number]
-    if set(arrays) != set(level.array_names):
-        raise UserError(
-            f"level {number} of the format {format} is {level.title}",
-            location=user_location(),
-            expected=f"the arrays {', '.join(level.array_names) or 'of none'}",
-            given=", ".join(arrays) or "no array",
-        )
-    for name, array in arrays.items():
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise UserError(
-                f"the array {name} of level {number} is not a list of integers",
-                location=user_location(),
-                given=f"{array.ndim} dimensions of type {array.dtype}",
-            )
-    requirement = level.requirement(arrays, count, extent)
-    if requirement is not None:
-        raise UserError(
-            f"the arrays of level {number} of the format {format} do not fit",
-            location=user_location(),
-            expected=requirement,
-            given=", ".join(_shown(name, array) for name, array in arrays.items()),
-        )
-
-
-def _shown(name: str, array: Array) -> str:
-    """An array in an error: all of it if it is short."""
-    if len(array) <= 8:
-        return f"{name} {array.tolist()}"
-    return f"{name} of {len(array)} numbers from {array[0]} to {array[-1]}"
-
-
-def _check_coordinates(
-    format: Format,
-    number: int,
-    arrays: Arrays,
-    parents: Array,
-    extent: int,
-    increasing: bool,
-) -> None:
-    level = format.levels[number]
-    if level.full:
-        return
-    found = level.unpack(arrays, parents, extent)
-    crd, same = found.coordinates, found.parents[1:] == found.parents[:-1]
-    if len(crd) and (crd.min() < 0 or crd.max() >= extent):
-        raise UserError(
-            f"level {number} of the format {format} has coordinates outside of its mode",
-            location=user_location(),
-            expected=f"coordinates from 0 to {extent - 1}",
-            given=f"{crd.min()} to {crd.max()}",
-        )
-    step = np.diff(crd)
-    wrong = same & ((step <= 0) if level.unique else (step < 0))
-    if increasing and wrong.any():
-        where = int(np.flatnonzero(wrong)[0])
-        word = "there twice" if step[where] == 0 else "not sorted"
-        raise UserError(
-            f"the coordinates of level {number} of the format {format} are {word}",
-            location=user_location(),
-            expected="coordinates that increase within a fiber",
-            given=f"{crd[where + 1]} after {crd[where]} in the fiber of position "
-            f"{parents[found.parents[where]]}",
-            hint="make the tensor with t2s.sparse.from_coordinates, which sorts",
-        )
+    _check_format(tensor.shape, tensor.format)
+    extents = level_extents(tensor.shape, tensor.format)
+    check_levels(tensor.format, extents, tensor.levels, tensor.values, increasing=increasing)

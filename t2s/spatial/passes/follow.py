@@ -18,22 +18,22 @@ from t2s.core.errors import InternalError, UnsupportedError, UserError
 from t2s.core.expr import Expr, Index, apply, const, simplify, substitute
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
-from t2s.spatial.directives import Gather, Scatter
+from t2s.spatial.analysis.lookup import same_loop
+from t2s.spatial.directives.buffer import check_buffer
 from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram, shifted
-from t2s.spatial.passes.buffer import check_buffer
-from t2s.spatial.passes.lookup import same_loop
+from t2s.spatial.work import PassedStream, Relay
 
 
 def follow_streams(program: SpatialProgram) -> SpatialProgram:
     """Rewrite the nests of all kernels that scatter or gather."""
     for kernel in program.kernels:  # producers first: a stream may be scattered further
-        for operand in kernel.operands:
-            if operand.scatter is not None:
-                producer = program.kernel(operand.producer)
-                check_buffer(producer, kernel, operand)
-                followed = _following(kernel, producer, operand.scatter)
-                if operand.buffer is None:
-                    program = program.with_kernel(followed)
+        if kernel.scattering is not None:
+            operand = kernel.operands[0]
+            producer = program.kernel(operand.producer)
+            check_buffer(producer, kernel, operand)
+            followed = _following(kernel, producer, kernel.scattering)
+            if kernel.buffer is None:
+                program = program.with_kernel(followed)
     for kernel in reversed(program.kernels):
         if kernel.gathering is not None:
             consumer = _consumer(program, kernel)
@@ -49,11 +49,11 @@ def _consumer(program: SpatialProgram, kernel: Kernel) -> Kernel:
     raise InternalError(f"nothing takes the results of {kernel.name}")
 
 
-def _following(kernel: Kernel, partner: Kernel, directive: Scatter | Gather) -> Kernel:
+def _following(kernel: Kernel, partner: Kernel, passed: PassedStream) -> Kernel:
     """The kernel with the loops in time of the partner, which has the whole stream."""
-    own = kernel.loop(directive.loop)
-    if own is None:
-        raise InternalError(f"{kernel.name} has lost {directive.loop}")
+    own = kernel.loop(passed.loop)
+    if own is None or not isinstance(kernel.work, Relay):
+        raise InternalError(f"{kernel.name} has lost {passed.loop}")
     fixed = [loop for loop in kernel.loops if loop.kind is not LoopKind.SERIAL]
     stream = same_loop(partner.loops, own)
     names = NameSupply(loop.name for loop in fixed)
@@ -63,11 +63,11 @@ def _following(kernel: Kernel, partner: Kernel, directive: Scatter | Gather) -> 
     for loop in partner.loops:
         others = [other for other in fixed if other is not own]
         same = own if loop is stream else same_loop(others, loop)
-        _check_in_time(kernel, partner, loop, same, directive)
+        _check_in_time(kernel, partner, loop, same, passed)
         if same is not None and (same is not own or loop.kind is LoopKind.VECTOR):
             values[loop.name] = Index(name=same.name)
             continue
-        bounded = _bounded(loop, own, directive) if same is own else loop
+        bounded = _bounded(loop, own, passed) if same is own else loop
         wanted = f"{own.name}_digit" if same is own else loop.name
         renamed = names.fresh(wanted)
         if same is own:
@@ -89,7 +89,7 @@ def _following(kernel: Kernel, partner: Kernel, directive: Scatter | Gather) -> 
             *kernel.kind(LoopKind.VECTOR),
         ),
         variables=_variables(kernel, partner, values),
-        digit=digit,
+        work=replace(kernel.work, digit=digit),
         reshaped=partner.reshaped,
     )
 
@@ -108,14 +108,14 @@ def _variables(
     return (*followed, *pinned)
 
 
-def _bounded(loop: Loop, own: Loop, directive: Scatter | Gather) -> Loop:
+def _bounded(loop: Loop, own: Loop, passed: PassedStream) -> Loop:
     """The loop over the PEs, less those whose tokens do not pass by."""
     if own.constant is None:
         raise InternalError(f"{own.name} has no constant bounds")
     first, extent = own.constant
     here = Index(name=own.name)
-    reason = f"the PEs whose values pass by, by {directive.text}"
-    if directive.reverse:
+    reason = f"the PEs whose values pass by, by {passed.by.text}"
+    if passed.reverse:
         extents = shifted(here, 1 - first)
         return replace(loop, minimum=const(first), extent=extents, reason=reason)
     behind = simplify(apply(Op.SUBTRACT, const(first + extent), here))
@@ -127,24 +127,24 @@ def _check_in_time(
     partner: Kernel,
     loop: Loop,
     same: Loop | None,
-    directive: Scatter | Gather,
+    passed: PassedStream,
 ) -> None:
     """The stream is one for all PEs along its loop, and one for each PE along the others."""
     if loop.kind is not LoopKind.UNROLLED:
         return
-    if same is not None and same.name == directive.loop:
+    if same is not None and same.name == passed.loop:
         raise UserError(
-            f"{directive.text} on {kernel.name}: {partner.name} is unrolled along {loop.name}",
-            location=directive.location,
+            f"{passed.by.text} on {kernel.name}: {partner.name} is unrolled along {loop.name}",
+            location=passed.by.location,
             expected=f"one stream, with {loop.name} in time in {partner.name}",
             given=f"{loop.name} in {partner.name}: {loop.reason}",
             hint=f"do not unroll {loop.name} in {partner.name}",
         )
     if same is None:
         raise UnsupportedError(
-            f"{directive.text} on {kernel.name}: {partner.name} is unrolled along {loop.name} and "
+            f"{passed.by.text} on {kernel.name}: {partner.name} is unrolled along {loop.name} and "
             f"{kernel.name} is not",
-            location=directive.location,
+            location=passed.by.location,
             expected=f"{kernel.name} unrolled along {loop.name} as well",
             given=f"{loop.name} in {partner.name}: {loop.reason}",
             hint=f"write {kernel.name}.unroll({loop.name})",

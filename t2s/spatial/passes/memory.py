@@ -13,13 +13,19 @@ from dataclasses import replace
 from t2s.core.errors import InternalError, UnsupportedError
 from t2s.core.expr import Expr, Local, Read, reads
 from t2s.core.names import NameSupply
-from t2s.graph.nodes import Role
+from t2s.spatial.analysis.occurrences import all_reads, loads_of
+from t2s.spatial.analysis.safety import check_loadable
+from t2s.spatial.directives.isolate import (
+    computing,
+    consumer_of,
+    consumer_of_result,
+    storing,
+    with_locals,
+    with_operand,
+)
 from t2s.spatial.inline import inline_functions
 from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.operands import StoreTarget
-from t2s.spatial.passes.isolate import consumer_of, consumer_of_result, with_locals, with_operand
-from t2s.spatial.passes.occurrences import all_reads, loads_of
-from t2s.spatial.passes.safety import check_loadable
+from t2s.spatial.work import Evaluation, LoadUnit, Reduction, StoreTarget
 
 MOST_LOADS = 4096
 """Most load units of one kernel."""
@@ -31,8 +37,11 @@ def place_memory_units(program: SpatialProgram) -> SpatialProgram:
     for kernel in program.kernels:
         program = _place_loads(program, kernel.name, names)
     for kernel in program.kernels:
-        if kernel.store is not None and kernel.role is not Role.STORE:
-            program = _place_store(program, kernel, names)
+        match kernel.work:
+            case (
+                Evaluation(store=StoreTarget() as target) | Reduction(store=StoreTarget() as target)
+            ):
+                program = _place_store(program, kernel, target, names)
         for result in kernel.results:
             if result.consumer is None:
                 program = _place_result_store(program, kernel.name, result.function, names)
@@ -41,11 +50,11 @@ def place_memory_units(program: SpatialProgram) -> SpatialProgram:
 
 def _place_loads(program: SpatialProgram, name: str, names: NameSupply) -> SpatialProgram:
     kernel = inline_functions(program.temporal, program.kernel(name))
-    if isinstance(kernel.value, Read) and kernel.role is Role.LOAD:
-        return program.with_kernel(kernel)
-    if kernel.role is Role.LOAD:
-        sources = tuple(read.source for read in reads(kernel.value))
-        kernel = replace(kernel, role=Role.COMPUTE, vector_operands=sources)
+    match kernel.work:
+        case LoadUnit(value=Read()):
+            return program.with_kernel(kernel)
+        case LoadUnit(value=value):
+            kernel = replace(kernel, work=computing(value))
     program = program.with_kernel(kernel)
     for guarded, _ in all_reads(kernel):
         check_loadable(program.temporal, kernel, guarded)
@@ -77,11 +86,12 @@ def _place_result_store(
     unit = consumer_of_result(kernel, result, names.fresh(f"{function}_store"))
     target = StoreTarget(tensor=function, indices=result.indices)
     program = program.with_kernel(kernel.with_consumer(result, unit.name))
-    return program.with_after(name, replace(unit, role=Role.STORE, store=target))
+    return program.with_after(name, storing(unit, target))
 
 
-def _place_store(program: SpatialProgram, kernel: Kernel, names: NameSupply) -> SpatialProgram:
+def _place_store(
+    program: SpatialProgram, kernel: Kernel, target: StoreTarget, names: NameSupply
+) -> SpatialProgram:
     unit = consumer_of(kernel, names.fresh(f"{kernel.name}_store"))
-    unit = replace(unit, role=Role.STORE, store=kernel.store)
-    program = program.with_kernel(replace(kernel, store=None))
-    return program.with_after(kernel.name, unit)
+    program = program.with_kernel(kernel.without_store())
+    return program.with_after(kernel.name, storing(unit, target))

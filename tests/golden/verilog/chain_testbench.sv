@@ -325,7 +325,7 @@ module testbench (
     end
   end
   final begin
-    $display("t2s run %0d %0d", ended, last_store != 64'sd0 && last_store + store_latency > last_firing ? last_store + store_latency : last_firing);
+    $display("t2s run %0d %0d", ended, (last_store != 64'sd0 && last_store + store_latency > last_firing) ? last_store + store_latency : last_firing);
     for (int p = 0; p < 1; p++) begin
       $display("t2s pe %0d %0d %0d", load_firings[p], load_first[p], load_last[p]);
     end

@@ -11,9 +11,11 @@ Which columns of a step are whose depends on their values alone, so no arbiter l
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, const
+from dataclasses import dataclass
+
+from t2s.core.expr import Expr, Local, const
 from t2s.core.types import BOOL, INT32
-from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Send, Statement
+from t2s.graph.body import Role, SpaceDimension, Statement
 from t2s.graph.construct import (
     Parts,
     add,
@@ -22,30 +24,37 @@ from t2s.graph.construct import (
     equal,
     index,
     less,
-    local,
     loop,
     quotient,
-    register,
     remainder,
     select,
     space,
     subtract,
-    times,
     unequal,
     zero,
 )
 from t2s.graph.graph import StreamKind
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Role, SpaceDimension
+from t2s.graph.machine import Put
 from t2s.reduction.circuits import STEP
+from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.loaders import (
+    HOP,
+    fill,
     give_to_multipliers,
     place_number,
-    places,
     relay_lines,
 )
 from t2s.sparse_repr.representation.hardware.product import Product
+from t2s.sparse_repr.representation.hardware.wires import (
+    ArrayDraft,
+    Body,
+    File,
+    MachineDraft,
+    NamedHead,
+    Wire,
+    link,
+    wire,
+)
 
 PORTS = 2
 """Elements that a bank looks up in a cycle: block RAM has two ports."""
@@ -53,47 +62,64 @@ PORTS = 2
 WAITING = 8
 """Steps that may wait in front of a bank."""
 
-BANK, HOP = "bank", "hop"
+BANK = "bank"
 
 
-def load_banks(parts: Parts, product: Product, loader: str, relay: str) -> None:
-    """From the loader to the banks: each takes its own elements from the lines that pass."""
-    words, banks, type = product.vector_words, product.banks, product.vector.type
-    node = _bank(product)
-    sends: list[Statement] = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """What brings the place, and the element found so far, of a multiplier to the next node."""
+
+    place: Wire
+    found: Wire
+
+
+def load_banks(parts: Parts, product: Product, lines: tuple[Wire, ...]) -> tuple[Wire, ...]:
+    """From the loader to the banks: each takes its own elements from the lines that pass.
+
+    Returns the wires that bring a bank its words of a line.
+    """
+    words, banks, type = len(lines), product.banks, product.vector.type
     groups = max(1, banks // words)  # lines until it is a bank's turn again
-    for number in range(_words_at_once(product)):
-        value: Expr = local("word_0", type)
-        for word in range(1, min(banks, words)):
-            here = equal(remainder(index(HOP), words), word)
-            value = select(here, local(f"word_{number * banks + word}", type), value)
-        if number:
-            value = select(
-                equal(remainder(index(HOP), words), 0),
-                local(f"word_{number * banks}", type),
-                value,
-            )
-        turn = equal(remainder(index("line"), groups), quotient(index(HOP), words))
-        sends.append(
-            Send(
-                channel=f"{node}_word_{number}",
-                value=value,
-                condition=turn if groups > 1 else None,
-            )
-        )
-        parts.link(
-            f"{node}_word_{number}", type, relay, node,
-            shape=(banks,), source_index=(index(HOP),), sink_index=(index(BANK),),
-        )  # fmt: skip
-    relay_lines(parts, product, loader, relay, banks, tuple(sends))
+    outs = tuple(wire(f"{_bank(product)}_word_{n}", type) for n in range(max(1, words // banks)))
+
+    def sends(body: Body, given: tuple[Expr, ...]) -> None:
+        at = remainder(index(HOP), words)
+        for number, out in enumerate(outs):
+            value = given[0]
+            for word in range(1, min(banks, words)):
+                value = select(equal(at, word), given[number * banks + word], value)
+            if number:
+                value = select(equal(at, 0), given[number * banks], value)
+            turn = equal(remainder(index("line"), groups), quotient(index(HOP), words))
+            body.send(out, value, turn if groups > 1 else None)
+
+    relay = f"{product.nodes.vector_feeder.name}_relay"
+    for out in outs:
+        over = (space(HOP, banks),)
+        link(parts, out, relay, _bank(product), over, sink_at=(index(BANK),))
+    relay_lines(parts, product, lines, banks, sends)
+    return outs
 
 
-def look_up(parts: Parts, product: Product, places_channel: str) -> None:
+def look_up(parts: Parts, product: Product, words: tuple[Wire, ...]) -> None:
     """From the column indices of all multipliers to their elements of the dense operand."""
-    _ask(parts, product, places_channel)
-    _pass_on(parts, product)
-    _banks(parts, product)
-    _give(parts, product)
+    node, hops, feeder = _bank(product), _hops(product), product.nodes.vector_feeder.name
+    asking, numbers = product.place_taker, range(product.multipliers)
+    asked = [wire(f"{asking}_{n}", INT32, StreamKind.COORDINATE) for n in numbers]
+    to_banks = [_column(f"{hops}_place_{n}", f"{hops}_value_{n}", product) for n in numbers]
+    back = [_column(f"{node}_place_{n}", f"{node}_found_{n}", product) for n in numbers]
+    passed = [
+        _column(f"{feeder}_passed_place_{n}", f"{feeder}_passed_value_{n}", product)
+        for n in numbers
+    ]
+    _ask(parts, product, asked)
+    _pass_on(parts, product, asked, to_banks, back, passed)
+    _banks(parts, product, words, to_banks, back)
+    _give(parts, product, passed)
+
+
+def _column(place: str, found: str, product: Product) -> _Column:
+    return _Column(place=wire(place), found=wire(found, product.vector.type))
 
 
 def _bank(product: Product) -> str:
@@ -105,252 +131,177 @@ def _hops(product: Product) -> str:
     return f"{product.nodes.vector_feeder.name}_hops"
 
 
-def _words_at_once(product: Product) -> int:
-    return max(1, product.vector_words // product.banks)
+def _array(product: Product, name: str, where: tuple[SpaceDimension, ...]) -> ArrayDraft:
+    location = product.nodes.vector_feeder.location
+    return ArrayDraft(name, Role.RELAY, where, (loop(STEP, product.steps),), location)
 
 
-def _ask(parts: Parts, product: Product, places_channel: str) -> None:
-    """The column index of each multiplier, to a channel of its own."""
-    node, hops = product.place_taker, _hops(product)
-    body: list[Statement] = [Receive(target="place", channel=places_channel, type=INT32)]
-    for number in range(product.multipliers):
-        here = equal(place_number(product), number) if product.multipliers > 1 else None
-        body.append(Send(channel=f"{node}_{number}", value=local("place"), condition=here))
-        parts.link(f"{node}_{number}", INT32, node, hops, kind=StreamKind.COORDINATE)
-    _array(parts, product, node, tuple(body), places(product))
+def _ask(parts: Parts, product: Product, asked: list[Wire]) -> None:
+    """The column index of each multiplier, to a wire of its own."""
+    node = product.place_taker
+    unit = _array(product, node, product.places)
+    place = unit.receive(product.places_wire, "place")
+    for number, out in enumerate(asked):
+        unit.send(out, place, equal(place_number(product), number) if len(asked) > 1 else None)
+        link(parts, out, node, _hops(product))
+    parts.nodes.append(unit.node())
 
 
-def _pass_on(parts: Parts, product: Product) -> None:
-    """The ways between the banks: to the first one, from each to the next, and to the end."""
-    node, bank, feeder = _hops(product), _bank(product), product.nodes.vector_feeder.name
-    asking, type, banks = product.place_taker, product.vector.type, product.banks
-    first, last = equal(index(HOP), 0), equal(index(HOP), banks)
-    behind, ahead = less(0, index(HOP)), less(index(HOP), banks)
-    body: list[Statement] = []
-    for number in range(product.multipliers):
-        asked, came = local(f"asked_{number}"), local(f"came_{number}")
-        found = local(f"found_{number}", type)
-        body += [
-            Receive(target=asked.name, channel=f"{asking}_{number}", type=INT32, condition=first),
-            Receive(
-                target=came.name, channel=f"{bank}_place_{number}", type=INT32, condition=behind
-            ),
-            Receive(
-                target=found.name, channel=f"{bank}_found_{number}", type=type, condition=behind
-            ),
-            Let(target=f"place_{number}", value=select(first, asked, came)),
-            Let(target=f"value_{number}", value=select(first, zero(type), found)),
-        ]
-        for what, sent in (("place", INT32), ("value", type)):
-            value = local(f"{what}_{number}", sent)
-            body.append(Send(channel=f"{node}_{what}_{number}", value=value, condition=ahead))
-            passed = f"{feeder}_passed_{what}_{number}"
-            body.append(Send(channel=passed, value=value, condition=last))
-            parts.link(
-                f"{node}_{what}_{number}", sent, node, bank, shape=(banks,), capacity=WAITING,
-                source_index=(index(HOP),), sink_index=(index(BANK),),
-            )  # fmt: skip
-            parts.link(passed, sent, node, feeder)
-        for what, sent in (("place", INT32), ("found", type)):
-            parts.link(
-                f"{bank}_{what}_{number}", sent, bank, node, shape=(banks,),
-                source_index=(index(BANK),), sink_index=(subtract(index(HOP), 1),),
-            )  # fmt: skip
-    _array(parts, product, node, tuple(body), (space(HOP, banks + 1),))
-
-
-def _banks(parts: Parts, product: Product) -> None:
-    """The banks: machines that are filled, and then look up what is theirs of every step."""
-    node, type, count = _bank(product), product.vector.type, product.multipliers
-    words = _words_at_once(product)
-    lines = product.bank_lines
-    heads = [Head(channel=f"{node}_word_{n}", value=f"word_{n}") for n in range(words)]
-    for number in range(count):
-        for what in ("place", "value"):
-            channel = f"{_hops(product)}_{what}_{number}"
-            heads.append(Head(channel=channel, value=f"{what}_{number}"))
-    parts.nodes.append(
-        Machine(
-            name=node,
-            role=Role.RELAY,
-            space=(space(BANK, product.banks),),
-            heads=tuple(heads),
-            registers=(
-                register("line"),
-                register("count"),
-                register("served"),
-                register("kept", type, (lines * words,)),
-                register("got", type, (count,)),
-            ),
-            modes=(_fill(product, lines, words), _serve(product)),
-            location=product.nodes.vector_feeder.location,
-        )
-    )
-
-
-def _fill(product: Product, lines: int, words: int) -> Mode:
-    """Keep the elements of this bank, as they come."""
-    channels = tuple(f"{_bank(product)}_word_{number}" for number in range(words))
-    body: list[Statement] = [
-        RegisterWrite(
-            register="kept",
-            indices=(add(times(local("line"), words), number),),
-            value=local(f"word_{number}", product.vector.type),
-        )
-        for number in range(words)
-    ]
-    body.append(RegisterWrite(register="line", indices=(), value=add(local("line"), 1)))
-    return Mode(
-        name="fill",
-        needs=channels,
-        choices=(
-            Choice(
-                when=unequal(local("line"), lines - 1),
-                inside=Rule(name="keep", body=tuple(body), takes=channels, next="fill"),
-            ),
-            Choice(
-                inside=Rule(name="keep the last", body=tuple(body), takes=channels, next="serve")
-            ),
-        ),
-    )
-
-
-def _serve(product: Product) -> Mode:
-    """Look up the next elements of this step that are here; with the last ones it leaves."""
-    count, type, node = product.multipliers, product.vector.type, _bank(product)
-    channels = tuple(
-        f"{_hops(product)}_{what}_{number}"
-        for number in range(count)
-        for what in ("place", "value")
-    )
-    body = _found(product)
-    reads = range(PORTS)
-    keep = [
-        RegisterWrite(
-            register="got",
-            indices=(local(f"who_{port}"),),
-            value=local(f"read_{port}", type),
-        )
-        for port in reads
-    ]
-    puts: list[Put] = []
-    for number in range(count):
-        got, value = local(f"got_{number}", type), local(f"value_{number}", type)
-        found = select(local(f"mine_{number}", BOOL), got, value)
-        for port in reads:
-            here = both(local(f"any_{port}", BOOL), equal(local(f"who_{port}"), number))
-            found = select(here, local(f"read_{port}", type), found)
-        puts.append(Put(channel=f"{node}_place_{number}", value=local(f"place_{number}")))
-        puts.append(Put(channel=f"{node}_found_{number}", value=found))
-    conflict = Rule(
-        name="a conflict",
-        body=(*keep, RegisterWrite(register="served", indices=(), value=local("following"))),
-        next="serve",
-    )
-    reset = RegisterWrite(register="served", indices=(), value=const(0))
-    counted = RegisterWrite(register="count", indices=(), value=add(local("count"), 1))
-    step = Rule(
-        name="a step", body=(reset, counted), takes=channels, puts=tuple(puts), next="serve"
-    )
-    last = Rule(name="the last step", takes=channels, puts=tuple(puts))
-    more = unequal(local("count"), product.steps - 1)
-    return Mode(
-        name="serve",
-        needs=channels,
-        choices=(
-            Choice(
-                body=tuple(body),
-                inside=(
-                    Choice(when=local("conflict", BOOL), inside=conflict),
-                    Choice(when=more, inside=step),
-                    Choice(inside=last),
-                ),
-            ),
-        ),
-    )
-
-
-def _found(product: Product) -> list[Statement]:
-    """Which columns of the step are of this bank, and those that the ports look up now.
-
-    ``mine_<n>``: column n is of this bank; ``who_<p>``: the column of port p, if ``any_<p>``.
-    """
-    count, banks, type = product.multipliers, product.banks, product.vector.type
-    body: list[Statement] = []
-    for number in range(count):
-        here = local(f"place_{number}")
-        mine = both(less(-1, here), equal(both(here, const(banks - 1)), index(BANK)))
-        body.append(Let(target=f"mine_{number}", value=mine))
-        waits = both(local(f"mine_{number}", BOOL), less(local("served"), number + 1))
-        body.append(Let(target=f"waits_{number}_0", value=waits))
-        body.append(
-            RegisterRead(
-                target=f"got_{number}", register="got", indices=(const(number),), type=type
-            )
-        )
-    for port in range(PORTS):
-        who: Expr = const(0)
-        at: Expr = const(0)
-        found: Expr = const(False, BOOL)
-        for number in reversed(range(count)):
-            waits = local(f"waits_{number}_{port}", BOOL)
-            who = select(waits, number, who)
-            at = select(waits, local(f"place_{number}"), at)
-            found = either(waits, found)
-        body.append(Let(target=f"who_{port}", value=who))
-        body.append(Let(target=f"any_{port}", value=found))
-        row = quotient(at, banks)
-        body.append(RegisterRead(target=f"read_{port}", register="kept", indices=(row,), type=type))
-        for number in range(count):
-            later = less(local(f"who_{port}"), number)
-            waits = both(local(f"waits_{number}_{port}", BOOL), later)
-            body.append(Let(target=f"waits_{number}_{port + 1}", value=waits))
-    left: Expr = const(False, BOOL)
-    for number in range(count):
-        left = either(left, local(f"waits_{number}_{PORTS}", BOOL))
-    body.append(Let(target="conflict", value=left))
-    body.append(Let(target="following", value=add(local(f"who_{PORTS - 1}"), 1)))
-    return body
-
-
-def _give(parts: Parts, product: Product) -> None:
-    """What was found, to each multiplier."""
-    feeder, type = product.nodes.vector_feeder, product.vector.type
-    body: list[Statement] = []
-    values: dict[str, Expr] = {"place": const(0), "value": zero(type)}
-    for number in range(product.multipliers):
-        here = equal(place_number(product), number) if product.multipliers > 1 else None
-        for what, sent in (("place", INT32), ("value", type)):
-            name = f"{what}_{number}"
-            body.append(
-                Receive(
-                    target=name, channel=f"{feeder.name}_passed_{name}", type=sent, condition=here
-                )
-            )
-            came = local(name, sent)
-            values[what] = came if here is None else select(here, came, values[what])
-    sink = product.nodes.multiplier.name
-    body.append(Send(channel=f"{sink}_vector", value=values["value"]))
-    if product.padded:
-        body.append(Send(channel=f"{sink}_valid", value=less(-1, values["place"])))
-    _array(parts, product, feeder.name, tuple(body), places(product))
-    give_to_multipliers(parts, product)
-
-
-def _array(
+def _pass_on(
     parts: Parts,
     product: Product,
-    name: str,
-    body: tuple[Statement, ...],
-    where: tuple[SpaceDimension, ...],
+    asked: list[Wire],
+    to_banks: list[_Column],
+    back: list[_Column],
+    passed: list[_Column],
 ) -> None:
-    parts.nodes.append(
-        PEArray(
-            name=name,
-            role=Role.RELAY,
-            space=where,
-            loops=(loop(STEP, product.steps),),
-            body=body,
-            location=product.nodes.vector_feeder.location,
-        )
+    """The ways between the banks: to the first one, from each to the next, and to the end."""
+    node, bank, feeder = _hops(product), _bank(product), product.nodes.vector_feeder.name
+    banks, hop, type = product.banks, index(HOP), product.vector.type
+    first, last, behind, ahead = equal(hop, 0), equal(hop, banks), less(0, hop), less(hop, banks)
+    unit = _array(product, node, (space(HOP, banks + 1),))
+    for number in range(product.multipliers):
+        new = unit.receive(asked[number], f"asked_{number}", first)
+        came = unit.receive(back[number].place, f"came_{number}", behind)
+        found = unit.receive(back[number].found, f"found_{number}", behind)
+        place = unit.let(f"place_{number}", select(first, new, came))
+        value = unit.let(f"value_{number}", select(first, zero(type), found))
+        for sent, on, end in (
+            (place, to_banks[number].place, passed[number].place),
+            (value, to_banks[number].found, passed[number].found),
+        ):
+            unit.send(on, sent, ahead)
+            unit.send(end, sent, last)
+            link(
+                parts, on, node, bank, (space(HOP, banks),), sink_at=(index(BANK),),
+                capacity=WAITING,
+            )  # fmt: skip
+            link(parts, end, node, feeder)
+        for out in (back[number].place, back[number].found):
+            link(parts, out, bank, node, (space(BANK, banks),), sink_at=(subtract(hop, 1),))
+    parts.nodes.append(unit.node())
+
+
+def _banks(
+    parts: Parts,
+    product: Product,
+    words: tuple[Wire, ...],
+    asked: list[_Column],
+    answers: list[_Column],
+) -> None:
+    """The banks: machines that are filled, and then look up what is theirs of every step."""
+    type, location = product.vector.type, product.nodes.vector_feeder.location
+    machine = MachineDraft(_bank(product), Role.RELAY, (space(BANK, product.banks),), location)
+    given = [machine.input(each, f"word_{n}") for n, each in enumerate(words)]
+    columns: list[NamedHead] = []
+    for number, each in enumerate(asked):
+        columns.append(machine.input(each.place, f"place_{number}"))
+        columns.append(machine.input(each.found, f"value_{number}"))
+    line, count, served = (machine.register(name) for name in ("line", "count", "served"))
+    kept = machine.file("kept", type, (product.bank_lines * len(words),))
+    got = machine.file("got", type, (product.multipliers,))
+    fill(machine, line, kept, given, product.bank_lines, "serve")
+    found = _Search(product, columns, kept, got, served)
+    _serve(machine, product, found, answers, count)
+    parts.nodes.append(machine.node())
+
+
+class _Search:
+    """Which columns of the step are of this bank, and those that the ports look up now.
+
+    Attributes
+    ----------
+    mine: whether a column is of this bank; ``got`` what was found for it before.
+    ports: for each port, whose column it looks up, whether any, and what it reads.
+    conflict, following: whether columns are left, and the first that may be.
+    """
+
+    def __init__(
+        self, product: Product, columns: list[NamedHead], kept: File, got: File, served: Local
+    ) -> None:
+        self.places, self.values = columns[::2], columns[1::2]
+        self.keep, self.served, self.body = got, served, Body()
+        self.mine: list[Local] = []
+        self.got: list[Local] = []
+        waits: list[Local] = []
+        for number, place in enumerate(self.places):
+            here = equal(both(place.value, const(product.banks - 1)), index(BANK))
+            self.mine.append(self.body.let(f"mine_{number}", both(less(-1, place.value), here)))
+            later = both(self.mine[number], less(served, number + 1))
+            waits.append(self.body.let(f"waits_{number}_0", later))
+            self.got.append(self.body.read(got, f"got_{number}", const(number)))
+        self.ports: list[tuple[Local, Local, Local]] = []
+        for port in range(PORTS):
+            waits = self._look_up(port, waits, kept, product.banks)
+        left: Expr = const(False, BOOL)
+        for each in waits:
+            left = either(left, each)
+        self.conflict = self.body.let("conflict", left)
+        self.following = self.body.let("following", add(self.ports[-1][0], 1))
+
+    def _look_up(self, port: int, waits: list[Local], kept: File, banks: int) -> list[Local]:
+        """The first column that waits, for a port; returns which columns wait behind it."""
+        first: Expr = const(0)
+        at: Expr = const(0)
+        any_waits: Expr = const(False, BOOL)
+        for number in reversed(range(len(waits))):
+            first = select(waits[number], number, first)
+            at = select(waits[number], self.places[number].value, at)
+            any_waits = either(waits[number], any_waits)
+        who = self.body.let(f"who_{port}", first)
+        found = self.body.let(f"any_{port}", any_waits)
+        read = self.body.read(kept, f"read_{port}", quotient(at, banks))
+        self.ports.append((who, found, read))
+        return [
+            self.body.let(f"waits_{number}_{port + 1}", both(each, less(who, number)))
+            for number, each in enumerate(waits)
+        ]
+
+    def value(self, number: int) -> Expr:
+        """What is known of the element of a column behind this bank."""
+        value = select(self.mine[number], self.got[number], self.values[number].value)
+        for who, found, read in self.ports:
+            value = select(both(found, equal(who, number)), read, value)
+        return value
+
+
+def _serve(
+    machine: MachineDraft, product: Product, found: _Search, answers: list[_Column], count: Local
+) -> None:
+    """Look up the next elements of this step that are here; with the last ones it leaves."""
+    heads = [head for pair in zip(found.places, found.values, strict=True) for head in pair]
+    puts: list[Put] = []
+    for number, answer in enumerate(answers):
+        puts.append(put(answer.place, found.places[number].value))
+        puts.append(put(answer.found, found.value(number)))
+    keep: list[Statement] = [found.keep.write(read, who) for who, _, read in found.ports]
+    keep.append(write(found.served, found.following))
+    counted = [write(found.served, const(0)), count_up(count)]
+    inside = (
+        when(found.conflict, rule("a conflict", "serve", body=keep)),
+        when(
+            unequal(count, product.steps - 1),
+            rule("a step", "serve", takes=heads, puts=puts, body=counted),
+        ),
+        when(None, rule("the last step", None, takes=heads, puts=puts)),
     )
+    machine.mode("serve", when(None, inside, body=found.body.statements), needs=heads)
+
+
+def _give(parts: Parts, product: Product, passed: list[_Column]) -> None:
+    """What was found, to each multiplier."""
+    feeder = product.nodes.vector_feeder
+    unit = _array(product, feeder.name, product.places)
+    place: Expr = const(0)
+    value: Expr = zero(product.vector.type)
+    for number, each in enumerate(passed):
+        here = equal(place_number(product), number) if len(passed) > 1 else None
+        came = unit.receive(each.place, f"place_{number}", here)
+        found = unit.receive(each.found, f"value_{number}", here)
+        place = came if here is None else select(here, came, place)
+        value = found if here is None else select(here, found, value)
+    unit.send(product.vector_wire, value)
+    if product.padded:
+        unit.send(product.valid_wire, less(-1, place))
+    parts.nodes.append(unit.node())
+    give_to_multipliers(parts, product)

@@ -9,8 +9,8 @@ column (-1).
 from __future__ import annotations
 
 from t2s.core.expr import Expr, const
-from t2s.core.types import BOOL, INT32
-from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement
+from t2s.core.types import INT32
+from t2s.graph.body import Role
 from t2s.graph.construct import (
     Parts,
     add,
@@ -18,31 +18,21 @@ from t2s.graph.construct import (
     equal,
     index,
     less,
-    local,
     loop,
     quotient,
-    register,
     remainder,
     select,
-    space,
     subtract,
     times,
 )
 from t2s.graph.graph import StreamKind
-from t2s.graph.nodes import Loop, PEArray
-from t2s.graph.parts import Register, Role
+from t2s.graph.nodes import Loop
 from t2s.reduction.circuits import LANE
-from t2s.sparse_repr.representation.hardware.decoders import Sink, decode_fibres
-from t2s.sparse_repr.representation.hardware.loaders import (
-    ELEMENT,
-    input_tensor,
-    place,
-    place_shape,
-    places,
-)
-from t2s.sparse_repr.representation.hardware.multiply import rows_channels, rows_node
-from t2s.sparse_repr.representation.hardware.product import Product
+from t2s.sparse_repr.representation.hardware.decoders import decode_fibres
+from t2s.sparse_repr.representation.hardware.loaders import input_tensor
+from t2s.sparse_repr.representation.hardware.product import ELEMENT, Product
 from t2s.sparse_repr.representation.hardware.runs import loader_name
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, Wire, link, wire
 from t2s.sparse_repr.representation.inverse_map import Order
 from t2s.sparse_repr.representation.vocabulary import Dimension
 
@@ -51,54 +41,43 @@ SLOT, JOB, UNIT, PART = "slot", "job", "unit", "part"
 that are handled in one step."""
 
 
-def decode_coordinates(parts: Parts, product: Product, columns: str) -> None:
-    """Send the rows of every step to ``rows_node`` and the column of every value to ``columns``.
+def decode_coordinates(parts: Parts, product: Product) -> None:
+    """Send the rows of every step to what takes them, and the column of every value to the feeders.
 
-    ``columns`` is a channel to the feeders of the dense operand.  Adds the decoder, and what loads
-    the structure.
+    Adds the decoder, and what loads the structure.
     """
-    node, mapping = f"{product.nodes.decoder.name}_coordinates", product.mapping
+    decoder, mapping = product.nodes.decoder, product.mapping
+    node = f"{decoder.name}_coordinates"
+    units, fibres = _taken(product, node, "unit"), _taken(product, node, "fibre")
     if mapping.unit is not None:
-        channels = _channels(product, node, "unit")
-        _load_units(parts, product, node, mapping.unit, channels)
-        if mapping.fibre is not None or mapping.order is not Order.FREE:
-            sink = Sink(node=node, channels=_channels(product, node, "fibre"))
-            decode_fibres(parts, product, sink)
-    registers: list[Register] = []
-    body = [*_slot(product, node, registers), *_arithmetic(product)]
+        _load_units(parts, product, node, mapping.unit, units)
+        if _has_fibres(product):
+            decode_fibres(parts, product, node, fibres)
+    loops = (*_slot_loops(product), *_part_loops(product))
+    unit = ArrayDraft(node, Role.RELAY, product.places, loops, decoder.location)
+    fibre, place = _slot(unit, product, units, fibres)
+    row, column = _arithmetic(unit, product, fibre, place)
     values = product.block // product.rows_at_once
-    for row, channel in enumerate(rows_channels(product)):
-        first = equal(index(ELEMENT), row * values) if product.block > 1 else None
-        body.append(Send(channel=channel, value=local("target"), condition=first))
-    body.append(Send(channel=columns, value=local("place")))
-    parts.nodes.append(
-        PEArray(
-            name=node,
-            role=Role.RELAY,
-            space=places(product),
-            loops=(*_slot_loops(product), *_part_loops(product)),
-            registers=tuple(registers),
-            body=tuple(body),
-            location=product.nodes.decoder.location,
-        )
-    )
-    for channel, sink_node, shape, at in (
-        *(
-            (channel, rows_node(product), (product.machines,), (index(LANE),))
-            for channel in rows_channels(product)
-        ),
-        (columns, product.place_taker, place_shape(product), place(product)),
-    ):
-        parts.link(
-            channel, INT32, node, sink_node,
-            shape=shape, source_index=at, sink_index=at, capacity=64 + product.slack,
-            kind=StreamKind.COORDINATE,
-        )  # fmt: skip
+    for number, out in enumerate(product.row_wires):
+        unit.send(out, row, equal(index(ELEMENT), number * values) if product.block > 1 else None)
+    unit.send(product.places_wire, column)
+    parts.nodes.append(unit.node())
+    capacity = 64 + product.slack
+    for out in product.row_wires:
+        link(parts, out, node, product.rows_node, product.lanes, capacity=capacity)
+    to = product.place_taker
+    link(parts, product.places_wire, node, to, product.places, capacity=capacity)
 
 
-def _channels(product: Product, node: str, what: str) -> tuple[str, ...]:
-    """A channel for each multiplier of a machine."""
-    return tuple(f"{node}_{what}_{element}" for element in range(product.block))
+def _has_fibres(product: Product) -> bool:
+    """Whether there is more than one fibre."""
+    return product.mapping.fibre is not None or product.mapping.order is not Order.FREE
+
+
+def _taken(product: Product, node: str, what: str) -> tuple[Wire, ...]:
+    """A wire for each multiplier of a machine."""
+    names = (f"{node}_{what}_{element}" for element in range(product.block))
+    return tuple(wire(name, INT32, StreamKind.COORDINATE) for name in names)
 
 
 def _slot_loops(product: Product) -> tuple[Loop, ...]:
@@ -118,98 +97,78 @@ def _parts_of_a_unit(product: Product) -> int:
 
 
 def _load_units(
-    parts: Parts, product: Product, sink: str, unit: str, channels: tuple[str, ...]
+    parts: Parts, product: Product, sink: str, structure: str, outs: tuple[Wire, ...]
 ) -> None:
     """A load unit for each machine: where the unit of each slot is in its fibre."""
-    tensor, node = product.stream_name(unit), loader_name(product, unit)
+    tensor, node = product.stream_name(structure), loader_name(product, structure)
     input_tensor(parts, product, tensor, INT32, (product.machines, product.slots))
-    loaded = Load(target="loaded", tensor=tensor, indices=(index(LANE), index(SLOT)), type=INT32)
-    parts.nodes.append(
-        PEArray(
-            name=node,
-            role=Role.LOAD,
-            space=(space(LANE, product.machines),),
-            loops=(loop(SLOT, product.slots),),
-            body=(loaded, *(Send(channel=name, value=local("loaded")) for name in channels)),
-            location=product.nodes.matrix_loader.location,
-        )
-    )
-    for name in channels:
-        parts.link(
-            name, INT32, node, sink, shape=(product.machines,), source_index=(index(LANE),),
-            sink_index=(index(LANE),), capacity=32, kind=StreamKind.COORDINATE,
-        )  # fmt: skip
+    slots, location = (loop(SLOT, product.slots),), product.nodes.matrix_loader.location
+    unit = ArrayDraft(node, Role.LOAD, product.lanes, slots, location)
+    loaded = unit.load("loaded", tensor, (index(LANE), index(SLOT)), INT32)
+    for out in outs:
+        unit.send(out, loaded)
+    parts.nodes.append(unit.node())
+    for out in outs:
+        link(parts, out, node, sink, product.lanes, capacity=32)
 
 
-def _slot(product: Product, node: str, registers: list[Register]) -> list[Statement]:
-    """Bind the locals ``fibre`` and ``unit_place``; both are negative in padding."""
-    mapping = product.mapping
-    if mapping.unit is None:
+def _slot(
+    unit: ArrayDraft, product: Product, units: tuple[Wire, ...], fibres: tuple[Wire, ...]
+) -> tuple[Expr, Expr]:
+    """The fibre of a slot and the place of its unit there; both are negative in padding."""
+    if product.mapping.unit is None:
         job = add(times(index(JOB), product.machines), index(LANE))
-        return [Let(target="fibre", value=job), Let(target="unit_place", value=index(UNIT))]
-    body = _once_a_slot(product, node, "unit", registers)
-    body.append(Let(target="unit_place", value=local("unit_now")))
-    if mapping.fibre is None and mapping.order is Order.FREE:
-        return [*body, Let(target="fibre", value=const(0))]
-    body += _once_a_slot(product, node, "fibre", registers)
-    body.append(Let(target="fibre", value=subtract(local("fibre_now"), 1)))
-    return body
+        return unit.let("fibre", job), unit.let("unit_place", index(UNIT))
+    place = unit.let("unit_place", _once_a_slot(unit, product, units, "unit"))
+    if not _has_fibres(product):
+        return unit.let("fibre", const(0)), place
+    number = subtract(_once_a_slot(unit, product, fibres, "fibre"), 1)
+    return unit.let("fibre", number), place
 
 
-def _once_a_slot(
-    product: Product, node: str, what: str, registers: list[Register]
-) -> list[Statement]:
-    """Receive a token for all parts of a unit, as the local ``<what>_now``."""
+def _once_a_slot(unit: ArrayDraft, product: Product, wires: tuple[Wire, ...], what: str) -> Expr:
+    """Receive a token for all parts of a unit."""
     several = _parts_of_a_unit(product) > 1
     start = equal(index(PART), 0)
-    body: list[Statement] = []
     value: Expr | None = None
-    for element, channel in enumerate(_channels(product, node, what)):
+    for element, taken in enumerate(wires):
         here = equal(index(ELEMENT), element)
         conditions = ([start] if several else []) + ([here] if product.block > 1 else [])
         condition = both(*conditions) if len(conditions) == 2 else next(iter(conditions), None)
-        name = f"{what}_{element}"
-        body.append(Receive(target=name, channel=channel, type=INT32, condition=condition))
-        value = local(name) if value is None else select(here, local(name), value)
+        new = unit.receive(taken, f"{what}_{element}", condition)
+        value = new if value is None else select(here, new, value)
     assert value is not None
     if not several:
-        return [*body, Let(target=f"{what}_now", value=value)]
-    registers.append(register(f"{what}_register"))
-    kept = local(f"{what}_kept")
-    return [
-        *body,
-        RegisterRead(target=kept.name, register=f"{what}_register", indices=(), type=INT32),
-        Let(target=f"{what}_now", value=select(start, value, kept)),
-        RegisterWrite(register=f"{what}_register", indices=(), value=local(f"{what}_now")),
-    ]
+        return unit.let(f"{what}_now", value)
+    kept = unit.file(f"{what}_register")
+    before = unit.read(kept, f"{what}_kept")
+    now = unit.let(f"{what}_now", select(start, value, before))
+    unit.write(kept, now)
+    return now
 
 
-def _arithmetic(product: Product) -> list[Statement]:
-    """Bind ``target``, the row from 1, and ``place``, the column, from the fibre and the unit.
+def _arithmetic(unit: ArrayDraft, product: Product, fibre: Expr, place: Expr) -> tuple[Expr, Expr]:
+    """The row from 1, and the column, of the fibre and the unit.
 
-    The target is that of the values of a row that begin here: 0 if all of them are outside.
+    The row is that of the values of a row that begin here: 0 if all of them are outside.
     """
     mapping, (rows, columns) = product.mapping, product.storage.shape
     found = {
-        mapping.major: _coordinate(product, mapping.major, local("fibre")),
-        mapping.minor: _coordinate(product, mapping.minor, local("unit_place")),
+        mapping.major: _coordinate(product, mapping.major, fibre),
+        mapping.minor: _coordinate(product, mapping.minor, place),
     }
-    column = found.get(Dimension.COLUMNS)
-    row = local("row")
-    if column is None:
-        column = add(row, subtract(found[Dimension.DIAGONALS], rows - 1))
-    exists = both(less(-1, local("fibre")), less(-1, local("unit_place")))
-    starts = both(both(exists, less(row, rows)), less(local("column"), columns))
-    valid, values = local("valid", BOOL), product.block // product.rows_at_once
-    return [
-        Let(target="row", value=found[Dimension.ROWS]),
-        Let(target="column", value=column),
-        Let(target="starts", value=starts),
-        Let(target="valid", value=both(local("starts", BOOL), less(-1, local("column")))),
-        Let(target="touches", value=both(local("starts", BOOL), less(-values, local("column")))),
-        Let(target="target", value=select(local("touches", BOOL), add(row, 1), 0)),
-        Let(target="place", value=select(valid, local("column"), -1)),
-    ]
+    row = unit.let("row", found[Dimension.ROWS])
+    if Dimension.COLUMNS in found:
+        column = unit.let("column", found[Dimension.COLUMNS])
+    else:
+        column = unit.let("column", add(row, subtract(found[Dimension.DIAGONALS], rows - 1)))
+    exists = both(less(-1, fibre), less(-1, place))
+    starts = unit.let("starts", both(both(exists, less(row, rows)), less(column, columns)))
+    valid = unit.let("valid", both(starts, less(-1, column)))
+    values = product.block // product.rows_at_once
+    touches = unit.let("touches", both(starts, less(-values, column)))
+    target = unit.let("target", select(touches, add(row, 1), 0))
+    return target, unit.let("place", select(valid, column, -1))
 
 
 def _coordinate(product: Product, dimension: Dimension, outer: Expr) -> Expr:

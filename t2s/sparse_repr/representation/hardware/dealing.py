@@ -18,9 +18,11 @@ a priority encoder of so many inputs is.
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, const
+from abc import ABC, abstractmethod
+
+from t2s.core.expr import Expr, Local, const
 from t2s.core.types import BOOL, INT32
-from t2s.graph.body import Let, RegisterRead, RegisterWrite, Statement
+from t2s.graph.body import Role, Statement
 from t2s.graph.construct import (
     Parts,
     add,
@@ -28,177 +30,117 @@ from t2s.graph.construct import (
     either,
     equal,
     less,
-    local,
-    register,
     select,
     subtract,
     unequal,
 )
-from t2s.graph.graph import StreamKind
-from t2s.graph.machine import Choice, Machine, Mode, Put, Rule
-from t2s.graph.parts import Register, Role
+from t2s.graph.machine import Choice
+from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.runs import (
-    fibre_count,
-)
-from t2s.sparse_repr.representation.hardware.window import END, MOST_WORDS, Window, load_lines
+from t2s.sparse_repr.representation.hardware.window import END, Window, load_lines
+from t2s.sparse_repr.representation.hardware.wires import Body, File, MachineDraft, Wire, link
 from t2s.sparse_repr.representation.layout import BlockJob
 
 
-def deal_rows(parts: Parts, product: Product, rows: str, sink: str) -> None:
+def deal_rows(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ...]) -> None:
     """Add the decoder, and what brings it lengths.
 
-    The rows of machine m leave over ``row_channel(rows, m)``, which ``sink`` takes.
+    The rows of machine m leave over ``outs[m]`` to ``sink``.
     """
-    blocks = isinstance(product.mapping.job, BlockJob)
-    machines = product.machines
-    window = Window(
-        decoder=product.nodes.decoder.name,
-        fibres=fibre_count(product),
-        words=min(MOST_WORDS, 1 << (machines - 1).bit_length()),
-        ahead=machines + 1 if blocks else machines,
-    )
-    load_lines(parts, product, window, blocks)
-    writer = _Blocks(product, window, rows) if blocks else _Rows(product, window, rows)
-    parts.nodes.append(
-        Machine(
-            name=window.decoder,
-            role=Role.RELAY,
-            heads=window.heads(),
-            registers=(*window.registers(), *writer.registers()),
-            modes=(writer.dealing(), _rest(window)),
-            location=product.nodes.decoder.location,
-        )
-    )
-    for machine in range(machines):
-        parts.link(
-            row_channel(rows, machine),
-            INT32,
-            window.decoder,
-            sink,
-            capacity=64 + product.slack,
-            kind=StreamKind.COORDINATE,
-        )
+    job, decoder, machines = product.mapping.job, product.nodes.decoder, product.machines
+    machine = MachineDraft(decoder.name, Role.RELAY, (), decoder.location)
+    dealing: _Dealing
+    if isinstance(job, BlockJob):
+        window = Window(machine, product, machines + 1)
+        dealing = _Blocks(machine, product, window, job.slots // product.block)
+    else:
+        window = Window(machine, product, machines)
+        dealing = _Rows(machine, product, window)
+    load_lines(parts, product, window)
+    dealing.deal(machine, outs)
+    _rest(machine, window)
+    parts.nodes.append(machine.node())
+    for out in outs:
+        link(parts, out, decoder.name, sink, capacity=64 + product.slack)
 
 
-def row_channel(rows: str, machine: int) -> str:
-    """The channel that brings a machine its rows, of the channel ``rows`` of all machines."""
-    return f"{rows}_{machine}"
-
-
-def _rest(window: Window) -> Mode:
+def _rest(machine: MachineDraft, window: Window) -> None:
     """Lines that come when no more steps do: of rows that are empty, and ends."""
-    take = RegisterWrite(register="lines", indices=(), value=add(local("lines"), 1))
-    more = unequal(local("lines"), window.lines - 1)
-    channels = window.channels()
-    return Mode(
-        name="rest",
-        needs=channels,
-        choices=(
-            Choice(
-                when=more,
-                inside=Rule(name="drop a line", body=(take,), takes=channels, next="rest"),
-            ),
-            Choice(inside=Rule(name="drop the last line", takes=channels)),
-        ),
+    drop = rule("drop a line", "rest", takes=window.inputs, body=[count_up(window.taken)])
+    machine.mode(
+        "rest",
+        when(unequal(window.taken, window.lines - 1), drop),
+        when(None, rule("drop the last line", None, takes=window.inputs)),
+        needs=window.inputs,
     )
 
 
-class _Dealing:
-    """The mode in which rows are dealt; what depends on the kind of job is in the subclasses."""
+class _Dealing(ABC):
+    """The mode in which rows are dealt; what depends on the kind of job is in the subclasses.
 
-    def __init__(self, product: Product, window: Window, rows: str) -> None:
-        self.product, self.window, self.rows = product, window, rows
+    ``current`` is the row of each machine, ``served`` whether it has it from a firing without a
+    step.  What a firing finds out: ``used`` lengths, whether it is ``whole``, the row of each.
+    """
+
+    rows: Local
+    sent: Local
+    used: Local
+    whole: Local
+
+    def __init__(self, product: Product, window: Window) -> None:
+        self.product, self.window = product, window
         self.machines = range(product.machines)
+        self.row: list[Local] = []
+        self.found = Body()
 
-    def registers(self) -> tuple[Register, ...]:
-        """The registers beside those of the window."""
-        raise NotImplementedError
+    def _read(self, file: File) -> list[Local]:
+        """An element of a register file for each machine."""
+        return [self.found.read(file, f"{file.name}_{m}", const(m)) for m in self.machines]
 
-    def _of_machines(self) -> tuple[Register, ...]:
-        """The row of each machine, and whether it has it from a firing without a step."""
-        machines = (self.product.machines,)
-        return (register("current", INT32, machines), register("served", BOOL, machines))
-
-    def _read(self, *names: str) -> list[Statement]:
-        """Bind the registers of all machines, ``<name>_<m>``."""
-        return [
-            RegisterRead(
-                target=f"{name}_{m}",
-                register=name,
-                indices=(const(m),),
-                type=BOOL if name == "served" else INT32,
-            )
-            for name in names
-            for m in self.machines
-        ]
-
-    def chain(self) -> list[Statement]:
-        """What a firing finds out: ``used`` lengths, whether it is ``whole``, ``row_<m>``."""
-        raise NotImplementedError
-
+    @abstractmethod
     def step(self) -> list[Statement]:
         """What changes in a step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def skip(self) -> list[Statement]:
         """What changes in a firing without a step."""
-        raise NotImplementedError
 
-    def dealing(self) -> Mode:
+    def deal(self, machine: MachineDraft, outs: tuple[Wire, ...]) -> None:
         """The mode: with a line where there is room for it, and without."""
         window = self.window
-        low = less(local("level"), window.ahead + window.words)
-        wanted = both(low, less(local("lines"), window.lines))
-        return Mode(
-            name="deal",
-            needs=(),
-            choices=(
-                Choice(
-                    body=tuple(self.chain()),
-                    inside=(
-                        Choice(
-                            when=wanted, needs=window.channels(), inside=self._alternatives(True)
-                        ),
-                        Choice(inside=self._alternatives(False)),
-                    ),
-                ),
-            ),
+        low = less(window.level, window.ahead + window.words)
+        wanted = both(low, less(window.taken, window.lines))
+        inside = (
+            when(wanted, self._alternatives(outs, line=True), needs=window.inputs),
+            when(None, self._alternatives(outs, line=False)),
         )
+        machine.mode("deal", when(None, inside, body=self.found.statements))
 
-    def _alternatives(self, line: bool) -> tuple[Choice, ...]:
+    def _alternatives(self, outs: tuple[Wire, ...], *, line: bool) -> list[Choice]:
         window, steps = self.window, self.product.steps
-        takes = window.channels() if line else ()
-        suffix = " and a line" if line else ""
-        puts = tuple(
-            Put(channel=row_channel(self.rows, m), value=local(f"row_{m}")) for m in self.machines
-        )
-        rows = RegisterWrite(register="rows", indices=(), value=add(local("rows"), local("used")))
-        count = RegisterWrite(register="sent", indices=(), value=add(local("sent"), 1))
-        moved = window.moved(local("used"), line)
-        skipped = (*self.skip(), *moved, rows)
-        stepped = (*self.step(), *moved, rows, count)
+        takes, suffix = (window.inputs, " and a line") if line else ([], "")
+        puts = [put(out, row) for out, row in zip(outs, self.row, strict=True)]
+        rows = write(self.rows, add(self.rows, self.used))
+        moved = window.moved(self.used, line)
+        skipped = [*self.skip(), *moved, rows]
+        stepped = [*self.step(), *moved, rows, count_up(self.sent)]
         choices: list[Choice] = []
         if line:
-            inside = Rule(name="a line", body=window.moved(0, True), takes=takes, next="deal")
-            choices.append(Choice(when=less(local("level"), window.ahead), inside=inside))
-        inside = Rule(name=f"empty rows{suffix}", body=skipped, takes=takes, next="deal")
-        choices.append(Choice(when=_not(local("whole", BOOL)), inside=inside))
-        inside = Rule(name=f"a step{suffix}", body=stepped, takes=takes, puts=puts, next="deal")
-        choices.append(Choice(when=unequal(local("sent"), steps - 1), inside=inside))
-        all_lines = equal(local("lines"), window.lines - 1 if line else window.lines)
-        inside = Rule(name=f"the last step{suffix}, all lines", takes=takes, puts=puts)
-        choices.append(Choice(when=all_lines, inside=inside))
-        body = (RegisterWrite(register="lines", indices=(), value=add(local("lines"), 1)),)
-        inside = Rule(
-            name=f"the last step{suffix}",
-            body=body if line else (),
-            takes=takes,
-            puts=puts,
-            next="rest",
-        )
-        choices.append(Choice(inside=inside))
-        return tuple(choices)
+            only = rule("a line", "deal", takes=takes, body=window.moved(0, True))
+            choices.append(when(less(window.level, window.ahead), only))
+        empty = rule(f"empty rows{suffix}", "deal", takes=takes, body=skipped)
+        step = rule(f"a step{suffix}", "deal", takes=takes, puts=puts, body=stepped)
+        end = rule(f"the last step{suffix}, all lines", None, takes=takes, puts=puts)
+        taken = [count_up(window.taken)] if line else []
+        last = rule(f"the last step{suffix}", "rest", takes=takes, puts=puts, body=taken)
+        all_lines = equal(window.taken, window.lines - 1 if line else window.lines)
+        return [
+            *choices,
+            when(_not(self.whole), empty),
+            when(unequal(self.sent, steps - 1), step),
+            when(all_lines, end),
+            when(None, last),
+        ]
 
 
 class _Rows(_Dealing):
@@ -208,143 +150,129 @@ class _Rows(_Dealing):
     its row before, in a firing without a step.
     """
 
-    def registers(self) -> tuple[Register, ...]:
-        left = register("left", INT32, (self.product.machines,))
-        return (register("rows"), register("sent"), left, *self._of_machines())
-
-    def chain(self) -> list[Statement]:
-        body = self._read("left", "current", "served")
+    def __init__(self, machine: MachineDraft, product: Product, window: Window) -> None:
+        super().__init__(product, window)
+        of_machines = (product.machines,)
+        self.rows, self.sent = machine.register("rows"), machine.register("sent")
+        self.left_file = machine.file("left", INT32, of_machines)
+        self.current_file = machine.file("current", INT32, of_machines)
+        self.served_file = machine.file("served", BOOL, of_machines)
+        self.left, self.current = self._read(self.left_file), self._read(self.current_file)
+        self.served = self._read(self.served_file)
+        self.free: list[Local] = []
+        self.takes: list[Local] = []
+        self.number: list[Local] = []
+        self.ahead: list[Local] = []
         used: Expr = const(0)
         held: Expr = const(False, BOOL)
         for m in self.machines:
-            body.append(self.window.read(m, used))
-            ahead = local(f"ahead_{m}")
-            waits = both(equal(local(f"left_{m}"), 0), _not(local(f"served_{m}", BOOL)))
-            body.append(Let(target=f"free_{m}", value=waits))
-            asks = both(local(f"free_{m}", BOOL), both(_not(held), unequal(ahead, END)))
-            body.append(Let(target=f"takes_{m}", value=asks))
-            takes = local(f"takes_{m}", BOOL)
-            body.append(Let(target=f"number_{m}", value=add(add(local("rows"), 1), used)))
-            empty = both(takes, equal(ahead, -1))
-            body.append(Let(target=f"held_{m}", value=either(held, empty)))
-            held = local(f"held_{m}", BOOL)
-            body.append(Let(target=f"used_{m}", value=add(used, select(takes, 1, 0))))
-            used = local(f"used_{m}")
+            used, held = self._ask(m, used, held)
         for m in self.machines:
-            padding = select(local(f"free_{m}", BOOL), 0, local(f"current_{m}"))
-            row = select(local(f"takes_{m}", BOOL), local(f"number_{m}"), padding)
-            body.append(Let(target=f"row_{m}", value=row))
-        body.append(Let(target="used", value=used))
-        body.append(Let(target="whole", value=_not(held)))
-        return body
+            padding = select(self.free[m], 0, self.current[m])
+            row = select(self.takes[m], self.number[m], padding)
+            self.row.append(self.found.let(f"row_{m}", row))
+        self.used = self.found.let("used", used)
+        self.whole = self.found.let("whole", _not(held))
+
+    def _ask(self, m: int, used: Expr, held: Expr) -> tuple[Expr, Expr]:
+        """Whether a machine takes the next row; lengths used then, and whether one was empty."""
+        body = self.found
+        self.ahead.append(self.window.read(body, m, used))
+        waits = both(equal(self.left[m], 0), _not(self.served[m]))
+        self.free.append(body.let(f"free_{m}", waits))
+        asks = both(self.free[m], both(_not(held), unequal(self.ahead[m], END)))
+        self.takes.append(body.let(f"takes_{m}", asks))
+        self.number.append(body.let(f"number_{m}", add(add(self.rows, 1), used)))
+        empty = both(self.takes[m], equal(self.ahead[m], -1))
+        held = body.let(f"held_{m}", either(held, empty))
+        return body.let(f"used_{m}", add(used, select(self.takes[m], 1, 0))), held
 
     def step(self) -> list[Statement]:
         body: list[Statement] = []
         for m in self.machines:
-            left, row = local(f"left_{m}"), local(f"row_{m}")
-            stays = either(local(f"free_{m}", BOOL), local(f"served_{m}", BOOL))
-            other = select(stays, left, subtract(left, 1))
-            following = select(local(f"takes_{m}", BOOL), local(f"ahead_{m}"), other)
-            served = const(False, BOOL)
-            body.append(_write("left", m, following))
-            body.append(_write("current", m, row))
-            body.append(_write("served", m, served))
+            stays = either(self.free[m], self.served[m])
+            other = select(stays, self.left[m], subtract(self.left[m], 1))
+            following, here = select(self.takes[m], self.ahead[m], other), const(m)
+            body.append(self.left_file.write(following, here))
+            body.append(self.current_file.write(self.row[m], here))
+            body.append(self.served_file.write(const(False, BOOL), here))
         return body
 
     def skip(self) -> list[Statement]:
-        body: list[Statement] = []
+        body = Body()
         for m in self.machines:
-            ahead, left = local(f"ahead_{m}"), local(f"left_{m}")
-            body.append(
-                Let(
-                    target=f"filled_{m}",
-                    value=both(local(f"takes_{m}", BOOL), unequal(ahead, -1)),
-                )
-            )
-            filled = local(f"filled_{m}", BOOL)
-            number, current = local(f"number_{m}"), local(f"current_{m}")
-            served = either(local(f"served_{m}", BOOL), filled)
-            for name, value in (
-                ("left", select(filled, ahead, left)),
-                ("current", select(filled, number, current)),
-                ("served", served),
-            ):
-                body.append(_write(name, m, value))
-        return body
+            taken = both(self.takes[m], unequal(self.ahead[m], -1))
+            filled, here = body.let(f"filled_{m}", taken), const(m)
+            body.write(self.left_file, select(filled, self.ahead[m], self.left[m]), here)
+            body.write(self.current_file, select(filled, self.number[m], self.current[m]), here)
+            body.write(self.served_file, either(self.served[m], filled), here)
+        return body.statements
 
 
 class _Blocks(_Dealing):
-    """Blocks are jobs: block ``block + m`` is machine m's, for some steps.
+    """Blocks are jobs: block ``block + m`` is machine m's, for ``job_steps`` steps.
 
     ``served`` says that a machine has found its row before, in a firing without a step.
     """
 
-    @property
-    def job_steps(self) -> int:
-        """Steps of a block."""
-        job = self.product.mapping.job
-        assert isinstance(job, BlockJob)
-        return job.slots // self.product.block
-
-    def registers(self) -> tuple[Register, ...]:
-        phase = [register("phase")] if self.job_steps > 1 else []
-        single = (register("rows"), register("sent"), register("block"), *phase)
-        return (*single, *self._of_machines())
-
-    def chain(self) -> list[Statement]:
-        ahead = range(self.window.ahead)
-        body = self._read("current", "served")
-        body += [self.window.read(k, k) for k in ahead]
+    def __init__(
+        self, machine: MachineDraft, product: Product, window: Window, job_steps: int
+    ) -> None:
+        super().__init__(product, window)
+        self.job_steps, of_machines = job_steps, (product.machines,)
+        self.rows, self.sent = machine.register("rows"), machine.register("sent")
+        self.block = machine.register("block")
+        self.phase = machine.register("phase") if job_steps > 1 else None
+        self.current_file = machine.file("current", INT32, of_machines)
+        self.served_file = machine.file("served", BOOL, of_machines)
+        current, self.served = self._read(self.current_file), self._read(self.served_file)
+        ends = [window.read(self.found, k, k) for k in range(window.ahead)]
+        self.passed: list[Local] = []
         for m in self.machines:
-            block = add(local("block"), m)
-            ended: list[Expr] = [select(less(block, local(f"ahead_{k}")), 0, 1) for k in ahead]
-            while len(ended) > 1:
-                pairs = zip(ended[::2], ended[1::2], strict=False)
-                ended = [add(a, b) for a, b in pairs] + (ended[-1:] if len(ended) % 2 else [])
-            body.append(Let(target=f"passed_{m}", value=ended[0]))
-            number = add(add(local("rows"), 1), local(f"passed_{m}"))
-            body.append(Let(target=f"number_{m}", value=number))
-            padding = less(self.window.fibres, local(f"number_{m}"))
-            fresh = select(padding, 0, local(f"number_{m}"))
-            row = select(local(f"served_{m}", BOOL), local(f"current_{m}"), fresh)
-            body.append(Let(target=f"row_{m}", value=row))
-        passed = local(f"passed_{self.product.machines - 1}")
-        body.append(Let(target="whole", value=less(passed, self.window.ahead)))
-        used: Expr = passed
-        if self.job_steps > 1:
-            goes_on = both(local("whole", BOOL), unequal(local("phase"), self.job_steps - 1))
-            used = select(goes_on, 0, passed)
-        body.append(Let(target="used", value=used))
-        return body
+            self.passed.append(self._passed(m, ends))
+            behind = add(add(self.rows, 1), self.passed[m])
+            number = self.found.let(f"number_{m}", behind)
+            fresh = select(less(window.fibres, number), 0, number)
+            row = select(self.served[m], current[m], fresh)
+            self.row.append(self.found.let(f"row_{m}", row))
+        last: Expr = self.passed[-1]
+        self.whole = self.found.let("whole", less(last, window.ahead))
+        if self.phase is not None:
+            goes_on = both(self.whole, unequal(self.phase, job_steps - 1))
+            last = select(goes_on, 0, last)
+        self.used = self.found.let("used", last)
+
+    def _passed(self, m: int, ends: list[Local]) -> Local:
+        """Rows that end in front of the block of a machine."""
+        block = add(self.block, m)
+        ended: list[Expr] = [select(less(block, end), 0, 1) for end in ends]
+        while len(ended) > 1:
+            pairs = zip(ended[::2], ended[1::2], strict=False)
+            ended = [add(a, b) for a, b in pairs] + (ended[-1:] if len(ended) % 2 else [])
+        return self.found.let(f"passed_{m}", ended[0])
 
     def step(self) -> list[Statement]:
-        block = add(local("block"), self.product.machines)
+        block = add(self.block, self.product.machines)
         body: list[Statement] = []
         ends: Expr = const(True, BOOL)
-        if self.job_steps > 1:
-            ends = last = equal(local("phase"), self.job_steps - 1)
-            phase = select(last, 0, add(local("phase"), 1))
-            body.append(RegisterWrite(register="phase", indices=(), value=phase))
-            block = select(last, block, local("block"))
-        body.append(RegisterWrite(register="block", indices=(), value=block))
-        for m in self.machines:
-            served = both(local(f"served_{m}", BOOL), _not(ends))
-            body.append(_write("served", m, served))
+        if self.phase is not None:
+            ends = last = equal(self.phase, self.job_steps - 1)
+            body.append(write(self.phase, select(last, 0, add(self.phase, 1))))
+            block = select(last, block, self.block)
+        body.append(write(self.block, block))
+        body += [
+            self.served_file.write(both(self.served[m], _not(ends)), const(m))
+            for m in self.machines
+        ]
         return body
 
     def skip(self) -> list[Statement]:
         body: list[Statement] = []
         for m in self.machines:
-            found = less(local(f"passed_{m}"), self.window.ahead)
-            served = either(local(f"served_{m}", BOOL), found)
-            row = local(f"row_{m}")
-            body.append(_write("current", m, row))
-            body.append(_write("served", m, served))
+            found = less(self.passed[m], self.window.ahead)
+            body.append(self.current_file.write(self.row[m], const(m)))
+            body.append(self.served_file.write(either(self.served[m], found), const(m)))
         return body
-
-
-def _write(register: str, machine: int, value: Expr) -> Statement:
-    return RegisterWrite(register=register, indices=(const(machine),), value=value)
 
 
 def _not(condition: Expr) -> Expr:

@@ -16,49 +16,34 @@ Where the runs come from depends on the order of jobs:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from t2s.core.types import INT32
-from t2s.graph.body import Load, RegisterWrite, Send
-from t2s.graph.construct import (
-    Parts,
-    add,
-    equal,
-    index,
-    less,
-    local,
-    loop,
-    register,
-    space,
-    subtract,
-    times,
-)
-from t2s.graph.graph import StreamKind
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Role
+from t2s.graph.body import Role
+from t2s.graph.construct import Parts, add, equal, index, less, loop, subtract, times
 from t2s.reduction.circuits import LANE, STEP
+from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.dealing import deal_rows
 from t2s.sparse_repr.representation.hardware.dealt_blocks import runs_of_blocks
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.own_runs import runs_of_machines
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.replay import runs_replayed
-from t2s.sparse_repr.representation.hardware.runs import (
-    loader_name,
-)
+from t2s.sparse_repr.representation.hardware.runs import loader_name, run_wires
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, MachineDraft, Wire, link
 from t2s.sparse_repr.representation.inverse_map import Order
 from t2s.sparse_repr.representation.layout import BlockJob
 
 
-def decode_fibres(parts: Parts, product: Product, sink: Sink) -> None:
-    """Add what sends the fibre of every slot to ``sink``."""
+def decode_fibres(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ...]) -> None:
+    """Add what sends the fibre of every slot to ``sink``, the same into all of ``outs``.
+
+    Where rows are dealt, the wires are those of the machines.
+    """
     mapping = product.mapping
     if mapping.order is Order.FREE:
-        _load_fibres(parts, product, sink)
+        _load_fibres(parts, product, sink, outs)
         return
     if product.dealt:
-        deal_rows(parts, product, sink.channels[0], sink.node)
+        deal_rows(parts, product, sink, outs)
         return
     if isinstance(mapping.job, BlockJob):
         runs_of_blocks(parts, product)
@@ -66,130 +51,63 @@ def decode_fibres(parts: Parts, product: Product, sink: Sink) -> None:
         runs_replayed(parts, product)
     else:
         runs_of_machines(parts, product)
-    _decoder(parts, product, sink)
+    _decoder(parts, product, sink, outs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sink:
-    """What takes fibres: channels for each machine, all of which carry the same."""
-
-    node: str
-    channels: tuple[str, ...]
-
-
-def _sink_links(parts: Parts, product: Product, source: str, sink: Sink) -> None:
-    for channel in sink.channels:
-        parts.link(
-            channel,
-            INT32,
-            source,
-            sink.node,
-            shape=(product.machines,),
-            source_index=(index(LANE),),
-            sink_index=(index(LANE),),
-            capacity=64 + product.slack,
-            kind=StreamKind.COORDINATE,
-        )
+def _link_all(
+    parts: Parts, product: Product, source: str, sink: str, outs: tuple[Wire, ...]
+) -> None:
+    for out in outs:
+        link(parts, out, source, sink, product.lanes, capacity=64 + product.slack)
 
 
-def _load_fibres(parts: Parts, product: Product, sink: Sink) -> None:
+def _load_fibres(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ...]) -> None:
     """Fibres are in memory: that of a block of slots is the one of its first slot."""
     name = product.mapping.fibre
     assert name is not None
     tensor, node = product.stream_name(name), loader_name(product, name)
     together = product.slots_decoded_at_once
     input_tensor(parts, product, tensor, INT32, (product.machines, product.decoded * together))
-    at = times(index(STEP), together)
-    parts.nodes.append(
-        PEArray(
-            name=node,
-            role=Role.LOAD,
-            space=(space(LANE, product.machines),),
-            loops=(loop(STEP, product.decoded),),
-            body=(
-                Load(target="loaded", tensor=tensor, indices=(index(LANE), at), type=INT32),
-                *(
-                    Send(channel=channel, value=add(local("loaded"), 1))
-                    for channel in sink.channels
-                ),
-            ),
-            location=product.nodes.decoder.location,
-        )
-    )
-    _sink_links(parts, product, node, sink)
+    steps, location = (loop(STEP, product.decoded),), product.nodes.decoder.location
+    unit = ArrayDraft(node, Role.LOAD, product.lanes, steps, location)
+    at = (index(LANE), times(index(STEP), together))
+    loaded = unit.load("loaded", tensor, at, INT32)
+    for out in outs:
+        unit.send(out, add(loaded, 1))
+    parts.nodes.append(unit.node())
+    _link_all(parts, product, node, sink, outs)
 
 
-def _decoder(parts: Parts, product: Product, sink: Sink) -> None:
+def _decoder(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ...]) -> None:
     """From runs to the fibres of slots, one in each firing."""
-    decoder = product.nodes.decoder
-    row_channel, length_channel = (f"{decoder.name}_run_{what}" for what in ("row", "length"))
-    runs, last = (row_channel, length_channel), product.decoded - 1
-    length, sent, left = local("length"), local("sent"), local("left")
-    count = RegisterWrite(register="sent", indices=(), value=add(sent, 1))
-    keep = RegisterWrite(register="row", indices=(), value=local("next_row"))
-    rest = RegisterWrite(register="left", indices=(), value=subtract(length, 1))
-    down = RegisterWrite(register="left", indices=(), value=subtract(left, 1))
-    first = tuple(Put(channel=out, value=local("next_row")) for out in sink.channels)
-    again = tuple(Put(channel=out, value=local("row")) for out in sink.channels)
-    nothing = tuple(Put(channel=out) for out in sink.channels)
-    run = Mode(
-        name="run",
+    decoder, (row_wire, length_wire) = product.nodes.decoder, run_wires(product)
+    machine = MachineDraft(decoder.name, Role.RELAY, product.lanes, decoder.location)
+    runs = [machine.input(row_wire, "next_row"), machine.input(length_wire, "length")]
+    following, length = runs[0].value, runs[1].value
+    row, left, sent = (machine.register(name) for name in ("row", "left", "sent"))
+    count, keep = count_up(sent), write(row, following)
+    rest, down = write(left, subtract(length, 1)), write(left, subtract(left, 1))
+    first, again = [put(out, following) for out in outs], [put(out, row) for out in outs]
+    nothing = [put(out) for out in outs]
+    begins = rule("row begins", "row", takes=runs, puts=first, body=[count, keep, rest])
+    machine.mode(
+        "run",
+        when(equal(length, 1), rule("row of one", "run", takes=runs, puts=first, body=[count])),
+        when(less(1, length), begins),
+        when(equal(length, 0), rule("empty row", "run", takes=runs)),
+        when(equal(sent, product.decoded), rule("end", None, takes=runs)),
+        when(None, rule("padding begins", "pad", takes=runs)),
         needs=runs,
-        choices=(
-            Choice(
-                when=equal(length, 1),
-                inside=Rule(name="row of one", body=(count,), takes=runs, puts=first, next="run"),
-            ),
-            Choice(
-                when=less(1, length),
-                inside=Rule(
-                    name="row begins",
-                    body=(count, keep, rest),
-                    takes=runs,
-                    puts=first,
-                    next="row",
-                ),
-            ),
-            Choice(when=equal(length, 0), inside=Rule(name="empty row", takes=runs, next="run")),
-            Choice(
-                when=equal(sent, product.decoded), inside=Rule(name="end", takes=runs, next=None)
-            ),
-            Choice(inside=Rule(name="padding begins", takes=runs, next="pad")),
-        ),
     )
-    row = Mode(
-        name="row",
-        needs=(),
-        choices=(
-            Choice(
-                when=equal(left, 1),
-                inside=Rule(name="row ends", body=(count,), puts=again, next="run"),
-            ),
-            Choice(inside=Rule(name="row", body=(count, down), puts=again, next="row")),
-        ),
+    machine.mode(
+        "row",
+        when(equal(left, 1), rule("row ends", "run", puts=again, body=[count])),
+        when(None, rule("row", "row", puts=again, body=[count, down])),
     )
-    pad = Mode(
-        name="pad",
-        needs=(),
-        choices=(
-            Choice(
-                when=equal(sent, last), inside=Rule(name="last padding", puts=nothing, next=None)
-            ),
-            Choice(inside=Rule(name="padding", body=(count,), puts=nothing, next="pad")),
-        ),
+    machine.mode(
+        "pad",
+        when(equal(sent, product.decoded - 1), rule("last padding", None, puts=nothing)),
+        when(None, rule("padding", "pad", puts=nothing, body=[count])),
     )
-    parts.nodes.append(
-        Machine(
-            name=decoder.name,
-            role=Role.RELAY,
-            space=(space(LANE, product.machines),),
-            heads=(
-                Head(channel=row_channel, value="next_row"),
-                Head(channel=length_channel, value="length"),
-            ),
-            registers=(register("row"), register("left"), register("sent")),
-            modes=(run, row, pad),
-            location=decoder.location,
-        )
-    )
-    _sink_links(parts, product, decoder.name, sink)
+    parts.nodes.append(machine.node())
+    _link_all(parts, product, decoder.name, sink, outs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ from t2s.core.arrays import made_array
 from t2s.core.types import INT32
 from t2s.graph.construct import Parts
 from t2s.graph.graph import Graph
-from t2s.reduction.circuits import Lanes, reduce_lanes
+from t2s.reduction.circuits import reduce_lanes
 from t2s.sparse_repr.representation.hardware.banks import load_banks, look_up
 from t2s.sparse_repr.representation.hardware.coordinates import decode_coordinates
-from t2s.sparse_repr.representation.hardware.decoders import Sink, decode_fibres
+from t2s.sparse_repr.representation.hardware.decoders import decode_fibres
 from t2s.sparse_repr.representation.hardware.loaders import (
     feed_vector,
     load_slots,
@@ -21,10 +22,10 @@ from t2s.sparse_repr.representation.hardware.loaders import (
     relay_to_feeders,
 )
 from t2s.sparse_repr.representation.hardware.multiply import (
+    both_lanes,
     combine,
+    lanes_of,
     multiply,
-    rows_channel,
-    rows_node,
 )
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.results import unload
@@ -37,57 +38,34 @@ Array = np.ndarray[Any, Any]
 def product_graph(product: Product) -> Graph:
     """The graph of a product; nodes in the order in which values pass them."""
     parts, nodes = Parts(), product.nodes
-    places = f"{nodes.vector_feeder.name}_place"
-    loader, multiplier = nodes.matrix_loader.name, nodes.multiplier.name
     # first: of units that ask at once, memory serves the first one
-    vector, relay = load_vector(parts, product)
-    if product.banks:
-        load_banks(parts, product, vector, relay)
-    else:
-        relay_to_feeders(parts, product, vector, relay)
+    lines = load_vector(parts, product)
+    into = load_banks if product.banks else relay_to_feeders
+    words = into(parts, product, lines)
     load_slots(
-        parts, product, product.values_name, product.matrix.type, loader, multiplier,
-        f"{multiplier}_matrix",
+        parts, product, product.values_name, product.matrix.type, nodes.matrix_loader.name,
+        nodes.multiplier.name, product.values_wire,
     )  # fmt: skip
     if product.direct:
         unit = product.mapping.unit
         assert unit is not None
         load_slots(
-            parts, product, product.stream_name(unit), INT32, f"{loader}_{unit}",
-            product.place_taker, places,
+            parts, product, product.stream_name(unit), INT32, f"{nodes.matrix_loader.name}_{unit}",
+            product.place_taker, product.places_wire,
         )  # fmt: skip
-    if product.banks:
-        look_up(parts, product, places)
-    else:
-        feed_vector(parts, product, places)
+    find = look_up if product.banks else feed_vector
+    find(parts, product, words)
     if product.direct:
-        sink = Sink(node=rows_node(product), channels=(rows_channel(product),))
-        decode_fibres(parts, product, sink)
+        decode_fibres(parts, product, product.rows_node, product.row_wires)
     else:
-        decode_coordinates(parts, product, places)
+        decode_coordinates(parts, product)
     if product.continuous:
         _reduce(parts, product)
-    else:
-        _scatter(parts, product)
+    else:  # rows in no order: a memory of sums on each machine
+        multiply(parts, product, nodes.reduction.name, 1)
+        scatter(parts, product)
     graph = parts.graph(product.result.name, product.location)
     return with_scalars(graph, product.scalars)
-
-
-def _scatter(parts: Parts, product: Product) -> None:
-    """Rows in no order: a memory of sums on each machine."""
-    multiply(parts, product, product.nodes.reduction.name, 1)
-    scatter(parts, product)
-
-
-def _lanes(product: Product, node: str) -> Lanes:
-    return Lanes(
-        node=node,
-        count=product.machines,
-        fused=product.fused,
-        steps=product.steps,
-        width=product.width,
-        type=product.result.type,
-    )
 
 
 def _reduce(parts: Parts, product: Product) -> None:
@@ -97,16 +75,13 @@ def _reduce(parts: Parts, product: Product) -> None:
         nodes.reduction.name if not level else f"{nodes.reduction.name}_level_{level}"
         for level in range(circuit.node_count)
     )
-    lanes = _lanes(product, names[0])
     if product.combined:
         multiply(parts, product, nodes.combiner.name, 2)
         combine(parts, product, names[0])
-        lanes = Lanes(
-            node=names[0], count=2, fused=2, steps=product.steps, width=product.width,
-            type=product.result.type,
-        )  # fmt: skip
+        lanes = both_lanes(product, names[0])
     else:
         multiply(parts, product, names[0], product.fused)
+        lanes = replace(lanes_of(product, names[0]), fused=product.fused)
     leaving = reduce_lanes(parts, circuit, lanes, names, nodes.unloader.name, lanes.count)
     unload(parts, product, leaving)
 

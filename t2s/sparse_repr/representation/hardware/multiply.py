@@ -3,195 +3,129 @@
 from __future__ import annotations
 
 from t2s.core.expr import Expr, const
-from t2s.core.types import BOOL, INT32, Type
-from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Send, Statement
-from t2s.graph.construct import (
-    Parts,
-    add,
-    both,
-    equal,
-    index,
-    local,
-    register,
-    select,
-    space,
-    zero,
-)
-from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Register, Role
+from t2s.graph.body import Role, SpaceDimension
+from t2s.graph.construct import Parts, add, both, equal, index, local, select, zero
 from t2s.reduction.circuits import LANE, SIDE, Lanes, receive_lanes, send_lanes, step_loops
-from t2s.sparse_repr.representation.hardware.dealing import row_channel
-from t2s.sparse_repr.representation.hardware.loaders import ELEMENT, places
-from t2s.sparse_repr.representation.hardware.product import MATRIX, VECTOR, Product
+from t2s.sparse_repr.representation.hardware.product import (
+    ELEMENT,
+    MATRIX,
+    VECTOR,
+    Part,
+    Product,
+)
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, Wire, link, wire
 
 
 def multiply(parts: Parts, product: Product, sink: str, fused: int) -> None:
     """The multipliers, and what sums the products of a block; the lanes go to ``sink``."""
-    nodes, type = product.nodes, product.result.type
-    registers: list[Register] = []
-    body = once_a_step(
-        product, registers, MATRIX, f"{nodes.multiplier.name}_matrix", product.matrix.type
-    )
-    body.append(
-        Receive(target=VECTOR, channel=f"{nodes.multiplier.name}_vector", type=product.vector.type)
-    )
+    multiplier, type = product.nodes.multiplier, product.result.type
+    unit = _compute(product, multiplier, product.places)
+    once_a_step(unit, product, MATRIX, product.values_wire)
+    unit.receive(product.vector_wire, VECTOR)
     value = product.term
     if product.padded:
-        body.append(Receive(target="valid", channel=f"{nodes.multiplier.name}_valid", type=BOOL))
-        value = select(local("valid", BOOL), value, zero(type))
+        value = select(unit.receive(product.valid_wire, "valid"), value, zero(type))
     if product.block == 1:
-        body += _rows(product, registers)
-        body.append(Let(target="out_value_0", value=value))
-        body += send_lanes(parts, _lanes(product, nodes.multiplier.name), sink, fused)
-    else:
-        body.append(Let(target="product", value=value))
-        body += _to_adder(parts, product)
-    parts.nodes.append(
-        PEArray(
-            name=nodes.multiplier.name,
-            role=Role.COMPUTE,
-            space=places(product),
-            loops=step_loops(product.steps, product.width),
-            registers=tuple(registers),
-            body=tuple(body),
-            location=nodes.multiplier.location,
-        )
-    )
-    if product.rows_at_once > 1:
-        add_rows(parts, product, sink)
-    elif product.block > 1:
-        _add_block(parts, product, sink, fused)
+        _row(unit, product)
+        unit.let("out_value_0", value)
+        unit.statements += send_lanes(parts, lanes_of(product, multiplier.name), sink, fused)
+        parts.nodes.append(unit.node())
+        return
+    products = [
+        wire(f"{product.nodes.adder.name}_product_{element}", type)
+        for element in range(product.block)
+    ]
+    _to_adder(parts, unit, product, unit.let("product", value), products)
+    parts.nodes.append(unit.node())
+    _adder(parts, product, products, sink, fused)
 
 
-def rows_channel(product: Product) -> str:
-    """The channel that brings the rows of the steps, one for each machine."""
-    return f"{rows_node(product)}_row"
-
-
-def rows_channels(product: Product) -> tuple[str, ...]:
-    """The channels that bring the rows of a step: one for each that is handled at once."""
-    first = rows_channel(product)
-    return (first, *(f"{first}_{row}" for row in range(1, product.rows_at_once)))
-
-
-def rows_node(product: Product) -> str:
-    """The node that takes the rows of the steps."""
-    nodes = product.nodes
-    return nodes.multiplier.name if product.block == 1 else nodes.adder.name
-
-
-def _lanes(product: Product, node: str) -> Lanes:
+def lanes_of(product: Product, node: str, fused: int = 1) -> Lanes:
+    """The lanes of a node: one for each machine, and for each row that it handles at once."""
     return Lanes(
         node=node,
-        count=product.machines,
-        fused=1,
+        count=product.machines * fused,
+        fused=fused,
         steps=product.steps,
         width=product.width,
         type=product.result.type,
     )
 
 
-def once_a_step(
-    product: Product, registers: list[Register], target: str, channel: str, type: Type
-) -> list[Statement]:
+def _compute(product: Product, part: Part, space: tuple[SpaceDimension, ...]) -> ArrayDraft:
+    loops = step_loops(product.steps, product.width)
+    return ArrayDraft(part.name, Role.COMPUTE, space, loops, part.location)
+
+
+def once_a_step(unit: ArrayDraft, product: Product, target: str, source: Wire) -> None:
     """Receive a token for all right-hand sides of a step, as the local ``target``."""
     if product.width == 1:
-        return [Receive(target=target, channel=channel, type=type)]
-    first, kept = local(f"{target}_first", type), local(f"{target}_kept", type)
-    registers.append(register(f"{target}_register", type))
+        unit.receive(source, target)
+        return
+    kept = unit.file(f"{target}_register", source.type)
     start = equal(index(SIDE), 0)
-    return [
-        Receive(target=first.name, channel=channel, type=type, condition=start),
-        RegisterRead(target=kept.name, register=f"{target}_register", indices=(), type=type),
-        Let(target=target, value=select(start, first, kept)),
-        RegisterWrite(register=f"{target}_register", indices=(), value=local(target, type)),
-    ]
+    first = unit.receive(source, f"{target}_first", start)
+    before = unit.read(kept, f"{target}_kept")
+    unit.write(kept, unit.let(target, select(start, first, before)))
 
 
-def _rows(product: Product, registers: list[Register]) -> list[Statement]:
+def _row(unit: ArrayDraft, product: Product) -> None:
     """Receive the row of a step as the local ``out_target_0``.
 
-    It comes from the decoder of this machine, or from one that has a channel to each machine.
+    It comes from the decoder of this machine, or from one that has a wire to each machine.
     """
-    target, channel = "out_target_0", rows_channel(product)
+    target, wires = "out_target_0", product.row_wires
     if not product.dealt or product.machines == 1:
-        channel = row_channel(channel, 0) if product.dealt else channel
-        return once_a_step(product, registers, target, channel, INT32)
-    statements: list[Statement] = []
+        once_a_step(unit, product, target, wires[0])
+        return
     value: Expr = const(0)
     first = equal(index(SIDE), 0) if product.width > 1 else None
-    for machine in range(product.machines):
+    for machine, source in enumerate(wires):
         here = equal(index(LANE), machine)
-        statements.append(
-            Receive(
-                target=f"row_{machine}",
-                channel=row_channel(channel, machine),
-                type=INT32,
-                condition=here if first is None else both(here, first),
-            )
-        )
-        value = select(here, local(f"row_{machine}"), value)
+        row = unit.receive(source, f"row_{machine}", here if first is None else both(here, first))
+        value = select(here, row, value)
     if first is None:
-        return [*statements, Let(target=target, value=value)]
-    name = "target_register"
-    registers.append(register(name, INT32))
-    return [
-        *statements,
-        RegisterRead(target="target_kept", register=name, indices=(), type=INT32),
-        Let(target=target, value=select(first, value, local("target_kept"))),
-        RegisterWrite(register=name, indices=(), value=local(target)),
-    ]
+        unit.let(target, value)
+        return
+    kept = unit.file("target_register")
+    before = unit.read(kept, "target_kept")
+    unit.write(kept, unit.let(target, select(first, value, before)))
 
 
-def _to_adder(parts: Parts, product: Product) -> list[Statement]:
+def _to_adder(
+    parts: Parts, unit: ArrayDraft, product: Product, value: Expr, products: list[Wire]
+) -> None:
     """Each multiplier of a block sends to its own input of the adder tree."""
-    nodes, type = product.nodes, product.result.type
-    statements: list[Statement] = []
-    for element in range(product.block):
-        name = f"{nodes.adder.name}_product_{element}"
-        statements.append(
-            Send(
-                channel=name, value=local("product", type), condition=equal(index(ELEMENT), element)
-            )
-        )
-        parts.link(
-            name,
-            type,
-            nodes.multiplier.name,
-            nodes.adder.name,
-            shape=(product.machines,),
-            source_index=(index(LANE),),
-            sink_index=(index(LANE),),
-        )
-    return statements
+    nodes = product.nodes
+    for element, out in enumerate(products):
+        unit.send(out, value, equal(index(ELEMENT), element))
+        link(parts, out, nodes.multiplier.name, nodes.adder.name, product.lanes)
 
 
-def _add_block(parts: Parts, product: Product, sink: str, fused: int) -> None:
-    """The adder tree of each machine: the sum of the products of a block."""
-    adder, type = product.nodes.adder, product.result.type
-    registers: list[Register] = []
-    body = _rows(product, registers)
-    terms: list[Expr] = []
-    for element in range(product.block):
-        name = f"product_{element}"
-        body.append(Receive(target=name, channel=f"{adder.name}_{name}", type=type))
-        terms.append(local(name, type))
-    body.append(Let(target="out_value_0", value=_tree(terms)))
-    body += send_lanes(parts, _lanes(product, adder.name), sink, fused)
-    parts.nodes.append(
-        PEArray(
-            name=adder.name,
-            role=Role.COMPUTE,
-            space=(space(LANE, product.machines),),
-            loops=step_loops(product.steps, product.width),
-            registers=tuple(registers),
-            body=tuple(body),
-            location=adder.location,
-        )
-    )
+def _adder(parts: Parts, product: Product, products: list[Wire], sink: str, fused: int) -> None:
+    """The adder trees of each machine: the sum of the products of a block, or of each of its rows.
+
+    Rows that are handled at once are in as many lanes of each machine.
+    """
+    adder, rows = product.nodes.adder, product.rows_at_once
+    unit = _compute(product, adder, product.lanes)
+    values = product.block // rows
+    for row in range(rows):
+        if rows == 1:
+            _row(unit, product)
+        else:
+            once_a_step(unit, product, f"out_target_{row}", product.row_wires[row])
+        terms: list[Expr] = [
+            unit.receive(products[element], f"product_{element}")
+            for element in range(row * values, (row + 1) * values)
+        ]
+        unit.let(f"out_value_{row}", tree(terms))
+    to_each = rows if rows > 1 else fused
+    unit.statements += send_lanes(parts, lanes_of(product, adder.name, rows), sink, to_each)
+    parts.nodes.append(unit.node())
 
 
-def _tree(terms: list[Expr]) -> Expr:
+def tree(terms: list[Expr]) -> Expr:
     """A balanced tree of additions."""
     while len(terms) > 1:
         pairs = [add(left, right) for left, right in zip(terms[::2], terms[1::2], strict=False)]
@@ -199,76 +133,31 @@ def _tree(terms: list[Expr]) -> Expr:
     return terms[0]
 
 
-def add_rows(parts: Parts, product: Product, sink: str) -> None:
-    """Adder trees for the rows of a step, which are in as many lanes of each machine."""
-    adder, type, rows = product.nodes.adder, product.result.type, product.rows_at_once
-    registers: list[Register] = []
-    body: list[Statement] = []
-    values = product.block // rows
-    for row, channel in enumerate(rows_channels(product)):
-        body += once_a_step(product, registers, f"out_target_{row}", channel, INT32)
-        terms: list[Expr] = []
-        for element in range(row * values, (row + 1) * values):
-            name = f"product_{element}"
-            body.append(Receive(target=name, channel=f"{adder.name}_{name}", type=type))
-            terms.append(local(name, type))
-        body.append(Let(target=f"out_value_{row}", value=_tree(terms)))
-    lanes = Lanes(
-        node=adder.name, count=product.machines * rows, fused=rows, steps=product.steps,
-        width=product.width, type=type,
-    )  # fmt: skip
-    body += send_lanes(parts, lanes, sink, rows)
-    parts.nodes.append(
-        PEArray(
-            name=adder.name,
-            role=Role.COMPUTE,
-            space=(space(LANE, product.machines),),
-            loops=step_loops(product.steps, product.width),
-            registers=tuple(registers),
-            body=tuple(body),
-            location=adder.location,
-        )
-    )
-
-
-def combine(parts: Parts, product: Product, sink: str) -> Lanes:
+def combine(parts: Parts, product: Product, sink: str) -> None:
     """Combine the sums of two machines: into one if they are of one row.
 
     The first lane that leaves has the row of the first machine in every step; the second one has
     the row of the second machine where it is another one.
     """
     combiner, type = product.nodes.combiner, product.result.type
-    lanes = Lanes(
-        node=combiner.name,
-        count=2,
-        fused=2,
-        steps=product.steps,
-        width=product.width,
-        type=type,
-    )
+    lanes = both_lanes(product, combiner.name)
+    unit = _compute(product, combiner, ())
+    for copy in range(2):
+        unit.statements += receive_lanes(lanes, copy, steps=lanes.steps)
     targets = [local(f"target_{copy}") for copy in range(2)]
     values = [local(f"value_{copy}", type) for copy in range(2)]
-    body = [
-        *receive_lanes(lanes, 0, steps=lanes.steps),
-        *receive_lanes(lanes, 1, steps=lanes.steps),
-        Let(target="same", value=equal(targets[0], targets[1])),
-    ]
-    same = local("same", BOOL)
-    body += [
-        Let(target="out_target_0", value=targets[0]),
-        Let(target="out_value_0", value=select(same, add(values[0], values[1]), values[0])),
-        Let(target="out_target_1", value=select(same, 0, targets[1])),
-        Let(target="out_value_1", value=values[1]),
-    ]
-    body += send_lanes(parts, lanes, sink, 2)
-    parts.nodes.append(
-        PEArray(
-            name=combiner.name,
-            role=Role.COMPUTE,
-            space=(),
-            loops=step_loops(lanes.steps, lanes.width),
-            body=tuple(body),
-            location=combiner.location,
-        )
-    )
-    return lanes
+    same = unit.let("same", equal(targets[0], targets[1]))
+    unit.let("out_target_0", targets[0])
+    unit.let("out_value_0", select(same, add(values[0], values[1]), values[0]))
+    unit.let("out_target_1", select(same, 0, targets[1]))
+    unit.let("out_value_1", values[1])
+    unit.statements += send_lanes(parts, lanes, sink, 2)
+    parts.nodes.append(unit.node())
+
+
+def both_lanes(product: Product, node: str) -> Lanes:
+    """Two machines that are combined, as two lanes of one PE."""
+    return Lanes(
+        node=node, count=2, fused=2, steps=product.steps, width=product.width,
+        type=product.result.type,
+    )  # fmt: skip

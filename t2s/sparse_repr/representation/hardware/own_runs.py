@@ -4,69 +4,64 @@ from __future__ import annotations
 
 from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
-from t2s.graph.body import Load, Send, Statement
+from t2s.graph.body import Role
 from t2s.graph.construct import (
     Parts,
     add,
     index,
     less,
-    local,
     loop,
     quotient,
     remainder,
     select,
-    space,
     times,
 )
-from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Role
 from t2s.reduction.circuits import LANE
-from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.runs import (
     END,
+    FIBRE,
     fibre_code,
     fibre_count,
     fills_up,
+    link_runs,
     loader_name,
-    run_links,
+    run_wires,
     steps_of,
-    stored_shape,
+    structure_tensor,
 )
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft
 from t2s.sparse_repr.representation.layout import FibreJob
 
 
 def runs_of_machines(parts: Parts, product: Product) -> None:
     """Each machine loads the lengths of its own fibres, and their numbers if they are recorded."""
-    mapping, machines = product.mapping, product.machines
-    lengths, job = mapping.lengths, mapping.job
+    mapping = product.mapping
+    lengths, job, (row, length) = mapping.lengths, mapping.job, run_wires(product)
     assert lengths is not None
     assert isinstance(job, FibreJob)
-    decoder, node = product.nodes.decoder.name, loader_name(product, lengths.name)
     numbers = mapping.fibre or mapping.job_index
-    count = _fibres_of_a_machine(product)
-    at, member = quotient(index("fibre"), job.fibres), remainder(index("fibre"), job.fibres)
-    value = select(less(index("fibre"), count), steps_of(product, local("entry")), END)
-    sends: tuple[Statement, ...] = (Send(channel=f"{decoder}_run_length", value=value),)
-    sources = (node, node)
-    if numbers is None:
-        number = add(times(add(times(at, machines), index(LANE)), job.fibres), member)
-        beyond = fills_up(product) or lengths.fibres is None
-        code = fibre_code(product, number, beyond=beyond)
-        sends = (*sends, Send(channel=f"{decoder}_run_row", value=code))
-    else:
-        sources = (_load_numbers(parts, product, numbers, count), node)
-    stream, tensor = product.storage.streams[lengths.name], product.stream_name(lengths.name)
-    input_tensor(parts, product, tensor, INT32, stored_shape(stream.data.shape))
+    count, node = _fibres_of_a_machine(product), loader_name(product, lengths.name)
+    source = node if numbers is None else _load_numbers(parts, product, numbers, count)
+    tensor = structure_tensor(parts, product, lengths.name)
+    unit = _loader(product, node, count)
     covered = min(lengths.fibres or 1, job.fibres)
-    entry = (const(0),) if lengths.fibres is None else (index(LANE), _entry(covered))
-    parts.nodes.append(_machine_loader(product, node, "entry", tensor, entry, count, sends))
-    run_links(parts, product, sources, counted=numbers is None)
+    at = (const(0),) if lengths.fibres is None else (index(LANE), _entry(covered))
+    exists = less(index(FIBRE), count)
+    entry = unit.load("entry", tensor, at, INT32, exists)
+    unit.send(length, select(exists, steps_of(product, entry), END))
+    if numbers is None:
+        first = times(add(times(_entry(job.fibres), product.machines), index(LANE)), job.fibres)
+        number = add(first, remainder(index(FIBRE), job.fibres))
+        beyond = fills_up(product) or lengths.fibres is None
+        unit.send(row, fibre_code(product, number, beyond=beyond))
+    parts.nodes.append(unit.node())
+    link_runs(parts, product, source, node, counted=numbers is None)
 
 
 def _entry(fibres: int) -> Expr:
     """The place of the entry for a fibre, where each is for several."""
-    return quotient(index("fibre"), fibres)
+    return quotient(index(FIBRE), fibres)
 
 
 def _fibres_of_a_machine(product: Product) -> int:
@@ -84,48 +79,24 @@ def _fibres_of_a_machine(product: Product) -> int:
     return int(streams[mapping.lengths.name].data.shape[1]) * min(mapping.lengths.fibres, fibres)
 
 
-def _machine_loader(
-    product: Product,
-    node: str,
-    target: str,
-    tensor: str,
-    at: tuple[Expr, ...],
-    count: int,
-    sends: tuple[Statement, ...],
-) -> PEArray:
-    """A load unit for each machine: an entry for each of its fibres, and once more behind them."""
-    return PEArray(
-        name=node,
-        role=Role.LOAD,
-        space=(space(LANE, product.machines),),
-        loops=(loop("fibre", count + 1),),
-        body=(
-            Load(
-                target=target,
-                tensor=tensor,
-                indices=at,
-                type=INT32,
-                condition=less(index("fibre"), count),
-            ),
-            *sends,
-        ),
-        location=product.nodes.matrix_loader.location,
-    )
+def _loader(product: Product, node: str, count: int) -> ArrayDraft:
+    """A load unit for each machine: it fires for each of its fibres, and once more behind them."""
+    location = product.nodes.matrix_loader.location
+    return ArrayDraft(node, Role.LOAD, product.lanes, (loop(FIBRE, count + 1),), location)
 
 
 def _load_numbers(parts: Parts, product: Product, name: str, count: int) -> str:
     """A load unit for each machine: the numbers of its fibres, or of its jobs."""
-    node, tensor, job = loader_name(product, name), product.stream_name(name), product.mapping.job
+    node, job = loader_name(product, name), product.mapping.job
     assert isinstance(job, FibreJob)
-    shape = stored_shape(product.storage.streams[name].data.shape)
-    input_tensor(parts, product, tensor, INT32, shape)
-    loaded = local("loaded")
+    tensor = structure_tensor(parts, product, name)
     fibres = 1 if name == product.mapping.fibre else job.fibres
+    unit, at = _loader(product, node, count), (index(LANE), _entry(fibres))
+    loaded = unit.load("loaded", tensor, at, INT32, less(index(FIBRE), count))
     code = fibre_code(product, loaded, beyond=False)
     if fibres > 1:
-        number = add(times(loaded, fibres), remainder(index("fibre"), fibres))
+        number = add(times(loaded, fibres), remainder(index(FIBRE), fibres))
         code = select(less(loaded, 0), 0, fibre_code(product, number, beyond=fills_up(product)))
-    send = Send(channel=f"{product.nodes.decoder.name}_run_row", value=code)
-    at = (index(LANE), _entry(fibres))
-    parts.nodes.append(_machine_loader(product, node, "loaded", tensor, at, count, (send,)))
+    unit.send(run_wires(product)[0], code)
+    parts.nodes.append(unit.node())
     return node

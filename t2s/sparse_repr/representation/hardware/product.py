@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from t2s.core.expr import Expr, Read
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
-from t2s.core.types import Type
-from t2s.graph.graph import ScalarParameter
-from t2s.reduction.circuits import Circuit
+from t2s.core.types import BOOL, INT32, Type
+from t2s.graph.body import SpaceDimension
+from t2s.graph.construct import space
+from t2s.graph.graph import ScalarParameter, StreamKind
+from t2s.reduction.circuits import LANE, Circuit
+from t2s.sparse_repr.representation.hardware.wires import Wire, wire
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
 from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
@@ -20,6 +23,9 @@ from t2s.sparse_repr.representation.vocabulary import Dimension
 VECTOR_LINES = 2
 """Lines of the dense operand that are loaded in a cycle, by as many units: nothing can be computed
 until it is there, and two lines are most of the bandwidth of a board."""
+
+ELEMENT, WORD = "element", "word"
+"""Space dimensions: the multiplier of a machine, and the element of a line of memory."""
 
 MATRIX, VECTOR = "a", "x"
 """Locals that stand for the value of the matrix and of the dense operand in ``Product.term``."""
@@ -126,6 +132,54 @@ class Product:
     words: int
     banks: int
     location: SourceLocation | None
+
+    @property
+    def lanes(self) -> tuple[SpaceDimension, ...]:
+        """The space of the machines."""
+        return (space(LANE, self.machines),)
+
+    @property
+    def places(self) -> tuple[SpaceDimension, ...]:
+        """The space of the multipliers: machines, and elements of a block if there are several."""
+        return (*self.lanes, *((space(ELEMENT, self.block),) if self.block > 1 else ()))
+
+    @property
+    def values_wire(self) -> Wire:
+        """What brings each multiplier the values of the matrix."""
+        return wire(f"{self.nodes.multiplier.name}_matrix", self.matrix.type)
+
+    @property
+    def places_wire(self) -> Wire:
+        """What brings the feeders the column of every value; -1 is padding."""
+        kind = StreamKind.VALUE if self.direct else StreamKind.COORDINATE
+        return wire(f"{self.nodes.vector_feeder.name}_place", INT32, kind)
+
+    @property
+    def vector_wire(self) -> Wire:
+        """What brings each multiplier the elements of the dense operand."""
+        return wire(f"{self.nodes.multiplier.name}_vector", self.vector.type)
+
+    @property
+    def valid_wire(self) -> Wire:
+        """What says of each of these whether it is of a value, where padding may be between."""
+        return wire(f"{self.nodes.multiplier.name}_valid", BOOL, StreamKind.CONTROL)
+
+    @property
+    def rows_node(self) -> str:
+        """The node that takes the rows of the steps."""
+        return self.nodes.multiplier.name if self.block == 1 else self.nodes.adder.name
+
+    @property
+    def row_wires(self) -> tuple[Wire, ...]:
+        """What brings the rows of a step: one for each row that is handled at once.
+
+        Where rows are dealt, one for each machine.
+        """
+        first = f"{self.rows_node}_row"
+        names = [first, *(f"{first}_{row}" for row in range(1, self.rows_at_once))]
+        if self.dealt:
+            names = [f"{first}_{machine}" for machine in range(self.machines)]
+        return tuple(wire(name, INT32, StreamKind.COORDINATE) for name in names)
 
     @property
     def multipliers(self) -> int:

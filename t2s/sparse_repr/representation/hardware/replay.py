@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from t2s.core.expr import Expr, const
-from t2s.core.types import BOOL, INT32
-from t2s.graph.body import Let, RegisterRead, RegisterWrite, Send, Statement
+from t2s.core.types import INT32
+from t2s.graph.body import Role
 from t2s.graph.construct import (
     Parts,
     add,
@@ -14,263 +15,204 @@ from t2s.graph.construct import (
     equal,
     index,
     less,
-    local,
-    register,
     remainder,
     select,
-    space,
 )
 from t2s.graph.graph import StreamKind
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.parts import Role
+from t2s.graph.machine import Choice, Put
 from t2s.reduction.circuits import LANE
+from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.runs import (
     END,
+    FIBRE,
     fibre_code,
     fibre_count,
     fills_up,
-    load_all_lengths,
-    load_all_numbers,
-    run_links,
+    lengths_loader,
+    link_runs,
+    numbers_loader,
+    run_wires,
     steps_of,
 )
+from t2s.sparse_repr.representation.hardware.wires import (
+    Body,
+    MachineDraft,
+    NamedHead,
+    Wire,
+    link,
+    wire,
+)
 from t2s.sparse_repr.representation.layout import FibreJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deal:
+    """What brings a dealer its jobs: a machine, and a run for it."""
+
+    machine: Wire
+    row: Wire
+    length: Wire
+
+    @property
+    def all(self) -> tuple[Wire, Wire, Wire]:
+        """The three wires."""
+        return self.machine, self.row, self.length
+
+    def put(self, machine: Expr, row: Expr, length: Expr) -> list[Put]:
+        """One job."""
+        return [put(self.machine, machine), put(self.row, row), put(self.length, length)]
+
+
+def _deal(dealer: str, suffix: str = "") -> _Deal:
+    names = (f"{dealer}_{what}{suffix}" for what in ("machine", "row", "length"))
+    machine, row, length = (wire(name, INT32, StreamKind.CONTROL) for name in names)
+    return _Deal(machine=machine, row=row, length=length)
 
 
 def runs_replayed(parts: Parts, product: Product) -> None:
     """One scheduler repeats the schedule; dealers pass the rows down the line of machines."""
     decoder, machines = product.nodes.decoder, product.machines
     scheduler, dealer = f"{decoder.name}_scheduler", f"{decoder.name}_dealer"
-    exists = less(index("fibre"), fibre_count(product))
-    steps = select(exists, steps_of(product, local("entry")), END)
-    channels = {"length": f"{scheduler}_length"}
-    sends = (Send(channel=channels["length"], value=steps),)
-    sources = {"length": load_all_lengths(parts, product, sends)}
+    lengths = wire(f"{scheduler}_length", kind=StreamKind.CONTROL)
+    numbers = wire(f"{scheduler}_number", kind=StreamKind.CONTROL)
+    loader, entry = lengths_loader(parts, product)
+    exists = less(index(FIBRE), fibre_count(product))
+    loader.send(lengths, select(exists, steps_of(product, entry), END))
+    parts.nodes.append(loader.node())
+    sources = {lengths: loader.name}
     if product.mapping.fibre is not None:
-        channels["number"] = f"{scheduler}_number"
-        sends = (Send(channel=channels["number"], value=local("number")),)
-        sources["number"] = load_all_numbers(parts, product, sends)
-    for what, channel in channels.items():
-        parts.link(channel, INT32, sources[what], scheduler, capacity=32, kind=StreamKind.CONTROL)
-    parts.nodes.append(_scheduler(product, scheduler, dealer, channels))
-    for what in ("machine", "row", "length"):
-        parts.link(
-            f"{dealer}_{what}",
-            INT32,
-            scheduler,
-            dealer,
-            shape=(machines,),
-            source_index=(const(0),),
-            sink_index=(index(LANE),),
-            capacity=8,
-            kind=StreamKind.CONTROL,
-        )
+        loader, number = numbers_loader(parts, product)
+        loader.send(numbers, number)
+        parts.nodes.append(loader.node())
+        sources[numbers] = loader.name
+    for taken, source in sources.items():
+        link(parts, taken, source, scheduler, capacity=32)
+    new, on = _deal(dealer), _deal(dealer, "_next")
+    _scheduler(parts, product, scheduler, tuple(sources), new)
+    lane = index(LANE)
+    before_this = (remainder(add(lane, machines - 1), machines),)
+    for first, following in zip(new.all, on.all, strict=True):
+        link(parts, first, scheduler, dealer, product.lanes, source_at=(const(0),), capacity=8)
         if machines > 1:
-            parts.link(
-                f"{dealer}_{what}_next",
-                INT32,
-                dealer,
-                dealer,
-                shape=(machines,),
-                source_index=(index(LANE),),
-                sink_index=(remainder(add(index(LANE), machines - 1), machines),),
-                capacity=8,
-                kind=StreamKind.CONTROL,
-            )
-    parts.nodes.append(_dealer(product, dealer))
-    run_links(parts, product, (dealer, dealer))
+            link(parts, following, dealer, dealer, product.lanes, sink_at=before_this, capacity=8)
+    _dealer(parts, product, dealer, new, on)
+    link_runs(parts, product, dealer, dealer)
 
 
-def _scheduler(product: Product, name: str, dealer: str, channels: dict[str, str]) -> Machine:
+def _scheduler(
+    parts: Parts, product: Product, name: str, taken: tuple[Wire, ...], out: _Deal
+) -> None:
     """The end of every machine's stream; the next job is for the machine that ends first.
 
-    ``channels`` bring the length of every fibre and, where empty ones are left out, its number.
-    All fibres of a job go to the machine of the first one.
+    ``taken`` bring the length of every fibre and, where empty ones are left out, its number.  All
+    fibres of a job go to the machine of the first one.
     """
-    machines, taken, job = product.machines, tuple(channels.values()), product.mapping.job
+    machines, job = product.machines, product.mapping.job
     fibres = job.fibres if isinstance(job, FibreJob) else 1
-    ends = [local(f"end_{machine}") for machine in range(machines)]
-    body: list[Statement] = [
-        RegisterRead(target=end.name, register="ends", indices=(const(machine),), type=INT32)
-        for machine, end in enumerate(ends)
-    ]
+    machine = MachineDraft(name, Role.RELAY, (), product.nodes.decoder.location)
+    names = ("next_length", "next_number")
+    heads = [machine.input(each, known) for each, known in zip(taken, names, strict=False)]
+    ends_file = machine.file("ends", INT32, (machines,))
+    row, ended = machine.register("row"), machine.register("ended")
+    body, length = Body(), heads[0].value
+    ends = [body.read(ends_file, f"end_{n}", const(n)) for n in range(machines)]
+    first = _earliest(body, ends)
+    job_state = None
+    if fibres > 1:
+        job_state = machine.register("member"), machine.register("machine_of_job")
+        first = select(equal(job_state[0], 0), first, job_state[1])
+    winner = body.let("winner", first)
+    number = heads[1].value if len(heads) > 1 else row
+    code = fibre_code(product, number, beyond=fills_up(product) and number is row)
+    for n, end in enumerate(ends):
+        body.write(ends_file, select(equal(winner, n), add(end, length), end), const(n))
+    body.statements.append(count_up(row))
+    if job_state is not None:
+        member, of_job = job_state
+        following = select(equal(member, fibres - 1), 0, add(member, 1))
+        body.statements += [write(member, following), write(of_job, winner)]
+    given, last = out.put(winner, code, length), out.put(ended, const(0), const(END))
+    free = "row to the first machine that is free"
+    machine.mode(
+        "rows",
+        when(less(-1, length), rule(free, "rows", takes=heads, puts=given, body=body.statements)),
+        when(None, rule("rows end", "finish", takes=heads)),
+        needs=heads,
+    )
+    machine.mode(
+        "finish",
+        when(equal(ended, machines - 1), rule("end of the last machine", None, puts=last)),
+        when(None, rule("end of a machine", "finish", puts=last, body=[count_up(ended)])),
+    )
+    parts.nodes.append(machine.node())
+
+
+def _earliest(body: Body, ends: Sequence[Expr]) -> Expr:
+    """The machine whose stream ends first, the lowest number of those."""
     best: list[tuple[Expr, Expr]] = [(end, const(machine)) for machine, end in enumerate(ends)]
     round = 0
     while len(best) > 1:
         merged: list[tuple[Expr, Expr]] = []
         for at in range(0, len(best) - 1, 2):
             (left, left_at), (right, right_at) = best[at], best[at + 1]
-            earlier = local(f"right_{round}_{at}", BOOL)
-            body.append(Let(target=earlier.name, value=less(right, left)))
+            earlier = body.let(f"right_{round}_{at}", less(right, left))
             merged.append((select(earlier, right, left), select(earlier, right_at, left_at)))
         best = merged + (best[-1:] if len(best) % 2 else [])
         round += 1
-    first = best[0][1]
-    if fibres > 1:
-        first = select(equal(local("member"), 0), first, local("machine_of_job"))
-    body.append(Let(target="winner", value=first))
-    winner, length, row = local("winner"), local("next_length"), local("row")
-    number = local("next_number") if "number" in channels else row
-    code = fibre_code(product, number, beyond=fills_up(product) and number is row)
-    writes: list[Statement] = [
-        RegisterWrite(
-            register="ends",
-            indices=(const(machine),),
-            value=select(equal(winner, machine), add(end, length), end),
-        )
-        for machine, end in enumerate(ends)
-    ]
-    writes.append(RegisterWrite(register="row", indices=(), value=add(row, 1)))
-    if fibres > 1:
-        member = local("member")
-        following = select(equal(member, fibres - 1), 0, add(member, 1))
-        writes.append(RegisterWrite(register="member", indices=(), value=following))
-        writes.append(RegisterWrite(register="machine_of_job", indices=(), value=winner))
-
-    def puts(machine: Expr, steps: Expr, code: Expr) -> tuple[Put, ...]:
-        values = (machine, code, steps)
-        names = ("machine", "row", "length")
-        return tuple(
-            Put(channel=f"{dealer}_{what}", value=value)
-            for what, value in zip(names, values, strict=True)
-        )
-
-    ended = local("ended")
-    finish = RegisterWrite(register="ended", indices=(), value=add(ended, 1))
-    end_puts = puts(ended, const(END), const(0))
-    rows = Mode(
-        name="rows",
-        needs=taken,
-        choices=(
-            Choice(
-                when=less(-1, length),
-                inside=Rule(
-                    name="row to the first machine that is free",
-                    body=(*body, *writes),
-                    takes=taken,
-                    puts=puts(winner, length, code),
-                    next="rows",
-                ),
-            ),
-            Choice(inside=Rule(name="rows end", takes=taken, next="finish")),
-        ),
-    )
-    finishing = Mode(
-        name="finish",
-        needs=(),
-        choices=(
-            Choice(
-                when=equal(ended, machines - 1),
-                inside=Rule(name="end of the last machine", puts=end_puts, next=None),
-            ),
-            Choice(
-                inside=Rule(name="end of a machine", body=(finish,), puts=end_puts, next="finish")
-            ),
-        ),
-    )
-    return Machine(
-        name=name,
-        role=Role.RELAY,
-        heads=tuple(Head(channel=channels[what], value=f"next_{what}") for what in channels),
-        registers=(
-            register("ends", INT32, (machines,)),
-            register("row"),
-            register("ended"),
-            *([register("member"), register("machine_of_job")] if fibres > 1 else []),
-        ),
-        modes=(rows, finishing),
-        location=product.nodes.decoder.location,
-    )
+    return best[0][1]
 
 
-def _dealer(product: Product, name: str) -> Machine:
+def _dealer(parts: Parts, product: Product, name: str, new: _Deal, on: _Deal) -> None:
     """Keep the runs of this machine, pass on those of the machines behind it."""
-    machines, decoder = product.machines, product.nodes.decoder
-    parts = ("machine", "row", "length")
-    lane = index(LANE)
+    machines, lane = product.machines, index(LANE)
+    location = product.nodes.decoder.location
+    machine = MachineDraft(name, Role.RELAY, product.lanes, location)
+    names = ("machine", "row", "length")
+    first = [machine.input(each, what) for each, what in zip(new.all, names, strict=True)]
+    before: list[NamedHead] = []
+    if machines > 1:
+        before = [
+            machine.input(each, f"{what}_next") for each, what in zip(on.all, names, strict=True)
+        ]
 
-    def choices(suffix: str) -> tuple[Choice, ...]:
-        channels = tuple(f"{name}_{what}{suffix}" for what in parts)
-        mine = tuple(
-            Put(channel=f"{decoder.name}_run_{what}", value=local(f"{what}{suffix}"))
-            for what in ("row", "length")
-        )
-        on = tuple(
-            Put(channel=f"{name}_{what}_next", value=local(f"{what}{suffix}")) for what in parts
-        )
-        at, ends = local(f"machine{suffix}"), equal(local(f"length{suffix}"), END)
-        label = "from the machine before" if suffix else "from the scheduler"
-        own = equal(at, lane)
+    def from_either(make: Callable[[list[NamedHead], str], list[Choice]]) -> list[Choice]:
+        """The first machine listens to the scheduler, the others to the machine before."""
+        choices = make(first, "from the scheduler")
+        if machines == 1:
+            return [when(None, choices, needs=first)]
+        others = make(before, "from the machine before")
+        return [when(equal(lane, 0), choices, needs=first), when(None, others, needs=before)]
+
+    def passed(heads: list[NamedHead]) -> list[Put]:
+        return on.put(*(head.value for head in heads))
+
+    def deal(heads: list[NamedHead], label: str) -> list[Choice]:
+        at, row, length = (head.value for head in heads)
+        row_wire, length_wire = run_wires(product)
+        mine, own = [put(row_wire, row), put(length_wire, length)], equal(at, lane)
+        after = None if machines == 1 else "after"
         found = [
-            Choice(
-                when=both(own, ends),
-                inside=Rule(
-                    name=f"end {label}",
-                    takes=channels,
-                    puts=mine,
-                    next=None if machines == 1 else "after",
-                ),
+            when(
+                both(own, equal(length, END)), rule(f"end {label}", after, takes=heads, puts=mine)
             ),
-            Choice(
-                when=own,
-                inside=Rule(name=f"own row {label}", takes=channels, puts=mine, next="deal"),
-            ),
+            when(own, rule(f"own row {label}", "deal", takes=heads, puts=mine)),
         ]
         if machines > 1:
-            found.append(
-                Choice(inside=Rule(name=f"pass {label}", takes=channels, puts=on, next="deal"))
-            )
-        return tuple(found)
+            through = rule(f"pass {label}", "deal", takes=heads, puts=passed(heads))
+            found.append(when(None, through))
+        return found
 
-    def after(suffix: str) -> tuple[Choice, ...]:
+    def after(heads: list[NamedHead], label: str) -> list[Choice]:
         """The ends of the machines behind this one still come through."""
-        channels = tuple(f"{name}_{what}{suffix}" for what in parts)
-        on = tuple(
-            Put(channel=f"{name}_{what}_next", value=local(f"{what}{suffix}")) for what in parts
-        )
-        label = "from the machine before" if suffix else "from the scheduler"
-        last = equal(local(f"machine{suffix}"), machines - 1)
-        return (
-            Choice(
-                when=last, inside=Rule(name=f"pass the last end {label}", takes=channels, puts=on)
-            ),
-            Choice(inside=Rule(name=f"pass an end {label}", takes=channels, puts=on, next="after")),
-        )
+        puts, last = passed(heads), equal(heads[0].value, machines - 1)
+        return [
+            when(last, rule(f"pass the last end {label}", None, takes=heads, puts=puts)),
+            when(None, rule(f"pass an end {label}", "after", takes=heads, puts=puts)),
+        ]
 
-    heads = [Head(channel=f"{name}_{what}", value=what) for what in parts]
+    machine.mode("deal", *from_either(deal))
     if machines > 1:
-        heads += [Head(channel=f"{name}_{what}_next", value=f"{what}_next") for what in parts]
-    modes = [Mode(name="deal", needs=(), choices=_by_lane(name, parts, machines, choices))]
-    if machines > 1:
-        done = Choice(when=equal(lane, machines - 1), inside=Rule(name="end"))
-        modes.append(
-            Mode(name="after", needs=(), choices=(done, *_by_lane(name, parts, machines, after)))
-        )
-    return Machine(
-        name=name,
-        role=Role.RELAY,
-        space=(space(LANE, machines),),
-        heads=tuple(heads),
-        modes=tuple(modes),
-        location=decoder.location,
-    )
-
-
-def _by_lane(
-    name: str,
-    parts: tuple[str, ...],
-    machines: int,
-    make: Callable[[str], tuple[Choice, ...]],
-) -> tuple[Choice, ...]:
-    """The first machine listens to the scheduler, the others to the machine before."""
-
-    def needs(suffix: str) -> tuple[str, ...]:
-        return tuple(f"{name}_{what}{suffix}" for what in parts)
-
-    if machines == 1:
-        return (Choice(needs=needs(""), inside=make("")),)
-    return (
-        Choice(when=equal(index(LANE), 0), needs=needs(""), inside=make("")),
-        Choice(needs=needs("_next"), inside=make("_next")),
-    )
+        done = when(equal(lane, machines - 1), rule("end", None))
+        machine.mode("after", done, *from_either(after))
+    parts.nodes.append(machine.node())

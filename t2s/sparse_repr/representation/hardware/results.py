@@ -5,9 +5,11 @@ Where lanes take rows in no order, or several lanes add to one row, that is when
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr, const
+from dataclasses import dataclass
+
+from t2s.core.expr import Expr, Local, const
 from t2s.core.types import INT32
-from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Statement, Store
+from t2s.graph.body import Role, Statement, Store
 from t2s.graph.construct import (
     Parts,
     add,
@@ -15,23 +17,31 @@ from t2s.graph.construct import (
     equal,
     index,
     less,
-    local,
     loop,
-    register,
     select,
     space,
     subtract,
     times,
     unequal,
 )
-from t2s.graph.graph import Tensor, TensorRole
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Role
+from t2s.graph.graph import TensorRole
+from t2s.graph.machine import Choice, Put
 from t2s.reduction.circuits import Lanes
-from t2s.sparse_repr.representation.hardware.loaders import WORD, flat_subscripts, padded_shape
-from t2s.sparse_repr.representation.hardware.product import Product
+from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
+from t2s.sparse_repr.representation.hardware.loaders import flat_subscripts, operand_tensor
+from t2s.sparse_repr.representation.hardware.multiply import tree
+from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.start import load_start
+from t2s.sparse_repr.representation.hardware.wires import (
+    ArrayDraft,
+    Body,
+    File,
+    MachineDraft,
+    NamedHead,
+    Wire,
+    link,
+    wire,
+)
 
 
 def unload(parts: Parts, product: Product, lanes: Lanes) -> None:
@@ -40,229 +50,183 @@ def unload(parts: Parts, product: Product, lanes: Lanes) -> None:
     Where no row is on two lanes there is one buffer; else one for each lane, summed at the end.
     Row 0, that of no value, has a place of its own in front.
     """
-    unloader, type = product.nodes.unloader, product.result.type
-    elements = product.rows * product.width
-    lines = -(-elements // product.words)
-    banks = 1 if product.distinct else lanes.count
-    size = product.width + lines * product.words
-    heads: list[Head] = []
-    for lane in range(lanes.count):
-        heads.append(Head(channel=f"{unloader.name}_target_{lane}", value=f"target_{lane}"))
-        heads.append(Head(channel=f"{unloader.name}_value_{lane}", value=f"value_{lane}"))
-    registers = [register("count"), register("line")]
-    registers += [register("side")] if product.width > 1 else []
-    registers += [register("last", INT32, (lanes.count,))] if _early(product, banks) else []
-    registers += [register(f"kept_{bank}", type, (size,)) for bank in range(banks)]
-    parts.nodes.append(
-        Machine(
-            name=unloader.name,
-            role=Role.RELAY,
-            heads=tuple(heads),
-            registers=tuple(registers),
-            modes=(_collecting(product, lanes, banks, lines), _draining(product, lines, banks)),
-            location=unloader.location,
-        )
-    )
+    unloader = product.nodes.unloader
+    lines = lines_of(product)
+    machine = MachineDraft(unloader.name, Role.RELAY, (), unloader.location)
+    pairs = pair_inputs(machine, product, unloader.name, lanes.count)
+    buffer = _Buffer.draft(machine, product, lanes, lines, pairs)
+    buffer.collecting(machine)
+    buffer.draining(machine)
+    parts.nodes.append(machine.node())
     store_lines(parts, product, lines)
 
 
-def _collecting(product: Product, lanes: Lanes, banks: int, lines: int) -> Mode:
-    """Keep pairs; where rows come in order also send the lines that are complete, one at a time."""
-    name = product.nodes.unloader.name
-    channels = tuple(
-        f"{name}_{what}_{lane}" for lane in range(lanes.count) for what in ("target", "value")
-    )
-    body = _kept(product, lanes, banks)
-    more = unequal(local("count"), lanes.steps * product.width - 1)
-    found: list[Statement] = []
-    ways: list[tuple[Expr | None, str, tuple[Statement, ...], tuple[Put, ...]]] = []
-    if _early(product, banks):
-        found, complete = _complete(product, lanes, lines)
-        read, puts = _line(product, banks)
-        ways.append((complete, " and send a line", (*read, _next_line()), puts))
-    ways.append((None, "", (), ()))
-    choices: list[Choice] = []
-    for when, suffix, sent, puts in ways:
-        inside = (
-            Choice(
-                when=more,
-                inside=Rule(
-                    name=f"keep{suffix}",
-                    body=(*sent, *body),
-                    takes=channels,
-                    puts=puts,
-                    next="collect",
-                ),
-            ),
-            Choice(
-                inside=Rule(
-                    name=f"keep the last{suffix}",
-                    body=(*sent, *body),
-                    takes=channels,
-                    puts=puts,
-                    next="drain",
-                )
-            ),
+def lines_of(product: Product) -> int:
+    """Lines of the result."""
+    return -(-product.rows * product.width // product.words)
+
+
+def pair_inputs(
+    machine: MachineDraft, product: Product, node: str, count: int
+) -> list[tuple[NamedHead, NamedHead]]:
+    """The lanes that a node takes: a target and a value for each, as ``send_lanes`` names them."""
+    return [
+        (
+            machine.input(wire(f"{node}_target_{n}"), f"target_{n}"),
+            machine.input(wire(f"{node}_value_{n}", product.result.type), f"value_{n}"),
         )
-        choices.append(Choice(when=when, inside=inside))
-    return Mode(
-        name="collect",
-        needs=channels,
-        choices=(Choice(body=tuple(found), inside=tuple(choices)),),
-    )
-
-
-def _early(product: Product, banks: int) -> bool:
-    """Whether lines are complete before the streams end."""
-    return product.ascending and banks == 1
-
-
-def _kept(product: Product, lanes: Lanes, banks: int) -> list[Statement]:
-    """A pair of each lane into the buffer."""
-    width, type = product.width, product.result.type
-    body: list[Statement] = []
-    for lane in range(lanes.count):
-        at = add(times(local(f"target_{lane}"), width), local("side") if width > 1 else 0)
-        body.append(
-            RegisterWrite(
-                register=f"kept_{lane if banks > 1 else 0}",
-                indices=(at,),
-                value=local(f"value_{lane}", type),
-            )
-        )
-    if _early(product, banks):
-        for lane in range(lanes.count):
-            target, last = local(f"target_{lane}"), local(f"last_{lane}")
-            row = select(equal(target, 0), last, target)
-            body.append(RegisterWrite(register="last", indices=(const(lane),), value=row))
-    body.append(RegisterWrite(register="count", indices=(), value=add(local("count"), 1)))
-    if width > 1:
-        following = select(equal(local("side"), width - 1), 0, add(local("side"), 1))
-        body.append(RegisterWrite(register="side", indices=(), value=following))
-    return body
-
-
-def _complete(product: Product, lanes: Lanes, lines: int) -> tuple[list[Statement], Expr]:
-    """Whether the next line is: every lane has come to a row behind it.  The last one waits."""
-    body: list[Statement] = [
-        RegisterRead(target=f"last_{lane}", register="last", indices=(const(lane),), type=INT32)
-        for lane in range(lanes.count)
+        for n in range(count)
     ]
-    least: list[Expr] = [local(f"last_{lane}") for lane in range(lanes.count)]
-    while len(least) > 1:
-        pairs = zip(least[::2], least[1::2], strict=False)
-        reached = [_smaller(body, a, b) for a, b in pairs]
-        least = reached + (least[-1:] if len(least) % 2 else [])
-    elements = times(subtract(least[0], 1), product.width)  # of the rows before
-    ready = less(times(add(local("line"), 1), product.words), add(elements, 1))
-    return body, both(ready, less(local("line"), lines - 1))
 
 
-def _smaller(body: list[Statement], left: Expr, right: Expr) -> Expr:
-    name = f"least_{len(body)}"
-    body.append(Let(target=name, value=select(less(left, right), left, right)))
-    return local(name)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Buffer:
+    """The buffer: ``kept`` in one bank or in several; ``last`` where lines are sent early."""
 
+    product: Product
+    lanes: Lanes
+    lines: int
+    pairs: list[tuple[NamedHead, NamedHead]]
+    count: Local
+    line: Local
+    side: Local | None
+    last: File | None
+    kept: list[File]
 
-def _next_line() -> Statement:
-    return RegisterWrite(register="line", indices=(), value=add(local("line"), 1))
+    @staticmethod
+    def draft(
+        machine: MachineDraft,
+        product: Product,
+        lanes: Lanes,
+        lines: int,
+        pairs: list[tuple[NamedHead, NamedHead]],
+    ) -> _Buffer:
+        """The registers of the buffer; lines are complete early if rows come in order."""
+        banks = 1 if product.distinct else lanes.count
+        early = product.ascending and banks == 1
+        size = product.width + lines * product.words
+        return _Buffer(
+            product=product,
+            lanes=lanes,
+            lines=lines,
+            pairs=pairs,
+            count=machine.register("count"),
+            line=machine.register("line"),
+            side=machine.register("side") if product.width > 1 else None,
+            last=machine.file("last", INT32, (lanes.count,)) if early else None,
+            kept=[machine.file(f"kept_{n}", product.result.type, (size,)) for n in range(banks)],
+        )
 
+    def collecting(self, machine: MachineDraft) -> None:
+        """Keep pairs; where lines are complete early also send them, one at a time."""
+        heads = [head for pair in self.pairs for head in pair]
+        body = self._keep()
+        more = unequal(self.count, self.lanes.steps * self.product.width - 1)
+        found, ways = Body(), list[tuple[Expr | None, str, list[Statement], list[Put]]]()
+        if self.last is not None:
+            complete = self._complete(found, self.last)
+            read, puts = self._send()
+            ways.append((complete, " and send a line", [*read, count_up(self.line)], puts))
+        ways.append((None, "", [], []))
+        choices: list[Choice] = []
+        for condition, suffix, sent, puts in ways:
+            firing = [*sent, *body]
+            keep = rule(f"keep{suffix}", "collect", takes=heads, puts=puts, body=firing)
+            end = rule(f"keep the last{suffix}", "drain", takes=heads, puts=puts, body=firing)
+            choices.append(when(condition, (when(more, keep), when(None, end))))
+        machine.mode("collect", when(None, choices, body=found.statements), needs=heads)
 
-def _line(product: Product, banks: int) -> tuple[list[Statement], tuple[Put, ...]]:
-    """Read the next line, and send it."""
-    words, width, type = product.words, product.width, product.result.type
-    body: list[Statement] = []
-    puts: list[Put] = []
-    for word in range(words):
-        at = add(times(local("line"), words), word + width)
-        terms: list[Expr] = []
-        for bank in range(banks):
-            name = f"read_{word}_{bank}"
-            body.append(
-                RegisterRead(target=name, register=f"kept_{bank}", indices=(at,), type=type)
-            )
-            terms.append(local(name, type))
-        puts.append(Put(channel=f"{_store_name(product)}_word_{word}", value=_sum(terms)))
-    return body, tuple(puts)
+    def _keep(self) -> list[Statement]:
+        """A pair of each lane into the buffer."""
+        width, body = self.product.width, Body()
+        for lane, (target, value) in enumerate(self.pairs):
+            at = add(times(target.value, width), 0 if self.side is None else self.side)
+            body.write(self.kept[lane if len(self.kept) > 1 else 0], value.value, at)
+        if self.last is not None:
+            for lane, (target, _) in enumerate(self.pairs):
+                known = Local(name=f"last_{lane}", type=INT32)  # ``_complete`` binds it
+                row = select(equal(target.value, 0), known, target.value)
+                body.write(self.last, row, const(lane))
+        body.statements.append(count_up(self.count))
+        if self.side is not None:
+            following = select(equal(self.side, width - 1), 0, add(self.side, 1))
+            body.statements.append(write(self.side, following))
+        return body.statements
 
+    def _complete(self, body: Body, last: File) -> Expr:
+        """Whether the next line is: every lane has come to a row behind it.  The last one waits."""
+        least: list[Expr] = [
+            body.read(last, f"last_{lane}", const(lane)) for lane in range(self.lanes.count)
+        ]
+        while len(least) > 1:
+            pairs = zip(least[::2], least[1::2], strict=False)
+            smaller: list[Expr] = [
+                body.let(f"least_{len(body.statements)}", select(less(a, b), a, b))
+                for a, b in pairs
+            ]
+            least = smaller + (least[-1:] if len(least) % 2 else [])
+        elements = times(subtract(least[0], 1), self.product.width)  # of the rows before
+        ready = less(times(add(self.line, 1), self.product.words), add(elements, 1))
+        return both(ready, less(self.line, self.lines - 1))
 
-def _draining(product: Product, lines: int, banks: int) -> Mode:
-    body, puts = _line(product, banks)
-    return Mode(
-        name="drain",
-        needs=(),
-        choices=(
-            Choice(
-                when=unequal(local("line"), lines - 1),
-                inside=Rule(name="send", body=(*body, _next_line()), puts=puts, next="drain"),
-            ),
-            Choice(inside=Rule(name="send the last", body=tuple(body), puts=puts)),
-        ),
-    )
+    def _send(self) -> tuple[list[Statement], list[Put]]:
+        """Read the next line, and send it."""
+        words, width, body = self.product.words, self.product.width, Body()
+        puts: list[Put] = []
+        for word, out in enumerate(line_wires(self.product)):
+            at = add(times(self.line, words), word + width)
+            terms: list[Expr] = [
+                body.read(kept, f"read_{word}_{bank}", at) for bank, kept in enumerate(self.kept)
+            ]
+            puts.append(put(out, tree(terms)))
+        return body.statements, puts
 
-
-def _sum(terms: list[Expr]) -> Expr:
-    """A balanced tree of additions."""
-    while len(terms) > 1:
-        pairs = [add(left, right) for left, right in zip(terms[::2], terms[1::2], strict=False)]
-        terms = pairs + ([terms[-1]] if len(terms) % 2 else [])
-    return terms[0]
+    def draining(self, machine: MachineDraft) -> None:
+        """The lines that are left when the streams have ended."""
+        body, puts = self._send()
+        send = rule("send", "drain", puts=puts, body=[*body, count_up(self.line)])
+        machine.mode(
+            "drain",
+            when(unequal(self.line, self.lines - 1), send),
+            when(None, rule("send the last", None, puts=puts, body=body)),
+        )
 
 
 def _store_name(product: Product) -> str:
     return f"{product.nodes.unloader.name}_store"
 
 
+def line_wires(product: Product) -> tuple[Wire, ...]:
+    """What brings the store unit the words of a line."""
+    name, type = _store_name(product), product.result.type
+    return tuple(wire(f"{name}_word_{word}", type) for word in range(product.words))
+
+
 def store_lines(parts: Parts, product: Product, lines: int) -> None:
     """The store unit: lines of the result from the unloader to memory."""
-    name, words, type = _store_name(product), product.words, product.result.type
-    elements = product.rows * product.width
+    name, words, unloader = _store_name(product), product.words, product.nodes.unloader
     at = add(times(index("line"), words), index(WORD))
     subscripts = (at,) if product.flat else flat_subscripts(at, product.width)
-    parts.tensors.append(
-        Tensor(
-            name=product.result.name,
-            type=type,
-            shape=product.shape(product.storage.shape[0]),
-            padded=padded_shape(product.shape(product.storage.shape[0])),
-            role=TensorRole.OUTPUT,
-            location=product.result.location,
-        )
+    shape = product.shape(product.storage.shape[0])
+    operand_tensor(parts, product.result, shape, TensorRole.OUTPUT)
+    unit = ArrayDraft(
+        name, Role.STORE, (space(WORD, words),), (loop("line", lines),), unloader.location
     )
-    body: list[Statement] = []
     value: Expr | None = None
-    for word in range(words):
+    for word, source in enumerate(line_wires(product)):
         here = equal(index(WORD), word)
-        body.append(
-            Receive(
-                target=f"word_{word}",
-                channel=f"{name}_word_{word}",
-                type=type,
-                condition=here if words > 1 else None,
-            )
-        )
-        this = local(f"word_{word}", type)
+        this = unit.receive(source, f"word_{word}", here if words > 1 else None)
         value = this if value is None else select(here, this, value)
-        parts.link(f"{name}_word_{word}", type, product.nodes.unloader.name, name, capacity=16)
+        link(parts, source, unloader.name, name, capacity=16)
     assert value is not None
-    begin, loaded = load_start(parts, product, name, at, lines)
-    body += loaded
-    body.append(Let(target="stored", value=value if begin is None else add(begin, value)))
-    body.append(
+    begin = load_start(parts, product, unit, name, at, lines)
+    stored = unit.let("stored", value if begin is None else add(begin, value))
+    unit.statements.append(
         Store(
             tensor=product.result.name,
             indices=subscripts,
-            value=local("stored", type),
-            condition=less(at, elements),
+            value=stored,
+            condition=less(at, product.rows * product.width),
         )
     )
-    parts.nodes.append(
-        PEArray(
-            name=name,
-            role=Role.STORE,
-            space=(space(WORD, words),),
-            loops=(loop("line", lines),),
-            body=tuple(body),
-            location=product.nodes.unloader.location,
-        )
-    )
+    parts.nodes.append(unit.node())

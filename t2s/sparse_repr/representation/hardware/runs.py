@@ -1,26 +1,15 @@
-"""What all decoders share: loads of lengths, and channels of runs (a row and its steps)."""
+"""What all decoders share: loads of lengths, and wires of runs (a row and its steps)."""
 
 from __future__ import annotations
 
 from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
-from t2s.graph.body import Load, Statement
-from t2s.graph.construct import (
-    Parts,
-    add,
-    index,
-    less,
-    loop,
-    quotient,
-    select,
-    times,
-)
+from t2s.graph.body import Role
+from t2s.graph.construct import Parts, add, index, less, loop, quotient, select, times
 from t2s.graph.graph import StreamKind
-from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Role
-from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.product import Product
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, Wire, link, wire
 
 END = -1
 """The length of a run behind the last one."""
@@ -28,42 +17,52 @@ END = -1
 AHEAD = 256
 """Tokens that may wait for a loaded one: more than the cycles that a memory takes."""
 
+FIBRE = "fibre"
+"""The loop over fibres, one more than there are."""
+
 
 def loader_name(product: Product, structure: str) -> str:
+    """The unit that loads a part of the structure."""
     known = product.structure_loaders.get(structure)
     return known.name if known is not None else f"{product.nodes.matrix_loader.name}_{structure}"
 
 
-def run_links(
-    parts: Parts, product: Product, sources: tuple[str, str], *, counted: bool = False
+def run_wires(product: Product) -> tuple[Wire, Wire]:
+    """What brings a decoder its runs: rows, and their lengths."""
+    decoder = product.nodes.decoder.name
+    row = wire(f"{decoder}_run_row", INT32, StreamKind.COORDINATE)
+    return row, wire(f"{decoder}_run_length", INT32, StreamKind.CONTROL)
+
+
+def link_runs(
+    parts: Parts, product: Product, rows_from: str, lengths_from: str, *, counted: bool = False
 ) -> None:
-    """Channels of the runs: ``<decoder>_run_row`` and ``<decoder>_run_length``.
+    """Lead the wires of runs to the decoder.
 
     Fibres that are ``counted`` where lengths are loaded are there a memory's latency earlier.
     """
-    decoder = product.nodes.decoder.name
-    for what, source in zip(("row", "length"), sources, strict=True):
-        parts.link(
-            f"{decoder}_run_{what}",
-            INT32,
-            source,
-            decoder,
-            shape=(product.machines,),
-            source_index=(index(LANE),),
-            sink_index=(index(LANE),),
-            capacity=AHEAD if counted and what == "row" else 32,
-            kind=StreamKind.COORDINATE if what == "row" else StreamKind.CONTROL,
-        )
+    decoder, (row, length) = product.nodes.decoder.name, run_wires(product)
+    early = AHEAD if counted else 32
+    link(parts, row, rows_from, decoder, product.lanes, capacity=early)
+    link(parts, length, lengths_from, decoder, product.lanes, capacity=32)
 
 
 def steps_of(product: Product, entry: Expr) -> Expr:
     """The steps of a run, from an entry of the stream of lengths."""
+    return _slots_over(product, entry, product.slots_decoded_at_once)
+
+
+def blocks_of(product: Product, entry: Expr, slots: int) -> Expr:
+    """The blocks of ``slots`` that a fibre has, from an entry of the stream of lengths."""
+    return _slots_over(product, entry, slots)
+
+
+def _slots_over(product: Product, entry: Expr, slots: int) -> Expr:
     lengths = product.mapping.lengths
     assert lengths is not None
-    rounded = entry
     if lengths.round > 1:
-        rounded = quotient(add(entry, lengths.round - 1), lengths.round)
-    return times(rounded, lengths.round * lengths.scale // product.slots_decoded_at_once)
+        entry = quotient(add(entry, lengths.round - 1), lengths.round)
+    return times(entry, lengths.round * lengths.scale // slots)
 
 
 def fibre_code(product: Product, number: Expr, *, beyond: bool) -> Expr:
@@ -82,57 +81,40 @@ def fills_up(product: Product) -> bool:
     return product.storage.layout.group_size > 1
 
 
-def stored_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Tensors have at least one element."""
-    return tuple(max(1, extent) for extent in shape)
+def structure_tensor(parts: Parts, product: Product, structure: str, *, flat: bool = False) -> str:
+    """Declare the array of a part of the structure, which has one element at least."""
+    tensor, data = product.stream_name(structure), product.storage.streams[structure].data
+    shape = (data.size,) if flat else data.shape
+    input_tensor(parts, product, tensor, INT32, tuple(max(1, extent) for extent in shape))
+    return tensor
 
 
-def load_all_lengths(parts: Parts, product: Product, sends: tuple[Statement, ...]) -> str:
-    """One load unit: the lengths of all fibres in order; ``sends`` use the local ``entry``."""
+def lengths_loader(parts: Parts, product: Product) -> tuple[ArrayDraft, Expr]:
+    """A draft of one load unit for the lengths of all fibres in order, and what it loads.
+
+    What it sends is for the caller to say.
+    """
     lengths = product.mapping.lengths
     assert lengths is not None
-    at = const(0) if lengths.fibres is None else quotient(index("fibre"), lengths.fibres)
-    return _load_all(parts, product, lengths.name, "entry", at, sends)
+    at = const(0) if lengths.fibres is None else quotient(index(FIBRE), lengths.fibres)
+    return _loader_of_all(parts, product, lengths.name, "entry", at)
 
 
-def load_all_numbers(parts: Parts, product: Product, sends: tuple[Statement, ...]) -> str:
-    """One load unit: the numbers of all fibres; ``sends`` use the local ``number``."""
+def numbers_loader(parts: Parts, product: Product) -> tuple[ArrayDraft, Expr]:
+    """A draft of one load unit for the numbers of all fibres, and what it loads."""
     assert product.mapping.fibre is not None
-    return _load_all(parts, product, product.mapping.fibre, "number", index("fibre"), sends)
+    return _loader_of_all(parts, product, product.mapping.fibre, "number", index(FIBRE))
 
 
-def _load_all(
-    parts: Parts,
-    product: Product,
-    structure: str,
-    target: str,
-    at: Expr,
-    sends: tuple[Statement, ...],
-) -> str:
-    """A load unit that reads an entry for each fibre, and sends once more behind the last one."""
-    node, tensor = loader_name(product, structure), product.stream_name(structure)
-    data = product.storage.streams[structure].data.reshape(-1)
-    input_tensor(parts, product, tensor, INT32, stored_shape(data.shape))
-    parts.nodes.append(
-        PEArray(
-            name=node,
-            role=Role.LOAD,
-            space=(),
-            loops=(loop("fibre", fibre_count(product) + 1),),
-            body=(
-                Load(
-                    target=target,
-                    tensor=tensor,
-                    indices=(at,),
-                    type=INT32,
-                    condition=less(index("fibre"), fibre_count(product)),
-                ),
-                *sends,
-            ),
-            location=product.nodes.matrix_loader.location,
-        )
-    )
-    return node
+def _loader_of_all(
+    parts: Parts, product: Product, structure: str, target: str, at: Expr
+) -> tuple[ArrayDraft, Expr]:
+    """A load unit that reads an entry for each fibre, and fires once more behind the last one."""
+    tensor = structure_tensor(parts, product, structure, flat=True)
+    count, location = fibre_count(product), product.nodes.matrix_loader.location
+    name = loader_name(product, structure)
+    unit = ArrayDraft(name, Role.LOAD, (), (loop(FIBRE, count + 1),), location)
+    return unit, unit.load(target, tensor, (at,), INT32, less(index(FIBRE), count))
 
 
 def fibre_count(product: Product) -> int:

@@ -7,11 +7,10 @@ from dataclasses import replace
 from t2s.core.expr import Index, Local
 from t2s.core.names import NameSupply
 from t2s.core.walk import Term, rewrite, walk
-from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite
+from t2s.graph.body import Let, Load, Receive, Register, RegisterRead, RegisterWrite, SpaceDimension
 from t2s.graph.graph import Graph, ScalarParameter
 from t2s.graph.machine import Head
 from t2s.graph.nodes import Loop
-from t2s.graph.parts import Register, SpaceDimension
 
 
 def with_scalars(graph: Graph, scalars: tuple[ScalarParameter, ...]) -> Graph:

@@ -12,18 +12,18 @@ and a line of the result goes down the line of machines, each of which adds its 
 
 from __future__ import annotations
 
-from t2s.core.expr import Expr
-from t2s.graph.body import Let, Receive, RegisterRead, RegisterWrite, Send, Statement
+from dataclasses import dataclass
+
+from t2s.core.expr import Expr, Local
+from t2s.graph.body import Role, Statement
 from t2s.graph.construct import (
     Parts,
     add,
     equal,
     index,
     less,
-    local,
     loop,
     quotient,
-    register,
     remainder,
     select,
     space,
@@ -31,232 +31,200 @@ from t2s.graph.construct import (
     times,
     unequal,
 )
-from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
-from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Role
+from t2s.graph.machine import Put
 from t2s.reduction.circuits import LANE, Tree
+from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
+from t2s.sparse_repr.representation.hardware.multiply import tree
 from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.results import store_lines
-
-
-def copies_of(product: Product) -> int:
-    """Partial sums of each element of the result."""
-    return -(-product.circuit.slots // product.width)
-
-
-def _distance(product: Product) -> int:
-    """Firings from a write of an element of the memory to the next read of it, at least."""
-    return copies_of(product) * product.width
+from t2s.sparse_repr.representation.hardware.results import (
+    line_wires,
+    lines_of,
+    pair_inputs,
+    store_lines,
+)
+from t2s.sparse_repr.representation.hardware.wires import (
+    ArrayDraft,
+    Body,
+    File,
+    MachineDraft,
+    NamedHead,
+    Wire,
+    link,
+    wire,
+)
 
 
 def scatter(parts: Parts, product: Product) -> None:
     """Add the memories of sums, one for each row of a step, and what unloads them."""
-    node, width, type = product.nodes.reduction, product.width, product.result.type
-    copies, machines = copies_of(product), product.machines
-    lines = -(-product.rows * width // product.words)
-    rows = -(-lines * product.words // width)
-    size = width + -(-rows // product.rows_at_once) * width
-    heads = [
-        Head(channel=f"{node.name}_{what}_{row}", value=f"{what}_{row}")
-        for row in range(product.rows_at_once)
-        for what in ("target", "value")
+    node, lines = product.nodes.reduction, lines_of(product)
+    machines = product.lanes if product.machines > 1 else ()
+    machine = MachineDraft(node.name, Role.COMPUTE, machines, node.location)
+    pairs = pair_inputs(machine, product, node.name, product.rows_at_once)
+    own = [
+        wire(f"{product.nodes.unloader.name}_own_{word}", product.result.type)
+        for word in range(product.words)
     ]
-    registers = [register("count"), register("line")]
-    registers += [register("side")] if width > 1 else []
-    registers += [register("copy")] if copies > 1 else []
-    distance, location = _distance(product), product.circuit.location
-    registers += [register("settled")] if distance > 1 else []
-    registers += [
-        register(f"sums_{row}", type, (copies * size,), distance, location)
-        for row in range(product.rows_at_once)
-    ]
-    parts.nodes.append(
-        Machine(
-            name=node.name,
-            role=Role.COMPUTE,
-            space=(space(LANE, machines),) if machines > 1 else (),
-            heads=tuple(heads),
-            registers=tuple(registers),
-            modes=(
-                _adding(product, size),
-                *_settling(product),
-                _draining(product, lines, size),
-            ),
-            location=node.location,
-        )
-    )
-    _unload(parts, product, machines, lines)
+    sums = _Sums.draft(machine, product, lines)
+    sums.adding(machine, pairs)
+    sums.settling(machine)
+    sums.draining(machine, lines, own)
+    parts.nodes.append(machine.node())
+    _unload(parts, product, own, lines)
     store_lines(parts, product, lines)
 
 
-def _adding(product: Product, size: int) -> Mode:
-    """Each target of a step is added to in the memory of its place in the step."""
-    width, name = product.width, product.nodes.reduction.name
-    channels = tuple(
-        f"{name}_{what}_{row}"
-        for row in range(product.rows_at_once)
-        for what in ("target", "value")
-    )
-    body: list[Statement] = []
-    for row in range(product.rows_at_once):
-        body += _add(product, size, row)
-    body.append(RegisterWrite(register="count", indices=(), value=add(local("count"), 1)))
-    last_side = equal(local("side"), width - 1)
-    if width > 1:
-        following = select(last_side, 0, add(local("side"), 1))
-        body.append(RegisterWrite(register="side", indices=(), value=following))
-    if copies_of(product) > 1:
-        copy = local("copy")
-        after: Expr = select(equal(copy, copies_of(product) - 1), 0, add(copy, 1))
-        if width > 1:
-            after = select(last_side, after, copy)
-        body.append(RegisterWrite(register="copy", indices=(), value=after))
-    more = unequal(local("count"), product.steps * width - 1)
-    last = Rule(
-        name="add the last",
-        body=tuple(body),
-        takes=channels,
-        next="settle" if _distance(product) > 1 else "drain",
-    )
-    add_one = Rule(name="add", body=tuple(body), takes=channels, next="add")
-    choices = (Choice(when=more, inside=add_one), Choice(inside=last))
-    return Mode(name="add", needs=channels, choices=choices)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Sums:
+    """The memories of a machine: ``size`` elements in each of ``copies`` partial sums.
 
-
-def _add(product: Product, size: int, row: int) -> list[Statement]:
-    """Add a value to the sum of its target; target 0, that of no value, has a place in front.
-
-    Of ``n`` rows in a step, the memory ``row`` has every n-th row of the result.
+    ``distance`` are the firings from a write of an element to the next read of it, at least.
     """
-    type, target = product.result.type, local(f"target_{row}")
-    place: Expr = target
-    if product.rows_at_once > 1:
-        place = quotient(add(target, product.rows_at_once - 1), product.rows_at_once)
-    at = add(times(place, product.width), local("side") if product.width > 1 else 0)
-    if copies_of(product) > 1:
-        at = add(times(local("copy"), size), at)
-    here, total = local(f"at_{row}"), add(local(f"sum_{row}", type), local(f"value_{row}", type))
-    return [
-        Let(target=here.name, value=at),
-        RegisterRead(target=f"sum_{row}", register=f"sums_{row}", indices=(here,), type=type),
-        RegisterWrite(register=f"sums_{row}", indices=(here,), value=total),
-    ]
 
+    product: Product
+    size: int
+    copies: int
+    distance: int
+    count: Local
+    line: Local
+    side: Local | None
+    copy: Local | None
+    settled: Local | None
+    memories: list[File]
 
-def _settling(product: Product) -> tuple[Mode, ...]:
-    """Wait until the last sums are in the memory, as long as before any other read of them."""
-    steps = _distance(product) - 1
-    if not steps:
-        return ()
-    wait = RegisterWrite(register="settled", indices=(), value=add(local("settled"), 1))
-    mode = Mode(
-        name="settle",
-        needs=(),
-        choices=(
-            Choice(
-                when=unequal(local("settled"), steps - 1),
-                inside=Rule(name="settle", body=(wait,), next="settle"),
-            ),
-            Choice(inside=Rule(name="settled", body=(wait,), next="drain")),
-        ),
-    )
-    return (mode,)
-
-
-def _draining(product: Product, lines: int, size: int) -> Mode:
-    body: list[Statement] = []
-    puts: list[Put] = []
-    for word in range(product.words):
-        terms = [_partial(product, word, copy * size, body) for copy in range(copies_of(product))]
-        puts.append(Put(channel=_own(product, word), value=_total(product, terms)))
-    step = RegisterWrite(register="line", indices=(), value=add(local("line"), 1))
-    return Mode(
-        name="drain",
-        needs=(),
-        choices=(
-            Choice(
-                when=unequal(local("line"), lines - 1),
-                inside=Rule(name="send", body=(*body, step), puts=tuple(puts), next="drain"),
-            ),
-            Choice(inside=Rule(name="send the last", body=tuple(body), puts=tuple(puts))),
-        ),
-    )
-
-
-def _partial(product: Product, word: int, copy: int, body: list[Statement]) -> Expr:
-    """A partial sum of element ``word`` of the line; ``body`` reads it from its memory."""
-    rows, width, type = product.rows_at_once, product.width, product.result.type
-    at = add(times(local("line"), product.words), word)
-    if rows == 1:
-        place = add(at, width + copy)
-    else:
-        place = times(quotient(quotient(at, width), rows), width)
-        place = add(add(place, remainder(at, width)), width + copy)
-    value: Expr | None = None
-    for row in range(rows):
-        found = local(f"read_{word}_{copy}_{row}", type)
-        body.append(
-            RegisterRead(target=found.name, register=f"sums_{row}", indices=(place,), type=type)
+    @staticmethod
+    def draft(machine: MachineDraft, product: Product, lines: int) -> _Sums:
+        """The registers of a machine."""
+        width, circuit, at_once = product.width, product.circuit, product.rows_at_once
+        copies = -(-circuit.slots // width)
+        rows = -(-lines * product.words // width)
+        size = width + -(-rows // at_once) * width
+        distance, shape = copies * width, (copies * size,)
+        return _Sums(
+            product=product,
+            size=size,
+            copies=copies,
+            distance=distance,
+            count=machine.register("count"),
+            line=machine.register("line"),
+            side=machine.register("side") if width > 1 else None,
+            copy=machine.register("copy") if copies > 1 else None,
+            settled=machine.register("settled") if distance > 1 else None,
+            memories=[
+                machine.file(f"sums_{row}", product.result.type, shape, distance, circuit.location)
+                for row in range(at_once)
+            ],
         )
-        here = equal(remainder(quotient(at, width), rows), row)
-        value = found if value is None else select(here, found, value)
-    assert value is not None
-    return value
 
+    def adding(self, machine: MachineDraft, pairs: list[tuple[NamedHead, NamedHead]]) -> None:
+        """Each target of a step is added to in the memory of its place in the step."""
+        heads, width, body = [head for pair in pairs for head in pair], self.product.width, Body()
+        for row, (target, value) in enumerate(pairs):
+            here = body.let(f"at_{row}", self._place(target.value))
+            known = body.read(self.memories[row], f"sum_{row}", here)
+            body.write(self.memories[row], add(known, value.value), here)
+        body.statements.append(count_up(self.count))
+        last_side: Expr | None = None
+        if self.side is not None:
+            last_side = equal(self.side, width - 1)
+            body.statements.append(write(self.side, select(last_side, 0, add(self.side, 1))))
+        if self.copy is not None:
+            after: Expr = select(equal(self.copy, self.copies - 1), 0, add(self.copy, 1))
+            if last_side is not None:
+                after = select(last_side, after, self.copy)
+            body.statements.append(write(self.copy, after))
+        more = unequal(self.count, self.product.steps * width - 1)
+        following = "settle" if self.settled is not None else "drain"
+        machine.mode(
+            "add",
+            when(more, rule("add", "add", takes=heads, body=body.statements)),
+            when(None, rule("add the last", following, takes=heads, body=body.statements)),
+            needs=heads,
+        )
 
-def _total(product: Product, terms: list[Expr]) -> Expr:
-    """The sum of partial sums: a balanced tree, or one addition after the other."""
-    if product.circuit.structure is not Tree:
+    def _place(self, target: Expr) -> Expr:
+        """Where the sum of a target is; target 0, that of no value, has a place in front.
+
+        Of ``n`` rows in a step, each memory has every n-th row of the result.
+        """
+        rows = self.product.rows_at_once
+        place = quotient(add(target, rows - 1), rows) if rows > 1 else target
+        at = add(times(place, self.product.width), 0 if self.side is None else self.side)
+        return at if self.copy is None else add(times(self.copy, self.size), at)
+
+    def settling(self, machine: MachineDraft) -> None:
+        """Wait until the last sums are in the memory, as long as before any other read of them."""
+        if self.settled is None:
+            return
+        wait = [count_up(self.settled)]
+        machine.mode(
+            "settle",
+            when(unequal(self.settled, self.distance - 2), rule("settle", "settle", body=wait)),
+            when(None, rule("settled", "drain", body=wait)),
+        )
+
+    def draining(self, machine: MachineDraft, lines: int, own: list[Wire]) -> None:
+        """The sums of a line, word by word."""
+        body, puts = Body(), list[Put]()
+        for word, out in enumerate(own):
+            starts = range(0, self.copies * self.size, self.size)
+            terms: list[Expr] = [self._partial(word, start, body) for start in starts]
+            puts.append(put(out, self._total(terms)))
+        step: list[Statement] = [*body.statements, count_up(self.line)]
+        machine.mode(
+            "drain",
+            when(unequal(self.line, lines - 1), rule("send", "drain", puts=puts, body=step)),
+            when(None, rule("send the last", None, puts=puts, body=body.statements)),
+        )
+
+    def _partial(self, word: int, start: int, body: Body) -> Expr:
+        """A partial sum of element ``word`` of the line; ``body`` reads it from its memory."""
+        rows, width = self.product.rows_at_once, self.product.width
+        at = add(times(self.line, self.product.words), word)
+        if rows == 1:
+            place = add(at, width + start)
+        else:
+            place = times(quotient(quotient(at, width), rows), width)
+            place = add(add(place, remainder(at, width)), width + start)
+        value: Expr | None = None
+        for row, memory in enumerate(self.memories):
+            found = body.read(memory, f"read_{word}_{start}_{row}", place)
+            here = equal(remainder(quotient(at, width), rows), row)
+            value = found if value is None else select(here, found, value)
+        assert value is not None
+        return value
+
+    def _total(self, terms: list[Expr]) -> Expr:
+        """The sum of partial sums: a balanced tree, or one addition after the other."""
+        if self.product.circuit.structure is Tree:
+            return tree(terms)
         total = terms[0]
         for term in terms[1:]:
             total = add(total, term)
         return total
-    while len(terms) > 1:
-        pairs = [add(left, right) for left, right in zip(terms[::2], terms[1::2], strict=False)]
-        terms = pairs + ([terms[-1]] if len(terms) % 2 else [])
-    return terms[0]
 
 
-def _own(product: Product, word: int) -> str:
-    return f"{product.nodes.unloader.name}_own_{word}"
-
-
-def _unload(parts: Parts, product: Product, count: int, lines: int) -> None:
+def _unload(parts: Parts, product: Product, own: list[Wire], lines: int) -> None:
     """Lines from machine to machine; each adds its own, and the last one sends them to memory."""
-    unloader, type, node = product.nodes.unloader, product.result.type, product.nodes.reduction
-    lane = index(LANE)
-    body: list[Statement] = []
-    for word in range(product.words):
-        own, before = local(f"own_{word}", type), local(f"before_{word}", type)
-        total, following = local(f"total_{word}", type), f"{unloader.name}_next_{word}"
-        body.append(Receive(target=own.name, channel=_own(product, word), type=type))
-        value: Expr = own
+    unloader, node, count = product.nodes.unloader, product.nodes.reduction, product.machines
+    machines, lane = product.lanes if count > 1 else (), index(LANE)
+    unit = ArrayDraft(
+        unloader.name, Role.RELAY, machines, (loop("line", lines),), unloader.location
+    )
+    for word, (mine, out) in enumerate(zip(own, line_wires(product), strict=True)):
+        on = wire(f"{unloader.name}_next_{word}", mine.type)
+        value: Expr = unit.receive(mine, f"own_{word}")
         if count > 1:
             first = less(0, lane)
-            body.append(Receive(target=before.name, channel=following, type=type, condition=first))
-            value = select(first, add(before, own), own)
-            parts.link(
-                following, type, unloader.name, unloader.name, shape=(count - 1,),
-                source_index=(lane,), sink_index=(subtract(lane, 1),),
+            before = unit.receive(on, f"before_{word}", first)
+            value = select(first, add(before, value), value)
+            before_this = (subtract(lane, 1),)
+            link(
+                parts, on, unloader.name, unloader.name, (space(LANE, count - 1),),
+                sink_at=before_this,
             )  # fmt: skip
-        at = (lane,) if count > 1 else ()
-        parts.link(
-            _own(product, word), type, node.name, unloader.name,
-            shape=(count,) if count > 1 else (), source_index=at, sink_index=at,
-        )  # fmt: skip
-        body.append(Let(target=total.name, value=value))
-        last = equal(lane, count - 1) if count > 1 else None
-        body.append(Send(channel=f"{unloader.name}_store_word_{word}", value=total, condition=last))
+        link(parts, mine, node.name, unloader.name, machines)
+        total = unit.let(f"total_{word}", value)
+        unit.send(out, total, equal(lane, count - 1) if count > 1 else None)
         if count > 1:
-            on = less(lane, count - 1)
-            body.append(Send(channel=following, value=total, condition=on))
-    parts.nodes.append(
-        PEArray(
-            name=unloader.name,
-            role=Role.RELAY,
-            space=(space(LANE, count),) if count > 1 else (),
-            loops=(loop("line", lines),),
-            body=tuple(body),
-            location=unloader.location,
-        )
-    )
+            unit.send(on, total, less(lane, count - 1))
+    parts.nodes.append(unit.node())

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from t2s.core.expr import Expr, Index, Local, Read
 from t2s.core.walk import T, Term, rewrite
-from t2s.graph.body import Load, Receive, Send, Statement
-from t2s.graph.construct import Parts, index, less, local, loop, quotient, remainder, space
+from t2s.graph.body import Role
+from t2s.graph.construct import Parts, less, loop, quotient, remainder, space
 from t2s.graph.graph import Tensor, TensorRole
-from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Role
-from t2s.sparse_repr.representation.hardware.loaders import WORD
-from t2s.sparse_repr.representation.hardware.product import Product
+from t2s.sparse_repr.representation.hardware.product import WORD, Product
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, Wire, link, wire
 
 WAITING = 16
 """Lines of a start value that wait for the sums that they belong to."""
 
 
 def load_start(
-    parts: Parts, product: Product, sink: str, at: Expr, lines: int
-) -> tuple[Expr | None, list[Statement]]:
-    """Loaders of what the start value reads, with channels to the store unit.
+    parts: Parts, product: Product, unit: ArrayDraft, sink: str, at: Expr, lines: int
+) -> Expr | None:
+    """Loaders of what the start value reads, with wires to the store unit that ``unit`` drafts.
 
     ``at`` is the flat place of an element of the result in both.  Returns the value over locals of
-    the store unit, and the statements that receive them; ``None`` if results start from 0.
+    the store unit; ``None`` if results start from 0.
     """
     start = product.start
     if start is None:
-        return None, []
+        return None
     for operand in start.operands:
         if operand.name == product.vector.name:
             continue  # declared by its loader
@@ -41,16 +39,14 @@ def load_start(
     placed = {start.row: quotient(at, product.width)}
     if start.side is not None:
         placed[start.side] = remainder(at, product.width)
-    body: list[Statement] = []
     locals: dict[Term, Local] = {}
     inside = less(at, product.rows * product.width)
     for number, (read, loader) in enumerate(start.loaders.items()):
-        _load(parts, product, _at(read, placed), loader, sink, inside, lines)
-        value = local(f"start_{number}", read.type)
-        locals[read] = value
-        body.append(Receive(target=value.name, channel=f"{loader}_word", type=read.type))
+        out = wire(f"{loader}_word", read.type)
+        _load(parts, product, _at(read, placed), loader, out, sink, inside, lines)
+        locals[read] = unit.receive(out, f"start_{number}")
     localized = rewrite(start.value, lambda node: locals.get(node))
-    return _at(localized, placed), body
+    return _at(localized, placed)
 
 
 def _at(expression: T, placed: dict[str, Expr]) -> T:
@@ -63,28 +59,19 @@ def _at(expression: T, placed: dict[str, Expr]) -> T:
 
 
 def _load(
-    parts: Parts, product: Product, read: Read, loader: str, sink: str, inside: Expr, lines: int
+    parts: Parts,
+    product: Product,
+    read: Read,
+    loader: str,
+    out: Wire,
+    sink: str,
+    inside: Expr,
+    lines: int,
 ) -> None:
-    """A load unit, and a channel of its words, one for each element of a line."""
+    """A load unit, and a wire of its words, one for each element of a line."""
     assert product.start is not None
-    words = product.words
-    parts.nodes.append(
-        PEArray(
-            name=loader,
-            role=Role.LOAD,
-            space=(space(WORD, words),),
-            loops=(loop("line", lines),),
-            body=(
-                Load(
-                    target="loaded", tensor=read.source, indices=read.indices, type=read.type,
-                    condition=inside,
-                ),
-                Send(channel=f"{loader}_word", value=local("loaded", read.type)),
-            ),
-            location=product.start.location,
-        )
-    )  # fmt: skip
-    parts.link(
-        f"{loader}_word", read.type, loader, sink, shape=(words,), source_index=(index(WORD),),
-        sink_index=(index(WORD),), capacity=WAITING, location=product.start.location,
-    )  # fmt: skip
+    location, words = product.start.location, (space(WORD, product.words),)
+    unit = ArrayDraft(loader, Role.LOAD, words, (loop("line", lines),), location)
+    unit.send(out, unit.load("loaded", read.source, read.indices, read.type, inside))
+    parts.nodes.append(unit.node())
+    link(parts, out, loader, sink, words, capacity=WAITING, location=location)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from t2s.core.expr import Expr, const
+from t2s.core.expr import Expr, Local, const
 from t2s.core.types import INT32
-from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement
+from t2s.graph.body import Role, Statement
 from t2s.graph.construct import (
     Parts,
     add,
@@ -14,22 +12,30 @@ from t2s.graph.construct import (
     equal,
     index,
     less,
-    local,
     loop,
-    quotient,
-    register,
     select,
     space,
     subtract,
     times,
 )
 from t2s.graph.graph import StreamKind
-from t2s.graph.machine import Head
-from t2s.graph.nodes import PEArray
-from t2s.graph.parts import Register, Role
-from t2s.sparse_repr.representation.hardware.loaders import WORD, input_tensor
-from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.runs import loader_name, steps_of, stored_shape
+from t2s.sparse_repr.blocks.draft import count_up, write
+from t2s.sparse_repr.representation.hardware.product import WORD, Product
+from t2s.sparse_repr.representation.hardware.runs import (
+    blocks_of,
+    fibre_count,
+    loader_name,
+    steps_of,
+    structure_tensor,
+)
+from t2s.sparse_repr.representation.hardware.wires import (
+    ArrayDraft,
+    Body,
+    MachineDraft,
+    Wire,
+    link,
+    wire,
+)
 from t2s.sparse_repr.representation.layout import BlockJob
 
 END = -2
@@ -42,167 +48,116 @@ MOST_WORDS = 16
 """Lengths that are loaded in a cycle: a line of memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The lengths that a decoder sees: ``words`` come together, ``ahead`` may be looked at."""
+    """The lengths that a decoder sees: ``words`` come together, ``ahead`` may be looked at.
 
-    decoder: str
-    fibres: int
-    words: int
-    ahead: int
+    Attributes
+    ----------
+    fibres: lengths that there are; ``lines`` are loaded: these, and ends that keep it full.
+    size: places of the window, a power of two.
+    inputs: the heads of the wires that bring a line.
+    first, last, level, taken: the place of the first length, that behind the last one, how many
+        lengths there are, and the lines that have come.
+    """
 
-    @property
-    def size(self) -> int:
-        """Places of the window, a power of two."""
-        return 1 << (self.ahead + 2 * self.words - 1).bit_length()
-
-    @property
-    def lines(self) -> int:
-        """Lines that are loaded: all lengths, and so many ends that the window stays full."""
-        return -(-(self.fibres + self.ahead) // self.words)
-
-    def channels(self) -> tuple[str, ...]:
-        """The channels that bring a line."""
-        return tuple(f"{self.decoder}_length_{word}" for word in range(self.words))
-
-    def heads(self) -> tuple[Head, ...]:
-        """The heads of these channels."""
-        return tuple(
-            Head(channel=channel, value=f"length_{word}")
-            for word, channel in enumerate(self.channels())
-        )
-
-    def registers(self) -> tuple[Register, ...]:
-        """The window, the place of its first length and how many it has, and lines taken."""
+    def __init__(self, machine: MachineDraft, product: Product, ahead: int) -> None:
+        self.fibres, self.ahead = fibre_count(product), ahead
+        self.words = min(MOST_WORDS, 1 << (product.machines - 1).bit_length())
+        self.size = 1 << (ahead + 2 * self.words - 1).bit_length()
+        self.lines = -(-(self.fibres + ahead) // self.words)
+        self.wires = _length_wires(machine.name, self.words)
+        self.inputs = [
+            machine.input(each, f"length_{word}") for word, each in enumerate(self.wires)
+        ]
+        self._kept = machine.file("window", INT32, (self.size,))
         names = ("first", "last", "level", "lines")
-        return (register("window", INT32, (self.size,)), *(register(name) for name in names))
+        self.first, self.last, self.level, self.taken = map(machine.register, names)
 
     def around(self, place: Expr) -> Expr:
         """A place of the window, from one that may be behind its end."""
         return both(place, const(self.size - 1))
 
-    def read(self, number: int, offset: Expr | int) -> Statement:
-        """Bind ``ahead_<number>`` to the length ``offset`` behind the first."""
-        place = self.around(add(local("first"), offset))
-        return RegisterRead(
-            target=f"ahead_{number}", register="window", indices=(place,), type=INT32
-        )
+    def read(self, body: Body, number: int, offset: Expr | int) -> Local:
+        """The length ``offset`` behind the first, as the local ``ahead_<number>``."""
+        return body.read(self._kept, f"ahead_{number}", self.around(add(self.first, offset)))
 
-    def moved(self, used: Expr | int, line: bool) -> tuple[Statement, ...]:
+    def moved(self, used: Expr | int, line: bool) -> list[Statement]:
         """Drop ``used`` lengths, and take a line."""
-        following = self.around(add(local("first"), used))
         more = subtract(self.words if line else 0, used)
         body: list[Statement] = [
-            RegisterWrite(register="first", indices=(), value=following),
-            RegisterWrite(register="level", indices=(), value=add(local("level"), more)),
+            write(self.first, self.around(add(self.first, used))),
+            write(self.level, add(self.level, more)),
         ]
         if not line:
-            return tuple(body)
+            return body
         body += [
-            RegisterWrite(
-                register="window",
-                indices=(add(local("last"), word),),
-                value=local(f"length_{word}"),
-            )
-            for word in range(self.words)
+            self._kept.write(head.value, add(self.last, word))
+            for word, head in enumerate(self.inputs)
         ]
-        following = self.around(add(local("last"), self.words))
-        body.append(RegisterWrite(register="last", indices=(), value=following))
-        body.append(RegisterWrite(register="lines", indices=(), value=add(local("lines"), 1)))
-        return tuple(body)
+        body.append(write(self.last, self.around(add(self.last, self.words))))
+        body.append(count_up(self.taken))
+        return body
 
 
-def load_lines(parts: Parts, product: Product, window: Window, blocks: bool) -> None:
-    """The load unit of the lengths; of blocks also the unit that sums them."""
-    lengths = product.mapping.lengths
+def _length_wires(node: str, words: int) -> tuple[Wire, ...]:
+    """What brings a node the words of a line of lengths."""
+    names = (f"{node}_length_{word}" for word in range(words))
+    return tuple(wire(name, INT32, StreamKind.CONTROL) for name in names)
+
+
+def load_lines(parts: Parts, product: Product, window: Window) -> None:
+    """The load unit of the lengths; where blocks are dealt also the unit that sums them."""
+    lengths, decoder, job = product.mapping.lengths, product.nodes.decoder.name, product.mapping.job
     assert lengths is not None
-    node, tensor = loader_name(product, lengths.name), product.stream_name(lengths.name)
-    data = product.storage.streams[lengths.name].data.reshape(-1)
-    input_tensor(parts, product, tensor, INT32, stored_shape(data.shape))
+    node, tensor = (
+        loader_name(product, lengths.name),
+        structure_tensor(parts, product, lengths.name, flat=True),
+    )
     at = add(times(index("line"), window.words), index(WORD))
     exists = less(at, window.fibres)
-    sink = f"{window.decoder}_sums" if blocks else window.decoder
-    if blocks:
-        value = select(exists, _blocks_of(product), select(equal(at, window.fibres), FAR, 0))
+    sums = f"{decoder}_sums"
+    sink, outs = decoder, window.wires
+    if isinstance(job, BlockJob):
+        sink, outs = sums, _length_wires(sums, window.words)
+    unit = ArrayDraft(
+        node, Role.LOAD, (space(WORD, window.words),), (loop("line", window.lines),),
+        product.nodes.matrix_loader.location,
+    )  # fmt: skip
+    place = (const(0) if lengths.fibres is None else at,)
+    entry = unit.load("entry", tensor, place, INT32, exists)
+    if isinstance(job, BlockJob):
+        beyond = select(equal(at, window.fibres), FAR, 0)
+        value = select(exists, blocks_of(product, entry, job.slots), beyond)
     else:
-        value = select(exists, subtract(steps_of(product, local("entry")), 1), END)
-    parts.nodes.append(
-        PEArray(
-            name=node,
-            role=Role.LOAD,
-            space=(space(WORD, window.words),),
-            loops=(loop("line", window.lines),),
-            body=(
-                Load(
-                    target="entry",
-                    tensor=tensor,
-                    indices=(const(0) if lengths.fibres is None else at,),
-                    type=INT32,
-                    condition=exists,
-                ),
-                Let(target="length", value=value),
-                *(
-                    Send(
-                        channel=f"{sink}_length_{word}",
-                        value=local("length"),
-                        condition=equal(index(WORD), word) if window.words > 1 else None,
-                    )
-                    for word in range(window.words)
-                ),
-            ),
-            location=product.nodes.matrix_loader.location,
-        )
-    )
-    for word in range(window.words):
-        _length_link(parts, node, sink, word)
-    if blocks:
-        _sum_lengths(parts, product, window, sink)
+        value = select(exists, subtract(steps_of(product, entry), 1), END)
+    length = unit.let("length", value)
+    for word, out in enumerate(outs):
+        unit.send(out, length, equal(index(WORD), word) if window.words > 1 else None)
+    parts.nodes.append(unit.node())
+    for out in outs:
+        link(parts, out, node, sink, capacity=16)
+    if isinstance(job, BlockJob):
+        _sum_lengths(parts, product, window, sums, outs)
 
 
-def _length_link(parts: Parts, source: str, sink: str, word: int) -> None:
-    parts.link(f"{sink}_length_{word}", INT32, source, sink, capacity=16, kind=StreamKind.CONTROL)
-
-
-def _blocks_of(product: Product) -> Expr:
-    """The blocks of a row, from its entry among the lengths."""
-    lengths, job = product.mapping.lengths, product.mapping.job
-    assert lengths is not None
-    assert isinstance(job, BlockJob)
-    entry: Expr = local("entry")
-    if lengths.round > 1:
-        entry = quotient(add(entry, lengths.round - 1), lengths.round)
-    return times(entry, lengths.round * lengths.scale // job.slots)
-
-
-def _sum_lengths(parts: Parts, product: Product, window: Window, node: str) -> None:
+def _sum_lengths(
+    parts: Parts, product: Product, window: Window, node: str, taken: tuple[Wire, ...]
+) -> None:
     """From the lengths of rows to their ends, a line in a firing."""
-    sums: list[Expr] = [local(f"length_{word}") for word in range(window.words)]
-    body: list[Statement] = [
-        Receive(target=f"length_{word}", channel=f"{node}_length_{word}", type=INT32)
-        for word in range(window.words)
-    ]
+    decoder = product.nodes.decoder
+    unit = ArrayDraft(node, Role.RELAY, (), (loop("line", window.lines),), decoder.location)
+    sums = [unit.receive(each, f"length_{word}") for word, each in enumerate(taken)]
     reach = 1
     while reach < window.words:
         for word in range(window.words - 1, reach - 1, -1):
-            name = f"sum_{reach}_{word}"
-            body.append(Let(target=name, value=add(sums[word - reach], sums[word])))
-            sums[word] = local(name)
+            sums[word] = unit.let(f"sum_{reach}_{word}", add(sums[word - reach], sums[word]))
         reach *= 2
-    body.append(RegisterRead(target="before", register="end", indices=(), type=INT32))
-    for word, total in enumerate(sums):
-        body.append(Let(target=f"end_{word}", value=add(local("before"), total)))
-        channel = f"{window.decoder}_length_{word}"
-        body.append(Send(channel=channel, value=local(f"end_{word}")))
-        _length_link(parts, node, window.decoder, word)
-    body.append(RegisterWrite(register="end", indices=(), value=local(f"end_{window.words - 1}")))
-    parts.nodes.append(
-        PEArray(
-            name=node,
-            role=Role.RELAY,
-            space=(),
-            loops=(loop("line", window.lines),),
-            registers=(register("end"),),
-            body=tuple(body),
-            location=product.nodes.decoder.location,
-        )
-    )
+    end = unit.file("end")
+    before = unit.read(end, "before")
+    ends: list[Local] = []
+    for word, out in enumerate(window.wires):
+        ends.append(unit.let(f"end_{word}", add(before, sums[word])))
+        unit.send(out, ends[word])
+        link(parts, out, node, decoder.name, capacity=16)
+    unit.write(end, ends[-1])
+    parts.nodes.append(unit.node())

@@ -1,0 +1,36 @@
+"""Names of users as identifiers of a target: recognizable, legal and unique."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from t2s.core.names import NameSupply
+
+MACRO = re.compile(r"(?=(?:[^A-Z]*[A-Z]){3})[A-Z][A-Z0-9_]+")
+"""Macros of C and C++ are written in capitals: NAN, NULL, M_PI, INT_MAX and many more."""
+
+
+def plain(name: str) -> str:
+    """Letters, digits and underscores alone, a letter first.
+
+    >>> plain("A feeder"), plain("2nd")
+    ('A_feeder', 'v2nd')
+    """
+    text = re.sub(r"[^A-Za-z0-9_]", "_", name).lstrip("_") or "v"
+    return f"v{text}" if text[0].isdigit() else text
+
+
+class Identifiers:
+    """The identifiers of one scope, which does not use those that are ``taken``.
+
+    ``identifier`` makes a legal identifier of the target from a name.
+    """
+
+    def __init__(self, identifier: Callable[[str], str], taken: Iterable[str] = ()) -> None:
+        self._identifier = identifier
+        self._supply = NameSupply(taken)
+
+    def fresh(self, wanted: str) -> str:
+        """A new identifier like ``wanted``; ``wanted_2`` and so on if it is taken."""
+        return self._supply.fresh(self._identifier(wanted))

@@ -1,0 +1,64 @@
+"""The files of a design: library, modules of the nodes, top and testbench."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from t2s.backends.base import DeviceTimes, refusal
+from t2s.backends.verilog.arrays import array_module
+from t2s.backends.verilog.machine_module import MachineModule
+from t2s.backends.verilog.pe import PEModule
+from t2s.backends.verilog.support import nests_of
+from t2s.backends.verilog.testbench import Testbench
+from t2s.backends.verilog.timing import Bounds
+from t2s.backends.verilog.top import LIBRARY, top_module, top_of
+from t2s.backends.verilog.verilog_names import signal_names
+from t2s.backends.verilog.verilog_printer import print_modules
+from t2s.core.collector import without_collections
+from t2s.graph.graph import Graph
+from t2s.graph.machine import Machine
+
+_LIBRARY = Path(__file__).parent / "library"
+_FIRST = ("operators.sv", "floats.sv", "stalls.sv", "fifo.sv")
+_LAST = ("floats.cpp", "main.cpp")
+
+
+NAME = "verilog"
+
+
+@without_collections()
+def files_of(graph: Graph, timing: DeviceTimes, bounds: Bounds) -> Mapping[str, str]:
+    """The files, with FIFOs that have room for ``bounds`` and a testbench set to ``timing``.
+
+    In the order in which a compiler has to read them.  Raises ``UnsupportedError`` if
+    ``supports`` is not empty.
+    """
+    nests = nests_of(graph)
+    if isinstance(nests, list):
+        raise refusal(NAME, graph, nests)
+    top = top_of(graph)
+    taken = {names.module for _, names in top.nodes}
+    modules = signal_names((*LIBRARY, top.module, *taken))
+    files = {name: _text(name) for name in _FIRST}
+    for interface, names in top.nodes:
+        name = modules.fresh(f"{names.module}_pe")
+        node = interface.node
+        if isinstance(node, Machine):
+            machine = MachineModule(graph, interface, node, name, modules)
+            built, space = machine.build(), machine.space
+        else:
+            pe = PEModule(interface, node, nests[node.name], name)
+            built, space = (pe.build(),), pe.space
+        array = array_module(interface, names.module, name, tuple(space.values()))
+        files[f"{names.module}.sv"] = print_modules((*built, array))
+    sources = [*files, "top.sv", "testbench.sv"]
+    files["top.sv"] = print_modules((top_module(top, bounds),))
+    files["testbench.sv"] = print_modules((Testbench(top, timing, bounds).build(),))
+    command = ("-Wno-fatal --cc --exe --build --top-module testbench", *sources, *_LAST)
+    files["verilator.f"] = "\n".join((*command, ""))
+    return {**files, **{name: _text(name) for name in _LAST}}
+
+
+def _text(name: str) -> str:
+    return (_LIBRARY / name).read_text(encoding="utf-8")

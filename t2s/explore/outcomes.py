@@ -1,0 +1,173 @@
+"""Independent runs on all cores: ``DesignRun`` says what to run, ``Outcomes`` what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from t2s.core.errors import T2SError
+from t2s.explore.parallel import Steps, Workers
+from t2s.graph.graph import Graph
+from t2s.simulator.build import build_program
+from t2s.simulator.cut_short import CycleLimitError, RunInterrupted
+from t2s.simulator.deadlock import DeadlockError
+from t2s.simulator.devices import Device
+from t2s.simulator.result import SimResult
+from t2s.simulator.retime import checked_limits, run_to_the_end
+from t2s.simulator.tables import Table
+
+RunGraph = Callable[[Graph, Mapping[str, Any] | None, Mapping[str, Any]], SimResult]
+"""Runs a graph on its arrays, ``None`` for times alone, and scalars."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignRun:
+    """A design that is ready to run, what it runs on, and the name of the run in tables.
+
+    ``run`` is given what runs a graph, and returns the result of the design.
+    """
+
+    name: str
+    run: Callable[[RunGraph], Any]
+    device: str | Device
+    engine: str = "native"
+    max_cycles: int | None = None
+    warn: Callable[[Graph, Device], tuple[str, ...]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A run's result, or the error that it ended with.
+
+    A run that stopped before its end has both: the error of a deadlock has a partial result.  A run
+    that an interrupt kept from beginning has neither.
+    """
+
+    name: str
+    result: Any = None
+    error: T2SError | None = None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The run's row of the table."""
+        if self.result is None:
+            return (self.name, "-", "-", _first_line(self.error) if self.error else "not run")
+        busy, ended = "-", "finished"
+        if isinstance(self.result, SimResult):  # several stages have no utilization of their own
+            busy, ended = f"{self.result.utilization:.1%}", self.result.ending.value
+        ended = _first_line(self.error) if self.error else ended
+        return (self.name, f"{self.result.cycles:,}", busy, ended)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcomes(Sequence[Outcome]):
+    """The outcomes of several runs, in the order in which the runs were given."""
+
+    outcomes: tuple[Outcome, ...]
+
+    def __getitem__(self, position: Any) -> Any:
+        return self.outcomes[position]
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.outcomes)
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        """All results; raises the first error, and ``KeyboardInterrupt`` if a run is missing."""
+        for outcome in self.outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+            if outcome.result is None or getattr(outcome.result, "interrupted", False):
+                raise KeyboardInterrupt
+        return tuple(outcome.result for outcome in self.outcomes)
+
+    @property
+    def table(self) -> Table:
+        """One row per run."""
+        return Table(
+            title=f"{len(self)} runs",
+            headers=("run", "cycles", "utilization", "ended"),
+            rows=tuple(outcome.cells for outcome in self.outcomes),
+            left=frozenset({0, 3}),
+        )
+
+    def __str__(self) -> str:
+        return self.table.text()
+
+    def __rich__(self) -> Any:
+        return self.table.rich()
+
+    def _repr_html_(self) -> str:
+        return self.table.html()
+
+
+def run_many(
+    runs: Sequence[Callable[[], DesignRun]],
+    names: Sequence[str],
+    *,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Outcomes:
+    """Run everything on a pool of threads; an error ends its own run only.
+
+    ``runs`` make the runs, one after the other in this thread, while earlier ones are running.
+    Ctrl-C ends what is running with partial results, and begins nothing any more.
+    """
+    futures: list[Future[Outcome]] = []
+    made: dict[int, Outcome] = {}
+    with Workers(workers) as crew, Steps("simulating", progress) as steps:
+        try:
+            for position, make in enumerate(runs):
+                try:
+                    run = make()
+                except T2SError as error:
+                    made[position] = Outcome(name=names[position], error=error)
+                    continue
+                futures.append(crew.start(partial(_outcome, run, crew)))
+            crew.finish(futures, lambda done: steps.told(done, len(futures), ""))
+        except KeyboardInterrupt:
+            crew.watch.stop()
+    began = iter(futures)
+    outcomes: list[Outcome] = []
+    for position, name in enumerate(names):
+        if position in made:
+            outcomes.append(made[position])
+            continue
+        future = next(began, None)
+        missing = future is None or not future.done() or future.cancelled()
+        outcomes.append(Outcome(name=name) if missing or future is None else future.result())
+    return Outcomes(outcomes=tuple(outcomes))
+
+
+def _outcome(run: DesignRun, crew: Workers) -> Outcome:
+    if crew.watch.stopped:
+        return Outcome(name=run.name)
+
+    def simulate(
+        graph: Graph, inputs: Mapping[str, Any] | None, parameters: Mapping[str, Any]
+    ) -> SimResult:
+        program = build_program(graph, run.device, inputs, parameters)
+        limits = checked_limits(run.max_cycles)
+        result = run_to_the_end(program, run.engine, limits, crew.watch)
+        warnings = run.warn(graph, result.device) if run.warn is not None else ()
+        return replace(result, warnings=warnings, warn=run.warn)
+
+    try:
+        return Outcome(name=run.name, result=run.run(simulate))
+    except (DeadlockError, CycleLimitError) as error:
+        return Outcome(name=run.name, result=error.result, error=error)
+    except RunInterrupted as interrupt:
+        measured = interrupt.result if interrupt.result.cycles else None
+        return Outcome(name=run.name, result=measured)
+    except T2SError as error:
+        return Outcome(name=run.name, error=error)
+
+
+def _first_line(error: T2SError | None) -> str:
+    return str(error).splitlines()[0] if error is not None else ""

@@ -1,0 +1,171 @@
+"""Which machines of a graph are the same but for names.
+
+The copies of a loop's body that ``parallelize`` makes are such machines.  What holds for one of
+them holds for all: one is verified, and one function of native code serves them all, so that the
+time to compile a graph grows with its shapes, not with its machines.
+
+In goes a graph, sound or not.  Out comes for each machine the number of its shape and the names
+that it has in the places where machines of that shape differ.  Two machines have one shape if they
+are equal when the names of the node, of its channels and of its tensors are replaced by the order
+in which they appear, and if these channels and tensors are of the same types and extents.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from t2s.core.expr import Expr
+from t2s.core.types import Type
+from t2s.core.walk import Term, children
+from t2s.graph.body import Let, Load, Register, RegisterRead, RegisterWrite, Store
+from t2s.graph.graph import Channel, Graph, Tensor
+from t2s.graph.kept import KeptFor
+from t2s.graph.machine import Machine, Search
+
+_SAYS_WHERE = frozenset({"location", "region"})
+_NAMELESS = (Expr, Let, Register, RegisterRead, RegisterWrite)
+"""Terms that name neither nodes nor channels nor tensors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineShape:
+    """The number of a shape in its graph, and the names of a machine that has it."""
+
+    number: int
+    names: tuple[str, ...]
+
+    def names_in(self, other: MachineShape) -> dict[str, str]:
+        """The names of another machine of this shape, by the names of this one."""
+        return dict(zip(self.names, other.names, strict=True))
+
+
+_SHAPES: KeptFor[None, dict[str, MachineShape]] = KeptFor()
+
+
+def shapes_of(graph: Graph) -> Mapping[str, MachineShape]:
+    """The shape of every machine of a graph, by the name of the machine."""
+    return _SHAPES.get(graph, None, lambda: _Shapes(graph).all())
+
+
+def firsts_of_shapes(graph: Graph) -> frozenset[str]:
+    """The names of the first machine of each shape."""
+    firsts: dict[int, str] = {}
+    for name, shape in shapes_of(graph).items():
+        firsts.setdefault(shape.number, name)
+    return frozenset(firsts.values())
+
+
+@dataclass(slots=True)
+class _Shapes:
+    """Terms of one graph by numbers: equal terms, and equal shapes, have equal numbers."""
+
+    graph: Graph
+    numbers: dict[object, int] = field(default_factory=dict)
+    known: dict[int, int] = field(default_factory=dict)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    scalars: frozenset[str] = frozenset()
+
+    def all(self) -> dict[str, MachineShape]:
+        self.tensors = {tensor.name: tensor for tensor in self.graph.tensors}
+        self.scalars = frozenset(parameter.name for parameter in self.graph.parameters)
+        return {node.name: self._shape(node) for node in self.graph.machines}
+
+    def _shape(self, node: Machine) -> MachineShape:
+        inputs, outputs = self.graph.inputs_of(node.name), self.graph.outputs_of(node.name)
+        used = dict.fromkeys(
+            statement.tensor
+            for statement in node.statements()
+            if isinstance(statement, Load | Store | Search)
+        )
+        wanted = dict.fromkeys([node.name, *(c.name for c in (*inputs, *outputs)), *used])
+        names = {name: n for n, name in enumerate(n for n in wanted if n not in self.scalars)}
+        parts = (
+            self._place_of_names(node, names),
+            *(("in", *self._port(one, one.sink_index, names)) for one in inputs),
+            *(("out", *self._port(one, one.source_index, names)) for one in outputs),
+            *((names.get(name, name), self._tensor(name)) for name in used),
+        )
+        return MachineShape(number=self._number(parts), names=tuple(names))
+
+    def _port(
+        self, channel: Channel, index: tuple[Expr, ...], names: Mapping[str, int]
+    ) -> tuple[object, ...]:
+        indices = tuple(self._nameless(one) for one in index)
+        own = names.get(channel.name, channel.name)
+        return own, repr(channel.stream), repr(channel.shape), indices
+
+    def _tensor(self, name: str) -> str:
+        tensor = self.tensors.get(name)
+        if tensor is None:
+            return ""
+        return repr(dataclasses.replace(tensor, name="", location=None, ascending=None))
+
+    def _number(self, key: object) -> int:
+        return self.numbers.setdefault(key, len(self.numbers))
+
+    def _place_of_names(self, value: Any, names: Mapping[str, int]) -> object:
+        """A part of a machine, with numbers in place of names; it is nested few levels deep."""
+        match value:
+            case _ if isinstance(value, _NAMELESS):
+                return self._nameless(value)
+            case Term():
+                fields = (
+                    self._place_of_names(getattr(value, name), names) for name in _fields(value)
+                )
+                return self._number((type(value), *fields))
+            case tuple():
+                return tuple(self._place_of_names(item, names) for item in value)
+            case str():
+                return ("name", names[value]) if value in names else value
+            case _:
+                return _spelled(value)
+
+    def _nameless(self, root: Term) -> int:
+        """The number of a term, of whatever depth, without names; each object is read once."""
+        known, waiting = self.known, [root]
+        while waiting:
+            term = waiting[-1]
+            if id(term) not in known:
+                inside = [item for item in children(term) if id(item) not in known]
+                if inside:
+                    waiting += inside
+                    continue
+                values = (self._read(getattr(term, name)) for name in _fields(term))
+                known[id(term)] = self._number((type(term), *values))
+            waiting.pop()
+        return known[id(root)]
+
+    def _read(self, value: Any) -> object:
+        match value:
+            case Term():
+                return self.known[id(value)]
+            case tuple():
+                return tuple(self._read(item) for item in value)
+            case str():
+                return value
+            case _:
+                return _spelled(value)
+
+
+def _fields(term: Term) -> tuple[str, ...]:
+    kind: Any = type(term)
+    return _fields_of(kind)
+
+
+@cache
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in dataclasses.fields(kind) if one.name not in _SAYS_WHERE)
+
+
+def _spelled(value: Any) -> object:
+    """A value such that equal ones are one: 1, 1.0 and True are not, nor are 0.0 and -0.0."""
+    match value:
+        case None | Type() | Enum():
+            return value
+        case _:
+            return (repr(value),)

@@ -1,0 +1,249 @@
+"""Arithmetic on streams of values (Definition 3.6): ALUs, and what diagrams compute with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from t2s.core.expr import Const, Expr, ReduceLanes, apply
+from t2s.core.ops import OPERATORS, Op
+from t2s.graph.graph import StreamKind, StreamType
+from t2s.graph.nodes import Role
+from t2s.sparse_repr.blocks.connections import Stream
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, In, StreamBlock, put, rule, when
+from t2s.sparse_repr.blocks.expressions import (
+    EMPTY_TAG,
+    Formula,
+    both,
+    cast,
+    either,
+    equal,
+    select,
+    spread,
+    zero,
+)
+from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alu(StreamBlock):
+    """``function`` of the operands, element by element; an ALU.
+
+    The function gets one expression for each operand and gives one; it is any expression of the
+    graph, so any semiring will do.  N as an operand stands for its value in ``missing`` (zero, if
+    it is not given), unless ``lost``, of which operands are N, says that there is nothing to
+    compute: then N is put, or ``instead``.  All operands have one shape.  Ports: ``in0``, ``in1``,
+    ...; ``val``.
+    """
+
+    kind = BlockKind.COMPUTE
+    role = Role.COMPUTE
+
+    function: Callable[..., Expr]
+    missing: tuple[Expr, ...] | None = None
+    lost: Callable[..., Expr] | None = None
+    instead: Expr | None = None
+
+    def draft(self, draft: Draft, *operands: StreamType) -> None:
+        inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(operands)]
+        zeros = self.missing or [zero(stream.element) for stream in operands]
+        values = [
+            select(i.is_value, i.value, cast(value, i.stream.element))
+            for i, value in zip(inputs, zeros, strict=True)
+        ]
+        result = self.function(*values)
+        first = inputs[0]
+        val = draft.output("val", result.type, StreamKind.VALUE, first.stream.nesting)
+        nothing = put(val, tag=EMPTY_TAG) if self.instead is None else put(val, self.instead)
+        empty = (
+            []
+            if self.lost is None
+            else [both(*(i.is_item for i in inputs), self.lost(*(i.is_empty for i in inputs)))]
+        )
+        draft.mode(
+            "run",
+            *(when(one, rule("nothing", "run", takes=inputs, puts=[nothing])) for one in empty),
+            when(
+                both(*(i.is_item for i in inputs)),
+                rule("compute", "run", takes=inputs, puts=[put(val, result)]),
+            ),
+            when(
+                both(first.is_stop, *_same(inputs)),
+                rule("stop", "run", takes=inputs, puts=[put(val, tag=first.tag)]),
+            ),
+            when(
+                both(first.is_done, *_same(inputs)),
+                rule("done", None, takes=inputs, puts=[put(val, tag=first.tag)]),
+            ),
+            needs=inputs,
+            expected="operands of one shape",
+        )
+
+
+def _same(inputs: Sequence[In]) -> list[Expr]:
+    return [equal(inputs[0].tag, other.tag) for other in inputs[1:]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant(Formula):
+    """A constant, whatever the operand is."""
+
+    value: Const
+
+    def __call__(self, *operands: Expr) -> Expr:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill(DiagramBlock):
+    """A constant for every token."""
+
+    kind = BlockKind.COMPUTE
+
+    value: float | int
+
+    def meaning(self, known: Known, by: Lists) -> tuple[Nested, ...]:
+        constant = known.constant(self.value)
+        return (each(lambda _: constant, by.depth, by),)
+
+    def place(self, graph: Placing, by: Stream) -> tuple[Stream, ...]:
+        block = Alu(function=_Constant(graph.constant(self.value)))
+        return graph.streams.put(block, "constant", by)
+
+
+class Lost(Enum):
+    """When there is nothing to compute, instead of a value: what is not stored is N.
+
+    ``NEVER``: N is a zero as any other.  A product has nothing if ``ANY`` operand is N, a sum if
+    ``ALL`` are.
+    """
+
+    NEVER = "never"
+    ANY = "any"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied(Formula):
+    """An operator on constants and on operands, where the constant is ``None``, in lanes."""
+
+    operator: Op
+    constants: tuple[Const | None, ...]
+    lanes: int
+
+    def __call__(self, *operands: Expr) -> Expr:
+        rest = iter(operands)
+        full = [next(rest) if one is None else one for one in self.constants]
+        return apply(self.operator, *(spread(one, self.lanes) for one in full))
+
+
+_EVALUATED: dict[Op, Callable[..., Any]] = {
+    Op.ADD: lambda a, b: a + b,
+    Op.SUBTRACT: lambda a, b: a - b,
+    Op.MULTIPLY: lambda a, b: a * b,
+    Op.DIVIDE: lambda a, b: np.divide(a, b),
+    Op.NEGATE: lambda a: -a,
+    Op.MINIMUM: OPERATORS[Op.MINIMUM].evaluate,
+    Op.MAXIMUM: OPERATORS[Op.MAXIMUM].evaluate,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute(DiagramBlock):
+    """An operator on streams of values, and on a constant for each of its ``constants``.
+
+    Those that are ``None`` are the streams, in order.  Where there is nothing to compute it puts N,
+    or zero unless ``optional``.
+    """
+
+    kind = BlockKind.COMPUTE
+
+    operator: Op
+    constants: tuple[float | int | None, ...]
+    lanes: int = 1
+    lost: Lost = Lost.NEVER
+    optional: bool = False
+
+    def meaning(self, known: Known, *operands: Lists) -> tuple[Nested, ...]:
+        zero = known.zero(self.lanes)
+
+        def apply(*tokens: Any) -> Any:
+            empty = [token is None for token in tokens]
+            if {Lost.NEVER: False, Lost.ANY: any(empty), Lost.ALL: all(empty)}[self.lost]:
+                return None if self.optional else zero
+            rest = iter(tokens)
+            full = [next(rest) if one is None else known.constant(one) for one in self.constants]
+            with np.errstate(all="ignore"):
+                return _EVALUATED[self.operator](*(zero if a is None else a for a in full))
+
+        return (each(apply, operands[0].depth, *operands),)
+
+    def place(self, graph: Placing, *operands: Stream) -> tuple[Stream, ...]:
+        constants = tuple(None if one is None else graph.constant(one) for one in self.constants)
+        lost = {Lost.NEVER: None, Lost.ANY: either, Lost.ALL: both}[self.lost]
+        block = Alu(
+            function=_Applied(self.operator, constants, self.lanes),
+            missing=tuple(graph.zero(one.type.element.lanes) for one in operands),
+            lost=lost,
+            instead=None if self.optional or lost is None else graph.zero(self.lanes),
+        )
+        return graph.streams.put(block, self.operator.name.lower(), *operands)
+
+
+@dataclass(frozen=True, slots=True)
+class _InLanes(Formula):
+    """A value in so many lanes; with 1 the lanes of a vector combined by an operator."""
+
+    operator: Op
+    lanes: int
+
+    def __call__(self, *operands: Expr) -> Expr:
+        (value,) = operands
+        if self.lanes > 1:
+            return spread(value, self.lanes)
+        return ReduceLanes(operator=self.operator, value=value, type=value.type.scalar)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumLanes(DiagramBlock):
+    """The sum of the lanes of every vector, as a balanced tree."""
+
+    kind = BlockKind.COMPUTE
+
+    def meaning(self, known: Known, vectors: Lists) -> tuple[Nested, ...]:
+        add, zero = OPERATORS[known.semiring.add].evaluate, known.zero(vectors.lanes)
+        summed = each(lambda one: reduce(add, zero if one is None else one), vectors.depth, vectors)
+        return (summed,)
+
+    def place(self, graph: Placing, vectors: Stream) -> tuple[Stream, ...]:
+        return _placed_lanes(graph, vectors, 1, "sum_lanes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread(DiagramBlock):
+    """Every value in all lanes of a vector."""
+
+    kind = BlockKind.COMPUTE
+
+    lanes: int
+
+    def meaning(self, known: Known, values: Lists) -> tuple[Nested, ...]:
+        zero = known.zero(values.lanes)
+        vectors = each(
+            lambda one: np.full(self.lanes, zero if one is None else one), values.depth, values
+        )
+        return (vectors,)
+
+    def place(self, graph: Placing, values: Stream) -> tuple[Stream, ...]:
+        return _placed_lanes(graph, values, self.lanes, "spread")
+
+
+def _placed_lanes(graph: Placing, values: Stream, lanes: int, name: str) -> tuple[Stream, ...]:
+    missing = (graph.zero(values.type.element.lanes),)
+    block = Alu(function=_InLanes(graph.semiring.add, lanes), missing=missing)
+    return graph.streams.put(block, name, values)

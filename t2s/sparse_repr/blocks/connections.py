@@ -1,0 +1,336 @@
+"""Blocks connected by streams, and the graph that they become."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, cast
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.names import NameSupply
+from t2s.core.types import INT32, Type
+from t2s.graph.graph import (
+    Channel,
+    Graph,
+    Place,
+    Region,
+    ScalarParameter,
+    StreamType,
+    Tensor,
+    TensorRole,
+)
+from t2s.graph.nodes import Node
+from t2s.graph.verify import verify_graph
+from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock
+from t2s.sparse_repr.blocks.embedding import Embedded, embedded_design, taken
+from t2s.sparse_repr.blocks.expressions import Formula
+
+UNBOUNDED = 1 << 30
+"""A capacity that is never reached."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stream:
+    """What comes out of a port of a block."""
+
+    owner: Connections = field(repr=False)
+    node: str
+    port: str
+    type: StreamType
+    location: SourceLocation | None = field(repr=False)
+
+    @property
+    def nesting(self) -> int:
+        """How deep its lists are nested."""
+        return self.type.nesting
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A block of the graph, and the streams that go into its ports."""
+
+    block: Block
+    inputs: dict[str, Stream]
+    region: str | None
+    capacities: dict[str, int] = field(default_factory=dict)
+
+
+class Connections:
+    """The blocks so far, and how they become a graph."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        index: Type = INT32,
+        capacity: int = UNBOUNDED,
+        latency: int = 1,
+        parameters: Sequence[ScalarParameter] = (),
+    ) -> None:
+        """An empty graph.
+
+        Parameters
+        ----------
+        name: of the graph.
+        index: the type of references; coordinates have the type of the array they come from.
+        capacity, latency: of all channels, in tokens and cycles.
+        parameters: scalars that expressions of ``compute`` may use.
+        """
+        self.name = name
+        self.index = index
+        self.region: str | None = None
+        self._capacity = capacity
+        self._latency = latency
+        self._parameters = tuple(parameters)
+        self._location = user_location()
+        self._names = NameSupply()
+        self._blocks: dict[str, _Placed] = {}
+        self._tensors: dict[str, Tensor] = {}
+        self._stored: dict[str, tuple[Tensor, Tensor]] = {}
+        self._regions: list[Region] = []
+        self._dense: list[Embedded] = []
+        self._counts: Counter[BlockKind] = Counter()
+        self._drafts: dict[Hashable, Block] = {}
+
+    @property
+    def counts(self) -> Mapping[BlockKind, int]:
+        """How many blocks of each kind there are; a block made of several counts once."""
+        return dict(self._counts)
+
+    def tensor(
+        self,
+        name: str,
+        type: Type,
+        shape: tuple[int, ...] | None = None,
+        *,
+        role: TensorRole = TensorRole.INPUT,
+        place: Place = Place.CHIP,
+    ) -> Tensor:
+        """Declare a tensor; without a shape it is open: of one dimension and of any length."""
+        if name in self._tensors:
+            raise UserError(
+                f"there is a tensor {name!r} already",
+                location=user_location(),
+                expected="a name of its own for each tensor",
+                given=repr(name),
+                notes=[(self._tensors[name].location, f"the first {name!r} is declared here")],
+            )
+        made = Tensor(
+            name=name,
+            type=type,
+            shape=(0,) if shape is None else shape,
+            role=role,
+            open=shape is None,
+            place=place,
+            location=user_location(),
+        )
+        self._tensors[name] = made
+        return made
+
+    def output(self, name: str, type: Type, shape: tuple[int, ...] | None = None) -> Tensor:
+        """Declare an output on the chip."""
+        return self.tensor(name, type, shape, role=TensorRole.OUTPUT)
+
+    def count(self, kind: BlockKind) -> None:
+        """Count a block that is made of several, which are placed without being counted."""
+        self._counts[kind] += 1
+
+    def add_region(self, region: Region) -> None:
+        """Declare a region, and put the blocks that follow into it (see ``region``)."""
+        self._regions.append(region)
+        self.region = region.name
+
+    def drafted(self, block: StreamBlock, inputs: Sequence[StreamType]) -> Block:
+        """The machine of a block for inputs of these types; the same one for equal blocks.
+
+        So machines that differ in nothing but their channels share all of their expressions.
+        """
+        location = user_location()
+        key = _key(block), tuple(inputs), location
+        if key not in self._drafts:
+            self._drafts[key] = block.block(inputs, location)
+        return self._drafts[key]
+
+    def put(
+        self,
+        block: StreamBlock,
+        name: str,
+        *inputs: Stream,
+        later: Sequence[str] = (),
+        count: bool = True,
+    ) -> tuple[Stream, ...]:
+        """Put a block into the graph; its output streams for its inputs, in the order of its ports.
+
+        See ``place`` for ``later``.
+        """
+        drafted = self.drafted(block, [stream.type for stream in inputs])
+        named = {port.port: stream for port, stream in zip(drafted.inputs, inputs, strict=False)}
+        return self.place(drafted, name, named, later=later, count=count)
+
+    def place(
+        self,
+        block: Block,
+        name: str,
+        inputs: Mapping[str, Stream],
+        *,
+        later: Sequence[str] = (),
+        count: bool = True,
+    ) -> tuple[Stream, ...]:
+        """Put any machine into the graph; its output streams, in the order of its ports.
+
+        Ports in ``later`` are left open, for ``connect``.  Raises ``UserError`` if another port is
+        left open, or a stream does not fit its port.
+        """
+        fresh = self._names.fresh(name)
+        for port in block.inputs:
+            if port.port not in later:
+                self._check_operand(fresh, port.port, port.stream, inputs.get(port.port))
+        for tensor in block.tensors:
+            self._tensors.setdefault(tensor.name, tensor)
+        self._blocks[fresh] = _Placed(block, dict(inputs), self.region)
+        self._counts[block.kind] += count
+        location = block.machine.location
+        return tuple(Stream(self, fresh, o.port, o.stream, location) for o in block.outputs)
+
+    def comes_from(self, stream: Stream, positions: Tensor, coordinates: Tensor) -> None:
+        """Say that a stream is what is stored between positions."""
+        self._stored[stream.node] = positions, coordinates
+
+    def require_order(self, stream: Stream) -> None:
+        """Have runs check that the coordinates of a stream increase, if they are inputs."""
+        positions, coordinates = self._stored.get(stream.node, (None, None))
+        if positions is None or coordinates is None:
+            return
+        known = self._tensors[coordinates.name]
+        given = positions.role is coordinates.role is TensorRole.INPUT
+        if given and known.ascending is None:
+            self._tensors[coordinates.name] = replace(known, ascending=positions.name)
+
+    def connect(self, stream: Stream, node: str, port: str, capacity: int = 1) -> None:
+        """Connect a port that was left open, so that the graph gets a cycle.
+
+        Its channel holds at least ``capacity`` tokens.
+        """
+        placed = self._blocks.get(node)
+        ports = {} if placed is None else {item.port: item.stream for item in placed.block.inputs}
+        if placed is None or port not in ports:
+            raise UserError(
+                f"there is no port {port!r} of a block {node!r}",
+                location=user_location(),
+                expected=f"a port of {node!r}: {', '.join(ports)}" if ports else "a block placed",
+            )
+        wanted = ports[port]
+        self._check_operand(node, port, wanted, stream)
+        placed.inputs[port] = stream
+        placed.capacities[port] = capacity
+
+    def embed(self, dense: Graph, feeding: Mapping[str, Stream]) -> None:
+        """Put a dense design into the graph, with streams in place of some of its load units.
+
+        ``feeding`` gives for the name of a load unit the dense stream (``values_only``) that takes
+        its place; the tensors that these units alone loaded disappear.  Nodes, tensors, parameters
+        and regions keep their names.  Raises ``UserError`` if a unit cannot be replaced.
+        """
+        for stream in feeding.values():
+            if stream.owner is not self:
+                raise UserError(
+                    f"a stream of {stream.owner.name!r} cannot feed a design in {self.name!r}",
+                    location=user_location(),
+                    expected=f"streams of {self.name!r}",
+                    given=f"{stream.port!r} of {stream.node!r} in {stream.owner.name!r}",
+                )
+        embedded = embedded_design(dense, {name: s.type for name, s in feeding.items()})
+        for node in embedded.nodes:
+            if self._names.fresh(node.name) != node.name:
+                raise taken("node", node.name, node.location)
+        for tensor in embedded.tensors:
+            if tensor.name in self._tensors:
+                raise taken("tensor", tensor.name, tensor.location)
+            self._tensors[tensor.name] = tensor
+        self._parameters += embedded.parameters
+        self._regions += embedded.regions
+        self._dense.append(replace(embedded, feeding=dict(feeding)))
+
+    def _check_operand(
+        self, block: str, port: str, wanted: StreamType, given: Stream | None
+    ) -> None:
+        if given is not None and given.owner is self and given.type == wanted:
+            return
+        text = "nothing" if given is None else f"a stream of {given.type.element}"
+        if given is not None and given.owner is not self:
+            text = f"a stream of {given.owner.name!r}"
+        elif given is not None:
+            text += f", nested {given.nesting} deep, from {given.node!r}"
+        raise UserError(
+            f"the input {port!r} of {block!r} cannot take that stream",
+            location=user_location(),
+            expected=f"a stream of {wanted.element}, nested {wanted.nesting} deep, of"
+            f" {self.name!r}",
+            given=text,
+        )
+
+    def graph(self) -> Graph:
+        """The graph, verified.  Raises ``GraphError`` if it breaks a rule."""
+        found = self.unverified()
+        verify_graph(found)
+        return found
+
+    def unverified(self) -> Graph:
+        """The graph, for those who change it once more before it is verified."""
+        dense = [channel for design in self._dense for channel in design.channels]
+        fed = [channel for design in self._dense for channel, _ in design.fed]
+        names = NameSupply(channel.name for channel in (*dense, *fed))
+        channels: list[Channel] = dense
+        into: dict[str, dict[str, str]] = {name: {} for name in self._blocks}
+        out_of: dict[str, dict[str, list[str]]] = {name: {} for name in self._blocks}
+        for sink, placed in self._blocks.items():
+            for port, stream in placed.inputs.items():
+                name = names.fresh(f"{stream.node}_{stream.port}_to_{sink}_{port}")
+                into[sink][port] = name
+                out_of[stream.node].setdefault(stream.port, []).append(name)
+                channels.append(
+                    Channel(
+                        name=name,
+                        stream=stream.type,
+                        source=stream.node,
+                        sink=sink,
+                        capacity=max(self._capacity, placed.capacities.get(port, 1)),
+                        latency=self._latency,
+                        location=placed.block.machine.location,
+                    )
+                )
+        for design in self._dense:
+            for channel, unit in design.fed:
+                stream = design.feeding[unit]
+                out_of[stream.node].setdefault(stream.port, []).append(channel.name)
+                channels.append(replace(channel, source=stream.node))
+        nodes: list[Node] = [
+            replace(placed.block.machine_with(name, into[name], out_of[name]), region=placed.region)
+            for name, placed in self._blocks.items()
+        ]
+        return Graph(
+            name=self.name,
+            nodes=(*nodes, *(node for design in self._dense for node in design.nodes)),
+            channels=tuple(channels),
+            tensors=tuple(self._tensors.values()),
+            parameters=self._parameters,
+            regions=tuple(self._regions),
+            location=self._location,
+        )
+
+
+def _key(argument: Any) -> Hashable:
+    """What tells the parameters of blocks apart; of numbers, 0.0 from -0.0 too."""
+    match argument:
+        case tuple():
+            return tuple(map(_key, argument))
+        case float() | Expr() | Formula():
+            return repr(argument)
+        case StreamBlock():
+            names = (field.name for field in fields(cast(Any, argument)))
+            return type(argument), *(_key(getattr(argument, name)) for name in names)
+        case _:
+            return cast(Hashable, argument)

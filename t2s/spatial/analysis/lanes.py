@@ -1,0 +1,112 @@
+"""What vector lanes need: contiguous operands, and lanes that do not depend on one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Index, Local, Read, apply, substitute
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.core.walk import Term, distinct, walk
+from t2s.spatial.analysis.recurrences import member_reads
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.isolate import varies
+from t2s.spatial.ir import Kernel, Loop
+from t2s.spatial.work import Member
+
+
+def check_contiguous(
+    kernel: Kernel, source: str, access: tuple[Expr, ...], subject: str, location: SourceLocation
+) -> None:
+    """The last subscript has to advance by one with the vector loop, the others not at all."""
+    loop = kernel.vector_loop
+    if loop is None:
+        return
+    *others, last = access
+    relative = apply(Op.SUBTRACT, kernel.place(last), Index(name=loop.name))
+    probe = replace(kernel, variables=())
+    if varies(probe, (*(kernel.place(e) for e in others), relative), loop.name):
+        placed = ", ".join(show(kernel.place(index)) for index in access)
+        raise UserError(
+            f"{subject}: {source} is not contiguous along {loop.name}",
+            location=location,
+            expected=f"{loop.name} in the last subscript only, with factor 1",
+            given=f"{source}[{placed}]",
+            hint="arrays are row-major: store it transposed, put another loop innermost, or let "
+            "the host order it",
+        )
+
+
+def check_independent(kernel: Kernel, loop: Loop, directive: Directive) -> None:
+    """A recurrence stays in its lane."""
+    for found in member_reads(kernel):
+        member = kernel.member(found.read.source)
+        if member is None:
+            continue
+        source = dict(zip(member.arguments, found.read.indices, strict=True))
+        here = kernel.place(loop.definition)
+        there = kernel.place(substitute(loop.definition, source))
+        if kernel.domain_of_iterations.range_of(apply(Op.SUBTRACT, here, there)) != (0, 0):
+            raise UserError(
+                f"{directive.text} on {kernel.name}: {show(found.read)} in {found.member} is in "
+                f"another lane of {loop.name}",
+                location=directive.location,
+                expected=f"a loop along which {found.member} does not depend on itself",
+                given=f"{show(there)} of {loop.name}, read at {show(here)}",
+                notes=((found.read.location, f"{show(found.read)} is read here"),),
+                hint="put another loop innermost, with reorder",
+            )
+
+
+def check_system_lanes(kernel: Kernel) -> None:
+    """Lanes of a system: its operands are contiguous, and no value uses the lane's number."""
+    loop = kernel.vector_loop
+    if loop is None or not kernel.members:
+        return
+    subject = f"lanes {loop.name}"
+    for operand in kernel.operands:
+        if varies(kernel, operand.access, loop.name):
+            location = _reader(kernel, operand.name).location
+            check_contiguous(
+                kernel, operand.source, operand.access, f"{subject} on {kernel.name}", location
+            )
+    variables = {name for name, placed in kernel.variables if _mentions(placed, loop.name)}
+    for member in kernel.members:
+        for expr in (member.value, member.initial):
+            used = None if expr is None else next(filter(variables.__contains__, _free(expr)), None)
+            if used is not None:
+                raise UserError(
+                    f"{subject} on {kernel.name}: {member.name} uses the index {used} itself",
+                    location=member.location,
+                    expected="an index that occurs in subscripts only: all lanes do the same",
+                    given=show(member.value),
+                    hint=f"read it from an input array, as in index[{used}]",
+                )
+
+
+def _mentions(expr: Expr, name: str) -> bool:
+    return any(isinstance(node, Index) and node.name == name for node in walk(expr))
+
+
+def _reader(kernel: Kernel, operand: str) -> Member:
+    """The member that uses an operand."""
+    for member in kernel.members:
+        for node in walk(member):
+            if isinstance(node, Local) and node.name == operand:
+                return member
+    return kernel.members[-1]
+
+
+def _free(expr: Term) -> list[str]:
+    """The indices that occur outside of subscripts."""
+    return [node.name for node in outside_reads(expr)]
+
+
+def outside_reads(expr: Term) -> Iterator[Index]:
+    """The indices of an expression that are not part of a subscript."""
+    for node in distinct(expr, into=lambda term: not isinstance(term, Read)):
+        if isinstance(node, Index):
+            yield node

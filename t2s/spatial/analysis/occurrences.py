@@ -1,0 +1,251 @@
+"""Where an operand or an expression occurs in a kernel, and whether it may move away.
+
+An operand that is named alone (``A``) may occur several times with the same subscripts: it is one
+value then.  With different subscripts it is not clear which one is meant, and ``A[i, k]`` says so.
+An expression (``alpha * A[i, k]``) is found by its structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Index, Read, conjuncts, reads
+from t2s.core.location import SourceLocation
+from t2s.core.printer import show
+from t2s.core.walk import distinct, walk
+from t2s.func.bounds import GuardedRead, guarded_nodes, guarded_reads
+from t2s.func.ir import TemporalProgram
+from t2s.spatial.analysis.conditions import any_of
+from t2s.spatial.analysis.reduction_form import readable_update
+from t2s.spatial.analysis.safety import check_loadable
+from t2s.spatial.directive import IsolateProducer
+from t2s.spatial.inline import inline_functions
+from t2s.spatial.ir import Kernel
+from t2s.spatial.operands import ComputedValue, Content, LoadedElement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """A value that a kernel computes, wherever it occurs in it.
+
+    ``condition`` is the path condition (``None``: always); ``at_start`` says that only the initial
+    value of a reduction needs it.
+    """
+
+    value: Expr
+    condition: Expr | None
+    at_start: bool
+    location: SourceLocation
+
+    @property
+    def subscripts(self) -> tuple[Expr, ...]:
+        """What the value depends on: the same subscripts, the same value."""
+        if isinstance(self.value, Read):
+            return self.value.indices
+        return tuple(dict.fromkeys(_subscripts(self.value)))
+
+    def content(self, source: str) -> Content:
+        """What an operand in its place stands for; ``source`` is what an expression is known by."""
+        if isinstance(self.value, Read):
+            return LoadedElement(source=self.value.source, access=self.subscripts)
+        return ComputedValue(source=source, value=self.value, access=self.subscripts)
+
+
+def _subscripts(expr: Expr) -> Iterator[Expr]:
+    for node in distinct(expr, into=lambda term: not isinstance(term, Read)):
+        match node:
+            case Read(indices=indices):
+                yield from indices
+            case Index():
+                yield node
+
+
+def find_occurrence(
+    program: TemporalProgram, kernel: Kernel, directive: IsolateProducer
+) -> tuple[Kernel, Occurrence]:
+    """What a directive moves, and the kernel it was found in (with Funcs inlined if need be).
+
+    Raises ``UserError`` if it is not there, or not clear, and ``UnsupportedError`` if it cannot be
+    computed ahead of the condition that guards it.
+    """
+    target = directive.target
+    value: Expr
+    if target is None:
+        kernel, value = _named(program, kernel, directive)
+    else:
+        if not list(_everywhere(kernel, target)):
+            kept = frozenset(read.source for read in reads(target))
+            kernel = inline_functions(program, kernel, keep=kept)
+        if not list(_everywhere(kernel, target)):
+            raise _not_there(kernel, directive, target)
+        value = target
+    for guard, _ in _everywhere(kernel, value):
+        for guarded in guarded_reads(value, guard):
+            check_loadable(program, kernel, guarded)
+    return kernel, occurrence_of(kernel, value)
+
+
+def occurrence_of(kernel: Kernel, value: Expr) -> Occurrence:
+    """A value that occurs in a kernel, under any of the conditions that it has there."""
+    return _occurrence(kernel, value, list(_everywhere(kernel, value)))
+
+
+def loads_of(kernel: Kernel) -> list[Occurrence]:
+    """What a kernel loads itself: reads that have no producer yet, each once."""
+    found: dict[Read, list[tuple[Expr | None, bool]]] = {}
+    for guarded, start in all_reads(kernel, nested=False):
+        found.setdefault(guarded.read, []).append((guarded.condition, start))
+    return [_occurrence(kernel, read, places) for read, places in found.items()]
+
+
+def _occurrence(
+    kernel: Kernel, value: Expr, found: Sequence[tuple[Expr | None, bool]]
+) -> Occurrence:
+    condition = found[0][0]
+    for other, _ in found[1:]:
+        same = conjuncts(condition) == conjuncts(other)
+        condition = condition if same else any_of(condition, other)
+    read = next(iter(reads(value)), None)
+    location = read.location if read is not None else None
+    return Occurrence(
+        value=value,
+        condition=condition,
+        at_start=all(start for _, start in found),
+        location=location or kernel.location,
+    )
+
+
+def _everywhere(kernel: Kernel, value: Expr) -> Iterator[tuple[Expr | None, bool]]:
+    """The conditions under which a value is needed, and whether at the start of a reduction."""
+    if kernel.initial is not None:
+        yield from ((guard, True) for guard in _guards(kernel.initial, value, None))
+    exprs = (kernel.value, *(e for m in kernel.members for e in (m.value, m.initial)))
+    for expr in exprs:
+        if expr is not None:
+            yield from ((guard, False) for guard in _guards(expr, value, None))
+
+
+def _guards(expr: Expr, value: Expr, condition: Expr | None) -> Iterator[Expr | None]:
+    for node, where in guarded_nodes(expr, condition):
+        if node == value:
+            yield where
+
+
+def all_reads(kernel: Kernel, *, nested: bool = True) -> list[tuple[GuardedRead, bool]]:
+    """The reads that have no producer yet, and whether only the start of a reduction needs them.
+
+    Those in subscripts of others are left out unless ``nested``.
+    """
+    start = [] if kernel.initial is None else list(guarded_reads(kernel.initial, nested=nested))
+    return [
+        *((guarded, True) for guarded in start),
+        *((guarded, False) for guarded in guarded_reads(kernel.value, nested=nested)),
+        *((guarded, False) for guarded in _reads_of_members(kernel, nested)),
+    ]
+
+
+def _reads_of_members(kernel: Kernel, nested: bool) -> list[GuardedRead]:
+    """What the members of a kernel read that are not members themselves."""
+    names = {member.name for member in kernel.members}
+    exprs = [e for m in kernel.members for e in (m.value, m.initial) if e is not None]
+    found = [guarded for expr in exprs for guarded in guarded_reads(expr, nested=nested)]
+    return [guarded for guarded in found if guarded.read.source not in names]
+
+
+def _named(
+    program: TemporalProgram, kernel: Kernel, directive: IsolateProducer
+) -> tuple[Kernel, Read]:
+    """The one element of a named operand, and the kernel it was found in."""
+    name = directive.operand
+    found = _reads_of(kernel, name)
+    if not found:
+        kernel = inline_functions(program, kernel, keep=frozenset({name}))
+        found = _reads_of(kernel, name)
+    distinct = list(dict.fromkeys(found))
+    if len(distinct) == 1:
+        return kernel, distinct[0]
+    if not found:
+        raise _no_operand(kernel, directive)
+    raise UserError(
+        f"{directive.text} on {kernel.name}: {name} occurs {len(distinct)} times, with different "
+        "subscripts",
+        location=directive.location,
+        expected="one element, so that it is clear which one moves",
+        given=", ".join(show(read) for read in distinct),
+        notes=tuple((read.location, f"{show(read)} is read here") for read in distinct),
+        hint=f"say which one: {directive.method}({show(distinct[0])}, "
+        f"{', '.join(directive.producers)})",
+    )
+
+
+def _reads_of(kernel: Kernel, name: str) -> list[Read]:
+    return [guarded.read for guarded, _ in all_reads(kernel) if guarded.read.source == name]
+
+
+def _no_operand(kernel: Kernel, directive: IsolateProducer) -> UserError:
+    name = directive.operand
+    isolated = next((o for o in kernel.operands if o.source == name), None)
+    if isolated is not None:
+        return UserError(
+            f"{directive.text} on {kernel.name}: {name} is already loaded by {isolated.producer}",
+            location=directive.location,
+            expected=f"an operand that {kernel.name} still loads itself",
+            hint=f"isolate before forward, or isolate further from {isolated.producer}",
+        )
+    for operand in kernel.operands:
+        match operand.content:
+            case ComputedValue(value=whole) if any(r.source == name for r in reads(whole)):
+                return _inside(kernel, directive, name, operand.source, whole)
+    others = sorted({guarded.read.source for guarded, _ in all_reads(kernel)})
+    return UserError(
+        f"{directive.text} on {kernel.name}: {name} is not used in {kernel.name}",
+        location=directive.location,
+        expected=f"one of {', '.join(others)}" if others else "an operand that is still there",
+        given=name,
+    )
+
+
+def _inside(
+    kernel: Kernel, directive: IsolateProducer, part: str, producer: str, whole: Expr
+) -> UserError:
+    return UserError(
+        f"{directive.text} on {kernel.name}: {part} is a part of {show(whole)}, which {producer} "
+        "computes",
+        location=directive.location,
+        expected=f"something that {kernel.name} still computes itself",
+        hint=f"isolate it from {producer}: {producer}.{directive.method}("
+        f"{', '.join([part, *directive.producers])})",
+    )
+
+
+def _not_there(kernel: Kernel, directive: IsolateProducer, target: Expr) -> UserError:
+    for operand in kernel.operands:
+        content = operand.content
+        whole = content.value if isinstance(content, ComputedValue) else None
+        if whole is not None and any(node == target for node in walk(whole)):
+            return _inside(kernel, directive, show(target), operand.source, whole)
+        for part in walk(target):
+            same = isinstance(part, Read) and (part.source, part.indices) == (
+                operand.source,
+                operand.access,
+            )
+            if same or (whole is not None and part == whole):
+                text = show(cast(Expr, part))
+                return UserError(
+                    f"{directive.text} on {kernel.name}: {text}, a part of it, already comes from "
+                    f"{operand.producer}",
+                    location=directive.location,
+                    expected="expressions that do not overlap",
+                    hint=f"isolate {show(target)} first, and then {text} from "
+                    f"{directive.producers[0]}",
+                )
+    return UserError(
+        f"{directive.text} on {kernel.name}: {show(target)} does not occur in {kernel.name}",
+        location=directive.location,
+        expected=f"a part of {show(readable_update(kernel.function, kernel.value))}",
+        given=show(target),
+        hint="it is found as it is written: the same operands in the same order",
+    )

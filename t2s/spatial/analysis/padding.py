@@ -1,0 +1,260 @@
+"""Padding: what a split by a factor that does not divide adds to a nest, and to arrays.
+
+``split(i, i, ii, 8)`` of 30 iterations makes 4 x 8: the nest runs 2 iterations more than the
+definition asks for.  All kernels of a function run the padded nest, so that streams, buffers and
+vectors never see a ragged end:
+
+* In padded iterations of a pure dimension values are computed and stored behind the end of the
+  result, which the host crops: arrays are *padded in memory* as far as any access reaches.
+* In padded iterations of a reduction the partial result stays as it is (``body_reduction``).
+* An access that would leave the array at its front is made only inside of the domain; elsewhere
+  nothing is stored, and what is loaded is 0, which nobody uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Index, Read, apply, conjunction, conjuncts, const
+from t2s.core.isl import LoopDomain, is_affine
+from t2s.core.isl_maps import condition
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.spatial.directive import Directive
+from t2s.spatial.ir import Kernel, Loop, Padding, SpatialProgram, shifted
+from t2s.spatial.work import LoadUnit
+
+Origins = Mapping[str, tuple[int, ...]]
+
+
+def origins_of(program: SpatialProgram) -> dict[str, tuple[int, ...]]:
+    """The minima of the Funcs: where the elements of their arrays start."""
+    return {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
+
+
+def nest_of(kernel: Kernel) -> LoopDomain:
+    """All iterations of a kernel, lanes and padded ones as well."""
+    conditions = [] if kernel.active is None else [kernel.active]
+    return LoopDomain([loop.interval for loop in kernel.loops], conditions)
+
+
+def with_padding(kernel: Kernel, loop: Loop, directive: Directive) -> Kernel:
+    """Note which variables leave their domain now that ``loop`` has become longer.
+
+    Raises ``UserError`` if padded iterations would compute points of the domain a second time, or
+    give a reduction without steps.
+    """
+    _check_not_empty(kernel, loop, directive)
+    nest = nest_of(kernel)
+    if not _keeps_meaning(kernel, nest):
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {loop.name} cannot be padded, because its "
+            "last iteration is followed by the next one of another loop",
+            location=directive.location,
+            expected=f"a divisor of {_extent(loop)}: {_divisors(_extent(loop))}",
+            given=f"{loop.name}: {loop.reason}",
+            hint="only the outermost part of a dimension has a ragged end: split that part, or "
+            "split the dimension in the other order",
+        )
+    paddings: list[Padding] = []
+    variables = dict(kernel.variables)
+    known = {padding.variable: padding for padding in kernel.paddings}
+    for dimension in kernel.domain:
+        bounds = dimension.interval.constant
+        reached = nest.range_of(variables[dimension.name])
+        if bounds is None or reached is None or reached[1] < sum(bounds):
+            continue
+        old, padded = known.get(dimension.name), reached[1] - bounds[0] + 1
+        if old is None or old.padded != padded:
+            old = Padding(
+                variable=dimension.name,
+                limit=sum(bounds),
+                extent=bounds[1],
+                padded=padded,
+                directive=directive,
+            )
+        paddings.append(old)
+    return replace(kernel, paddings=tuple(paddings))
+
+
+def _keeps_meaning(kernel: Kernel, nest: LoopDomain) -> bool:
+    """Whether iterations still are points, one each, and every loop what its definition says."""
+    if not nest.is_injective([expr for _, expr in kernel.variables]):
+        return False
+    intervals = nest.intervals
+    return all(
+        LoopDomain(
+            intervals,
+            [apply(Op.NOT_EQUAL, kernel.place(loop.definition), Index(name=loop.name))],
+        ).is_empty()
+        for loop in kernel.loops
+    )
+
+
+def _extent(loop: Loop) -> int:
+    return loop.constant[1] if loop.constant is not None else 1
+
+
+def _divisors(extent: int) -> str:
+    return ", ".join(str(n) for n in range(1, extent + 1) if extent % n == 0)
+
+
+def _check_not_empty(kernel: Kernel, padded: Loop, directive: Directive) -> None:
+    """A reduction whose length depends on a padded loop still has a step in every iteration."""
+    found = _shorter_than(kernel, 1)
+    if found is None:
+        return
+    loop, point = found
+    what = "the reduction over" if loop.reduction else "the loop"
+    raise UserError(
+        f"{directive.text} on {kernel.name}: {what} {loop.name} would be "
+        f"empty in the padded iteration {point}",
+        location=directive.location,
+        expected=f"a divisor of {_extent(padded)}: {_divisors(_extent(padded))}",
+        given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
+        hint="give the reduction fixed bounds, and guard its term with t2s.select"
+        if loop.reduction
+        else None,
+    )
+
+
+def check_not_negative(kernel: Kernel, padded: Loop, directive: Directive) -> None:
+    """In padded iterations of a system the loops inside have as many iterations as none, or more.
+
+    Raises ``UserError`` where a bound counts down past zero.
+    """
+    found = _shorter_than(kernel, 0)
+    if found is None:
+        return
+    loop, point = found
+    raise UserError(
+        f"{directive.text} on {kernel.name}: the loop {loop.name} would have fewer iterations "
+        f"than none in the padded iteration {point}",
+        location=directive.location,
+        expected=f"a divisor of {_extent(padded)}: {_divisors(_extent(padded))}",
+        given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
+        hint="the loops of a recurrence are padded only as far as the bounds inside of them go",
+    )
+
+
+def _shorter_than(kernel: Kernel, least: int) -> tuple[Loop, str] | None:
+    """A loop that has fewer iterations somewhere, and the iteration of the loops around it."""
+    outer: list[Loop] = []
+    for loop in kernel.loops:
+        if loop.constant is None:
+            intervals = [other.interval for other in outer]
+            short = LoopDomain(intervals, [apply(Op.LESS, loop.extent, const(least))]).sample()
+            if short is not None:
+                return loop, ", ".join(f"{name}={value}" for name, value in short.items())
+        outer.append(loop)
+    return None
+
+
+def padding_text(kernel: Kernel) -> str:
+    """``i: 30 padded to 32`` for every padded variable."""
+    return ", ".join(map(str, active_paddings(kernel))) or "no padding"
+
+
+def active_paddings(kernel: Kernel) -> Iterator[Padding]:
+    """The paddings of the variables that leave their domain in this kernel.
+
+    A producer that has lost the loop of a variable stays at its first value.
+    """
+    variables = dict(kernel.variables)
+    nest = nest_of(kernel) if kernel.paddings else None
+    for padding in kernel.paddings:
+        if nest is None or padding.variable not in variables:
+            continue
+        reached = nest.range_of(variables[padding.variable])
+        if reached is not None and reached[1] >= padding.limit:
+            yield padding
+
+
+def in_domain(kernel: Kernel, *, reductions_only: bool = False) -> Expr | None:
+    """The condition, over the domain's variables, for an iteration not to be a padded one.
+
+    ``None``: no iteration is.
+    """
+    reductions = {dimension.name for dimension in kernel.domain if dimension.reduction}
+    return conjunction(
+        *(
+            apply(Op.LESS, Index(name=padding.variable), const(padding.limit))
+            for padding in active_paddings(kernel)
+            if padding.variable in reductions or not reductions_only
+        )
+    )
+
+
+def inside_of_domain(kernel: Kernel, *within: Expr) -> Kernel:
+    """A system with a ragged nest: the iterations past the end of the domain are left out.
+
+    ``within`` holds for those of them that are inside of the loop that was split.
+
+    A recurrence cannot run on: what it computed there would be read again inside.
+    """
+    bounds = [bound for d in kernel.domain for bound in d.interval.conditions]
+    inside = [kernel.first_lane(kernel.place(bound)) for bound in bounds]
+    nest = replace(kernel, active=None).domain_of_iterations
+    held = kernel.domain_of_iterations.restricted(*inside, *within)
+    return replace(kernel, active=condition(nest, held.points))
+
+
+def memory_guard(kernel: Kernel, origins: Origins) -> Expr | None:
+    """The condition, over the domain's variables, under which a load or store may touch memory."""
+    if not kernel.paddings:
+        return kernel.condition
+    inside = in_domain(kernel)
+    ranges = _ranges(kernel, _indices(kernel, origins), kernel.condition)
+    if inside is None or all(found is not None and found[0] >= 0 for found in ranges):
+        return kernel.condition
+    return conjunction(kernel.condition, inside)
+
+
+def allocated_shape(
+    program: SpatialProgram, tensor: str, shape: tuple[int, ...], origins: Origins
+) -> tuple[int, ...] | None:
+    """The shape that an array needs in memory, or ``None`` if it is the given one."""
+    needed = list(shape)
+    for kernel in program.kernels:
+        if not kernel.paddings or _accessed(kernel) != tensor:
+            continue
+        condition = memory_guard(kernel, origins)
+        for at, found in enumerate(_ranges(kernel, _indices(kernel, origins), condition)):
+            if found is not None:
+                needed[at] = max(needed[at], found[1] + 1)
+    return tuple(needed) if tuple(needed) != shape else None
+
+
+def _accessed(kernel: Kernel) -> str | None:
+    """The array that a load or store kernel touches."""
+    match kernel.work:
+        case LoadUnit(value=Read(source=source)):
+            return source
+    return kernel.store.tensor if kernel.store is not None else None
+
+
+def _indices(kernel: Kernel, origins: Origins) -> tuple[Expr, ...]:
+    """The place in memory of a load or a store, over the domain's variables."""
+    match kernel.work:
+        case LoadUnit(value=Read(source=source, indices=indices)):
+            origin = origins.get(source, (0,) * len(indices))
+            return tuple(shifted(i, -low) for i, low in zip(indices, origin, strict=True))
+    return kernel.store.indices if kernel.store is not None else ()
+
+
+def _ranges(
+    kernel: Kernel, indices: tuple[Expr, ...], condition: Expr | None
+) -> list[tuple[int, int] | None]:
+    """Smallest and largest subscripts, over all lanes; ``None`` where that cannot be proved.
+
+    Where the condition never holds there is no access, and nothing to prove.
+    """
+    conditions = [kernel.first_lane(kernel.place(part)) for part in conjuncts(condition)]
+    intervals = [loop.interval for loop in kernel.loops]
+    domain = LoopDomain(intervals, filter(is_affine, conditions))
+    placed = [kernel.place(index) for index in indices]
+    if domain.is_empty():
+        return [(0, 0) for _ in placed]
+    return [domain.range_of(index) if is_affine(index) else None for index in placed]

@@ -1,0 +1,261 @@
+"""Proof that every channel delivers tokens in the order in which they are consumed.
+
+Buffers may reorder: those are checked in ``passes/buffer.py``.  Streams that are scattered or
+gathered have one order by construction (``passes/follow.py``).
+
+A producer and a consumer may iterate differently, as long as every element of the channel array
+carries its tokens in one order on both sides.  Where their nests are the same that is evident;
+otherwise isl compares the two orders.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Index, apply, equals, simplify
+from t2s.core.isl import LoopDomain
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.spatial.analysis.padding import padding_text
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.stream import check_all_read
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand, StreamedResults
+
+
+def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
+    """The consumer's loops (without lanes) that the tokens of an operand are indexed by."""
+    return tuple(
+        loop
+        for loop in consumer.loops
+        if loop.kind is not LoopKind.VECTOR
+        and loop.name not in operand.forwards
+        and loop.name not in operand.removed
+        and loop.name not in operand.pinned
+        and not (operand.at_start and loop.reduction)
+    )
+
+
+def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
+    """The dimensions of the channel array: loops that are space on either side."""
+    result: list[Loop] = []
+    gathered, scattered = producer.gathering, consumer.scattering
+    candidates = [
+        *(
+            loop
+            for loop in stream_loops(producer, consumer, operand)
+            if scattered is None or loop.name != scattered.loop
+        ),
+        *(
+            loop
+            for loop in producer.loops
+            if loop.name not in operand.pinned
+            and not (loop.reduction and drains(producer))
+            and (gathered is None or loop.name != gathered.loop)
+        ),
+    ]
+    for loop in candidates:
+        known = any(other.definition == loop.definition for other in result)
+        if loop.kind is LoopKind.UNROLLED and not known:
+            result.append(loop)
+    return tuple(result)
+
+
+def position(kernel: Kernel, axis: Loop) -> Expr:
+    """The position along one axis, from 0, over the loops of a kernel that may have others."""
+    own = kernel.loop(axis.name)
+    same = own is not None and own.definition == axis.definition
+    value = Index(name=axis.name) if same else kernel.place(axis.definition)
+    return simplify(apply(Op.SUBTRACT, value, axis.minimum))
+
+
+def drains(producer: Kernel) -> bool:
+    """Whether a kernel sends one value for all steps of a reduction."""
+    return producer.initial is not None
+
+
+def check_streams(program: SpatialProgram) -> None:
+    """Raise ``UserError`` for a channel whose two ends disagree about the order of tokens."""
+    for consumer in program.kernels:
+        for operand in consumer.operands:
+            producer = program.sender(operand)
+            if producer.paddings or consumer.paddings:
+                _check_padding(producer, consumer, operand)
+            if isinstance(operand.taken, StreamedResults):
+                check_all_read(program, consumer, operand, _repeating(consumer, operand))
+            if operand.taken is not None:
+                _check_same_loops(producer, consumer, operand, operand.taken.by)
+            followed = consumer.scattering is not None or producer.gathering is not None
+            if consumer.buffer is None and not followed:
+                _check(producer, consumer, operand)
+
+
+def _check_same_loops(
+    producer: Kernel, consumer: Kernel, operand: Operand, directive: Directive
+) -> None:
+    """A sender that did not follow the loops of its consumer has the same ones nevertheless."""
+    streamed = isinstance(operand.taken, StreamedResults)
+    vectors = [loop for loop in consumer.kind(LoopKind.VECTOR) if _varies(consumer, operand, loop)]
+    sent = [_range_of(loop) for loop in producer.loops]
+    if consumer.buffer is None:
+        wanted = stream_loops(producer, consumer, operand)
+        taken = Counter(_range_of(loop) for loop in (*wanted, *vectors))
+        same = streamed or Counter(sent) == taken
+    else:
+        wanted = consumer.loops
+        same = set(sent) <= {_range_of(loop) for loop in wanted}
+    lanes = [_range_of(loop) for loop in producer.kind(LoopKind.VECTOR)]
+    if same and lanes == [_range_of(loop) for loop in vectors]:
+        return
+    raise UserError(
+        f"{directive.text} on {consumer.name}: {producer.name} does not send what {consumer.name} "
+        "takes",
+        location=directive.location,
+        expected=f"the values of {consumer.name}: {_nest(consumer, (*wanted, *vectors))}",
+        given=f"those of {producer.name}: {_nest(producer, producer.loops)}",
+        hint="give both functions the same ranges, loops and lanes",
+    )
+
+
+def _varies(kernel: Kernel, operand: Operand, loop: Loop) -> bool:
+    nest = LoopDomain([other.interval for other in kernel.loops])
+    return nest.varies_along([kernel.place(index) for index in operand.access], loop.name)
+
+
+def _range_of(loop: Loop) -> tuple[Expr, Expr, Expr]:
+    return loop.definition, loop.minimum, loop.extent
+
+
+def _nest(kernel: Kernel, loops: Sequence[Loop]) -> str:
+    parts = (
+        f"{show(loop.definition)} in {show(loop.minimum)}..{show(loop.last)}"
+        + (" as lanes" if loop.kind is LoopKind.VECTOR else "")
+        for loop in dict.fromkeys(loops)
+    )
+    return ", ".join(parts) or "one value"
+
+
+def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
+    receiving = stream_loops(producer, consumer, operand)
+    sending = tuple(
+        loop
+        for loop in producer.loops
+        if loop.kind is not LoopKind.VECTOR
+        and loop.name not in operand.pinned
+        and not (loop.reduction and drains(producer))
+    )
+    if [loop.definition for loop in receiving] == [loop.definition for loop in sending]:
+        return
+    elements = [loop.definition for loop in axes(producer, consumer, operand)]
+    send_order = [loop.definition for loop in sending if loop.kind is LoopKind.SERIAL]
+    receive_order = [loop.definition for loop in receiving if loop.kind is LoopKind.SERIAL]
+    domain = LoopDomain(
+        [dimension.interval for dimension in consumer.padded_domain], _fixed(consumer, operand)
+    )
+    clash = domain.reverses([*elements, *send_order], [*elements, *receive_order])
+    if clash is None:
+        return
+    point = ", ".join(f"{name}={value}" for name, value in clash.items())
+    culprit, other = _culprit(producer, consumer), consumer
+    if operand.taken is not None:
+        subject = f"{operand.taken.by.text} on {consumer.name}: "
+        location = operand.taken.by.location
+    elif culprit is None:
+        subject, location = "", consumer.location
+    else:
+        other = producer if culprit is consumer.reshaped else consumer
+        reshaped = consumer if other is producer else producer
+        own = reshaped.digit is None  # else it has the loops of what it takes from or sends to
+        subject = f"{culprit.text} on {reshaped.name}: " if own else f"{culprit.text}: "
+        location = culprit.location
+    raise UserError(
+        f"{subject}{producer.name} sends its values in another order than {consumer.name} takes "
+        "them",
+        location=location,
+        expected=f"the order of {consumer.name}: {_order(receiving)}",
+        given=f"the order of {producer.name}: {_order(sending)}; the value for {point} comes "
+        "too early",
+        hint=f"order the loops before isolating, or reorder {other.name} in the same way",
+    )
+
+
+def _check_padding(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
+    """Both ends have to run the same iterations, padded ones as well."""
+    names = [name for name, _ in producer.variables if name in dict(consumer.variables)]
+    sent = LoopDomain([loop.interval for loop in producer.loops], _at_first(producer, operand))
+    tokens = _fixed(consumer, operand, buffered=False)
+    fixed = [consumer.place(condition) for condition in tokens]
+    taken = LoopDomain([loop.interval for loop in consumer.loops], fixed)
+    ends = [[dict(kernel.variables)[name] for name in names] for kernel in (producer, consumer)]
+    found = sent.differs(ends[0], taken, ends[1])
+    if found is None:
+        return
+    owner, directive = _ragged(producer, consumer)
+    other = producer if owner is consumer else consumer
+    point = ", ".join(f"{name}={value}" for name, value in zip(names, found, strict=True))
+    raise UserError(
+        f"{directive.text} on {owner.name}: {producer.name} and {consumer.name} are not padded "
+        "in the same way",
+        location=directive.location,
+        expected=f"the same iterations in {other.name}",
+        given=f"{producer.name} with {padding_text(producer)}, {consumer.name} with "
+        f"{padding_text(consumer)}; only one of them has the iteration {point}",
+        notes=((other.location, f"{other.name} was made here"),),
+        hint=f"write the split on {consumer.function} before isolating from it",
+    )
+
+
+def _ragged(producer: Kernel, consumer: Kernel) -> tuple[Kernel, Directive]:
+    """The kernel that pads what the other one does not, and its directive."""
+    ends = ((consumer, producer), (producer, consumer))
+    found = [(kernel, p) for kernel, _ in ends for p in kernel.paddings]
+    for kernel, other in ends:
+        amounts = [(padding.variable, padding.padded) for padding in other.paddings]
+        for padding in kernel.paddings:
+            if (padding.variable, padding.padded) not in amounts:
+                return kernel, padding.directive
+    return found[0][0], found[0][1].directive
+
+
+def _at_first(producer: Kernel, operand: Operand) -> list[Expr]:
+    """One token for each vector, and one for each result of a reduction."""
+    return [
+        equals(Index(name=loop.name), loop.minimum)
+        for loop in producer.loops
+        if loop.kind is LoopKind.VECTOR or (loop.reduction and drains(producer))
+    ]
+
+
+def _culprit(producer: Kernel, consumer: Kernel) -> Directive | None:
+    """The directive that made the two nests differ: only one of the kernels has it."""
+    found = [k.reshaped for k in (producer, consumer) if producer.reshaped != consumer.reshaped]
+    return next((directive for directive in found if directive is not None), None)
+
+
+def _order(loops: tuple[Loop, ...]) -> str:
+    return ", ".join(loop.name for loop in loops if loop.kind is LoopKind.SERIAL) or "one value"
+
+
+def _repeating(consumer: Kernel, operand: Operand, *, buffered: bool = True) -> tuple[Loop, ...]:
+    """The loops in which the consumer does not take the tokens again.
+
+    Those over which a buffer keeps a value are among them if it is ``buffered``.
+    """
+    return tuple(
+        loop
+        for loop in consumer.loops
+        if loop.name in operand.forwards
+        or loop.name in operand.removed
+        or (operand.at_start and loop.reduction)
+        or (buffered and consumer.buffer is not None and not _varies(consumer, operand, loop))
+    )
+
+
+def _fixed(consumer: Kernel, operand: Operand, *, buffered: bool = True) -> list[Expr]:
+    """One representative iteration for everything the tokens are not indexed by."""
+    lanes = consumer.kind(LoopKind.VECTOR)
+    dropped = dict.fromkeys((*_repeating(consumer, operand, buffered=buffered), *lanes))
+    conditions = [] if operand.condition is None or not operand.pinned else [operand.condition]
+    return [*(equals(loop.definition, loop.minimum) for loop in dropped), *conditions]

@@ -1,0 +1,159 @@
+"""How the operand of a chain reaches the PEs, and which loops its memories make unnecessary.
+
+Before -> after, for a chain with the stages ``A_loader`` and ``A_feeder`` that ends at C, which is
+unrolled along ``ii`` and ``jj``, for the operand ``A[ii, k]``::
+
+    Distribute         C.forward(A_feeder, jj), A_feeder.scatter(A_loader, ii)
+    RemoveReuse(k)     A_loader.remove(every loop inside of k along which A_feeder's operand stays)
+
+isl decides which loops these are.  What they stand for is carried out by the passes of these
+directives, with their proofs.
+"""
+
+from __future__ import annotations
+
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.expr import index_names
+from t2s.spatial.directive import (
+    Distribute,
+    Forward,
+    Remove,
+    RemoveReuse,
+    Scatter,
+)
+from t2s.spatial.directives.buffer import split_at
+from t2s.spatial.directives.forward import forward
+from t2s.spatial.directives.isolate import varies
+from t2s.spatial.directives.remove import fed_by, remove
+from t2s.spatial.directives.scatter import scatter
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
+from t2s.spatial.work import Relay
+
+
+def distribute(program: SpatialProgram, name: str, directive: Distribute) -> SpatialProgram:
+    """Forward along the PEs that need the same values, scatter to those that need others."""
+    kernel = program.kernel(name)
+    operand = next(o for o in kernel.operands if o.producer == directive.operand)
+    along = [loop for loop in kernel.kind(LoopKind.UNROLLED) if _needed_along(operand, loop)]
+    if kernel.timed is not None and along:
+        raise UnsupportedError(
+            f"{directive.text}: {name} has a schedule",
+            location=directive.location,
+            expected="PEs that all use a value at the same time",
+            given=f"{operand.source} moves through {name} by the schedule",
+            hint="isolate with isolate_producer_chain, and say with forward which values move",
+        )
+    own = [loop for loop in along if _depends(kernel, operand, loop)]
+    for loop in along:
+        if loop not in own:
+            program = forward(
+                program,
+                name,
+                Forward(
+                    operand=directive.operand,
+                    loop=loop.name,
+                    capacity=None,
+                    location=directive.location,
+                    text=f"forward({directive.operand}, {loop.name})",
+                ),
+            )
+    if not own or not directive.scattering:
+        return program
+    _check_one_stream(kernel, operand, own, directive)
+    feeder, loop = directive.scattering[0], own[0]
+    producer = program.kernel(feeder).operands[0].producer
+    return scatter(
+        program,
+        feeder,
+        Scatter(
+            operand=producer,
+            loop=loop.name,
+            reverse=False,
+            location=directive.location,
+            text=f"scatter({producer}, {loop.name})",
+        ),
+    )
+
+
+def remove_reuse(program: SpatialProgram, name: str, directive: RemoveReuse) -> SpatialProgram:
+    """Drop the loops along which a producer sends the same values again."""
+    kernel = program.kernel(name)
+    consumer, operand = fed_by(program, kernel, directive)
+    candidates = kernel.loops
+    if directive.scope is not None:
+        outer, inner = split_at(consumer, directive.scope)
+        _check_nested(program, kernel, consumer, [loop.name for loop in outer], directive)
+        inside = {loop.name for loop in inner}
+        candidates = tuple(x for x in kernel.kind(LoopKind.SERIAL) if x.name in inside)
+    reuse = tuple(loop.name for loop in candidates if not _depends(kernel, operand, loop))
+    if not reuse:
+        return program
+    names = ", ".join(reuse)
+    made = Remove(loops=reuse, location=directive.location, text=f"remove({names})")
+    return remove(program, name, made)
+
+
+def _check_nested(
+    program: SpatialProgram,
+    producer: Kernel,
+    consumer: Kernel,
+    around: list[str],
+    directive: RemoveReuse,
+) -> None:
+    """A memory keeps values for a part of the time for which those before it keep theirs."""
+    here: Kernel | None = producer
+    while here is not None and here.operands:
+        operand = here.operands[0]
+        buffer = here.buffer
+        if buffer is not None and buffer.loop not in around:
+            raise UserError(
+                f"{directive.text}: the scope {directive.scope} of {consumer.name} is outside of "
+                f"the scope {buffer.loop} of {here.name}",
+                location=directive.location,
+                expected=f"{directive.scope} inside of {buffer.loop}: {here.name} comes "
+                "first, so it keeps its values longer",
+                given="loops, outermost first: "
+                + ", ".join(loop.name for loop in consumer.kind(LoopKind.SERIAL)),
+                hint="exchange the two scopes, or reorder the loops",
+            )
+        here = program.find(operand.producer) if isinstance(here.work, Relay) else None
+
+
+def _needed_along(operand: Operand, loop: Loop) -> bool:
+    """Whether PEs along the loop take the operand, and do not pass it on already."""
+    elsewhere = loop.name in operand.pinned or loop.name in operand.forwards
+    return not elsewhere and not (operand.at_start and loop.reduction)
+
+
+def _depends(kernel: Kernel, operand: Operand, loop: Loop) -> bool:
+    """Whether the operand changes along a loop, or would if the loop had several iterations."""
+    access = operand.access
+    if loop.constant is not None and loop.constant[1] == 1:
+        return any(loop.name in index_names(kernel.place(index)) for index in access)
+    return varies(kernel, access, loop.name)
+
+
+def _check_one_stream(
+    kernel: Kernel, operand: Operand, loops: list[Loop], directive: Distribute
+) -> None:
+    """One stage has one stream along one loop."""
+    stages, names = directive.scattering, [loop.name for loop in loops]
+    if len(names) > 1:
+        raise UnsupportedError(
+            f"{directive.text}: {kernel.text_of(operand)} depends on {len(names)} unrolled loops",
+            location=directive.location,
+            expected="one loop along which the PEs take their values from one stream",
+            given=", ".join(names),
+            hint="write scatter=False in the sram stage: its PEs then take values side by side",
+        )
+    if len(stages) > 1:
+        raise UserError(
+            f"{directive.text}: {len(stages)} sram stages could scatter {operand.source} along "
+            f"{names[0]}",
+            location=directive.location,
+            expected="one of them",
+            given=", ".join(stages),
+            hint=f"write scatter=False in all but one; before the one that scatters, {names[0]} "
+            "runs in time",
+        )

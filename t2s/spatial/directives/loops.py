@@ -1,0 +1,266 @@
+"""``split``, ``tile``, ``reorder`` and ``fuse``.
+
+Before -> after, for a loop ``i`` of extent 32::
+
+    split(i, i, ii, 8)     for i in 32        ->  for i in 4: for ii in 8      (i = 8*i + ii)
+    split(i, i, ii, 5)     for i in 32        ->  for i in 7: for ii in 5      (3 are padding)
+    fuse(j, i, f)          for i: for j in 8  ->  for f                        (i = f//8, j = f%8)
+    reorder(i, j)          for i: for j       ->  for j: for i
+
+Every result is checked by isl: the loops cover the domain (with its padding) exactly once, and a
+rounding reduction keeps its order unless the user wrote ``reassociate()``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import InternalError, UserError
+from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
+from t2s.core.isl import LoopDomain
+from t2s.core.ops import Op, reorderable
+from t2s.core.printer import show
+from t2s.core.types import INT32, value_range
+from t2s.spatial.analysis.lookup import check_new_names, constant_bounds, find_serial
+from t2s.spatial.analysis.padding import (
+    check_not_negative,
+    in_domain,
+    inside_of_domain,
+    nest_of,
+    with_padding,
+)
+from t2s.spatial.analysis.reduction_form import reduction_operator
+from t2s.spatial.directive import Directive, Fuse, Reorder, Split, Tile
+from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.work import Calculation, Reduction
+
+
+def split(kernel: Kernel, directive: Split) -> Kernel:
+    """Split one loop; a factor that does not divide its extent pads it."""
+    return _checked(
+        kernel,
+        _split(
+            kernel, directive.loop, directive.outer, directive.inner, directive.factor, directive
+        ),
+        directive,
+    )
+
+
+def tile(kernel: Kernel, directive: Tile) -> Kernel:
+    """Split several loops, then put the inner loops (in the given order) inside the outer ones."""
+    before = kernel
+    for loop, outer, inner, factor in zip(
+        directive.loops, directive.outers, directive.inners, directive.factors, strict=True
+    ):
+        kernel = _split(kernel, loop, outer, inner, factor, directive)
+    order = (*directive.inners, *directive.outers)
+    return _checked(before, _reorder(kernel, order, directive), directive)
+
+
+def reorder(kernel: Kernel, directive: Reorder) -> Kernel:
+    """Permute the named loops among the places they occupy."""
+    return _checked(kernel, _reorder(kernel, directive.loops, directive), directive)
+
+
+def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
+    """Replace two directly nested loops by one."""
+    inner = find_serial(kernel, directive.inner, directive)
+    outer = find_serial(kernel, directive.outer, directive)
+    position = kernel.loops.index(outer)
+    if position + 1 >= len(kernel.loops) or kernel.loops[position + 1] is not inner:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {inner.name} is not directly inside {outer.name}",
+            location=directive.location,
+            expected=f"for {outer.name}: for {inner.name}",
+            given="loops, outermost first: " + ", ".join(loop.name for loop in kernel.loops),
+            hint="reorder the loops first; the arguments are fuse(inner, outer, fused)",
+        )
+    if inner.reduction is not outer.reduction:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: one of the loops is a reduction, the other is not",
+            location=directive.location,
+            expected="two reduction loops, or two others",
+            given=f"{inner.name}: {inner.reason}; {outer.name}: {outer.reason}",
+        )
+    inner_minimum, inner_extent = constant_bounds(kernel, inner, directive)
+    outer_minimum, outer_extent = constant_bounds(kernel, outer, directive)
+    check_new_names(kernel, (directive.fused,), (inner.name, outer.name), directive)
+    index = Index(name=directive.fused)
+    values = {
+        outer.name: shifted(apply(Op.FLOOR_DIVIDE, index, const(inner_extent)), outer_minimum),
+        inner.name: shifted(apply(Op.MODULO, index, const(inner_extent)), inner_minimum),
+    }
+    fused = Loop(
+        name=directive.fused,
+        minimum=const(0),
+        extent=const(outer_extent * inner_extent),
+        kind=LoopKind.SERIAL,
+        reduction=inner.reduction,
+        definition=simplify(
+            apply(
+                Op.ADD,
+                apply(Op.MULTIPLY, shifted(outer.definition, -outer_minimum), const(inner_extent)),
+                shifted(inner.definition, -inner_minimum),
+            )
+        ),
+        reason=f"{outer.name} and {inner.name} fused by {directive.text}",
+    )
+    loops = (*kernel.loops[:position], fused, *kernel.loops[position + 2 :])
+    return _checked(kernel, _substituted(replace(kernel, loops=loops), values), directive)
+
+
+def _split(
+    kernel: Kernel, name: str, outer: str, inner: str, factor: int, directive: Directive
+) -> Kernel:
+    loop = find_serial(kernel, name, directive)
+    minimum, extent = constant_bounds(kernel, loop, directive)
+    check_new_names(kernel, (outer, inner), (name,), directive)
+    count = -(-extent // factor)
+    _check_size(kernel, count * factor, directive)
+    offset = shifted(loop.definition, -minimum)
+    text = directive.text
+
+    def part(new: str, size: int, definition: Expr, what: str) -> Loop:
+        return Loop(
+            name=new,
+            minimum=const(0),
+            extent=const(size),
+            kind=LoopKind.SERIAL,
+            reduction=loop.reduction,
+            definition=simplify(definition),
+            reason=f"{what} part of {name} by {text}",
+        )
+
+    by = const(factor)
+    new = (
+        part(outer, count, apply(Op.FLOOR_DIVIDE, offset, by), "outer"),
+        part(inner, factor, apply(Op.MODULO, offset, by), "inner"),
+    )
+    position = kernel.loops.index(loop)
+    sum_of_parts = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
+    value = shifted(sum_of_parts, minimum)
+    loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
+    result = _substituted(replace(kernel, loops=loops), {name: value})
+    if not extent % factor:
+        return result
+    if not kernel.members:
+        return with_padding(result, loop, directive)
+    check_not_negative(result, loop, directive)
+    return inside_of_domain(result, apply(Op.LESS, value, const(minimum + extent)))
+
+
+def _check_size(kernel: Kernel, size: int, directive: Directive) -> None:
+    _, high = value_range(INT32)
+    if size <= high:
+        return
+    raise UserError(
+        f"{directive.text} on {kernel.name} pads to more iterations than an index can count",
+        location=directive.location,
+        expected=f"at most {high}",
+        given=str(size),
+        hint="choose a smaller factor",
+    )
+
+
+def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Kernel:
+    loops = [find_serial(kernel, name, directive) for name in names]
+    places = sorted((kernel.loops.index(loop) for loop in loops), reverse=True)
+    order = list(kernel.loops)
+    for place, loop in zip(places, loops, strict=True):
+        order[place] = loop
+    seen: set[str] = set()
+    for loop in order:
+        needed = index_names(loop.minimum) | index_names(loop.extent)
+        missing = sorted(needed - seen)
+        if missing:
+            raise UserError(
+                f"{directive.text} on {kernel.name}: the bounds of {loop.name} depend on "
+                f"{missing[0]}, which would be inside of it",
+                location=directive.location,
+                expected=f"{missing[0]} outside of {loop.name}",
+                given=f"{loop.name} from {show(loop.minimum)} to {show(loop.last)}",
+            )
+        seen.add(loop.name)
+    return replace(kernel, loops=tuple(order))
+
+
+def _substituted(kernel: Kernel, values: dict[str, Expr]) -> Kernel:
+    """Replace old loop indices in the variables and in the bounds of the remaining loops."""
+    return replace(
+        kernel,
+        active=None if kernel.active is None else substitute(kernel.active, values),
+        variables=tuple((name, substitute(expr, values)) for name, expr in kernel.variables),
+        loops=tuple(
+            replace(
+                loop,
+                minimum=substitute(loop.minimum, values)
+                if loop.name not in values
+                else loop.minimum,
+                extent=substitute(loop.extent, values) if loop.name not in values else loop.extent,
+            )
+            for loop in kernel.loops
+        ),
+    )
+
+
+def _checked(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
+    """Prove that the loops cover the domain exactly and that a reduction keeps its order.
+
+    An isolated Func may have lost loops; it has to cover what it covered before.
+    """
+    nest = nest_of(kernel)
+    names = [name for name, _ in kernel.variables]
+    computed = [expr for _, expr in kernel.variables]
+    within: LoopDomain | None = None
+    if isinstance(kernel.work, Calculation) and not kernel.paddings:
+        wanted = LoopDomain([dimension.interval for dimension in kernel.domain])
+        target: list[Expr] = [Index(name=name) for name in names]
+    else:
+        wanted = nest_of(before)
+        target = [expr for _, expr in before.variables]
+    if kernel.paddings != before.paddings:
+        within = LoopDomain([dimension.interval for dimension in kernel.padded_domain])
+    problem = nest.covers_exactly(computed, wanted, target, names, within)
+    if problem is not None:
+        raise InternalError(f"{directive.text} on {kernel.name} broke the loop nest: {problem}")
+    _check_reduction_order(kernel, directive)
+    return replace(kernel, reshaped=directive)
+
+
+def _check_reduction_order(kernel: Kernel, directive: Directive) -> None:
+    match kernel.work:
+        case Reduction(value=value, reassociate=reassociate):
+            operator = reduction_operator(value)
+        case _:
+            return
+    free = reassociate or (operator and reorderable(operator, value.type))
+    if operator is not None and free:
+        return
+    variables = dict(kernel.variables)
+    pure = [variables[d.name] for d in kernel.domain if not d.reduction]
+    written = [*pure, *(variables[d.name] for d in kernel.domain if d.reduction)]
+    executed = [*pure, *(Index(name=loop.name) for loop in kernel.reduction_loops)]
+    inside = in_domain(kernel)
+    conditions = [] if inside is None else [kernel.place(inside)]
+    nest = LoopDomain([loop.interval for loop in kernel.loops], conditions)
+    clash = nest.reverses(written, executed)
+    if clash is None:
+        return
+    order = ", ".join(d.name for d in kernel.domain if d.reduction)
+    step = ", ".join(f"{name}={value}" for name, value in clash.items())
+    if operator is None:
+        raise UserError(
+            f"{directive.text} on {kernel.name} changes the order of a recurrence",
+            location=directive.location,
+            expected=f"the order of {order} as written, because every step needs the one before",
+            given=f"for one element, the step at {step} would run after one that needs it",
+            hint="only reductions such as += may be reordered",
+        )
+    raise UserError(
+        f"{directive.text} on {kernel.name} changes the order of a reduction that rounds",
+        location=directive.location,
+        expected=f"the order of {order} as written, because {value.type} {operator.value} "
+        "is not associative",
+        given=f"for one element, the step at {step} would run after one that follows it",
+        hint=f"write {kernel.name}.reassociate() first if another rounding is acceptable",
+    )

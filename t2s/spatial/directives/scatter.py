@@ -1,0 +1,169 @@
+"""``scatter``: the PEs of a feeder take their operand from one stream, from PE to PE.
+
+Before -> after, for a feeder with PEs along ``ii``::
+
+    A_feeder.scatter(A_loader, ii)
+        A_loader: for ii: for k: send A[ii, k] to A_feeder[ii]        (ii unrolled, or in turn)
+    ->  A_loader: for k: for ii: send A[ii, k] to A_feeder[0]
+        A_feeder[ii]: for k: for d from ii: receive from A_feeder[ii-1] (the first: from A_loader)
+                                            d == ii: send to C[ii], else: pass on to A_feeder[ii+1]
+
+The loop runs in time, innermost, in all that feeds the operand (T2S-Tensor §III.B, data
+scattering).  Those nests may be reordered afterwards; ``passes/follow.py`` makes the feeder iterate
+like its producer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import UserError
+from t2s.core.expr import Local, index_names
+from t2s.core.names import NameSupply
+from t2s.core.printer import show
+from t2s.spatial.analysis.lookup import (
+    check_in_all_iterations,
+    constant_bounds,
+    counterpart,
+    find_loop,
+)
+from t2s.spatial.directive import Gather, Scatter
+from t2s.spatial.directives.host import check_operand_on_device
+from t2s.spatial.directives.isolate import varies
+from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.operands import Operand
+from t2s.spatial.work import PassedStream, Relay, ScatteredStream
+
+
+def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialProgram:
+    """Record the stream on the kernel, and run the loop in time in all that feeds it."""
+    kernel = program.kernel(name)
+    relay, operand = _find(kernel, directive)
+    check_operand_on_device(program, kernel, operand, directive)
+    loop = unrolled_loop(kernel, directive)
+    if kernel.scattering is not None and kernel.scattering.loop != loop.name:
+        program, distributor = _with_distributor(program, kernel, operand, directive)
+        return scatter(program, distributor, replace(directive, operand=operand.source))
+    if kernel.scattering is not None:
+        raise one_stream(kernel, kernel.scattering, directive)
+    _, extent = constant_bounds(kernel, loop, directive)
+    if extent > 1 and not varies(kernel, operand.access, loop.name):
+        placed = ", ".join(show(kernel.place(index)) for index in operand.access)
+        raise UserError(
+            f"{directive.text} on {name}: {operand.source} does not depend on {loop.name}",
+            location=directive.location,
+            expected=f"a loop along which every PE needs values of its own of {operand.source}",
+            given=f"{operand.source}[{placed}]",
+            hint=f"pass the same values to all PEs: forward({name}, {loop.name}) on the "
+            "function that computes",
+        )
+    if operand.condition is not None:
+        raise UserError(
+            f"{directive.text} on {name}: {operand.source} is not needed in every iteration",
+            location=directive.location,
+            expected="an operand without a condition",
+            given=f"{operand.source} if {show(kernel.place(operand.condition))}",
+            hint="load it unconditionally: move the access out of the select",
+        )
+    check_same_nest(kernel, loop, directive)
+    stream = ScatteredStream(loop=loop.name, reverse=directive.reverse, by=directive)
+    program = program.with_kernel(replace(kernel, work=replace(relay, stream=stream)))
+    pending = [operand.producer]
+    while pending:
+        producer = program.kernel(pending.pop())
+        pending += [upstream.producer for upstream in producer.operands]
+        own = counterpart(producer, kernel, loop, directive)
+        check_same_nest(producer, own, directive)
+        program = program.with_kernel(
+            producer.with_innermost(own.name, f"one stream for {name} by {directive.text}")
+        )
+    return program
+
+
+def _with_distributor(
+    program: SpatialProgram, kernel: Kernel, operand: Operand, directive: Scatter
+) -> tuple[SpatialProgram, str]:
+    """A relay in front of a kernel that scatters along another loop, made if there is none."""
+    producer = program.kernel(operand.producer)
+    if isinstance(producer.work, Relay) and producer.work.inserted:
+        return program, producer.name
+    names = NameSupply(other.name for other in program.kernels)
+    arriving = replace(operand, name=operand.source, removal=None)
+    distributor = replace(
+        producer,
+        name=names.fresh(f"{kernel.name}_distributor"),
+        operands=(arriving,),
+        work=Relay(value=Local(name=operand.source, type=operand.type), inserted=True),
+        capacity=None,
+        location=directive.location,
+    )
+    fed = kernel.with_operand(operand, replace(operand, producer=distributor.name))
+    return program.with_kernel(fed).with_before(kernel.name, distributor), distributor.name
+
+
+def _find(kernel: Kernel, directive: Scatter) -> tuple[Relay, Operand]:
+    """What a kernel that only passes its operand on does, and that operand."""
+    if not isinstance(kernel.work, Relay):
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {directive.operand} does not feed {kernel.name}",
+            location=directive.location,
+            expected="a function with a loader, or a feeder between the two",
+            hint=f"isolate it first, as in {kernel.name}.isolate_producer(A, A_loader)",
+        )
+    operand = kernel.operands[0]
+    if operand.is_result or directive.operand not in (operand.producer, operand.source):
+        given = directive.operand
+        if operand.is_result:
+            given = f"{kernel.name}, which takes the results of {operand.producer}"
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {directive.operand} does not feed {kernel.name}",
+            location=directive.location,
+            expected=f"scatter({operand.producer}, ...)"
+            if not operand.is_result
+            else "a Func that was isolated as a producer",
+            given=given,
+        )
+    return kernel.work, operand
+
+
+def unrolled_loop(kernel: Kernel, directive: Scatter | Gather) -> Loop:
+    """The loop of a scatter or gather: space, with constant bounds."""
+    loop = find_loop(kernel, directive.loop, directive)
+    if loop.kind is not LoopKind.UNROLLED:
+        raise UserError(
+            f"{directive.text} on {kernel.name}: loop {loop.name} is not unrolled",
+            location=directive.location,
+            expected="an unrolled loop: the stream goes from PE to PE",
+            given=f"{loop.name} in {kernel.name}: {loop.reason}",
+            hint=f"write unroll({loop.name}) first",
+        )
+    return loop
+
+
+def one_stream(kernel: Kernel, before: PassedStream, directive: Scatter | Gather) -> UserError:
+    """The error for a second scatter, or a second gather, along one loop."""
+    scattered = isinstance(before, ScatteredStream)
+    what, verb = ("scatters", "scatter") if scattered else ("gathers", "gather")
+    return UserError(
+        f"{directive.text} on {kernel.name}: {kernel.name} already {what} along {before.loop}",
+        location=directive.location,
+        expected=f"one {verb} along each loop",
+        notes=((before.by.location, f"{before.by.text} was written here"),),
+    )
+
+
+def check_same_nest(kernel: Kernel, loop: Loop, directive: Scatter | Gather) -> None:
+    """Neither bounds of other loops nor the iterations there are depend on the stream's loop."""
+    check_in_all_iterations(
+        kernel, loop, directive, f"the same iterations in all PEs along {loop.name}"
+    )
+    for other in kernel.loops:
+        if loop.name in index_names(other.minimum) | index_names(other.extent):
+            raise UserError(
+                f"{directive.text} on {kernel.name}: the bounds of {other.name} depend on "
+                f"{loop.name}",
+                location=directive.location,
+                expected=f"the same loops in all PEs along {loop.name}",
+                given=f"{other.name} from {show(other.minimum)} to {show(other.last)}",
+                hint="give the loop the same bounds everywhere, and guard the value with select",
+            )

@@ -1,0 +1,309 @@
+"""Taking what another function sends anyway: ``stream``, and producers that several Funcs share.
+
+Before -> after::
+
+    G.stream(F)                  F: ... store F[i]          ->   F: ... send F[i]
+                                 G: ... load F[i] ...            G: ... receive ...
+    F.isolate_producer(A, P)     P: load A[i], send to F    ->   P: load A[i], send to F and to G
+    G.isolate_producer(A, P)     G: ... A[i] ...                 G: ... receive ...
+
+The sender keeps its loops, so both have to agree about the values and their order.  That is checked
+when the design is complete (``check_taken``): later directives may still change the nests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, conjunction, const, equals
+from t2s.core.isl import Interval, LoopDomain
+from t2s.core.names import NameSupply
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.core.walk import Term, rewrite
+from t2s.func.ir import Function
+from t2s.spatial.analysis.conditions import static_conjuncts
+from t2s.spatial.analysis.occurrences import Occurrence, all_reads, occurrence_of
+from t2s.spatial.directive import Directive, IsolateProducer, Stream
+from t2s.spatial.inline import inline_functions
+from t2s.spatial.ir import Kernel, Loop, SpatialProgram
+from t2s.spatial.operands import (
+    ComputedValue,
+    LoadedElement,
+    Operand,
+    Rename,
+    SharedProducer,
+    StreamedResults,
+)
+from t2s.spatial.work import LoadUnit, Recurrences, Relay, StoreUnit
+
+
+def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProgram:
+    """Receive the results of a function from the kernel that would store them."""
+    kernel, subject = program.kernel(name), f"{directive.text} on {name}"
+    function, sender = _stored(program, directive, subject)
+    kernel, read = _read_of(program, kernel, directive, subject)
+    occurrence = occurrence_of(kernel, read)
+    if kernel.condition is not None or occurrence.condition is not None:
+        raise UserError(
+            f"{subject}: {show(read)} is not needed in every iteration",
+            location=directive.location,
+            expected="every value of the stream to be taken",
+            hint=f"move the access out of the select, or read {function.name} from memory",
+        )
+    taken = Operand(
+        name=NameSupply(operand.name for operand in kernel.operands).fresh(function.name),
+        content=LoadedElement(source=function.name, access=read.indices),
+        producer=sender.name,
+        type=read.type,
+        condition=None,
+        at_start=occurrence.at_start,
+        taken=StreamedResults(by=directive, renames=_renames(function, read, directive, subject)),
+    )
+    return program.with_kernel(_taking(kernel, occurrence, taken))
+
+
+def share(
+    program: SpatialProgram, kernel: Kernel, occurrence: Occurrence, directive: IsolateProducer
+) -> SpatialProgram:
+    """Receive what a producer, isolated from another function, sends."""
+    name = directive.producers[0]
+    owner, known = _first_user(program, kernel, name, directive)
+    removal = known.removal
+    if removal is not None:
+        left = tuple(loop for loop in removal.loops if kernel.loop(loop) is not None)
+        removal = replace(removal, loops=left)
+    sample = Operand(
+        name=NameSupply(operand.name for operand in kernel.operands).fresh(known.source),
+        content=occurrence.content(known.source),
+        producer=name,
+        type=occurrence.value.type,
+        condition=program.kernel(name).condition,
+        at_start=occurrence.at_start,
+        removal=removal,
+        taken=SharedProducer(by=directive),
+    )
+    same = known.content == sample.content
+    condition = conjunction(*static_conjuncts(occurrence.condition))
+    if not same or condition != known.condition or kernel.condition is not None:
+        guarded = "" if condition is None else f" if {show(condition)}"
+        given = "" if known.condition is None else f" if {show(known.condition)}"
+        raise UserError(
+            f"{directive.text} on {kernel.name}: {name} does not send what {kernel.name} needs",
+            location=directive.location,
+            expected=f"{show(occurrence.value)}{guarded}, as in {kernel.name}",
+            given=f"{_text(known)}{given}, as in {owner.name}",
+            notes=((program.kernel(name).location, f"{name} was isolated here"),),
+            hint="write both with the same variables, or give each a producer of its own",
+        )
+    return program.with_kernel(_taking(kernel, occurrence, sample))
+
+
+def _text(operand: Operand) -> str:
+    match operand.content:
+        case ComputedValue(value=value):
+            return show(value)
+        case content:
+            return f"{content.source}[{', '.join(map(show, content.access))}]"
+
+
+def _first_user(
+    program: SpatialProgram, kernel: Kernel, name: str, directive: IsolateProducer
+) -> tuple[Kernel, Operand]:
+    for user in program.kernels:
+        for operand in user.operands:
+            if operand.producer == name:
+                return user, operand
+    raise UserError(
+        f"{directive.text} on {kernel.name}: {name} is not isolated yet when {kernel.name} comes",
+        location=directive.location,
+        expected=f"{name} isolated first from {kernel.name}, then from the other Func",
+        hint="Funcs are scheduled in the order in which they depend on each other",
+    )
+
+
+def _taking(kernel: Kernel, occurrence: Occurrence, operand: Operand) -> Kernel:
+    """The kernel with an operand in the place of a value."""
+    value, local = occurrence.value, Local(name=operand.name, type=operand.type)
+
+    def rule(node: Term) -> Term | None:
+        return local if node == value else None
+
+    taking = replace(kernel, operands=(*kernel.operands, operand))
+    match kernel.work:
+        case LoadUnit(value=whole) if whole == value:
+            return replace(taking, work=Relay(value=local))
+        case Recurrences():
+            return taking
+    return taking.rewritten(lambda expr: rewrite(expr, rule))
+
+
+def _stored(program: SpatialProgram, directive: Stream, subject: str) -> tuple[Function, Kernel]:
+    """The function of a stream, and the kernel that stores its results."""
+    for kernel in program.kernels:
+        if kernel.store is not None and kernel.store.tensor == directive.function:
+            return program.temporal.function(directive.function), kernel
+    own = {directive.function, *program.temporal.outputs}
+    kept = sorted({k.store.tensor for k in program.kernels if k.store is not None} - own)
+    raise UserError(
+        f"{subject}: {directive.function} has no loop nest of its own",
+        location=directive.location,
+        expected=f"a Func with an update{': ' if kept else ''}{', '.join(kept)}",
+        given=directive.function,
+        hint="a Func without updates is computed inside of the Funcs that use it; isolate_producer "
+        "gives it a place of its own",
+    )
+
+
+def _read_of(
+    program: SpatialProgram, kernel: Kernel, directive: Stream, subject: str
+) -> tuple[Kernel, Read]:
+    name = directive.function
+    found = _reads(kernel, name)
+    if not found:
+        kernel = inline_functions(program.temporal, kernel, keep=frozenset({name}))
+        found = _reads(kernel, name)
+    if len(found) == 1:
+        return kernel, found[0]
+    if found:
+        raise UserError(
+            f"{subject}: {name} is read at {len(found)} places",
+            location=directive.location,
+            expected="one element in each iteration: a channel gives every value once",
+            given=", ".join(show(read) for read in found),
+            notes=tuple((read.location, f"{show(read)} is read here") for read in found),
+            hint=f"read {name} from memory, as without stream",
+        )
+    others = sorted({guarded.read.source for guarded, _ in all_reads(kernel)})
+    raise UserError(
+        f"{subject}: {name} is not used in {kernel.name}",
+        location=directive.location,
+        expected=f"one of {', '.join(others)}" if others else "a function that reads it",
+        given=name,
+        hint=f"after isolate_producer({name}, P) it is P that reads {name}: write P.stream({name})",
+    )
+
+
+def _reads(kernel: Kernel, name: str) -> list[Read]:
+    found = (guarded.read for guarded, _ in all_reads(kernel) if guarded.read.source == name)
+    return list(dict.fromkeys(found))
+
+
+def _renames(
+    function: Function, read: Read, directive: Directive, subject: str
+) -> tuple[Rename, ...]:
+    """Which variable of the reader each variable of the function is."""
+    definition = function.updates[0] if function.updates else function.initial
+    renames: list[Rename] = []
+    for own, index in zip(definition.target, read.indices, strict=True):
+        variable, offset = _shifted_variable(index)
+        taken = variable in {rename.reader for rename in renames}
+        if variable is None or taken or not isinstance(own, Index):
+            raise UnsupportedError(
+                f"{subject}: {show(read)} is no plain element of {function.name}",
+                location=directive.location,
+                expected=f"a different plain variable in each subscript of {function.name}",
+                given=show(read),
+                hint=f"read {function.name} from memory, as without stream",
+            )
+        renames.append(Rename(sender=own.name, reader=variable, offset=offset))
+    return tuple(renames)
+
+
+def _shifted_variable(index: Expr) -> tuple[str | None, int]:
+    match index:
+        case Index(name=name):
+            return name, 0
+        case Apply(operator=Op.ADD, operands=(Index(name=name), Const(value=int() as by))):
+            return name, by
+        case Apply(operator=Op.SUBTRACT, operands=(Index(name=name), Const(value=int() as by))):
+            return name, -by
+    return None, 0
+
+
+def drop_unread_stores(program: SpatialProgram) -> SpatialProgram:
+    """Functions that are streamed and that nobody reads from memory are not stored.
+
+    If both happens, what is streamed leaves before the store unit.
+    """
+    inlined = (inline_functions(program.temporal, kernel) for kernel in program.kernels)
+    loaded = {guarded.read.source for kernel in inlined for guarded, _ in all_reads(kernel)}
+    loaded |= set(program.temporal.outputs)
+    for kernel in program.kernels:
+        takers = [k for k in program.kernels if any(_takes(o, kernel) for o in k.operands)]
+        if kernel.store is None or not takers:
+            continue
+        if kernel.store.tensor not in loaded:
+            program = program.with_kernel(kernel.without_store())
+        elif isinstance(kernel.work, StoreUnit):
+            before = kernel.operands[0].producer
+            for taker in takers:
+                operands = tuple(
+                    replace(o, producer=before) if _takes(o, kernel) else o for o in taker.operands
+                )
+                program = program.with_kernel(replace(taker, operands=operands))
+    return program
+
+
+def _takes(operand: Operand, kernel: Kernel) -> bool:
+    return isinstance(operand.taken, StreamedResults) and operand.producer == kernel.name
+
+
+def _with_padded(producer: Kernel, box: LoopDomain) -> LoopDomain:
+    """The values of a function with those of the padded iterations of its kernel."""
+    pure = [dimension.name for dimension in producer.domain if not dimension.reduction]
+    padded = {padding.variable: const(padding.padded) for padding in producer.paddings}
+    intervals = [
+        replace(interval, extent=padded.get(name, interval.extent))
+        for name, interval in zip(pure, box.intervals, strict=False)
+    ]
+    return LoopDomain([*intervals, *box.intervals[len(intervals) :]])
+
+
+def check_all_read(
+    program: SpatialProgram, consumer: Kernel, operand: Operand, repeating: tuple[Loop, ...]
+) -> None:
+    """Every value of a streamed function is taken exactly once.
+
+    ``repeating`` are the loops in which the consumer does not take the values again.  What the
+    producer sends in padded iterations may be taken too; that both ends have the same of these is
+    checked elsewhere.
+    """
+    function, taken = program.temporal.function(operand.source), operand.taken
+    names = list(function.arguments)
+    box = LoopDomain(
+        [
+            Interval(name=name, minimum=const(low), extent=const(extent))
+            for name, (low, extent) in zip(names, function.bounds, strict=True)
+        ]
+    )
+    nest = [loop.interval for loop in consumer.loops]
+    once = [equals(Index(name=loop.name), loop.minimum) for loop in repeating]
+    places = [consumer.place(index) for index in operand.access]
+    sent = _with_padded(program.kernel(operand.producer), box)
+    problem = LoopDomain(nest, once).covers_exactly(places, box, names=names, within=sent)
+    if problem is None or taken is None:
+        return
+    directive = taken.by
+    again = [
+        loop.name
+        for loop in consumer.loops
+        if loop not in repeating and not LoopDomain(nest).varies_along(places, loop.name)
+    ]
+    problem = problem.replace("computed", "taken")
+    hint = f"read {function.name} from memory, as without stream"
+    if again:
+        problem = f"{consumer.text_of(operand)} again for every {', '.join(again)}"
+        hint = (
+            f"forward it along {again[0]} where that is unrolled, or keep it on chip: take the "
+            f"stream in a feeder, isolate_producer({function.name}, feeder), and buffer it there"
+        )
+    raise UserError(
+        f"{directive.text} on {consumer.name}: {consumer.name} does not take every value of "
+        f"{function.name} exactly once",
+        location=directive.location,
+        expected=f"each of {function.name}[{', '.join(names)}] once",
+        given=problem,
+        hint=hint,
+    )

@@ -1,0 +1,1 @@
+"""From the complete spatial program to the graph: kernels become nodes, operands channels."""

@@ -1,0 +1,208 @@
+"""The body of one kernel: receive operands, pass them on, compute, carry, send or store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import (
+    Expr,
+    Index,
+    Local,
+    Read,
+    Select,
+    apply,
+    conjunction,
+)
+from t2s.core.names import NameSupply
+from t2s.core.ops import Op
+from t2s.core.steps import in_steps
+from t2s.graph.body import (
+    Let,
+    Load,
+    Receive,
+    RegisterWrite,
+    Send,
+    Statement,
+    Store,
+)
+from t2s.graph.graph import Channel
+from t2s.spatial.analysis.capacity import hop_capacity
+from t2s.spatial.analysis.padding import memory_guard
+from t2s.spatial.ir import Kernel, shifted
+from t2s.spatial.lowering.body_buffer import BufferPlan, buffered_body
+from t2s.spatial.lowering.body_builder import (
+    Body,
+    Builder,
+    Links,
+    all_first,
+    at_first,
+    hop_channel,
+    lanes_of,
+    placed,
+    receive_from,
+    send,
+    stepped_loops,
+    with_operands,
+)
+from t2s.spatial.lowering.body_reduction import reduce_step
+from t2s.spatial.lowering.body_streams import gathered_body, scattered_body
+from t2s.spatial.lowering.body_system import SystemBody
+from t2s.spatial.operands import Operand
+from t2s.spatial.work import (
+    Evaluation,
+    GatheredStream,
+    LoadUnit,
+    Recurrences,
+    Reduction,
+    Relay,
+    ScatteredStream,
+    StoreUnit,
+)
+
+
+def build_body(
+    kernel: Kernel,
+    links: Links,
+    names: NameSupply,
+    origins: Mapping[str, tuple[int, ...]],
+    plan: BufferPlan | None,
+    active: Expr | None = None,
+) -> Body:
+    """The body of a kernel.
+
+    ``origins`` are the minima of the Funcs that are kept in memory; ``plan`` is given for a feeder
+    with a buffer, ``active`` is the condition for iterations of its PEs (``None``: all).
+    """
+    builder = Builder(kernel, links, names, origins)
+    if plan is None and kernel.stream is None:
+        for operand in kernel.operands:
+            _receive(builder, operand)
+    match kernel.work:
+        case Relay() if plan is not None:
+            buffered_body(builder, plan)
+        case Relay(stream=ScatteredStream() as stream):
+            scattered_body(builder, stream)
+        case Relay(stream=GatheredStream() as stream):
+            gathered_body(builder, stream)
+        case LoadUnit(value=Read() as read, address=address):
+            _load(builder, read, address)
+        case StoreUnit() as unit:
+            _store(builder, unit)
+        case Recurrences() as system:
+            SystemBody(builder, system).build()
+        case Reduction() as reduction:
+            reduce_step(builder, reduction)
+        case Relay(value=value) | Evaluation(value=value):
+            send(builder, with_operands(builder, value), placed(builder, kernel.condition))
+        case LoadUnit():
+            raise InternalError(f"{kernel.name} loads no single element")
+    return Body(
+        statements=tuple(_where_active(active, _in_steps(builder))),
+        registers=tuple(builder.registers),
+        channels=tuple(builder.channels),
+    )
+
+
+def _receive(builder: Builder, operand: Operand) -> None:
+    """Receive an operand: at the boundary from its producer, elsewhere from the neighbour."""
+    kernel = builder.kernel
+    channel = builder.links.incoming[operand.name]
+    element = builder.links.types[channel].element
+    needed = placed(builder, operand.condition)
+    if operand.at_start:
+        needed = conjunction(needed, all_first(stepped_loops(kernel)))
+    hops = [loop for name in operand.forwards if (loop := kernel.loop(name)) is not None]
+    absent = [loop.name for loop in kernel.reduction_loops if operand.at_start]
+    entry = conjunction(needed, *(at_first(loop) for loop in hops))
+    wanted = f"{operand.name}_entering" if hops else operand.name
+    value: Expr = receive_from(builder, wanted, channel, element, entry)
+    passed: list[tuple[Channel, Expr | None]] = []
+    for position in reversed(range(len(hops))):
+        loop, outer = hops[position], hops[:position]
+        reached = conjunction(needed, *(at_first(other) for other in outer))
+        inside = apply(Op.GREATER, Index(name=loop.name), loop.minimum)
+        hop = hop_channel(
+            builder,
+            f"{operand.source}_along_{loop.name}",
+            element,
+            loop,
+            frozenset([*absent, *(other.name for other in outer)]),
+            hop_capacity(kernel, operand, position),
+        )
+        neighbour = receive_from(
+            builder, f"{operand.name}_passed", hop.name, element, conjunction(reached, inside)
+        )
+        value = Select(condition=at_first(loop), if_true=value, if_false=neighbour, type=element)
+        not_last = apply(Op.LESS, Index(name=loop.name), loop.last)
+        passed.append((hop, conjunction(reached, not_last)))
+    if hops:
+        value = builder.let(operand.name, value)
+    for hop, condition in passed:
+        builder.statements.append(Send(channel=hop.name, value=value, condition=condition))
+    builder.operands[operand.name] = value
+
+
+def _load(builder: Builder, read: Read, address: tuple[Expr, ...] | None) -> None:
+    kernel = builder.kernel
+    type = read.type.with_lanes(lanes_of(kernel))
+    condition = placed(builder, kernel.condition)
+    guard = placed(builder, memory_guard(kernel, builder.origins))
+    origin = builder.origins.get(read.source, (0,) * len(read.indices))
+    indices = _addressed(builder, address) or tuple(
+        shifted(builder.place(index), -low) for index, low in zip(read.indices, origin, strict=True)
+    )
+    target = builder.locals.fresh(f"{read.source}_element")
+    builder.statements.append(
+        Load(target=target, tensor=read.source, indices=indices, type=type, condition=guard)
+    )
+    send(builder, Local(name=target, type=type), condition)
+
+
+def _store(builder: Builder, unit: StoreUnit) -> None:
+    builder.statements.append(
+        Store(
+            tensor=unit.store.tensor,
+            indices=_addressed(builder, unit.address)
+            or tuple(builder.place(index) for index in unit.store.indices),
+            value=with_operands(builder, unit.value),
+            condition=placed(builder, memory_guard(builder.kernel, builder.origins)),
+        )
+    )
+
+
+def _in_steps(builder: Builder) -> Iterator[Statement]:
+    """The statements, with large values in several steps."""
+    for statement in builder.statements:
+        match statement:
+            case (
+                Let(value=value)
+                | Send(value=value)
+                | Store(value=value)
+                | RegisterWrite(value=value)
+            ):
+                parts, left = in_steps(value, lambda: builder.locals.fresh("part"))
+                yield from (Let(target=name, value=part) for name, part in parts)
+                yield replace(statement, value=left) if parts else statement
+            case _:
+                yield statement
+
+
+def _where_active(active: Expr | None, statements: Iterable[Statement]) -> Iterator[Statement]:
+    """Nothing is received, sent, loaded or stored in iterations that there are not."""
+    if active is None:
+        yield from statements
+        return
+    for statement in statements:
+        match statement:
+            case Receive() | Send() | Load() | Store():
+                both = conjunction(active, statement.condition)
+                yield replace(statement, condition=both)
+            case _:
+                yield statement
+
+
+def _addressed(builder: Builder, address: tuple[Expr, ...] | None) -> tuple[Expr, ...]:
+    """The subscripts of a tensor that the host orders; none for any other tensor."""
+    return tuple(builder.first_lane(index) for index in address or ())

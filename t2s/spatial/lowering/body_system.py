@@ -1,0 +1,312 @@
+"""The body of a kernel that computes a system of recurrences.
+
+One firing receives what other iterations sent, computes every member in order, and sends what
+other iterations need.  A value that stays in its PE for a fixed number of firings waits in a
+register file, addressed by the loops inside of the one that advances (rotating registers); every
+other value goes through a channel, from PE to PE or back to the same PE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import (
+    Const,
+    Expr,
+    Index,
+    Local,
+    Read,
+    ReduceLanes,
+    Select,
+    apply,
+)
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.core.types import Type
+from t2s.core.walk import Term, rewrite
+from t2s.graph.body import RegisterRead, RegisterWrite, Send
+from t2s.graph.graph import Channel, StreamType
+from t2s.graph.nodes import Register
+from t2s.spatial.analysis.causality import check_causal
+from t2s.spatial.analysis.recurrences import (
+    ReadTransfers,
+    Transfer,
+    firings_between,
+    inner_address,
+    member_reads,
+    most_firings_between,
+    position,
+    transfers_of,
+)
+from t2s.spatial.directive import DEFAULT_CAPACITY, SKEW
+from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.lowering.body_builder import (
+    Builder,
+    broadcast,
+    lanes_of,
+    placed,
+    receive_from,
+    widen,
+)
+from t2s.spatial.work import Member, Recurrences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """A value that stays in its PE: the register file it waits in."""
+
+    register: str
+    address: tuple[Expr, ...]
+    transfer: Transfer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passed:
+    """A value that goes through a channel."""
+
+    channel: str
+    transfer: Transfer
+
+
+class SystemBody:
+    """Builds the statements of a system's kernel into a ``Builder``."""
+
+    def __init__(self, builder: Builder, system: Recurrences) -> None:
+        self._builder = builder
+        self._system = system
+        self._kernel = builder.kernel
+        self._values: dict[str, Local] = {}
+        self._arriving: dict[tuple[str, tuple[Expr, ...]], list[tuple[Transfer, Expr | None]]] = {}
+        self._kept: list[_Kept] = []
+        self._passed: list[_Passed] = []
+        self._skewed = False
+
+    def build(self) -> None:
+        """Append all statements."""
+        reads = [(found, transfers_of(self._kernel, found)) for found in member_reads(self._kernel)]
+        everything = [transfer for _, split in reads for transfer in split.transfers]
+        for found, split in reads:
+            for transfer in split.transfers:
+                check_causal(self._kernel, found, transfer, everything)
+        self._skewed = _streams(self._kernel, [split for _, split in reads]) > 1
+        for found, split in reads:
+            key = found.read.source, found.read.indices
+            self._arriving[key] = [(t, self._arrival(t)) for t in split.transfers]
+        for member in self._system.members:
+            self._values[member.name] = self._builder.let(member.name, self._value(member))
+        self._depart()
+        self._send_results()
+
+    # ------------------------------------------------------------------------------- arriving
+
+    def _arrival(self, transfer: Transfer) -> Expr | None:
+        """The value that a transfer brings; ``None`` if it is computed in this very iteration."""
+        if transfer.immediate and transfer.stays:
+            return None
+        firings = firings_between(transfer) if transfer.stays else None
+        address = None if firings is None else inner_address(transfer, firings)
+        if address is None:
+            return self._received(transfer)
+        return self._read_back(transfer, address, firings or 1)
+
+    def _read_back(self, transfer: Transfer, address: tuple[Loop, ...], firings: int) -> Expr:
+        builder, type = self._builder, self._type(transfer)
+        register = builder.locals.fresh(f"{transfer.source}_before")
+        builder.registers.append(
+            Register(
+                name=register,
+                type=type,
+                shape=tuple(_extent(loop) for loop in address),
+                distance=firings,
+                location=self._location(transfer),
+            )
+        )
+        indices = tuple(position(loop) for loop in address)
+        target = builder.locals.fresh(f"{transfer.source}_kept")
+        builder.statements.append(
+            RegisterRead(target=target, register=register, indices=indices, type=type)
+        )
+        self._kept.append(_Kept(register=register, address=indices, transfer=transfer))
+        return Local(name=target, type=type)
+
+    def _received(self, transfer: Transfer) -> Expr:
+        builder, type = self._builder, self._type(transfer)
+        steps = {loop.name: step for loop, step in transfer.hop}
+        used = self._used(transfer)
+        here = tuple(_place(loop, low, 0) for loop, low, _ in used)
+        there = tuple(_place(loop, low, steps[loop.name]) for loop, low, _ in used)
+        moves = [loop.name for loop, step in transfer.hop if step]
+        latency = self._latency(transfer)
+        channel = Channel(
+            name=builder.channel_names.fresh("_".join([transfer.source, "along", *moves]))
+            if moves
+            else builder.channel_names.fresh(f"{transfer.source}_back"),
+            stream=StreamType(element=type),
+            source=self._kernel.name,
+            sink=self._kernel.name,
+            shape=tuple(extent for _, _, extent in used),
+            source_index=there,
+            sink_index=here,
+            capacity=self._capacity(transfer, latency),
+            latency=latency,
+            location=self._location(transfer),
+        )
+        builder.channels.append(channel)
+        self._passed.append(_Passed(channel=channel.name, transfer=transfer))
+        wanted = f"{transfer.source}_passed" if moves else f"{transfer.source}_kept"
+        return receive_from(builder, wanted, channel.name, type, transfer.receive)
+
+    def _used(self, transfer: Transfer) -> list[tuple[Loop, int, int]]:
+        """The space loops along which there is more than one channel; first PE, and how many."""
+        space = self._kernel.kind(LoopKind.UNROLLED)
+        domain = self._kernel.domain_of_iterations
+        if transfer.receive is not None:
+            domain = domain.restricted(transfer.receive)
+        found = []
+        for loop in space:
+            low, high = domain.range_of(Index(name=loop.name)) or _bounds(loop)
+            if high > low:
+                found.append((loop, low, high - low + 1))
+        return found
+
+    def _latency(self, transfer: Transfer) -> int:
+        """The cycles that a schedule gives a hop; 1 without a schedule."""
+        steps = [(loop, step) for loop, step in transfer.delay if step]
+        if not transfer.stays and len(steps) == 1 and steps[0][0].name == self._system.timed:
+            return max(1, steps[0][1])
+        return 1
+
+    def _capacity(self, transfer: Transfer, latency: int) -> int:
+        """Room for the values on their way, and for those that wait for others that take longer."""
+        waiting = most_firings_between(self._kernel, transfer)
+        hops = sum(abs(step) for _, step in transfer.hop) if transfer.immediate else 0
+        skew = max(hops - 1, 1 if self._skewed and not transfer.stays else 0)
+        return max(waiting, latency - 1) + DEFAULT_CAPACITY + SKEW * skew
+
+    def _type(self, transfer: Transfer) -> Type:
+        member = self._member(transfer.source)
+        return member.type.with_lanes(lanes_of(self._kernel) if self._wide(member) else 1)
+
+    def _wide(self, member: Member) -> bool:
+        return member.lanes and self._kernel.vector_loop is not None
+
+    def _member(self, name: str) -> Member:
+        member = self._kernel.member(name)
+        if member is None:
+            raise InternalError(f"{name} is no member of {self._kernel.name}")
+        return member
+
+    def _location(self, transfer: Transfer) -> SourceLocation:
+        return self._member(transfer.source).location
+
+    # ------------------------------------------------------------------------------ computing
+
+    def _value(self, member: Member) -> Expr:
+        lanes = lanes_of(self._kernel)
+        value = self._placed(member.value)
+        if member.combine is None:
+            return broadcast(value, lanes if self._wide(member) else 1)
+        wide = broadcast(value, lanes)
+        reduced = ReduceLanes(operator=member.combine, value=wide, type=wide.type.scalar)
+        if member.initial is None or _is_neutral(member.combine, member.initial):
+            return reduced
+        return apply(member.combine, self._placed(member.initial), reduced)
+
+    def _placed(self, expr: Expr) -> Expr:
+        """A member's value over the loops, with operands and what arrived in place of reads."""
+
+        found: dict[str, Expr] = dict(self._builder.operands)
+
+        def hide(node: Term) -> Term | None:
+            if not isinstance(node, Read):
+                return None
+            name = f"<{len(found)}>"  # no identifier: it cannot be the name of an operand
+            found[name] = self._source_value(node)
+            return Local(name=name, type=node.type)
+
+        def show(node: Term) -> Term | None:
+            return found.get(node.name) if isinstance(node, Local) else None
+
+        return widen(rewrite(self._builder.place(rewrite(expr, hide)), show))
+
+    def _source_value(self, read: Read) -> Expr:
+        choices = self._arriving[read.source, read.indices]
+        value: Expr | None = None
+        for transfer, arrived in reversed(choices):
+            one: Expr = self._values[read.source] if arrived is None else arrived
+            if value is None:
+                value = one
+                continue
+            chosen = transfer.receive
+            if chosen is None:
+                raise InternalError(f"{read.source} arrives twice in one iteration")
+            value = Select(condition=chosen, if_true=one, if_false=value, type=one.type)
+        if value is None:
+            member = self._member(read.source)
+            lanes = lanes_of(self._kernel) if self._wide(member) else 1
+            return broadcast(Const(value=0, type=member.type), lanes)
+        return value
+
+    # ------------------------------------------------------------------------------- departing
+
+    def _depart(self) -> None:
+        for kept in self._kept:
+            self._builder.statements.append(
+                RegisterWrite(
+                    register=kept.register,
+                    indices=kept.address,
+                    value=self._values[kept.transfer.source],
+                )
+            )
+        for passed in self._passed:
+            self._builder.statements.append(
+                Send(
+                    channel=passed.channel,
+                    value=self._values[passed.transfer.source],
+                    condition=passed.transfer.send,
+                )
+            )
+
+    def _send_results(self) -> None:
+        builder = self._builder
+        for channel in builder.links.outgoing:
+            result = self._kernel.result(builder.links.results[channel])
+            if result is None:
+                raise InternalError(f"{channel} carries no result of {self._kernel.name}")
+            value = self._values[result.member]
+            where = placed(builder, result.condition)
+            builder.statements.append(Send(channel=channel, value=value, condition=where))
+
+
+def _streams(kernel: Kernel, reads: Iterable[ReadTransfers]) -> int:
+    """How many different values go from PE to PE."""
+    moving = {t.source for split in reads for t in split.transfers if not t.stays}
+    return len(moving) + sum(len(operand.hops) for operand in kernel.operands)
+
+
+def _bounds(loop: Loop) -> tuple[int, int]:
+    if loop.constant is None:
+        raise InternalError(f"{loop.name} has no constant bounds")
+    low, extent = loop.constant
+    return low, low + extent - 1
+
+
+def _place(loop: Loop, low: int, step: int) -> Expr:
+    """The position along a loop, from the PE ``low`` on, of the PE that is ``step`` further."""
+    return shifted(Index(name=loop.name), step - low)
+
+
+def _is_neutral(operator: Op, initial: Expr) -> bool:
+    """Whether a reduction over lanes that starts from this value starts from nothing."""
+    match operator, initial:
+        case (Op.ADD, Const(value=0)) | (Op.MULTIPLY, Const(value=1)):
+            return True
+    return False
+
+
+def _extent(loop: Loop) -> int:
+    if loop.constant is None:
+        raise InternalError(f"{loop.name} has no constant bounds")
+    return loop.constant[1]

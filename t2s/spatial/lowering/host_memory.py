@@ -1,0 +1,80 @@
+"""Lowering of functions on the host: they become layouts of tensors, and leave the device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import Expr, Index, Read, apply, simplify, substitute
+from t2s.core.ops import Op
+from t2s.graph.graph import Layout, Tensor, TensorRole
+from t2s.spatial.analysis.padding import allocated_shape, origins_of
+from t2s.spatial.analysis.token_order import position
+from t2s.spatial.directives.host import layout_loops
+from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.work import LoadUnit, Relay, StoreTarget, StoreUnit, Work
+
+
+def without_host(program: SpatialProgram) -> tuple[SpatialProgram, tuple[Tensor, ...]]:
+    """The kernels of the device, and the tensors that the host orders for them."""
+    tensors: list[Tensor] = []
+    for kernel in program.kernels:
+        if not kernel.on_host:
+            continue
+        tensors.append(_tensor(program, kernel))
+        for unit in program.kernels:
+            found = _unit(unit, kernel)
+            if found is not None:
+                program = program.with_kernel(found)
+    device = tuple(k for k in program.kernels if not k.on_host)
+    return replace(program, kernels=device), tuple(tensors)
+
+
+def _unit(kernel: Kernel, host: Kernel) -> Kernel | None:
+    """A relay next to a kernel on the host, as the unit that loads or stores what that orders."""
+    work: Work
+    match host.work, kernel.work:
+        case LoadUnit(value=value), _ if host.name in (o.producer for o in kernel.operands):
+            loaded = Read(source=host.name, indices=(), type=value.type)
+            work = LoadUnit(value=loaded, address=_address(kernel, host))
+            return replace(kernel, operands=(), work=work)
+        case StoreUnit(), Relay(value=relayed) if kernel.name == host.operands[0].producer:
+            target = StoreTarget(tensor=host.name, indices=())
+            work = StoreUnit(value=relayed, store=target, address=_address(kernel, host))
+            return replace(kernel, work=work)
+    return None
+
+
+def _address(kernel: Kernel, host: Kernel) -> tuple[Expr, ...]:
+    return tuple(position(kernel, loop) for loop in layout_loops(host))
+
+
+def _tensor(program: SpatialProgram, kernel: Kernel) -> Tensor:
+    loops = layout_loops(kernel)
+    points: dict[str, Expr] = {
+        loop.name: simplify(apply(Op.ADD, Index(name=loop.name), loop.minimum)) for loop in loops
+    }
+    match kernel.work:
+        case StoreUnit(store=StoreTarget(tensor=name, indices=indices)):
+            shape, role = program.temporal.function(name).shape, TensorRole.OUTPUT
+        case LoadUnit(value=Read(source=name, indices=indices)):
+            shape = next(a.shape for a in program.temporal.inputs if a.name == name)
+            role = TensorRole.INPUT
+        case _:
+            raise InternalError(f"{kernel.name} on the host computes")
+    return Tensor(
+        name=kernel.name,
+        type=kernel.value.type,
+        shape=shape,
+        role=role,
+        padded=allocated_shape(
+            replace(program, kernels=(kernel,)), name, shape, origins_of(program)
+        ),
+        layout=Layout(
+            array=name,
+            loops=tuple(loop.name for loop in loops),
+            extents=tuple(loop.constant[1] for loop in loops if loop.constant is not None),
+            indices=tuple(substitute(kernel.place(index), points) for index in indices),
+        ),
+        location=kernel.location,
+    )
