@@ -36,9 +36,9 @@ import t2s
 from benchmarks.clock import REFERENCE_GHZ, slowness
 from benchmarks.published import ROWS, clocked
 from t2s import Float, Func, Graph, ImageParam, RandomStalls, RDom, Var
-from t2s.simulator.array.machine import ArrayMachine
-from t2s.simulator.build import build_program
+from t2s.simulator.program.build import build_program
 from t2s.simulator.run import simulate_cycles
+from t2s.simulator.times.array.run import ArrayMachine
 
 LANES = 16
 SCALE_SIM_SECONDS = 21.3

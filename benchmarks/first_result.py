@@ -46,10 +46,10 @@ def child(*shape: int) -> None:
 
     graph = gemm(*shape)
     marks.append(time.process_time())
-    from t2s.simulator.build import build_program
+    from t2s.simulator.emit.module import compile_text, emit_program
     from t2s.simulator.engine import Limits, find_engine
-    from t2s.simulator.native.layout import layout_of
-    from t2s.simulator.native.module import compile_text, emit_program
+    from t2s.simulator.program.build import build_program
+    from t2s.simulator.values.layout import layout_of
 
     engine = find_engine("native")
     marks.append(time.process_time())

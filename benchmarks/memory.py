@@ -25,9 +25,9 @@ from t2s import Float, Func, ImageParam
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.native import dram as compiled
-from t2s.simulator.native import dram_tables
 from t2s.simulator.run import simulate_cycles
+from t2s.simulator.times import dram_kernel as compiled
+from t2s.simulator.times import dram_layout as dram_tables
 
 MUST, AIM = 1.0, 5.0
 DRAMSIM3 = {

@@ -46,11 +46,11 @@ from t2s.backends.verilog.room import largest
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
 from t2s.driver.hardware import device_times
 from t2s.graph.graph import TensorRole
-from t2s.simulator.build import build_program
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Limits, find_engine
-from t2s.simulator.program import SimProgram
-from t2s.simulator.result import SimResult
+from t2s.simulator.program.build import build_program
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.report.result import SimResult
 
 DEPTHS = (None, 1, 2, 3, 8, 64)
 NARROW = replace(

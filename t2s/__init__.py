@@ -40,8 +40,8 @@ from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
 from t2s.reduction.carry import MaybeDifferentTarget, SameTarget
 from t2s.reduction.circuits import LinearArray, Tree
-from t2s.simulator.cut_short import CycleLimitError, RunInterrupted
 from t2s.simulator.random_stalls import RandomStalls
+from t2s.simulator.report.cut_short import CycleLimitError, RunInterrupted
 from t2s.sparse_repr.representation import gallery
 from t2s.sparse_repr.representation.chain import Chain, Representation, dense
 from t2s.sparse_repr.representation.chain_words import (

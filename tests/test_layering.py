@@ -52,8 +52,8 @@ LATE = ("driver", "command")
 CONFINED = {
     "islpy": ("core/", "isl.py"),
     "jinja2": ("backends/opencl_fpga/", "emit.py"),
-    "llvmlite": ("simulator/native/", ""),
-    "numba": ("simulator/native/", ""),
+    "llvmlite": ("simulator/emit/", "llvmlite.py"),
+    "numba": ("simulator/", ""),
 }
 PRINTS = ("command/main.py",)
 READS_ENVIRONMENT = ("command/main.py", "backends/opencl_fpga/emulator.py")

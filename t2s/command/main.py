@@ -36,7 +36,7 @@ from t2s.graph.graph import Graph
 from t2s.graph.printer import summarize_graph
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import IDEAL, MEMORIES
-from t2s.simulator.result import SimResult
+from t2s.simulator.report.result import SimResult
 
 app = typer.Typer(add_completion=False, help="Compile and simulate designs for spatial hardware.")
 

@@ -17,8 +17,8 @@ from t2s.command.agreement import compare
 from t2s.core.errors import T2SError, UserError
 from t2s.graph.dot import graph_to_dot
 from t2s.graph.serialize import graph_to_json
-from t2s.simulator.cut_short import RunInterrupted
 from t2s.simulator.devices import DEVICES
+from t2s.simulator.report.cut_short import RunInterrupted
 from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 

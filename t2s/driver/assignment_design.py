@@ -43,7 +43,7 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:
     from t2s.backends.verilog.verilator import HardwareResult
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.result import SimResult
 
 BYTE = UInt(8)
 
@@ -283,8 +283,8 @@ class AssignmentDesign(Design):
 
 def _ended(result: Any) -> StageResult:
     """The result of a stage that came to its end, so that it has outputs; raises otherwise."""
-    from t2s.simulator.cut_short import whole as whole_run
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.cut_short import whole as whole_run
+    from t2s.simulator.report.result import SimResult
 
     return whole_run(result) if isinstance(result, SimResult) else result
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2s.report.resources import ResourceReport
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.result import SimResult
 
 
 class Func(SparseFunc):

@@ -24,7 +24,7 @@ from t2s.graph.verify import verify_graph
 
 if TYPE_CHECKING:
     from t2s.simulator.devices import Device
-    from t2s.simulator.program import SimProgram
+    from t2s.simulator.program.sim_program import SimProgram
     from t2s.simulator.random_stalls import RandomStalls
 
 BACKENDS: Mapping[str, str] = MappingProxyType(
@@ -128,7 +128,7 @@ def _run_on(
     name: str, options: RunOptions, device: str | Device = "ideal", *, values: bool = True
 ) -> _StageRun:
     """Runs stages on a backend, with the times of a device if it counts cycles."""
-    from t2s.simulator.build import build_program
+    from t2s.simulator.program.build import build_program
 
     backend = find_backend(name)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from t2s.explore.outcomes import DesignRun, Outcomes, RunGraph
     from t2s.simulator.devices import Device
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.result import SimResult
 
 
 @dataclass(frozen=True)

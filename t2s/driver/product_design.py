@@ -27,7 +27,7 @@ from t2s.spatial.schedule import ScheduledFunc
 
 if TYPE_CHECKING:
     from t2s.report.product_report import ProductFacts, ProductReport
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.result import SimResult
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ProductDesign(Design):
 
 def with_report(product: Product, result: Any) -> Any:
     """The result of a simulator, which then says where the cycles of the product went."""
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.result import SimResult
 
     if not isinstance(result, SimResult):
         return result
@@ -100,7 +100,7 @@ def product_report(func: ScheduledFunc, matrices: Mapping[str, Any], result: Any
 
 def _check_run(func: ScheduledFunc, product: Product, result: SimResult) -> None:
     """Figures are true of a run of this design with this matrix only."""
-    from t2s.simulator.build import digest_of
+    from t2s.simulator.program.build import digest_of
 
     graph, arrays = parts_of(product)
     ran = result.program.graph

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.random_stalls import RandomStalls
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.result import SimResult
 
 
 def simulate(
@@ -94,7 +94,7 @@ def cycles(
     cut short has no count: it raises ``CycleLimitError`` at ``max_cycles`` and ``RunInterrupted``
     at Ctrl-C, both with what was measured until then as ``result``.
     """
-    from t2s.simulator.cut_short import whole
+    from t2s.simulator.report.cut_short import whole
     from t2s.simulator.run import simulate as simulate_graph
     from t2s.simulator.run import simulate_cycles
 
@@ -124,7 +124,7 @@ def product_report(design: object, result: SimResult, **matrices: Any) -> Produc
     the cause where that is below 90 %.  ``result`` is a run of ``design``, or of its graph, with
     the matrix.  Raises ``UserError`` for other designs and for runs that did not end.
     """
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.result import SimResult
 
     found = design_of(design)
     if not isinstance(found, ProductDesign):

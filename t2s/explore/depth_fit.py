@@ -13,7 +13,7 @@ from t2s.explore.front import scatter
 from t2s.graph.depths import with_depths
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
-from t2s.simulator.tables import Table
+from t2s.simulator.report.tables import Table
 
 
 class Lowerable(Protocol):

@@ -16,11 +16,11 @@ from t2s.explore.parallel import Steps, Workers
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.inputs import check_given
 from t2s.report.blocks_of_pe import fifo_blocks
-from t2s.simulator.build import build_program
 from t2s.simulator.devices import Device
 from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.fabric import Fabric
-from t2s.simulator.program import SimProgram
+from t2s.simulator.program.build import build_program
+from t2s.simulator.program.sim_program import SimProgram
 
 MOST_SLACK = 1000
 """Largest ``slack``: the design may take so many times its cycles more."""

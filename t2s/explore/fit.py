@@ -25,10 +25,10 @@ from importlib import import_module
 import numpy as np
 
 from t2s.explore.parallel import Workers
-from t2s.simulator.deadlock import DeadlockError, TokensLeftError
 from t2s.simulator.engine import Limits, missing_compiler
-from t2s.simulator.program import SimProgram
-from t2s.simulator.result import SimResult
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.report.deadlock import DeadlockError, TokensLeftError
+from t2s.simulator.report.result import SimResult
 from t2s.simulator.retime import retime
 
 _FIRST_DEPTH = 64

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from t2s.simulator.devices import Device
-from t2s.simulator.result import SimResult
+from t2s.simulator.report.result import SimResult
 
 HOPS = 16
 """Cycles from the last line of the operand on the chip to the first product, at most."""

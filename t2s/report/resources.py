@@ -22,7 +22,7 @@ from t2s.graph.nodes import Node, Role
 from t2s.report.blocks_of_pe import dsp_blocks, fifo_blocks, register_blocks, unit_blocks
 from t2s.simulator.devices import DEVICES, Device, find_device
 from t2s.simulator.fabric import Fabric
-from t2s.simulator.tables import Table
+from t2s.simulator.report.tables import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from t2s.core.errors import T2SWarning, UserError
 from t2s.core.location import user_location
-from t2s.simulator.program import SimProgram
+from t2s.simulator.program.sim_program import SimProgram
 
 if TYPE_CHECKING:
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.result import SimResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """The native engine: values from machine code, times from a compiled kernel.
 
 Values of graphs with static control do not depend on time, so the two are computed apart
-(``native.values``).  Times come from one of two kernels: the array kernel (``simulator.array``) or
-the table kernel (``native.timing``).
+(``values.compute``).  Times come from one of two kernels: the array kernel (``times.array``) or
+the table kernel (``times.table_kernel``).
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from enum import Enum
 
 from t2s.core.errors import InternalError, UserError
 from t2s.core.ops import Array
-from t2s.simulator.array.machine import ArrayMachine
-from t2s.simulator.array.times import array_times
-from t2s.simulator.assemble import assemble
 from t2s.simulator.engine import Limits, Observer
-from t2s.simulator.native import timing_tables as timing
-from t2s.simulator.native.stream_engine import run_streams
-from t2s.simulator.native.stream_trace import explicit
-from t2s.simulator.native.table_times import TableTimes
-from t2s.simulator.native.values import compute_values
-from t2s.simulator.program import SimProgram
-from t2s.simulator.result import SimResult
-from t2s.simulator.tally import FOREVER, Counts, Ending, Tally
-from t2s.simulator.trace import Trace
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.trace import Trace
+from t2s.simulator.report.assemble import assemble
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.tally import FOREVER, Counts, Ending, Tally
+from t2s.simulator.times import table_layout as timing
+from t2s.simulator.times.array.run import ArrayMachine
+from t2s.simulator.times.array.times import array_times
+from t2s.simulator.times.machines import run_streams
+from t2s.simulator.times.table import TableTimes
+from t2s.simulator.values.compute import compute_values
+from t2s.simulator.values.stream_trace import explicit
 
 MANY_FIRINGS = 2_000_000
 """More firings than this are worth compiling the array kernel for."""

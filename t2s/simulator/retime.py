@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.simulator.deadlock import DeadlockError, DeadlockReport, TokensLeftError
 from t2s.simulator.engine import Limits, Observer, find_engine
-from t2s.simulator.program import SimProgram
-from t2s.simulator.remedy import with_remedy
-from t2s.simulator.trace import Trace
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.trace import Trace
+from t2s.simulator.report.deadlock import DeadlockError, DeadlockReport, TokensLeftError
+from t2s.simulator.report.remedy import with_remedy
 
 if TYPE_CHECKING:
-    from t2s.simulator.result import SimResult
+    from t2s.simulator.report.result import SimResult
 
 
 def retime(

@@ -6,7 +6,7 @@ import gc
 from dataclasses import replace
 
 from t2s.graph.kept import KeptFor
-from t2s.simulator.build import build_program
+from t2s.simulator.program.build import build_program
 from tests.hand_graphs import systolic_gemm
 
 

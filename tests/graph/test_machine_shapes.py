@@ -17,7 +17,7 @@ from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
 from t2s.graph.machine_shapes import firsts_of_shapes, shapes_of
 from t2s.graph.nodes import Role
 from t2s.graph.verify import GraphError, verify_graph
-from t2s.simulator.native.shared_code import renamed
+from t2s.simulator.values.shared_code import renamed
 
 
 def relay(name: str, value: Expr | None = None, *, taken: str = "", put: str = "") -> Machine:

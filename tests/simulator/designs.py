@@ -13,11 +13,11 @@ from t2s.core.types import INT32, Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
-from t2s.simulator.build import build_program
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Limits, find_engine
+from t2s.simulator.program.build import build_program
 from t2s.simulator.random_stalls import RandomStalls
-from t2s.simulator.result import SimResult
+from t2s.simulator.report.result import SimResult
 
 ENGINES = ("python", "table", "array")
 IDEAL = DEVICES["ideal"]

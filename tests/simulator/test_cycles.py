@@ -15,7 +15,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Float
 from t2s.graph.interpret import interpret_graph
 from t2s.simulator.devices import TypeFamily
-from t2s.simulator.result import SimResult
+from t2s.simulator.report.result import SimResult
 from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import (
     ENGINES,

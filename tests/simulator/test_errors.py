@@ -16,11 +16,11 @@ from t2s.core.types import INT32, BFloat, Bool, Float
 from t2s.graph.graph import Graph, ScalarParameter, TensorRole
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.nodes import SpaceDimension
-from t2s.simulator.build import build_program
 from t2s.simulator.devices import DEVICES, Device, find_device
-from t2s.simulator.domain import MOST_ITERATIONS
+from t2s.simulator.program.build import build_program
+from t2s.simulator.program.domain import MOST_ITERATIONS
+from t2s.simulator.report.tally import Ending, Tally, idle_cycles
 from t2s.simulator.run import simulate, simulate_cycles
-from t2s.simulator.tally import Ending, Tally, idle_cycles
 from tests.simulator.designs import (
     ZERO,
     N,

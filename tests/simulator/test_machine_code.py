@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from t2s.core.errors import InternalError
-from t2s.simulator.native import machine_code
-from t2s.simulator.native.machine_code import Argument, Callback, Kernel
-from t2s.simulator.native.module import compile_when_new
-from t2s.simulator.native.object_cache import ObjectCache
-from t2s.simulator.native.sorted_memory import HEADER, HEAP, SIZE, TABLE, addresses, new_block
-from t2s.simulator.native.timing_tables import advance_with_credit as advance
+from t2s.simulator.emit import kernels as machine_code
+from t2s.simulator.emit.kernels import Argument, Callback, Kernel
+from t2s.simulator.emit.module import compile_when_new
+from t2s.simulator.emit.object_cache import ObjectCache
 from t2s.simulator.run import simulate_cycles
+from t2s.simulator.times.table_layout import advance_with_credit as advance
+from t2s.simulator.values.sorted_memory import HEADER, HEAP, SIZE, TABLE, addresses, new_block
 from tests.simulator.designs import chain
 
 MADE = b"machine code"
@@ -99,7 +99,7 @@ def test_a_callback_is_called_by_address() -> None:
     block[[SIZE, HEADER, HEADER + 2, HEADER + 4]] = 3, 5, 6, 7
     heap, table = int(block[HEAP]), int(block[TABLE])
     block[heap + 1 : heap + 7 : 2] = HEADER, HEADER + 2, HEADER + 4
-    code = "t2s.simulator.native.sorted_memory_code"
+    code = "t2s.simulator.values.point_functions"
     rehash = Callback(module=code, name="rehash", sources=(code,))
     assert rehash(block.ctypes.data) == 0
     assert sorted(block[table : table + 8]) == [0] * 5 + [HEADER, HEADER + 2, HEADER + 4]
@@ -110,7 +110,7 @@ def test_a_new_process_needs_no_numba() -> None:
     addresses()
     code = (
         "import sys; from tests.simulator.designs import chain;"
-        "from t2s.simulator.native.sorted_memory import addresses; addresses();"
+        "from t2s.simulator.values.sorted_memory import addresses; addresses();"
         "from t2s.simulator.run import simulate_cycles;"
         "assert simulate_cycles(chain(4)).cycles == 6; sys.exit('numba' in sys.modules)"
     )

@@ -19,12 +19,12 @@ from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.machine import Choice, Machine, Mode, Put, Rule
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
-from t2s.simulator.build import build_program
 from t2s.simulator.engine import Limits, find_engine
-from t2s.simulator.flatten import RECEIVES_END, USES_BEGIN, USES_END
-from t2s.simulator.result import SimResult
+from t2s.simulator.program.build import build_program
+from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
+from t2s.simulator.program.traces import with_traces
+from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
-from t2s.simulator.traces import with_traces
 from tests.graph.machines import copying, local
 
 X = np.array([5, -3, 7, 0, 9], np.int32)

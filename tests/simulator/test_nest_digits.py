@@ -16,13 +16,13 @@ from t2s.graph.body import Receive, RegisterRead, RegisterWrite
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 from t2s.graph.semantics import element_of, holds, iterations
-from t2s.simulator.native.nests.digits import (
+from t2s.simulator.values.nests.digits import (
     Frame,
     NodeDigits,
     Opaque,
 )
-from t2s.simulator.native.nests.mixed_radix import regroup, separated
-from t2s.simulator.native.nests.registers import last_writer
+from t2s.simulator.values.nests.mixed_radix import regroup, separated
+from t2s.simulator.values.nests.registers import last_writer
 
 DRAW = st.DataObject
 P, S, T = Index(name="p"), Index(name="s"), Index(name="t")

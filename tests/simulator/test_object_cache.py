@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from t2s.simulator.native import module, object_cache
-from t2s.simulator.native.object_cache import ObjectCache, cache_directory, digest_of
+from t2s.simulator.emit import module, object_cache
+from t2s.simulator.emit.object_cache import ObjectCache, cache_directory, digest_of
 
 TEXT = "define i64 @run(ptr %0, i64 %1) {\n  %3 = add i64 %1, 1\n  ret i64 %3\n}\n"
 

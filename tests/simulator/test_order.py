@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from t2s.graph.graph import Graph, TensorRole
-from t2s.simulator.result import SimResult
+from t2s.simulator.report.result import SimResult
 from tests.simulator.designs import run
 from tests.simulator.test_random import device_of, random_graph
 

@@ -9,8 +9,8 @@ import pytest
 
 import t2s
 from t2s import Float, Func, ImageParam
-from t2s.simulator import recurrences
-from t2s.simulator.result import SimResult
+from t2s.simulator.program.sim_program import recurrences
+from t2s.simulator.report.result import SimResult
 from tests.simulator.designs import feedback
 
 

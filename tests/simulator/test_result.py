@@ -13,9 +13,9 @@ from rich.console import Console
 
 from t2s.core import late_bar
 from t2s.core.types import Float
-from t2s.simulator.result import UTILIZATION_DEFINITION, SimResult
+from t2s.simulator.report.result import UTILIZATION_DEFINITION, SimResult
+from t2s.simulator.report.tables import Table
 from t2s.simulator.run import simulate, simulate_cycles
-from t2s.simulator.tables import Table
 from tests.simulator.designs import accumulation, chain, holding_fork_join, run
 
 

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from t2s.simulator.native.sorted_memory import (
+from t2s.simulator.values.sorted_memory import (
     ADDED,
     CAPACITY,
     HEAP,

@@ -9,17 +9,17 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from t2s.graph.graph import Graph
-from t2s.simulator.assemble import assemble
-from t2s.simulator.build import build_program
 from t2s.simulator.devices import Device
 from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
-from t2s.simulator.native.step_shapes import StepTables, step_tables
-from t2s.simulator.native.step_times import StepTimes, steps_of
-from t2s.simulator.native.stream_code import shares_channels_alone, twin_elements
-from t2s.simulator.native.stream_shapes import Rows
-from t2s.simulator.program import SimProgram
+from t2s.simulator.program.build import build_program
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.report.assemble import assemble
+from t2s.simulator.times.run_ahead_code import shares_channels_alone, twin_elements
+from t2s.simulator.times.run_ahead_shapes import Rows
+from t2s.simulator.times.stepping import StepTimes, steps_of
+from t2s.simulator.times.stepping_tables import StepTables, step_tables
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not, stream_graphs
 from tests.simulator.test_streams import IDEAL, UNSHARED, agree, program_of, trace_for

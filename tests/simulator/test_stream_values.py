@@ -28,13 +28,13 @@ from t2s.graph.machine import (
     SortedMemory,
 )
 from t2s.graph.nodes import PEArray, Register, Role, SpaceDimension
-from t2s.simulator.build import build_program
+from t2s.simulator.emit import module
 from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine
 from t2s.simulator.engine_python import PythonEngine
-from t2s.simulator.native import module
-from t2s.simulator.native import stream_values as native_values
-from t2s.simulator.native.stream_values import stream_values
+from t2s.simulator.program.build import build_program
+from t2s.simulator.values import machines as native_values
+from t2s.simulator.values.machines import stream_values
 from tests.hand_graphs import loop
 from tests.simulator.test_streams import agree
 

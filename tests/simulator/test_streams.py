@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from t2s.core.errors import UserError
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.machine_semantics import ProtocolError
-from t2s.simulator.build import build_program
-from t2s.simulator.deadlock import DeadlockError
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.engine import Engine, Limits
 from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
-from t2s.simulator.native.stream_code import stream_code
-from t2s.simulator.native.stream_times import StreamTimes
-from t2s.simulator.native.stream_trace import trace_of
-from t2s.simulator.native.stream_values import stream_values
-from t2s.simulator.program import SimProgram
-from t2s.simulator.result import SimResult
+from t2s.simulator.program.build import build_program
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.trace import Trace
+from t2s.simulator.report.deadlock import DeadlockError
+from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
-from t2s.simulator.trace import Trace
+from t2s.simulator.times.run_ahead import StreamTimes
+from t2s.simulator.times.run_ahead_code import stream_code
+from t2s.simulator.values.machines import stream_values
+from t2s.simulator.values.stream_trace import trace_of
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not, stream_graphs
 

@@ -32,7 +32,7 @@ from t2s.graph.body import Load, Statement, Store
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import PEArray, Role
-from t2s.simulator.native.values import compute_values
+from t2s.simulator.values.compute import compute_values
 from tests.hand_graphs import index, loop
 
 Array = np.ndarray[Any, np.dtype[Any]]

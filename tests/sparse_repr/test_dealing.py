@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s.simulator.result import SimResult
+from t2s.simulator.report.result import SimResult
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "spmv"))
 import cisr

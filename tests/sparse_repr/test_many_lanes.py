@@ -7,8 +7,8 @@ import pytest
 
 from t2s import sparse
 from t2s.graph.graph import Graph
-from t2s.simulator.native.layout import layout_of
-from t2s.simulator.native.module import emit_program
+from t2s.simulator.emit.module import emit_program
+from t2s.simulator.values.layout import layout_of
 
 DESIGNS = (
     ("y(i) = A(i,j)*x(j)", "parallelize(i,{lanes})"),

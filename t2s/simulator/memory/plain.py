@@ -11,7 +11,7 @@ from t2s.graph.semantics import Environment, holds, iterations, space_points
 from t2s.simulator.memory.model import DramModel
 from t2s.simulator.memory.port import Lines, Port, accessed_bytes, addresses_of, uses_memory
 from t2s.simulator.memory.report import MemoryCounts
-from t2s.simulator.program import SimProgram
+from t2s.simulator.program.sim_program import SimProgram
 
 
 class Ports:

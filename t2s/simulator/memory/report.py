@@ -10,7 +10,7 @@ from typing import Any
 from t2s.simulator.memory.model import ChannelCounts
 from t2s.simulator.memory.port import UnitCounts
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.tables import Table
+from t2s.simulator.report.tables import Table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from t2s.simulator.emit.llvm import (
     null,
     vector_type,
 )
-from t2s.simulator.native.module import compile_module
+from t2s.simulator.emit.module import compile_module
 
 Emit = Callable[[Builder, Value, Value], Value]
 

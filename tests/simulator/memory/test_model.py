@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from t2s.simulator.memory.model import Command, DramModel
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Dram, Timing, mapping_of
-from t2s.simulator.native import dram as compiled
-from t2s.simulator.native import dram_tables
+from t2s.simulator.times import dram_kernel as compiled
+from t2s.simulator.times import dram_layout as dram_tables
 from tests.simulator.memory.checker import check
 
 DDR4 = MEMORIES["ddr4-2133"]

@@ -21,8 +21,8 @@ from t2s.graph.interpret import interpret_graph
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Dram, Timing, Units, mapping_of
-from t2s.simulator.native import units as native_units
-from t2s.simulator.result import SimResult
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.times import table_units as native_units
 from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import (
     IDEAL,
@@ -299,7 +299,7 @@ def test_stretches_do_not_matter(data: st.DataObject, memory: Dram, stretch: int
     graph = mixed(data, data.draw(st.integers(1, 40), "firings"))
     with pytest.MonkeyPatch.context() as patch:
         # Graphs have units of one access only; units need not know that.
-        patch.setattr("t2s.simulator.build.verify_graph", lambda graph: None)
+        patch.setattr("t2s.simulator.program.build.verify_graph", lambda graph: None)
         patch.setattr(native_units, "_LEAST", stretch)
         patch.setattr(native_units, "_MOST_FIRINGS", stretch)
         both(graph, IDEAL.with_memory(memory))

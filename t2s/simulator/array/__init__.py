@@ -1,1 +1,0 @@
-"""The array engine: times of arrays of identical PEs, stepped side by side in vector lanes."""

@@ -1,0 +1,258 @@
+"""A graph as one LLVM module, and its machine code.
+
+The module has one entry, ``run(arena, budget)``: it calls the functions of the nodes round robin
+until a whole round fires nothing or ``budget`` firings are made, and returns the number of
+firings, or -1 after a fault.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from t2s.core.collector import without_collections
+from t2s.graph.graph import Graph
+from t2s.graph.machine import Machine
+from t2s.graph.machine_shapes import MachineShape, shapes_of
+from t2s.simulator import emit
+from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.llvm import I64, POINTER, Function, Module, Value, integer
+from t2s.simulator.emit.llvmlite import binding, llvmlite_version
+from t2s.simulator.emit.object_cache import ObjectCache, cache_directory, digest_of
+from t2s.simulator.values.emit_frame import FAULTED
+from t2s.simulator.values.emit_machine import emit_machine
+from t2s.simulator.values.emit_node import emit_node
+from t2s.simulator.values.layout import Key, Layout
+from t2s.simulator.values.nests.emit_nest import NEST
+from t2s.simulator.values.shared_code import numbers_of, renamed
+
+_ENTRY = "run"
+_COMPILED_MODULES = 64
+_KIT = Path(emit.__path__[0])
+_PIPELINE = "2"
+"""To be changed with the passes below: it is part of the name of compiled code on disk."""
+
+
+class Effort(Enum):
+    """How hard LLVM tries when it selects instructions: its own level, at most a tenth of the time.
+
+    Both give the same values: nothing is reordered, and no multiplication fused.
+    """
+
+    QUICK = 0
+    FULL = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """The code of a graph as text, and the messages of its run-time checks (fault 1 is first)."""
+
+    text: str
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineCode:
+    """Machine code in memory, as long as this object lives.
+
+    ``run`` takes the address of an arena and numbers (for a program a budget of firings), and
+    releases the GIL.
+    """
+
+    run: Callable[..., int]
+    engine: Any
+
+
+@without_collections()
+def emit_program(graph: Graph, layout: Layout) -> Program:
+    """Write the code of a graph."""
+    module = Module()
+    faults: list[str] = []
+    shapes = shapes_of(graph)
+    made: dict[int, _Shared] = {}
+    counts = Counter(shape.number for shape in shapes.values())
+    calls: list[tuple[Function, list[Value]]] = []
+    for number, node in enumerate(graph.nodes):
+        if not isinstance(node, Machine):
+            calls.append((emit_node(module, graph, node, layout, number, faults), []))
+            continue
+        shape = shapes[node.name]
+        if counts[shape.number] == 1:
+            calls.append((emit_machine(module, graph, node, layout, number, faults), []))
+            continue
+        if shape.number not in made:
+            made[shape.number] = _shared_function(module, graph, node, layout, number, shape)
+        shared = made[shape.number]
+        numbers = shared.numbers(graph, layout, shape, len(faults))
+        faults += shared.faults_of(shape)
+        calls.append((shared.function, [module.table(f"table{number}", I64, numbers)]))
+    for function, _ in calls:
+        function.internal = True
+    _emit_run(module, calls)
+    return Program(text=str(module), faults=tuple(faults))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    """A function that several machines share, and the one for which it was written."""
+
+    function: Function
+    first: MachineShape
+    places: tuple[Key, ...]
+    faults: tuple[str, ...]
+
+    def numbers(self, graph: Graph, layout: Layout, shape: MachineShape, faults: int) -> list[int]:
+        """The table of one of the machines, whose faults come after so many others."""
+        return numbers_of(graph, layout, self.places, self.first.names_in(shape), faults)
+
+    def faults_of(self, shape: MachineShape) -> list[str]:
+        """The messages of one of the machines."""
+        return renamed(self.faults, self.first.names_in(shape))
+
+
+def _shared_function(
+    module: Module, graph: Graph, node: Machine, layout: Layout, number: int, shape: MachineShape
+) -> _Shared:
+    places: list[Key] = []
+    faults: list[str] = []
+    function = emit_machine(module, graph, node, layout, number, faults, places)
+    return _Shared(function=function, first=shape, places=tuple(places), faults=tuple(faults))
+
+
+def _emit_run(module: Module, functions: list[tuple[Function, list[Value]]]) -> None:
+    run = module.function(_ENTRY, I64, [POINTER, I64])
+    arena, budget = run.args
+    builder = Builder(run)
+    leave, faulty, again = (run.block(name) for name in ("leave", "faulty", "again"))
+    total = builder.alloca(I64)
+    builder.store(integer(0), total)
+    builder.branch(again)
+    builder.position_at_end(again)
+    before = builder.load(total, I64)
+    for function, tables in functions:
+        so_far = builder.load(total, I64)
+        fired = builder.call(function, [arena, builder.sub(budget, so_far), *tables])
+        advance = run.block("advance")
+        failed = builder.icmp_signed("==", fired, integer(FAULTED))
+        builder.cbranch(failed, faulty, advance)
+        builder.position_at_end(advance)
+        builder.store(builder.add(so_far, fired), total)
+    after = builder.load(total, I64)
+    progress = builder.icmp_signed(">", after, before)
+    builder.cbranch(builder.and_(progress, builder.icmp_signed("<", after, budget)), again, leave)
+    builder.position_at_end(leave)
+    builder.ret(builder.load(total, I64))
+    builder.position_at_end(faulty)
+    builder.ret(integer(FAULTED))
+
+
+@lru_cache(maxsize=_COMPILED_MODULES)
+def compile_text(text: str, effort: Effort = Effort.FULL) -> MachineCode:
+    """Machine code for this CPU of a whole program.  Programs used lately are kept."""
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    return _code_of(_loaded(text, lambda: text, effort), _ENTRY, prototype)
+
+
+@lru_cache(maxsize=_COMPILED_MODULES)
+def compile_nest(text: str) -> MachineCode:
+    """Machine code for this CPU of a nest; ``run`` takes an arena, two PEs, and two rounds."""
+    numbers = (ctypes.c_int64,) * 4
+    return _code_of(compile_module(text), NEST, ctypes.CFUNCTYPE(None, ctypes.c_void_p, *numbers))
+
+
+def _code_of(engine: Any, entry: str, prototype: Any) -> MachineCode:
+    """A function that keeps its code, whoever else forgets it while it runs."""
+    run = prototype(engine.get_function_address(entry))
+    run.engine = engine
+    return MachineCode(run=run, engine=engine)
+
+
+def compile_module(text: str) -> Any:
+    """The execution engine of a module, which keeps its functions; from disk if it is there."""
+    return _loaded(text, lambda: text)
+
+
+def compile_when_new(
+    facts: str, write: Callable[[], str], writers: Sequence[Path] = ()
+) -> MachineCode:
+    """Machine code of the program that ``write`` writes, if none is kept.
+
+    ``facts`` have to say all that the text depends on besides the code that writes it, and
+    ``writers`` are the files and folders where that code is; the kit is always one of them.
+    """
+    engine = _loaded(f"{_digest_of_files(_KIT, *writers)} {facts}", write)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    return _code_of(engine, _ENTRY, prototype)
+
+
+@cache
+def _digest_of_files(*paths: Path) -> str:
+    """A digest of Python files, and of those in folders."""
+    digest = sha256()
+    for path in paths:
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _loaded(key: str, write: Callable[[], str], effort: Effort = Effort.FULL) -> Any:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = _target_machine(effort)
+    cache = ObjectCache(cache_directory())
+    digest = digest_of(key, *_circumstances(effort))
+    code = cache.find(digest)
+    if code is None:
+        code = _object_code(write(), target)
+        cache.keep(digest, code)
+    empty = binding.parse_assembly("")
+    empty.triple = target.triple
+    engine = binding.create_mcjit_compiler(empty, target)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def _circumstances(effort: Effort) -> tuple[str, ...]:
+    """What machine code depends on besides its text."""
+    features = binding.get_host_cpu_features().flatten()
+    versions = llvmlite_version, str(binding.llvm_version_info), _PIPELINE, effort.name
+    return binding.get_process_triple(), binding.get_host_cpu_name(), features, *versions
+
+
+def _object_code(text: str, target: Any) -> bytes:
+    module = binding.parse_assembly(text)
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
+    _optimise(module, target)
+    return bytes(target.emit_object(module))
+
+
+def _target_machine(effort: Effort) -> Any:
+    """The host CPU.  LLVM fuses no multiplication with an addition that does not ask for it."""
+    features = binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_triple(binding.get_process_triple())
+    return target.create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=features, opt=effort.value, jit=True
+    )
+
+
+def _optimise(module: Module, machine: Any) -> None:
+    """Stack slots become registers, and what that leaves is tidied up.
+
+    All that LLVM would do at level 2 takes five times as long, and the code is not faster: what
+    does not change in a loop is computed outside of it as it is emitted.
+    """
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())
+    passes = binding.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)

@@ -1,1 +1,0 @@
-"""Compiled parts of the native engine: times (numba) and values (LLVM)."""

@@ -1,0 +1,324 @@
+"""From the bodies of a graph's nodes to the flat control arrays of all PEs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.core.expr import Expr
+from t2s.core.ops import Array
+from t2s.graph.body import Load, Receive, Send, Store
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import Machine, PEArray
+from t2s.simulator.program.checks import check_addresses, port_feature
+from t2s.simulator.program.control import (
+    UNUSED,
+    Feature,
+    FiringCodes,
+    FiringOrder,
+    firing_codes,
+    firings_per_code,
+    listed,
+)
+from t2s.simulator.program.domain import Domain, UndividedLoop, domains
+from t2s.simulator.program.machine_rows import LOADS, STORES, MachineRow, machine_rows
+
+USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)
+"""Columns of ``Control.rows``."""
+
+MOST_SHARED_ROWS = 1 << 20
+"""A domain is split by PE if its table would have more rows than this."""
+
+FEW_CODES = 16
+"""PEs with so few codes may have more rows: apart they would not have fewer."""
+
+End = type[Receive] | type[Send]
+SharedElement = tuple[int, str, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """What every firing of every PE does with its ports.
+
+    Firing ``n`` of PE ``p`` has code ``n`` of ``orders[order_of[p]]``, and row ``row_start[p]`` +
+    code of ``rows`` describes it: it receives from the elements ``uses[USES_BEGIN:RECEIVES_END]``,
+    sends to ``uses[RECEIVES_END:USES_END]``, both in body order, and moves ``MOVED_BYTES`` bytes.
+
+    A machine has one row for each of its rules (``Machine.paths``), and its codes are found with
+    the values: as long as they are not, it has 0 firings (see ``program.traces``).  What it
+    receives from are the heads that the firing needs, in the order in which it waits for them; it
+    takes those alone for which ``taken`` holds, and leaves the others where they are.
+
+    Attributes
+    ----------
+    firings, order_of, row_start: per PE.
+    orders, rows, uses: see above.
+    taken: for each of ``uses``, false where the token has to be there, but stays.
+    sender, receiver: the PE at each end of every channel element, -1 where nobody is.
+    fires: for each of ``rows``, false in empty slots of a schedule.
+    empty: per PE, the empty slots of a complete run, which are among its ``firings``.
+    sent, received: tokens through every channel element in a complete run, by its two ends.
+    shared_element: an element that two PEs use from one end, where there is one: the element,
+        what they do, and the two PEs.  Such a program must not run.
+    """
+
+    firings: NDArray[np.int64]
+    order_of: NDArray[np.int64]
+    row_start: NDArray[np.int64]
+    orders: tuple[FiringOrder, ...]
+    rows: NDArray[np.int32]
+    uses: NDArray[np.int32]
+    taken: NDArray[np.bool_]
+    sender: NDArray[np.int64]
+    receiver: NDArray[np.int64]
+    sent: NDArray[np.int64]
+    received: NDArray[np.int64]
+    fires: NDArray[np.bool_]
+    empty: NDArray[np.int64]
+    shared_element: SharedElement | None
+
+    def empty_until(self, firings: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Per PE, the empty slots among its first ``firings``."""
+        found = np.where(firings == self.firings, self.empty, 0)
+        for pe in np.flatnonzero((firings < self.firings) & (self.empty > 0) & (firings > 0)):
+            order = replace(self.orders[self.order_of[pe]], firings=int(firings[pe]))
+            count = int(order.codes.max(initial=0)) + 1
+            fires = self.fires[self.row_start[pe] : self.row_start[pe] + count]
+            found[pe] = firings_per_code(order, count)[~fires].sum()
+        return np.asarray(found, np.int64)
+
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """The codes of all orders, one after the other and one for each firing."""
+        return np.concatenate([np.zeros(0, np.int32), *(o.expanded() for o in self.orders)])
+
+    @cached_property
+    def code_start(self) -> NDArray[np.int64]:
+        """Per PE, where its codes start in ``codes``."""
+        ends = np.cumsum([0, *(order.firings for order in self.orders)])
+        return np.asarray(ends[self.order_of], np.int64)
+
+
+class _Builder:
+    """Collects the domains of all nodes, in instance order."""
+
+    def __init__(self, elements: int) -> None:
+        self.firings: list[Array] = []
+        self.order_of: list[Array] = []
+        self.row_start: list[Array] = []
+        self.orders: list[FiringOrder] = []
+        self.rows: list[Array] = []
+        self.uses: list[Array] = []
+        self.taken: list[Array] = []
+        self.fires: list[Array] = []
+        self.empty: list[Array] = []
+        self.ends = {side: np.full(elements, -1, np.int64) for side in (Receive, Send)}
+        self.tokens = {side: np.zeros(elements, np.int64) for side in (Receive, Send)}
+        self.shared: SharedElement | None = None
+        self._pes = self._rows = self._uses = 0
+
+    def add(self, domain: Domain, ports: _Ports, found: FiringCodes) -> None:
+        """Append the PEs of a domain."""
+        pes, count = domain.pe_count, len(found.counts)
+        self.firings.append(np.full(pes, domain.firings))
+        self.order_of.append(np.full(pes, len(self.orders)))
+        self.row_start.append(self._rows + count * np.arange(pes))
+        self.orders.append(found.order)
+        self._add_rows(ports, found)
+        for kind, part in ports.tables(found):
+            self._add_ends(kind, part, found)
+        self._pes += pes
+        self._rows += pes * count
+
+    def _add_rows(self, ports: _Ports, found: FiringCodes) -> None:
+        elements = found.table[: ports.channel_count].transpose(1, 2, 0)
+        used = elements != UNUSED
+        receives = used[..., : ports.receive_count].sum(-1).reshape(-1)
+        all_uses = used.sum(-1).reshape(-1)
+        end = self._uses + np.cumsum(all_uses)
+        begin = end - all_uses
+        moved = found.table[ports.channel_count : ports.channel_count + len(ports.stores)]
+        fires = found.table[-1] > 0 if ports.has_empty else np.ones(elements.shape[:2], np.bool_)
+        self.fires.append(fires.reshape(-1))
+        self.empty.append((~fires * found.counts).sum(-1))
+        bits = np.where(ports.stores, STORES, LOADS).reshape(-1, 1, 1)
+        access = np.bitwise_or.reduce(np.where(moved > 0, bits, 0), 0).reshape(-1)
+        columns = (begin, begin + receives, end, moved.sum(0).reshape(-1), access)
+        self.rows.append(np.stack(columns, 1).astype(np.int32))
+        self.uses.append(elements[used].astype(np.int32))
+        self.taken.append(np.ones(int(all_uses.sum()), np.bool_))
+        self._uses += int(all_uses.sum())
+
+    def _add_ends(self, kind: End, part: Array, found: FiringCodes) -> None:
+        """Note which PE uses which elements from this side, and how often."""
+        _, pes, codes = np.nonzero(part != UNUSED)
+        elements = part[part != UNUSED]
+        np.add.at(self.tokens[kind], elements, found.counts[codes])
+        self._claim(kind, elements, pes + self._pes)
+
+    def add_machines(self, machines: Sequence[Sequence[MachineRow]]) -> None:
+        """Append machines, each with the rows of its rules."""
+        for rows in machines:
+            self.firings.append(np.zeros(1, np.int64))
+            self.order_of.append(np.full(1, len(self.orders)))
+            self.orders.append(listed(np.zeros(0, np.int32)))
+            self.fires.append(np.ones(len(rows), np.bool_))
+            self.empty.append(np.zeros(1, np.int64))
+            self.row_start.append(np.full(1, self._rows))
+            for row in rows:
+                uses = np.array([*row.needs, *row.puts], np.int64)
+                begin, end = self._uses, self._uses + len(uses)
+                columns = (begin, begin + len(row.needs), end, row.moved_bytes, row.access)
+                self.rows.append(np.array([columns], np.int32))
+                self.uses.append(uses)
+                self.taken.append(np.array([*row.taken, *(True for _ in row.puts)], np.bool_))
+                self._uses = end
+                for kind, elements in ((Receive, row.needs), (Send, row.puts)):
+                    instances = np.full(len(elements), self._pes)
+                    self._claim(kind, np.array(elements, np.int64), instances)
+            self._pes += 1
+            self._rows += len(rows)
+
+    def _claim(self, kind: End, elements: Array, instances: Array) -> None:
+        """Note who is at this side of channel elements."""
+        ends = self.ends[kind]
+        taken = np.where(ends[elements] == -1, instances, ends[elements])
+        ends[elements] = instances
+        clash = np.flatnonzero((taken != instances) | (ends[elements] != instances))
+        if self.shared is None and clash.size:
+            at = int(clash[0])
+            element, first = int(elements[at]), int(instances[at])
+            other = int(taken[at]) if taken[at] != instances[at] else int(ends[element])
+            verb = "send to" if kind is Send else "receive from"
+            self.shared = (element, verb, min(first, other), max(first, other))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ports:
+    """The features of a node over a domain: receives, sends, then memory statements.
+
+    Where it ``has_empty`` slots, whether an iteration is none of them is the last feature.
+    """
+
+    features: tuple[Feature, ...]
+    receive_count: int
+    channel_count: int
+    stores: NDArray[np.bool_]
+    has_empty: bool
+
+    def tables(self, found: FiringCodes) -> tuple[tuple[End, Array], tuple[End, Array]]:
+        """The parts of a code table that hold received and sent elements."""
+        receives = found.table[: self.receive_count]
+        sends = found.table[self.receive_count : self.channel_count]
+        return (Receive, receives), (Send, sends)
+
+
+def flatten(
+    graph: Graph, parameters: Mapping[str, Array], first_elements: Mapping[str, int]
+) -> Control:
+    """The control of all PEs, nodes in graph order and PEs in row-major order of space.
+
+    ``first_elements`` gives the flat position of each channel's first element.  Raises
+    ``UserError`` for addresses and channel elements out of range and for impossible trip counts.
+    """
+    builder = _Builder(sum(channel.element_count for channel in graph.channels))
+    for node in graph.nodes:
+        if isinstance(node, Machine):
+            builder.add_machines(machine_rows(graph, node, parameters, first_elements))
+            continue
+        try:
+            found = [
+                (domain, _ports(graph, node, domain, first_elements))
+                for domain in domains(node, parameters, divided=True)
+            ]
+        except UndividedLoop:
+            found = [
+                (domain, _ports(graph, node, domain, first_elements))
+                for domain in domains(node, parameters)
+            ]
+        for domain, ports in found:
+            _flatten_domain(graph, node, domain, ports, parameters, first_elements, builder)
+    return Control(
+        firings=_joined(builder.firings, np.int64),
+        order_of=_joined(builder.order_of, np.int64),
+        row_start=_joined(builder.row_start, np.int64),
+        orders=tuple(builder.orders),
+        rows=np.concatenate([np.zeros((0, 5), np.int32), *builder.rows]),
+        uses=_joined(builder.uses, np.int32),
+        taken=_joined(builder.taken, np.bool_),
+        sender=builder.ends[Send],
+        receiver=builder.ends[Receive],
+        sent=builder.tokens[Send],
+        received=builder.tokens[Receive],
+        fires=_joined(builder.fires, np.bool_),
+        empty=_joined(builder.empty, np.int64),
+        shared_element=builder.shared,
+    )
+
+
+def _joined(parts: list[Array], dtype: type[np.generic]) -> Array:
+    return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
+
+
+def _flatten_domain(
+    graph: Graph,
+    node: PEArray,
+    domain: Domain,
+    ports: _Ports,
+    parameters: Mapping[str, Array],
+    first_elements: Mapping[str, int],
+    builder: _Builder,
+) -> None:
+    found = firing_codes(domain, ports.features)
+    most = MOST_SHARED_ROWS if len(found.counts) > FEW_CODES else 16 * MOST_SHARED_ROWS
+    if domain.pe_count > 1 and domain.pe_count * len(found.counts) > most:
+        for part in domains(node, parameters, separate=True):
+            own = _ports(graph, node, part, first_elements)
+            _flatten_domain(graph, node, part, own, parameters, first_elements, builder)
+        return
+    builder.add(domain, ports, found)
+
+
+def _ports(
+    graph: Graph, node: PEArray, domain: Domain, first_elements: Mapping[str, int]
+) -> _Ports:
+    check_addresses(graph, node, domain)
+    receives: list[Feature] = []
+    sends: list[Feature] = []
+    moves: list[Feature] = []
+    stores: list[bool] = []
+
+    def moved(statement: Load | Store, bytes: int) -> Feature:
+        value = np.full((1,) * len(domain.shape), bytes)
+        return Feature(factors=domain.factors(statement.condition), value=value, otherwise=0)
+
+    for statement in node.body:
+        match statement:
+            case Receive(channel=name) | Send(channel=name):
+                channel = graph.channel(name)
+                feature = port_feature(node, domain, channel, statement, first_elements[name])
+                (sends if isinstance(statement, Send) else receives).append(feature)
+            case Load(type=type):
+                moves.append(moved(statement, type.bytes))
+                stores.append(False)
+            case Store(value=value):
+                moves.append(moved(statement, value.type.bytes))
+                stores.append(True)
+    slots = () if node.active is None else (_slots(node.active, domain),)
+    return _Ports(
+        features=(*receives, *sends, *moves, *slots),
+        receive_count=len(receives),
+        channel_count=len(receives) + len(sends),
+        stores=np.asarray(stores, np.bool_),
+        has_empty=node.active is not None,
+    )
+
+
+def _slots(active: Expr, domain: Domain) -> Feature:
+    """1 in iterations that there are, 0 in empty slots."""
+    value = np.ones((1,) * len(domain.shape), np.int64)
+    return Feature(factors=domain.factors(active), value=value, otherwise=0)

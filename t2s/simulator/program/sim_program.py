@@ -1,0 +1,243 @@
+"""``SimProgram``: a checked graph on a device, as flat integer arrays.
+
+``simulator.build`` makes it, with all checks; engines only run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Array
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.nodes import Node, Register
+from t2s.simulator.devices import Device
+from t2s.simulator.program.flatten import MOVED_BYTES, Control
+from t2s.simulator.program.trace import Trace
+from t2s.simulator.random_stalls import RandomStalls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """The initiation interval of a node, in cycles, and what sets it.
+
+    ``register`` is the recurrence that sets it, with its ``latency`` in cycles and
+    ``distance`` in firings; ``moved_bytes`` is
+    what one firing moves if the memory port sets it.  Both are ``None`` for an interval of 1.
+    """
+
+    cycles: int
+    register: Register | None = None
+    latency: int = 0
+    distance: int = 1
+    moved_bytes: int | None = None
+    port_bytes: int | None = None
+
+    @property
+    def location(self) -> SourceLocation | None:
+        """The user's line of the recurrence, where one sets the interval."""
+        return self.register.location if self.register is not None else None
+
+    def __str__(self) -> str:
+        if self.register is not None:
+            return (
+                f"II {self.cycles}: recurrence through {self.register.name!r}, latency "
+                f"{self.latency} at distance {self.distance}"
+            )
+        if self.moved_bytes is not None:
+            return (
+                f"II {self.cycles}: memory port, {self.moved_bytes} bytes per firing at "
+                f"{self.port_bytes} bytes per cycle"
+            )
+        return f"II {self.cycles}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTiming:
+    """A node of the program: its PEs are instances ``first`` to ``first + pe_count - 1``.
+
+    ``pe_count`` are all points of the space domain, with and without a PE; ``holes`` those without.
+    ``loads``: the node waits for memory to load, so that the wait is starvation.
+    """
+
+    node: Node
+    first: int
+    pe_count: int
+    holes: int
+    interval: Interval
+    loads: bool
+
+    @property
+    def instances(self) -> slice:
+        """The positions of the node's PEs among all PEs of the program."""
+        return slice(self.first, self.first + self.pe_count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelTiming:
+    """A channel on this device: its FIFOs are elements ``first`` to ``first + count - 1``.
+
+    ``latency`` and ``capacity`` include ``datapath``, the latency of the sender's datapath;
+    ``capacity`` includes ``buffered``, the tokens for which a sender that loads has room until
+    their data come from a DRAM.
+    """
+
+    channel: Channel
+    first: int
+    datapath: int
+    buffered: int = 0
+
+    @property
+    def latency(self) -> int:
+        """Cycles from a send's firing until its token is ready."""
+        return self.channel.latency + self.datapath
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that one element holds, those in the sender's pipeline included."""
+        return self.channel.capacity + self.datapath + self.buffered
+
+    @property
+    def elements(self) -> slice:
+        """The positions of the channel's elements among all elements of the program."""
+        return slice(self.first, self.first + self.channel.element_count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimProgram:
+    """A graph ready to run.
+
+    ``inputs`` is ``None`` where only times are wanted; ``stalls`` are those of the load and store
+    units, where there are any; ``trace`` is what its machines do, where that is known already.
+    """
+
+    graph: Graph
+    device: Device
+    inputs: Mapping[str, Array] | None
+    parameters: Mapping[str, Array]
+    nodes: tuple[NodeTiming, ...]
+    channels: tuple[ChannelTiming, ...]
+    control: Control
+    stalls: RandomStalls | None = None
+    trace: Trace | None = None
+    digest: str = ""
+
+    @property
+    def pe_count(self) -> int:
+        """Number of PEs of all nodes."""
+        return len(self.control.firings)
+
+    @property
+    def inputs_of_times(self) -> Mapping[str, Array] | None:
+        """The inputs, where times cannot do without them: of machines that have no trace."""
+        return self.inputs if self.graph.machines and self.trace is None else None
+
+    @property
+    def total_firings(self) -> int:
+        """Firings of all PEs in a complete run."""
+        return int(self.control.firings.sum())
+
+    @property
+    def memory_rate(self) -> Fraction | None:
+        """Shared memory bandwidth in bytes per cycle; ``None`` is unlimited, or a DRAM's."""
+        return None if self.memory_depends_on_addresses else self.device.memory_bytes_per_cycle
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether accesses delay one another: there is a DRAM, or a limit of bandwidth."""
+        return self.memory_depends_on_addresses or self.memory_rate is not None
+
+    @property
+    def memory_depends_on_addresses(self) -> bool:
+        """Whether the time of an access depends on where it is: there is a DRAM."""
+        return self.device.memory is not None
+
+    @cached_property
+    def intervals(self) -> NDArray[np.int64]:
+        """The initiation interval of every PE, in cycles."""
+        counts = [node.pe_count for node in self.nodes]
+        return np.repeat([node.interval.cycles for node in self.nodes], counts).astype(np.int64)
+
+    @cached_property
+    def loads(self) -> NDArray[np.bool_]:
+        """Whether each PE is one of a node that loads."""
+        counts = [node.pe_count for node in self.nodes]
+        return np.repeat([node.loads for node in self.nodes], counts).astype(np.bool_)
+
+    @cached_property
+    def accesses_memory(self) -> NDArray[np.bool_]:
+        """Whether each PE is one of a node that loads or stores, in any of its firings."""
+        control = self.control
+        ends = np.append(control.row_start[1:], len(control.rows))
+        moved = np.append(0, np.cumsum(control.rows[:, MOVED_BYTES], dtype=np.int64))
+        by_pe = moved[ends] > moved[control.row_start]
+        accesses = [bool(by_pe[node.instances].any()) for node in self.nodes]
+        return np.repeat(accesses, [node.pe_count for node in self.nodes]).astype(np.bool_)
+
+    @cached_property
+    def channel_of_element(self) -> NDArray[np.int64]:
+        """The position of the channel of every element."""
+        counts = [channel.channel.element_count for channel in self.channels]
+        return np.repeat(np.arange(len(counts)), counts).astype(np.int64)
+
+    def per_element(self, values: list[int]) -> NDArray[np.int64]:
+        """One value per channel, repeated for its elements."""
+        return np.asarray(values, np.int64)[self.channel_of_element]
+
+    def node_of(self, instance: int) -> NodeTiming:
+        """The node that a PE belongs to."""
+        return next(node for node in self.nodes if node.first <= instance < node.instances.stop)
+
+    def pe_label(self, instance: int) -> str:
+        """The name of a PE: the node's, with the point of its space domain."""
+        timing = self.node_of(instance)
+        if not timing.node.space:
+            return timing.node.name
+        shape = tuple(dimension.extent for dimension in timing.node.space)
+        offsets = np.unravel_index(instance - timing.first, shape)
+        point = (int(o) + d.minimum for o, d in zip(offsets, timing.node.space, strict=True))
+        return f"{timing.node.name}[{', '.join(str(value) for value in point)}]"
+
+    def element_label(self, element: int) -> str:
+        """The name of a channel element: the channel's, with its index."""
+        timing = self.channels[int(self.channel_of_element[element])]
+        if not timing.channel.shape:
+            return timing.channel.name
+        index = np.unravel_index(element - timing.first, timing.channel.shape)
+        return f"{timing.channel.name}[{', '.join(str(int(value)) for value in index)}]"
+
+    def traced(self, trace: Trace, control: Control) -> SimProgram:
+        """The same program with a trace and its counts.
+
+        What has been computed of nodes, channels and rows stays, since these are the same.
+        """
+        changed = copy(self)
+        vars(changed).update(trace=trace, control=control)
+        return changed
+
+    def with_capacities(self, capacities: Mapping[str, int]) -> SimProgram:
+        """The program with other capacities (in tokens) of some channels, for its times."""
+        channels = tuple(
+            replace(t, channel=replace(t.channel, capacity=capacities[t.channel.name]))
+            if t.channel.name in capacities
+            else t
+            for t in self.channels
+        )
+        return replace(self, channels=channels, inputs=self.inputs_of_times)
+
+    def with_latencies(self, latencies: Mapping[str, int]) -> SimProgram:
+        """The program with other latencies (in cycles) of some channels, for its times."""
+        channels = tuple(
+            replace(t, channel=replace(t.channel, latency=latencies[t.channel.name]))
+            if t.channel.name in latencies
+            else t
+            for t in self.channels
+        )
+        return replace(self, channels=channels, inputs=self.inputs_of_times)

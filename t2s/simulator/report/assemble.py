@@ -1,0 +1,174 @@
+"""From an engine's counters to a ``SimResult``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.graph.nodes import Machine
+from t2s.simulator.memory.report import MemoryReport, UnitRow
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.time_bound import MOST_CYCLES, exact_sum
+from t2s.simulator.report.deadlock import explain
+from t2s.simulator.report.result import NodeStatistics, SimResult, TokensLeft
+from t2s.simulator.report.tally import Counts, Ending, Tally, idle_cycles
+
+
+def assemble(
+    program: SimProgram,
+    tally: Tally,
+    outputs: Mapping[str, Array],
+    engine: str,
+    *,
+    kernel: str,
+    skipped: int = 0,
+) -> SimResult:
+    """The result of a run; ``InternalError`` if the counters do not add up to the cycles.
+
+    ``kernel`` is what found the times, ``skipped`` the cycles that it did not step through.
+    """
+    nodes = _statistics(program, tally)
+    return SimResult(
+        graph=program.graph.name,
+        device=program.device,
+        engine=engine,
+        kernel=kernel,
+        skipped=skipped,
+        trace=program.trace,
+        outputs=outputs if tally.ending is Ending.FINISHED else {},
+        cycles=tally.cycles,
+        nodes=nodes,
+        ending=tally.ending,
+        deadlock=explain(program, tally) if tally.ending is Ending.DEADLOCK else None,
+        tokens_left=_tokens_left(program, tally, nodes) if tally.ending is Ending.FINISHED else (),
+        memory=_memory(program, tally),
+        padded=tuple(tensor for tensor in program.graph.tensors if tensor.padded is not None),
+        program=replace(program, inputs=None),
+    )
+
+
+def _memory(program: SimProgram, tally: Tally) -> MemoryReport | None:
+    """The report of the DRAM, if there is one."""
+    if tally.memory is None or program.device.memory is None:
+        return None
+    waited = tally.memory_starved + tally.memory_blocked
+    rows = []
+    for timing in program.nodes:
+        where = range(timing.first, timing.instances.stop)
+        counts = [tally.memory.units[pe] for pe in where if pe in tally.memory.units]
+        if counts:
+            rows.append(
+                UnitRow(
+                    node=timing.node.name,
+                    pe_count=timing.pe_count - timing.holes,
+                    reads=sum(count.reads for count in counts),
+                    writes=sum(count.writes for count in counts),
+                    latency=sum(count.latency for count in counts),
+                    waited=int(waited[timing.instances].sum()),
+                )
+            )
+    return MemoryReport(
+        dram=program.device.memory,
+        seconds=Fraction(tally.cycles, program.device.clock_hz),
+        channels=tally.memory.channels,
+        units=tuple(rows),
+    )
+
+
+def _sums(values: Sequence[Counts], starts: Sequence[int]) -> list[list[int]]:
+    """Of each of some arrays of one length: the sums of the slices that begin at the starts."""
+    if not starts:
+        return [[] for _ in values]
+    rows = np.stack(values)
+    if rows.shape[1] * int(np.abs(rows).max(initial=0)) >= MOST_CYCLES:
+        ends = [*starts[1:], rows.shape[1]]
+        return [[exact_sum(row[a:b]) for a, b in zip(starts, ends, strict=True)] for row in rows]
+    sums = np.zeros((len(rows), rows.shape[1] + 1), np.int64)
+    np.cumsum(rows, axis=1, out=sums[:, 1:])
+    found: list[list[int]] = np.diff(sums[:, [*starts, rows.shape[1]]], axis=1).tolist()
+    return found
+
+
+def _statistics(program: SimProgram, tally: Tally) -> dict[str, NodeStatistics]:
+    """What every node did, from the counters of its PEs and of its channels."""
+    starts = [timing.first for timing in program.nodes]
+    slots, empty, planned, spare, waiting, memory_starved, memory_blocked, idle = _sums(
+        (
+            tally.firings,
+            program.control.empty_until(tally.firings),
+            program.control.firings,
+            program.control.empty,
+            tally.waiting,
+            tally.memory_starved,
+            tally.memory_blocked,
+            idle_cycles(program, tally),
+        ),
+        starts,
+    )
+    first, last = _ends(tally, starts)
+    starved_by: dict[str, dict[str, int]] = {timing.node.name: {} for timing in program.nodes}
+    blocked_by: dict[str, dict[str, int]] = {timing.node.name: {} for timing in program.nodes}
+    elements = [timing.first for timing in program.channels]
+    starved, blocked = _sums((tally.starved, tally.blocked), elements)
+    for number, channel in enumerate(program.graph.channels):
+        starved_by[channel.sink][channel.name] = starved[number]
+        blocked_by[channel.source][channel.name] = blocked[number]
+    found: dict[str, NodeStatistics] = {}
+    for n, timing in enumerate(program.nodes):
+        node = timing.node
+        found[node.name] = NodeStatistics(
+            name=node.name,
+            role=node.role,
+            location=node.location,
+            pe_count=timing.pe_count - timing.holes,
+            interval=timing.interval,
+            firings=slots[n] - empty[n],
+            total_firings=slots[n] if isinstance(node, Machine) else planned[n] - spare[n],
+            empty=empty[n],
+            first_firing=first[n] if slots[n] else None,
+            last_firing=last[n] if slots[n] else None,
+            waiting=waiting[n] + empty[n],
+            starved_by=starved_by[node.name],
+            blocked_by=blocked_by[node.name],
+            starved_by_memory=memory_starved[n],
+            blocked_by_memory=memory_blocked[n],
+            idle=idle[n] - timing.holes * tally.cycles,
+        )
+    return found
+
+
+def _ends(tally: Tally, starts: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The first and the last firing of each node."""
+    if not starts:
+        return [], []
+    fired = tally.firings > 0
+    first = np.minimum.reduceat(np.where(fired, tally.first, MOST_CYCLES), starts)
+    last = np.maximum.reduceat(np.where(fired, tally.last, 0), starts)
+    return [int(cycle) for cycle in first], [int(cycle) for cycle in last]
+
+
+def _tokens_left(
+    program: SimProgram, tally: Tally, nodes: Mapping[str, NodeStatistics]
+) -> tuple[TokensLeft, ...]:
+    if not tally.left.any():
+        return ()
+    left = [
+        TokensLeft(
+            channel=timing.channel.name,
+            location=timing.channel.location,
+            tokens=int(tally.left[timing.elements].sum()),
+            sent=int(np.sum(program.control.sent[timing.elements])),
+            received=int(np.sum(program.control.received[timing.elements])),
+            sender=timing.channel.source,
+            sender_firings=nodes[timing.channel.source].firings,
+            receiver=timing.channel.sink,
+            receiver_firings=nodes[timing.channel.sink].firings,
+        )
+        for timing in program.channels
+        if tally.left[timing.elements].any()
+    ]
+    return tuple(sorted(left, key=lambda entry: -entry.tokens))

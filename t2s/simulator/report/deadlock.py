@@ -1,0 +1,253 @@
+"""Why a run cannot go on: the cycle of waiting PEs, and the capacities that would free it.
+
+In a deadlock every PE with firings left waits for a token that its sender has not sent or for a
+slot that its receiver has not freed.  Following these waits from PE to PE leads into a cycle, or
+to a PE that has made all its firings, or to a channel element that nobody serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation
+from t2s.graph.nodes import Machine
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.report.tally import Stuck, Tally, is_harmless
+
+if TYPE_CHECKING:
+    from t2s.simulator.report.result import SimResult
+
+_SHOWN_WAITS = 8
+
+_UNEQUAL = (
+    "the sender and the receiver of the last channel disagree on the number of tokens: "
+    "compare their loops and conditions"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A PE that waits, for space in a channel element (``sending``) or for a token in it.
+
+    ``total_firings`` is ``None`` for a machine, whose firings depend on data.
+    """
+
+    pe: str
+    location: SourceLocation | None
+    sending: bool
+    channel: str
+    element: str
+    channel_location: SourceLocation | None
+    tokens: int
+    capacity: int
+    partner: str | None
+    firings: int
+    total_firings: int | None
+
+    def __str__(self) -> str:
+        held = f"{self.element} ({self.tokens} of {self.capacity} tokens)"
+        all_of_them = "" if self.total_firings is None else f" of {self.total_firings}"
+        made = f"after {self.firings}{all_of_them} firings"
+        if self.sending:
+            by = f", which {self.partner} receives" if self.partner else ", which nobody receives"
+            return f"{self.pe} waits for space in {held}{by}, {made}"
+        by = f", which {self.partner} sends" if self.partner else ", which nobody sends"
+        return f"{self.pe} waits for a token in {held}{by}, {made}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """Capacities that free a deadlock: (before, after) in tokens, by channel.
+
+    ``minimal``: with a smaller capacity of any one of these channels the run does not end.
+    """
+
+    capacities: Mapping[str, tuple[int, int]]
+    minimal: bool = True
+
+    def __str__(self) -> str:
+        changes = ", ".join(f"{name!r} {old} -> {new}" for name, (old, new) in self._items())
+        less = "" if self.minimal else " (less may do as well)"
+        if len(self.capacities) == 1:
+            return f"a capacity that frees it: {changes}{less}"
+        return f"capacities that free it: {changes}{less}"
+
+    def _items(self) -> list[tuple[str, tuple[int, int]]]:
+        return list(self.capacities.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlockReport:
+    """What a deadlock consists of.
+
+    Attributes
+    ----------
+    cycle: the cycle after which nothing happens any more.
+    waits: the waits in order, each for the PE of the next one.
+    closed: whether the last wait is for the PE of the first; otherwise the last wait is for a PE
+        that has ended, or for nobody.
+    unfinished: (node, PEs with firings left, PEs) of every node that is not finished; endless
+        machines that wait for a token are.
+    remedy: sufficient capacities, where the search found some.
+    searched: whether a search for them was made.
+    beyond: the deadlock that is left with unlimited capacities, where that helps nothing.
+    """
+
+    cycle: int
+    waits: tuple[Wait, ...]
+    closed: bool
+    unfinished: tuple[tuple[str, int, int], ...]
+    remedy: Remedy | None = None
+    searched: bool = False
+    beyond: DeadlockReport | None = None
+
+    @property
+    def message(self) -> str:
+        """One sentence."""
+        nodes = ", ".join(f"{name!r} ({left} of {all} PEs)" for name, left, all in self.unfinished)
+        return f"deadlock after cycle {self.cycle}: nothing can fire, and not finished are {nodes}"
+
+    @property
+    def hint(self) -> str:
+        """What to try."""
+        if self.remedy is not None:
+            return str(self.remedy)
+        if not self.closed:
+            return _UNEQUAL
+        if not self.searched:
+            return "larger capacities may free it"
+        if self.beyond is None or self.beyond.closed:
+            return (
+                "no capacity frees it: a dependence cycle without enough tokens; a node in the "
+                "cycle has to send before it receives"
+            )
+        return f"no capacity frees it; with more space, {self.beyond.waits[-1]}: {_UNEQUAL}"
+
+    def __str__(self) -> str:
+        shown = [f"  {wait}" for wait in self.waits[:_SHOWN_WAITS]]
+        if len(self.waits) > _SHOWN_WAITS:
+            shown.append(f"  ... and {len(self.waits) - _SHOWN_WAITS} more")
+        closing = [f"  and so back to {self.waits[0].pe}"] if self.closed else []
+        return "\n".join([self.message, *shown, *closing, f"  hint: {self.hint}"])
+
+
+class DeadlockError(UserError):
+    """A run could not end; ``result`` is what was measured until then, with its report."""
+
+    def __init__(self, result: SimResult, report: DeadlockReport) -> None:
+        self.result = result
+        super().__init__(
+            report.message,
+            location=report.waits[0].location if report.waits else None,
+            expected="every PE to make all its firings",
+            given="a cycle of waiting PEs" if report.closed else "PEs that wait for ever",
+            hint=report.hint,
+            notes=_notes(report),
+        )
+
+
+class TokensLeftError(DeadlockError):
+    """A run ended with tokens left in channels: somebody sends more than is received."""
+
+    def __init__(self, result: SimResult) -> None:
+        self.result = result
+        worst = result.tokens_left[0]
+        total = sum(entry.tokens for entry in result.tokens_left)
+        UserError.__init__(
+            self,
+            f"{total} tokens are left at the end, {worst.tokens} of them in channel "
+            f"{worst.channel!r} from {worst.sender!r} to {worst.receiver!r}",
+            location=worst.location,
+            expected="every token that is sent to be received",
+            given=f"{worst.sent} tokens sent in {worst.sender_firings} firings of "
+            f"{worst.sender!r}, {worst.received} received in {worst.receiver_firings} firings of "
+            f"{worst.receiver!r}",
+            hint="compare the loops and conditions at the two ends of the channel",
+            notes=[
+                (entry.location, f"{entry.tokens} tokens are left in {entry.channel!r} as well")
+                for entry in result.tokens_left[1:4]
+            ],
+        )
+
+
+def _notes(report: DeadlockReport) -> list[tuple[SourceLocation | None, str]]:
+    notes: list[tuple[SourceLocation | None, str]] = []
+    for wait in report.waits[:_SHOWN_WAITS]:
+        notes.append((wait.location, str(wait)))
+        if wait.channel_location not in (None, wait.location):
+            notes.append((wait.channel_location, f"channel {wait.channel!r} is made here"))
+    if len(report.waits) > _SHOWN_WAITS:
+        notes.append((None, f"... and {len(report.waits) - _SHOWN_WAITS} more"))
+    if report.closed:
+        notes.append((None, f"and so back to {report.waits[0].pe}"))
+    return notes
+
+
+def explain(program: SimProgram, tally: Tally) -> DeadlockReport:
+    """The report of a tally that ended in a deadlock."""
+    stuck = {item.instance: item for item in tally.stuck}
+    chain, closed = _waits(program, stuck)
+    done = tally.firings == program.control.firings
+    for item in tally.stuck:
+        done[item.instance] = done[item.instance] or is_harmless(program, item)
+    unfinished = tuple(
+        (timing.node.name, int((~done[timing.instances]).sum()), timing.pe_count)
+        for timing in program.nodes
+        if not done[timing.instances].all()
+    )
+    return DeadlockReport(
+        cycle=tally.cycles,
+        waits=tuple(_wait(program, tally, item) for item in chain),
+        closed=closed,
+        unfinished=unfinished,
+    )
+
+
+def _partner(program: SimProgram, item: Stuck) -> int:
+    ends = program.control.receiver if item.sending else program.control.sender
+    return int(ends[item.element])
+
+
+def _waits(program: SimProgram, stuck: Mapping[int, Stuck]) -> tuple[list[Stuck], bool]:
+    """A cycle of waits if there is one, else the first chain."""
+    first_chain: list[Stuck] | None = None
+    visited: set[int] = set()
+    for start, item in stuck.items():
+        if is_harmless(program, item):
+            continue
+        chain: list[Stuck] = []
+        position: dict[int, int] = {}
+        at = start
+        while at in stuck and at not in visited:
+            visited.add(at)
+            position[at] = len(chain)
+            chain.append(stuck[at])
+            at = _partner(program, stuck[at])
+        if at in position:
+            return chain[position[at] :], True
+        first_chain = first_chain or chain
+    return first_chain or [], False
+
+
+def _wait(program: SimProgram, tally: Tally, item: Stuck) -> Wait:
+    timing = program.channels[int(program.channel_of_element[item.element])]
+    partner = _partner(program, item)
+    node = program.node_of(item.instance).node
+    return Wait(
+        pe=program.pe_label(item.instance),
+        location=node.location,
+        sending=item.sending,
+        channel=timing.channel.name,
+        element=program.element_label(item.element),
+        channel_location=timing.channel.location,
+        tokens=int(tally.left[item.element]),
+        capacity=timing.capacity,
+        partner=program.pe_label(partner) if partner >= 0 else None,
+        firings=int(tally.firings[item.instance]),
+        total_firings=None
+        if isinstance(node, Machine)
+        else int(program.control.firings[item.instance]),
+    )

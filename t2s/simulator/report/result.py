@@ -1,0 +1,385 @@
+"""``SimResult``: what a run gave, how long it took, and where the cycles went."""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
+from types import MappingProxyType
+from typing import Any
+
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.ops import Array
+from t2s.graph.depths import checked_per_channel, with_depths
+from t2s.graph.graph import Graph, Tensor
+from t2s.graph.nodes import Role
+from t2s.simulator.devices import Device
+from t2s.simulator.memory.report import MemoryReport
+from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
+from t2s.simulator.program.sim_program import Interval, SimProgram
+from t2s.simulator.program.time_bound import check_times
+from t2s.simulator.program.trace import Trace
+from t2s.simulator.report.deadlock import DeadlockReport
+from t2s.simulator.report.progress import Progress
+from t2s.simulator.report.stalls import StallRow, StallTable
+from t2s.simulator.report.tables import Table
+from t2s.simulator.report.tally import Ending
+from t2s.simulator.retime import checked_limits, run_to_the_end
+
+UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
+
+
+def read_only(values: dict[Any, Any]) -> Mapping[Any, Any]:
+    """A mapping that cannot be changed."""
+    return MappingProxyType(values)
+
+
+def _as_values(mapping: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
+    return read_only, (dict(mapping),)
+
+
+# A result holds mappings that cannot be changed, which Python does not pickle by itself.
+copyreg.pickle(MappingProxyType, _as_values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatistics:
+    """What the PEs of one node did.
+
+    ``busy``, ``waiting``, ``starved``, ``blocked`` and ``idle`` are cycles summed over the PEs;
+    together they are ``pe_count`` times the cycles of the run.  ``starved_by`` and ``blocked_by``
+    split the stalls by channel; what is missing is memory, in ``starved_by_memory`` and
+    ``blocked_by_memory``.  ``firings`` are iterations that the definition has; ``total_firings``
+    are those of a complete run, of a machine those that it made.  ``empty`` slots of a schedule, in
+    which a PE steps on without an iteration, are no firings: they are part of ``waiting``.
+    ``first_firing`` and ``last_firing`` are cycles, ``None`` if there was no firing.
+    """
+
+    name: str
+    role: Role
+    location: SourceLocation | None
+    pe_count: int
+    interval: Interval
+    firings: int
+    total_firings: int
+    empty: int = 0
+    first_firing: int | None
+    last_firing: int | None
+    waiting: int
+    starved_by: Mapping[str, int]
+    blocked_by: Mapping[str, int]
+    starved_by_memory: int
+    blocked_by_memory: int
+    idle: int
+
+    @property
+    def busy(self) -> int:
+        """Cycles with a firing."""
+        return self.firings
+
+    @property
+    def slots(self) -> int:
+        """Steps of the loops in time: firings and empty slots."""
+        return self.firings + self.empty
+
+    @property
+    def starved(self) -> int:
+        """Cycles without a token or a loaded value to go on with."""
+        return sum(self.starved_by.values()) + self.starved_by_memory
+
+    @property
+    def blocked(self) -> int:
+        """Cycles without space for a result."""
+        return sum(self.blocked_by.values()) + self.blocked_by_memory
+
+    def stall_row(self, recurrences: Mapping[str, ChannelRecurrence]) -> StallRow:
+        """The node's row of the stall table.
+
+        A wait for a token of the PE itself is explained by the recurrence, if that takes longer
+        than the initiation interval; ``recurrences`` has those of all channels.
+        """
+        slow = {
+            name: f": {recurrence}"
+            for name, recurrence in recurrences.items()
+            if recurrence.interval > self.interval.cycles
+        }
+        causes = {
+            f"starved by {name}{slow.get(name, '')}": n for name, n in self.starved_by.items()
+        }
+        causes |= {f"blocked by {name}": n for name, n in self.blocked_by.items()}
+        causes["starved by memory"] = self.starved_by_memory
+        causes["blocked by memory"] = self.blocked_by_memory
+        causes["empty slots: gaps or padding"] = self.empty
+        causes[str(self.interval)] = self.waiting - self.empty
+        largest = max(causes, key=lambda cause: causes[cause])
+        return StallRow(
+            node=self.name,
+            pe_count=self.pe_count,
+            busy=self.busy,
+            starved=self.starved,
+            blocked=self.blocked,
+            waiting=self.waiting,
+            idle=self.idle,
+            main_cause=largest if causes[largest] else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensLeft:
+    """A channel with tokens left at the end of a run."""
+
+    channel: str
+    location: SourceLocation | None
+    tokens: int
+    sent: int
+    received: int
+    sender: str
+    sender_firings: int
+    receiver: str
+    receiver_firings: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimResult:
+    """The result of a run.
+
+    Attributes
+    ----------
+    outputs: output tensors by name; empty unless the run finished and had inputs.
+    cycles: cycles until the last store is complete; counted from 1.
+    device, engine, graph: what ran, on what.
+    kernel: what found the times: plain, table, array, or for machines stepped, run-ahead
+        or event-driven.
+    skipped: cycles that were not stepped through, because they repeat others exactly.
+    trace: what the machines did, where there are any and the engine keeps it.
+    nodes: statistics by node name, in graph order.
+    ending: why the run ended.
+    deadlock: the report if it ended in a deadlock.
+    tokens_left: channels with tokens left at the end of a finished run, the fullest first.
+    memory: bandwidth, rows and waits, if the device has a DRAM.
+    padded: tensors that are larger in memory, where iterations are padded.
+    warnings: what makes the numbers doubtful, such as a design that is too large for the device.
+    program: what ran, without the inputs; ``retime`` runs it again.
+    warn: finds the warnings of a design on a device, where somebody does.
+    explain: more lines for the summary of a result, as (label, text), where somebody has them.
+    """
+
+    graph: str
+    device: Device
+    engine: str
+    kernel: str
+    skipped: int
+    outputs: Mapping[str, Array] = field(repr=False)
+    cycles: int
+    nodes: Mapping[str, NodeStatistics] = field(repr=False)
+    ending: Ending
+    deadlock: DeadlockReport | None = None
+    tokens_left: tuple[TokensLeft, ...] = ()
+    memory: MemoryReport | None = None
+    padded: tuple[Tensor, ...] = ()
+    warnings: tuple[str, ...] = ()
+    trace: Trace | None = field(default=None, repr=False, compare=False)
+    program: SimProgram = field(repr=False, compare=False)
+    warn: Callable[[Graph, Device], tuple[str, ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    def retime(
+        self,
+        depths: Mapping[str, int] | None = None,
+        *,
+        latencies: Mapping[str, int] | None = None,
+        max_cycles: int | None = None,
+        progress: bool | None = None,
+    ) -> SimResult:
+        """The same run with other channels, without computing the values again.
+
+        Values do not depend on time, so the result has the ``outputs`` of this one (the same
+        object), and is otherwise what ``simulate`` gives for a design with these channels.
+
+        Parameters
+        ----------
+        depths: capacities by channel name, in tokens of the FIFO alone; others stay as they are.
+        latencies: cycles from send to ready by channel name, of the FIFO alone.
+        max_cycles, progress: as for ``simulate``.
+
+        Raises ``UserError`` for unknown channels and for numbers below 1, and ``DeadlockError`` if
+        the run cannot end.
+        """
+        here = user_location()
+        graph = self.program.graph
+        new_depths = checked_per_channel(graph, depths or {}, "depth", here)
+        new_latencies = checked_per_channel(graph, latencies or {}, "latency", here)
+        program = self.program.with_capacities(new_depths).with_latencies(new_latencies)
+        check_times(program)
+        limits = checked_limits(max_cycles)
+        with Progress(progress) as observer:
+            result = run_to_the_end(program, self.engine, limits, observer)
+        changed = with_depths(graph, {**self.depths, **new_depths})
+        return replace(
+            result,
+            outputs=self.outputs if result.finished else {},
+            warnings=self.warn(changed, self.device) if self.warn is not None else self.warnings,
+            warn=self.warn,
+            explain=self.explain,
+        )
+
+    @property
+    def depths(self) -> Mapping[str, int]:
+        """The capacity of every channel in this run, in tokens of the FIFO alone."""
+        return {timing.channel.name: timing.channel.capacity for timing in self.program.channels}
+
+    @property
+    def finished(self) -> bool:
+        """Whether every PE made all its firings."""
+        return self.ending is Ending.FINISHED
+
+    @property
+    def limit_reached(self) -> bool:
+        """Whether the run was cut short by the cycle limit."""
+        return self.ending is Ending.LIMIT
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was cut short from the keyboard."""
+        return self.ending is Ending.INTERRUPTED
+
+    @property
+    def seconds(self) -> float:
+        """The run's time at the device's clock, in seconds."""
+        return self.cycles / self.device.clock_hz
+
+    @property
+    def firings(self) -> int:
+        """Firings of all PEs."""
+        return sum(node.firings for node in self.nodes.values())
+
+    @property
+    def _compute(self) -> list[NodeStatistics]:
+        return [node for node in self.nodes.values() if node.role is Role.COMPUTE]
+
+    @property
+    def utilization(self) -> float:
+        """Firings of compute nodes / (compute PEs x cycles); 0 where that is 0 / 0."""
+        offered = self.cycles * sum(node.pe_count for node in self._compute)
+        return sum(node.firings for node in self._compute) / offered if offered else 0.0
+
+    @property
+    def compute_cycles(self) -> int:
+        """Cycles from the first to the last firing of a compute node, both included."""
+        firsts = [node.first_firing for node in self._compute if node.first_firing is not None]
+        lasts = [node.last_firing for node in self._compute if node.last_firing is not None]
+        return max(lasts) - min(firsts) + 1 if firsts else 0
+
+    @cached_property
+    def recurrences(self) -> Mapping[str, ChannelRecurrence]:
+        """Channels from PEs back to themselves, by name: latency, distance, the user's line."""
+        return channel_recurrences(self.program)
+
+    @cached_property
+    def stalls(self) -> StallTable:
+        """Where the cycles of every node went."""
+        rows = tuple(node.stall_row(self.recurrences) for node in self.nodes.values())
+        return StallTable(cycles=self.cycles, rows=rows)
+
+    @property
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """The headline numbers as (label, text)."""
+        clock = f"{self.device.clock_hz / 1e6:g} MHz"
+        lines = [
+            ("cycles", f"{self.cycles:,}"),
+            ("time", f"{_engineering(self.seconds)}s on {self.device.name} at {clock}"),
+            ("utilization", f"{self.utilization:.1%} = {UTILIZATION_DEFINITION}"),
+            ("compute", f"{self.compute_cycles:,} cycles from first to last compute firing"),
+            ("ended", self.ending.value),
+            ("engine", self.effort),
+        ]
+        lines += [("padded", f"{tensor.name}: {tensor.shape_text}") for tensor in self.padded]
+        more = self.explain(self) if self.explain is not None else ()
+        return (*lines, *more, *(("warning", text) for text in self.warnings))
+
+    @property
+    def effort(self) -> str:
+        """Which engine ran, what found the times, and how many cycles it stepped through."""
+        if self.engine == "python":
+            return "python, every cycle stepped"
+        stepped = f"{self.cycles - self.skipped:,} cycles stepped, {self.skipped:,} skipped"
+        how = stepped if self.skipped else "nothing skipped"
+        return f"{self.engine}, times by the {self.kernel} kernel, {how}"
+
+    @property
+    def node_table(self) -> Table:
+        """Role, PEs, II, firings and first and last firing of every node.
+
+        Where a schedule has empty slots, the slots as well.
+        """
+        gaps = any(node.empty for node in self.nodes.values())
+        rows = tuple(
+            (
+                node.name,
+                node.role.value,
+                f"{node.pe_count:,}",
+                f"{node.firings:,}",
+                *((f"{node.slots:,}",) if gaps else ()),
+                _cycle(node.first_firing),
+                _cycle(node.last_firing),
+                str(node.interval),
+            )
+            for node in self.nodes.values()
+        )
+        slots = ("slots",) if gaps else ()
+        headers = ("node", "role", "PEs", "firings", *slots, "first", "last", "initiation interval")
+        left = frozenset({0, 1, len(headers) - 1})
+        return Table(title="nodes", headers=headers, rows=rows, left=left)
+
+    def __str__(self) -> str:
+        width = max(len(label) for label, _ in self.summary)
+        head = [f"{label.ljust(width)}  {text}" for label, text in self.summary]
+        parts = [f"{self.graph}\n" + "\n".join(head), self.node_table.text(), str(self.stalls)]
+        if self.memory is not None:
+            parts.append(str(self.memory))
+        if self.deadlock is not None:
+            parts.append(str(self.deadlock))
+        return "\n\n".join(parts)
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        head = "\n".join(f"{label:12} {text}" for label, text in self.summary)
+        parts = [Text(f"{self.graph}\n{head}"), self.node_table.rich(), self.stalls.table.rich()]
+        if self.memory is not None:
+            parts.append(self.memory.__rich__())
+        if self.deadlock is not None:
+            parts.append(Text(str(self.deadlock)))
+        return Group(*parts)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(label)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for label, text in self.summary
+        )
+        memory = self.memory._repr_html_() if self.memory is not None else ""
+        deadlock = f"<pre>{escape(str(self.deadlock))}</pre>" if self.deadlock is not None else ""
+        return (
+            f"<div><h4>{escape(self.graph)}</h4><table>{rows}</table>"
+            f"{self.node_table.html()}{self.stalls.table.html()}{memory}{deadlock}</div>"
+        )
+
+
+def _cycle(cycle: int | None) -> str:
+    return "-" if cycle is None else f"{cycle:,}"
+
+
+def _engineering(seconds: float) -> str:
+    """The number with a prefix of the unit: ``1.5 m`` for 0.0015."""
+    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "µ")):
+        if seconds >= factor:
+            return f"{seconds / factor:.4g} {prefix}"
+    return f"{seconds / 1e-9:.4g} n"

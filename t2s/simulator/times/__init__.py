@@ -1,0 +1,1 @@
+"""The kernels of the native engine that find times, without values."""

@@ -1,0 +1,351 @@
+"""One run of the array engine: the arena, the compiled code, and what is read off at the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.simulator.emit.module import compile_when_new
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.report.tally import Counts, Ending, Stuck, Tally, end_of_run
+from t2s.simulator.times.array.arena import (
+    POSITION,
+    REMAINING,
+    REST,
+    ROW,
+    WALK,
+    NodeMemory,
+    PortMemory,
+    capacities,
+    counter_bits,
+    layout_of,
+    pool_of,
+)
+from t2s.simulator.times.array.emit import Stop, emit_run, key_of
+from t2s.simulator.times.array.emit_node import COUNTER_WORD
+from t2s.simulator.times.array.emit_walk import CLOCK_WORD
+from t2s.simulator.times.array.plan import NOWHERE, NodePlan, Port, plan_of
+from t2s.simulator.values.layout import aligned_zeros
+
+_LONGEST_CALL = 1 << 30
+"""Cycles that one call of the code may take: ticks have 32 bits."""
+
+
+class ArrayMachine:
+    """The state of a program; ``advance`` simulates, ``tally`` reports."""
+
+    def __init__(self, program: SimProgram) -> None:
+        self.program = program
+        self.plan = plan_of(program)
+        self.layout = layout_of(self.plan, counter_bits(self.plan))
+        self.arena = aligned_zeros(self.layout.bytes)
+        latencies = [channel.latency for channel in program.channels]
+        intervals = [node.interval for node in self.plan.nodes]
+        patience = max(latencies + intervals) + 2
+        self._code = compile_when_new(
+            key_of(self.plan, self.layout, patience),
+            lambda: emit_run(self.plan, self.layout, patience),
+            [Path(__file__).parent],
+        )
+        self.clock = self.layout.clock.view(self.arena)
+        self.counters = self.layout.counters.view(self.arena)
+        self.records = self.layout.pes.view(self.arena)
+        self.last = np.zeros(program.pe_count, np.int64)
+        walks = [self.plan.walks[order] for order in program.control.order_of.tolist()]
+        starts = np.cumsum([0, *(len(walk.runs) for walk in self.plan.walks)])
+        self._runs = np.concatenate([*(walk.runs for walk in self.plan.walks), np.zeros(1, int)])
+        self._runs_of = starts[program.control.order_of]
+        self.repeat = np.array([walk.repeat for walk in walks], np.int64)
+        self.innermost = np.array([len(walk.axes) - 1 for walk in walks], np.int64)
+        self._collect_state()
+        self._fill()
+
+    @property
+    def cycle(self) -> int:
+        """The last cycle simulated."""
+        return int(self.clock[CLOCK_WORD["base"]]) + int(self.counters[COUNTER_WORD["tick"]])
+
+    @property
+    def unfinished(self) -> int:
+        """PEs with firings left."""
+        return int(self.clock[CLOCK_WORD["unfinished"]])
+
+    def advance(self, until: int) -> Stop:
+        """Simulate to the end of cycle ``until`` at most; say why it stopped.
+
+        A call is bounded to about 10^9 cycles, after which it is as if ``until`` were reached.
+        """
+        base = self.cycle
+        if until <= base:
+            return Stop.UNTIL
+        self._rebase(base)
+        ticks = min(until - base, _LONGEST_CALL)
+        stop = Stop(self._code.run(int(self.arena.ctypes.data), ticks))
+        for instances, ticks_of_last in self._last_ticks:
+            fired = ticks_of_last > 0
+            self.last[instances][fired] = base + ticks_of_last[fired].astype(np.int64)
+            ticks_of_last[:] = 0
+        self._totals += self._counts
+        self._counts[:] = 0
+        return stop
+
+    def _rebase(self, base: int) -> None:
+        """Let ticks start at 0 again."""
+        tick = int(self.counters[COUNTER_WORD["tick"]])
+        self.clock[CLOCK_WORD["base"]] = base
+        self.clock[CLOCK_WORD["progress"]] -= tick
+        self.counters[COUNTER_WORD["tick"]] = 0
+
+    def _fill(self) -> None:
+        """The state before the first cycle."""
+        program, layout, arena = self.program, self.layout, self.arena
+        pool, starts = pool_of(self.plan)
+        layout.pool.view(arena)[:] = pool
+        busy = program.control.firings > 0
+        self.clock[CLOCK_WORD["unfinished"]] = int(busy.sum())
+        self.clock[CLOCK_WORD["event"]] = self.clock[CLOCK_WORD["watched"]] = -1
+        self.clock[CLOCK_WORD["deepest"]] = self.clock[CLOCK_WORD["happened"]] = -1
+        for number, (node, memory) in enumerate(zip(self.plan.nodes, layout.nodes, strict=True)):
+            layout.moved[number].view(arena)[:] = node.moved
+            layout.stores[number].view(arena)[:] = node.stores
+            for port, section in zip(node.ports, layout.tables[number], strict=True):
+                section.view(arena)[:] = port.table
+            for port, here in zip(node.ports, memory.ports, strict=True):
+                if port.sends:
+                    there = port.positions != NOWHERE
+                    count = here.count.view(arena)
+                    count[port.positions[there]] = capacities(self.plan, port)[there]
+            for lane in range(node.lanes):
+                self._start(number, node, memory, lane, starts)
+
+    def _start(
+        self, number: int, node: NodePlan, memory: NodeMemory, lane: int, starts: list[int]
+    ) -> None:
+        """The first run of a PE."""
+        control, pe = self.program.control, node.timing.first + lane
+        order = int(control.order_of[pe])
+        walk = self.plan.walks[order]
+        record = self.records[pe]
+        record[WALK] = starts[order]
+        record[ROW] = control.row_start[pe] - node.first_row
+        firings = int(control.firings[pe])
+        if firings == 0:
+            return
+        passed, into = divmod(walk.order.start, walk.repeat)
+        at = np.unravel_index(passed, walk.extents)
+        record[POSITION : POSITION + len(at)] = at
+        run = min(int(walk.runs[at[-1]]) * walk.repeat - into, firings)
+        record[REMAINING] = firings - run
+        filled = min(run, self.layout.chunk)
+        record[REST] = run - filled
+        memory.left.view(self.arena)[lane] = filled
+        code = walk.codes[tuple(axis[x] for axis, x in zip(walk.axes, at, strict=True))]
+        row = int(record[ROW]) + int(code)
+        self.layout.moving.view(self.arena)[pe] = node.moved[row]
+        memory.storing.view(self.arena)[lane] = -1 if node.stores[row] else 0
+        for port, here in zip(node.ports, memory.ports, strict=True):
+            position = int(port.table[row])
+            here.use.view(self.arena)[lane] = -1 if position != NOWHERE else 0
+            if not port.regular:
+                here.position.view(self.arena)[lane] = max(position, 0)
+
+    @property
+    def event(self) -> int:
+        """The level at which the watched PE moved on, after ``Stop.EVENT``."""
+        return int(self.clock[CLOCK_WORD["happened"]])
+
+    def firings(self) -> Counts:
+        """Firings made so far, per PE."""
+        inside, after = self.ahead()
+        return np.asarray(self.program.control.firings - inside - after, np.int64)
+
+    def ahead(self) -> tuple[Counts, Counts]:
+        """Firings left in the run of every PE, and after it."""
+        inside = self.records[:, REST].copy()
+        for instances, left in self._left:
+            inside[instances] += left
+        return inside, self.records[:, REMAINING].copy()
+
+    def run_lengths(self, position: Array) -> Counts:
+        """Firings of the runs that start at positions, by PE; past the end of a walk, too."""
+        innermost = position[np.arange(len(position)), self.innermost]
+        return np.asarray(self._runs[self._runs_of + innermost] * self.repeat, np.int64)
+
+    def set_positions(self, position: Array, inside: Counts, ahead: Counts) -> None:
+        """Put every PE to other iterations that are of the same classes."""
+        self.records[:, POSITION:] = position
+        self.records[:, REMAINING] = ahead - inside
+        filled = np.minimum(inside, self.layout.chunk)
+        self.records[:, REST] = inside - filled
+        for instances, left in self._left:
+            left[:] = filled[instances]
+
+    def state(self) -> bytes:
+        """All that the future depends on besides the positions of the PEs, and besides the time."""
+        head, queued = (int(self.counters[COUNTER_WORD[name]]) for name in ("head", "queued"))
+        parts = [
+            self.clock[CLOCK_WORD["credit"]].tobytes(),
+            self._ring[np.arange(head, head + queued) % len(self._ring)].tobytes(),
+            self.arena[self._settled].tobytes(),
+        ]
+        for moved, slot, row_bytes in self._rolling:
+            row = int(slot[0]) // row_bytes
+            parts += [moved[row:].tobytes(), moved[:row].tobytes()]
+        return b"".join(parts)
+
+    def _collect_state(self) -> None:
+        """The arrays that ``state`` consists of: those that lie still, and those that turn."""
+        arena, layout = self.arena, self.layout
+        self._ring = layout.ring.view(arena)
+        self._totals, self._counts = layout.totals.view(arena), layout.stalls.view(arena)
+        nodes = list(zip(self.plan.nodes, layout.nodes, strict=True))
+        self._last_ticks = [
+            (node.timing.instances, memory.last.view(arena)[: node.lanes]) for node, memory in nodes
+        ]
+        self._left = [
+            (node.timing.instances, memory.left.view(arena)[: node.lanes]) for node, memory in nodes
+        ]
+        settled = [layout.waiting, layout.granted]
+        self._rolling: list[tuple[Array, Array, int]] = []
+        for node, memory in zip(self.plan.nodes, layout.nodes, strict=True):
+            settled += [memory.started, memory.wait]
+            for port, here in zip(node.ports, memory.ports, strict=True):
+                settled.append(here.count)
+                if port.sends and here.moved.shape[0] > 1:
+                    sent = here.moved.view(arena)[:, : port.size]
+                    self._rolling.append((sent, here.slot.view(arena), here.row_bytes))
+                elif port.sends:
+                    settled.append(replace(here.moved, shape=(port.size,)))
+                else:
+                    settled.append(here.moved)
+        self._settled = np.concatenate([part.positions for part in settled])
+
+    def stalls(self) -> Counts:
+        """Stalled cycles so far, in the order of the ``stalls`` section."""
+        return np.asarray(self._totals, np.int64)
+
+    def add_stalls(self, more: Counts) -> None:
+        """Add to the totals."""
+        self._totals += more
+
+    def ports(self) -> list[tuple[NodePlan, NodeMemory, Port, PortMemory]]:
+        """All ports with their nodes, in order."""
+        return [
+            (node, memory, port, here)
+            for node, memory in zip(self.plan.nodes, self.layout.nodes, strict=True)
+            for port, here in zip(node.ports, memory.ports, strict=True)
+        ]
+
+    def end(self) -> int:
+        """The cycle in which the run would end if nothing else happened."""
+        last_store = int(self.clock[CLOCK_WORD["last_store"]])
+        return end_of_run(self.program, int(self.last.max(initial=0)), last_store)
+
+    def tally(self, ending: Ending, cycles: int) -> Tally:
+        """The counters up to ``cycles``, which is the last cycle simulated or later."""
+        program = self.program
+        elements = len(program.channel_of_element)
+        firings = self.firings()
+        first = self.layout.first.view(self.arena).copy()
+        totals = self.stalls()
+        starved, blocked = np.zeros(elements, np.int64), np.zeros(elements, np.int64)
+        stalled = np.zeros(program.pe_count, np.int64)
+        memory = np.zeros(program.pe_count, np.int64)
+        for node, here in zip(self.plan.nodes, self.layout.nodes, strict=True):
+            lanes = node.timing.instances
+            for port, at in zip(node.ports, here.ports, strict=True):
+                counts = self._section(totals, at.stall.offset)[: node.lanes]
+                stalled[lanes] += counts
+                self._attribute(port, counts, blocked if port.sends else starved, node)
+            memory[lanes] = self._section(totals, here.memory_stall.offset)[: node.lanes]
+        done = firings == program.control.firings
+        waiting = np.maximum(firings - 1, 0) * (program.intervals - 1)
+        unfinished = ~done & (firings > 0)
+        passed = cycles - first + 1 - firings - stalled - memory
+        waiting = np.where(unfinished, passed, waiting)
+        return Tally(
+            ending=ending,
+            cycles=cycles,
+            firings=firings,
+            first=first,
+            last=self.last.copy(),
+            waiting=waiting,
+            starved=starved,
+            blocked=blocked,
+            memory_starved=np.where(program.loads, memory, 0),
+            memory_blocked=np.where(program.loads, 0, memory),
+            left=self._tokens_left(),
+            stuck=tuple(self._stuck(done)),
+        )
+
+    def _section(self, totals: Counts, offset: int) -> Counts:
+        """The stall totals of the section at an offset."""
+        start = (offset - self.layout.stalls.offset) // self.layout.stalls.dtype.itemsize
+        return totals[start:]
+
+    def _attribute(self, port: Port, counts: Counts, total: Counts, node: NodePlan) -> None:
+        """Stalls of lanes to elements; an irregular port counts for the lane's first element."""
+        timing = self.program.channels[port.channel]
+        if port.regular:
+            there = port.positions != NOWHERE
+            total[timing.elements][there] += counts[port.positions[there]]
+            return
+        control = self.program.control
+        for lane in np.flatnonzero(counts):
+            pe = node.timing.first + int(lane)
+            ends = control.sender if port.sends else control.receiver
+            own = np.flatnonzero(ends[timing.elements] == pe)
+            total[timing.first + own[0]] += counts[lane]
+
+    def _tokens_left(self) -> Counts:
+        """Tokens in every element: what was sent and not received."""
+        left = np.zeros(len(self.program.channel_of_element), np.int64)
+        for _, _, port, here in self.ports():
+            if not port.sends:
+                continue
+            timing = self.program.channels[port.channel]
+            there = port.positions != NOWHERE
+            positions = port.positions[there]
+            free = here.count.view(self.arena)[positions].astype(np.int64)
+            left[timing.elements][there] = capacities(self.plan, port)[there] - free
+        for transfer in self.plan.transfers:
+            sink = next(here for _, _, port, here in self.ports() if port is transfer.sink)
+            both = (transfer.source.positions != NOWHERE) & (transfer.sink.positions != NOWHERE)
+            taken = sink.moved.view(self.arena)[transfer.sinks].astype(np.int64)
+            left[self.program.channels[transfer.channel].elements][both] += taken
+        return left
+
+    def _stuck(self, done: Array) -> list[Stuck]:
+        """Unfinished PEs that wait for what no firing made so far will bring."""
+        sides = {(port.channel, port.sends): here for _, _, port, here in self.ports()}
+        transfers = {transfer.channel: transfer for transfer in self.plan.transfers}
+        found: dict[int, Stuck] = {}
+        for node, _, port, here in self.ports():
+            transfer = transfers[port.channel]
+            other = sides[port.channel, not port.sends]
+            partners = dict(
+                zip(transfer.sources.tolist(), transfer.sinks.tolist(), strict=True)
+                if port.sends
+                else zip(transfer.sinks.tolist(), transfer.sources.tolist(), strict=True)
+            )
+            count, use = here.count.view(self.arena), here.use.view(self.arena)
+            for lane in np.flatnonzero(use[: node.lanes]):
+                pe = node.timing.first + int(lane)
+                at = int(lane) if port.regular else int(here.position.view(self.arena)[lane])
+                if done[pe] or count[at] or pe in found:
+                    continue
+                partner = partners.get(at)
+                if partner is not None and self._coming(port, other, partner):
+                    continue
+                element = int(np.flatnonzero(port.positions == at)[0])
+                first = self.program.channels[port.channel].first
+                found[pe] = Stuck(instance=pe, element=first + element, sending=port.sends)
+        return [found[pe] for pe in sorted(found)]
+
+    def _coming(self, port: Port, other: PortMemory, partner: int) -> bool:
+        """Whether a token, or space, is on its way from the other side."""
+        moved = other.moved.view(self.arena)
+        return bool(moved[partner] != 0) if port.sends else bool(moved[:, partner].any())

@@ -1,0 +1,243 @@
+"""The compiled model of a DRAM: the meaning of ``memory/model.py`` on ``dram_tables``.
+
+One function places one request; nothing is allocated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from t2s.simulator.memory.model import NEVER
+from t2s.simulator.times.compiled import compiled
+from t2s.simulator.times.dram_layout import (
+    B_ACTIVATE,
+    B_COLUMN,
+    B_PRECHARGE,
+    BANK_OF,
+    BANKS,
+    BURST,
+    C_BUS,
+    C_COLUMN,
+    C_USER,
+    CHANNEL_OF,
+    CHANNELS,
+    CL,
+    CONFLICTS,
+    CWL,
+    DUE,
+    FOUR,
+    GROUP_OF,
+    GROUPS,
+    HITS,
+    MISSES,
+    OLDEST,
+    PIECES,
+    RANK_OF,
+    RANK_WORDS,
+    RANKS,
+    READS,
+    REFRESHES,
+    ROTATE,
+    ROW,
+    ROW_OF,
+    S_ACTIVATE,
+    S_READ,
+    S_WRITE,
+    TCCD_L,
+    TCCD_S,
+    TFAW,
+    TRAS,
+    TRCD,
+    TREFI,
+    TRFC,
+    TRP,
+    TRRD_L,
+    TRRD_S,
+    TRTP,
+    TURN,
+    TWR,
+    TWTR_L,
+    TWTR_S,
+    WRITES,
+)
+from t2s.simulator.times.table_layout import Signed, Word
+
+
+@compiled
+def _refresh(
+    parameters: Signed, state: Signed, counts: Signed, channel: Word, first: Word, rank: Word,
+    clock: Word,
+) -> None:  # fmt: skip
+    """Refresh a rank whose first bank is at ``first``; while it idles, as often as is due."""
+    banks = parameters[GROUPS] * parameters[BANKS]
+    start = state[rank + DUE]
+    closed = start
+    opened = False
+    for number in range(banks):
+        bank = first + 4 * number
+        if state[bank + ROW] >= 0:
+            opened = True
+            start = max(start, state[bank + B_PRECHARGE])
+        else:
+            closed = max(closed, state[bank + B_ACTIVATE])
+    if opened:
+        start += parameters[TRP]
+    start = max(start, closed)
+    state[rank + DUE] += parameters[TREFI]
+    counts[8 * channel + REFRESHES] += 1
+    if clock >= state[rank + DUE]:
+        more = (clock - state[rank + DUE]) // parameters[TREFI] + 1
+        start = state[rank + DUE] + (more - 1) * parameters[TREFI]
+        state[rank + DUE] += more * parameters[TREFI]
+        counts[8 * channel + REFRESHES] += more
+    for number in range(banks):
+        bank = first + 4 * number
+        state[bank + ROW] = -1
+        state[bank + B_ACTIVATE] = start + parameters[TRFC]
+
+
+@compiled
+def _locate(parameters: Signed, burst: Word) -> tuple[Word, Word, Word, Word, Word]:
+    """Channel, rank, group, bank and row of a burst: ``Dram.place``."""
+    channel = rank = group = bank = row = column = 0
+    channel_shift = rank_shift = group_shift = bank_shift = row_shift = column_shift = 0
+    for piece in range(parameters[PIECES]):
+        coordinate = parameters[PIECES + 1 + 2 * piece]
+        bits = parameters[PIECES + 2 + 2 * piece]
+        part = burst & ((1 << bits) - 1)
+        burst >>= bits
+        if coordinate == CHANNEL_OF:
+            channel |= part << channel_shift
+            channel_shift += bits
+        elif coordinate == RANK_OF:
+            rank |= part << rank_shift
+            rank_shift += bits
+        elif coordinate == GROUP_OF:
+            group |= part << group_shift
+            group_shift += bits
+        elif coordinate == BANK_OF:
+            bank |= part << bank_shift
+            bank_shift += bits
+        elif coordinate == ROW_OF:
+            row |= part << row_shift
+            row_shift += bits
+        else:
+            column |= part << column_shift
+            column_shift += bits
+    groups = parameters[GROUPS]
+    if parameters[ROTATE]:
+        group = (group + column + column // groups + row) & (groups - 1)
+        above = row >> 2
+        while above > 0:
+            bank += above
+            above >>= 2
+        bank &= parameters[BANKS] - 1
+    return channel, rank, group, bank, row
+
+
+@compiled
+def _activation(
+    parameters: Signed, state: Signed, clock: Word, at_bank: Word, at_group: Word, at_rank: Word
+) -> Word:
+    """When the bank can open another row."""
+    activate = max(clock, state[at_bank + B_ACTIVATE])
+    if state[at_bank + ROW] >= 0:
+        activate = max(activate, max(clock, state[at_bank + B_PRECHARGE]) + parameters[TRP])
+    activate = max(activate, state[at_group + S_ACTIVATE])
+    activate = max(activate, state[at_rank + S_ACTIVATE])
+    oldest = at_rank + OLDEST + state[at_rank + FOUR]
+    return max(activate, state[oldest] + parameters[TFAW])
+
+
+@compiled
+def _activate(
+    parameters: Signed, state: Signed, activate: Word, row: Word, at_bank: Word, at_group: Word,
+    at_rank: Word,
+) -> None:  # fmt: skip
+    """Open a row."""
+    state[at_bank + ROW] = row
+    state[at_bank + B_COLUMN] = activate + parameters[TRCD]
+    state[at_bank + B_PRECHARGE] = activate + parameters[TRAS]
+    state[at_bank + B_ACTIVATE] = activate + parameters[TRAS] + parameters[TRP]
+    state[at_group + S_ACTIVATE] = activate + parameters[TRRD_L]
+    state[at_rank + S_ACTIVATE] = activate + parameters[TRRD_S]
+    state[at_rank + OLDEST + state[at_rank + FOUR]] = activate
+    state[at_rank + FOUR] = (state[at_rank + FOUR] + 1) & 3
+
+
+@compiled
+def _move(
+    parameters: Signed, state: Signed, column: Word, write: Word, at_bank: Word, at_group: Word,
+    at_rank: Word, at_channel: Word,
+) -> Word:  # fmt: skip
+    """Read or write; return the end of the data."""
+    end = column + parameters[CWL if write else CL] + parameters[BURST]
+    state[at_group + S_WRITE] = column + parameters[TCCD_L]
+    state[at_rank + S_WRITE] = column + parameters[TCCD_S]
+    if write:
+        state[at_group + S_READ] = end + parameters[TWTR_L]
+        state[at_rank + S_READ] = end + parameters[TWTR_S]
+        recovered = end + parameters[TWR]
+    else:
+        state[at_group + S_READ] = column + parameters[TCCD_L]
+        state[at_rank + S_READ] = column + parameters[TCCD_S]
+        recovered = column + parameters[TRTP]
+    state[at_bank + B_PRECHARGE] = max(state[at_bank + B_PRECHARGE], recovered)
+    state[at_channel + C_COLUMN] = column + 1
+    state[at_channel + C_BUS] = end
+    return end
+
+
+@compiled
+def access(
+    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
+) -> Word:
+    """See ``DramModel.access``."""
+    channel, rank, group, bank, row = _locate(parameters, burst)
+    groups, banks = parameters[GROUPS], parameters[BANKS]
+    ranks = parameters[CHANNELS] * parameters[RANKS]
+    rank_number = channel * parameters[RANKS] + rank
+    first_group = 4 * ranks * groups * banks
+    first_rank = first_group + 4 * ranks * groups
+    first_bank = 4 * rank_number * groups * banks
+    at_bank = first_bank + 4 * (group * banks + bank)
+    at_group = first_group + 4 * (rank_number * groups + group)
+    at_rank = first_rank + RANK_WORDS * rank_number
+    at_channel = first_rank + RANK_WORDS * ranks + 4 * channel
+    user, before = 2 * rank + write, state[at_channel + C_USER]
+    gap = parameters[TURN] if before >= 0 and before != user else 0
+    bus = state[at_channel + C_BUS] + gap - parameters[CWL if write else CL]
+    ready = S_WRITE if write else S_READ
+    shared = max(state[at_group + ready], state[at_rank + ready])
+    earliest = max(clock, max(shared, max(state[at_channel + C_COLUMN], bus)))
+    while True:
+        opened = state[at_bank + ROW]
+        if opened == row:
+            activate = np.int64(NEVER)
+            column = max(earliest, state[at_bank + B_COLUMN])
+        else:
+            activate = _activation(parameters, state, clock, at_bank, at_group, at_rank)
+            column = max(earliest, activate + parameters[TRCD])
+        if column < state[at_rank + DUE]:
+            break
+        _refresh(parameters, state, counts, channel, first_bank, at_rank, clock)
+    counts[8 * channel + (WRITES if write else READS)] += 1
+    if opened == row:
+        counts[8 * channel + HITS] += 1
+    else:
+        counts[8 * channel + (CONFLICTS if opened >= 0 else MISSES)] += 1
+        _activate(parameters, state, activate, row, at_bank, at_group, at_rank)
+    state[at_channel + C_USER] = user
+    return _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel)
+
+
+@compiled
+def access_all(
+    parameters: Signed, state: Signed, counts: Signed, clocks: Signed, bursts: Signed,
+    writes: Signed, ends: Signed,
+) -> None:  # fmt: skip
+    """``access`` for a list of requests in the order of their clocks."""
+    for request in range(len(clocks)):
+        ends[request] = access(
+            parameters, state, counts, clocks[request], bursts[request], writes[request]
+        )

@@ -1,0 +1,75 @@
+"""The flat arrays of the compiled model of a DRAM.
+
+``parameters`` are the times and sizes of a ``Dram``; ``state`` has a record of 4 words for every
+bank, then for every bank group, then 12 words for every rank and 4 for every channel; ``counts``
+has a record of 8 words for every channel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from t2s.simulator.memory.model import NEVER, ChannelCounts
+from t2s.simulator.memory.spec import Coordinate, Dram
+from t2s.simulator.times.table_layout import Signed
+
+(
+    CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
+    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, PIECES,
+) = range(24)  # fmt: skip
+"""Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
+
+ROW, B_ACTIVATE, B_PRECHARGE, B_COLUMN = range(4)
+"""Words of a bank; a row of -1 is none."""
+S_ACTIVATE, S_READ, S_WRITE = range(3)
+"""Words of a group, and the first ones of a rank."""
+DUE, FOUR, OLDEST, _ = range(3, 7)
+"""Words of a rank: when its refresh is due; its last four activations have a place of their own."""
+C_COLUMN, C_BUS, C_USER = range(3)
+"""Words of a channel; its user is 2 times the rank plus 1 for a write, -1 before the first."""
+
+READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES = range(6)
+"""Words of a record of ``counts``."""
+
+RANK_WORDS = 12
+COORDINATES = tuple(Coordinate)
+CHANNEL_OF, RANK_OF, GROUP_OF, BANK_OF, ROW_OF = range(5)
+
+
+def new_parameters(dram: Dram) -> Signed:
+    """The parameters of a DRAM."""
+    t = dram.timing
+    values = [
+        t.CL, t.CWL, t.tRCD, t.tRP, t.tRAS, t.tRRD_S, t.tRRD_L, t.tFAW, t.tCCD_S, t.tCCD_L, t.tWR,
+        t.tWTR_S, t.tWTR_L, t.tRTP, t.turnaround, t.tRFC, t.tREFI, dram.burst_clocks,
+        dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.rotate_banks),
+        len(dram.mapping),
+    ]  # fmt: skip
+    for coordinate, bits in dram.mapping:
+        values += [COORDINATES.index(coordinate), bits]
+    return np.array(values, np.int64)
+
+
+def new_state(dram: Dram) -> Signed:
+    """The state before the first request."""
+    ranks = dram.channels * dram.ranks
+    groups = ranks * dram.groups
+    bank = [-1, NEVER, NEVER, NEVER]
+    rank = [NEVER, NEVER, NEVER, dram.timing.tREFI or 1 << 62, 0, NEVER, NEVER, NEVER, NEVER]
+    parts = (
+        np.tile(bank, groups * dram.banks),
+        np.full(4 * groups, NEVER),
+        np.tile(rank + [0] * (RANK_WORDS - len(rank)), ranks),
+        np.tile([NEVER, NEVER, -1, 0], dram.channels),
+    )
+    return np.concatenate(parts).astype(np.int64)
+
+
+def new_counts(dram: Dram) -> Signed:
+    """The counters of every channel."""
+    return np.zeros(8 * dram.channels, np.int64)
+
+
+def channel_counts(counts: Signed) -> tuple[ChannelCounts, ...]:
+    """The counters as the plain model has them."""
+    return tuple(ChannelCounts(*(int(value) for value in row[:6])) for row in counts.reshape(-1, 8))

@@ -1,0 +1,282 @@
+"""Runs of programs with machines: values and the trace first, then the times that follow from it.
+
+Where nodes share nothing but channels, times are found by stepping through the cycles
+(``stepping``) if much happens in each of them, else by running ahead (``run_ahead``); where
+they share the bandwidth of memory, the event-driven kernel (``table_kernel``) finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.ops import Array
+from t2s.simulator.engine import Limits, Observer
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.program.trace import Trace
+from t2s.simulator.report.assemble import assemble
+from t2s.simulator.report.cut_short import RunInterrupted
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.tally import FOREVER, Ending, Tally
+from t2s.simulator.times.run_ahead import StreamTimes
+from t2s.simulator.times.run_ahead_code import StreamCode, stream_code
+from t2s.simulator.times.run_ahead_tally import stream_tally
+from t2s.simulator.times.stepping import StepTimes, steps_of
+from t2s.simulator.values.machines import StreamValues, stream_values
+from t2s.simulator.values.stream_trace import explicit, trace_of
+
+RUN_AHEAD = "run-ahead"
+STEPPED = "stepped"
+EVENT_DRIVEN = "event-driven"
+
+_FIRINGS_PER_CALL = 1 << 22
+_CYCLES_PER_CALL = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """Tells an observer what is done, of a total that is not known before the end."""
+
+    observer: Observer | None
+
+    def tell(self, *, cycle: int, done: int, total: int) -> None:
+        if self.observer is not None:
+            self.observer.advanced(cycle=cycle, done=done, total=max(done, total))
+
+
+class EventDriven(Protocol):
+    """The event-driven kernel in the middle of a run."""
+
+    @property
+    def now(self) -> int:
+        """The next cycle to simulate."""
+
+    @property
+    def fired(self) -> int:
+        """Firings made."""
+
+    def advance(self, until: int) -> bool:
+        """Simulate to the end of a cycle; whether anything may happen after it."""
+
+    def tally(self, limits: Limits, interrupted: bool) -> Tally:
+        """The counters."""
+
+    def ready(self, element: int) -> int:
+        """When the next token of a channel element is ready; ``FOREVER`` if there is none."""
+
+
+TableTimes = Callable[[SimProgram], EventDriven]
+"""Makes the event-driven kernel for a program."""
+
+
+def run_streams(
+    program: SimProgram,
+    limits: Limits,
+    observer: Observer | None,
+    engine: str,
+    table_times: TableTimes,
+) -> SimResult:
+    """Values and times of a program with machines, or times alone if it has a trace.
+
+    Raises ``ProtocolError`` if a machine meets tokens that it cannot take, and ``UserError`` if the
+    trace that is given is of a run that was cut short.  Where the user interrupts before there are
+    times there is no result to return, and ``RunInterrupted`` is raised.
+    """
+    progress = _Progress(observer)
+    outputs: Mapping[str, Array] = {}
+    trace = program.trace
+    if trace is None:
+        try:
+            values = _values(program, limits, progress)
+        except KeyboardInterrupt:
+            nothing = assemble(program, _nothing(program), {}, engine, kernel=RUN_AHEAD)
+            raise RunInterrupted(nothing) from None
+        trace = trace_of(program, values, limits.max_cycles)
+        outputs = values.outputs or {}
+    elif trace.limit is not None and (limits.max_cycles or trace.limit + 1) > trace.limit:
+        raise _cut_short(trace.limit, limits.max_cycles)
+    times = _times(program, trace, limits, progress, table_times)
+    times.check()
+    return assemble(times.program, times.tally, outputs, engine, kernel=times.method)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """The times that were found; ``known`` says from when on an element has a token."""
+
+    program: SimProgram
+    trace: Trace
+    tally: Tally
+    method: str
+    known: Callable[[int], int]
+
+    def check(self) -> None:
+        """Raise the error of the first machine that refuses tokens which have all been sent."""
+        met: list[tuple[int, int]] = []
+        for instance in sorted(self.trace.refusing):
+            if self.tally.firings[instance] < len(self.trace.codes[instance]):
+                continue
+            arrived = [self.known(e) for e in self.trace.unfinished[instance]]
+            latest = max([int(self.tally.last[instance]), *arrived])
+            if latest < FOREVER:
+                met.append((latest, instance))
+        if met:
+            raise self.trace.refusal(min(met)[1])
+
+
+def _cut_short(limit: int, wanted: int | None) -> UserError:
+    return UserError(
+        f"what the machines do is known up to cycle {limit} only, where the run was cut short",
+        location=user_location(),
+        expected=f"max_cycles of at most {limit}",
+        given="no limit" if wanted is None else f"max_cycles={wanted}",
+        hint="simulate the design again, without max_cycles",
+    )
+
+
+def _values(program: SimProgram, limits: Limits, progress: _Progress) -> StreamValues:
+    return stream_values(
+        program.graph,
+        program.inputs or {},
+        program.parameters,
+        most_firings=None if limits.max_cycles is None else limits.max_cycles + 1,
+        on_progress=lambda done: progress.tell(cycle=0, done=done, total=2 * done),
+    )
+
+
+def _times(
+    program: SimProgram,
+    trace: Trace,
+    limits: Limits,
+    progress: _Progress,
+    table_times: TableTimes,
+) -> _Times:
+    stepped = None if limits.max_cycles is not None else _stepped(program, trace, progress)
+    if stepped is not None:
+        return stepped
+    code = stream_code(program, {i: codes.itemsize for i, codes in trace.codes.items()})
+    if code is None:
+        return _event_driven(program, trace, limits, progress, table_times)
+    return _run_ahead(program, trace, code, limits, progress)
+
+
+def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
+    """Times by stepping through the cycles; ``None`` if they have to be found in another way."""
+    if trace.unfinished or trace.limit is not None:
+        return None
+    applied = trace.applied(program)
+    tables = steps_of(applied)
+    if tables is None:
+        return None
+    times = StepTimes(applied, tables, _codes(program, trace), trace)
+    interrupted, observed = False, progress.observer is not None
+    total = applied.total_firings
+    try:
+        while times.advance():
+            if times.is_slow:
+                return None
+            if observed:
+                progress.tell(cycle=times.cycle, done=total + times.fired, total=2 * total)
+    except KeyboardInterrupt:
+        interrupted = True
+    tally = times.tally(interrupted=interrupted)
+    if tally is None:
+        return None
+    return _Times(program=applied, trace=trace, tally=tally, method=STEPPED, known=_never)
+
+
+def _never(element: int) -> int:
+    """All tokens have come where all firings are made."""
+    return FOREVER
+
+
+def _codes(program: SimProgram, trace: Trace) -> list[Array]:
+    """The codes of every node."""
+    return [
+        trace.codes[instance] if instance in trace.codes else _static_codes(program, instance)
+        for instance in range(program.pe_count)
+    ]
+
+
+def _run_ahead(
+    program: SimProgram, trace: Trace, code: StreamCode, limits: Limits, progress: _Progress
+) -> _Times:
+    applied = trace.applied(program)
+    times = StreamTimes(applied, code, _codes(program, trace), trace.sent, limit=limits.max_cycles)
+    interrupted = False
+    total = applied.total_firings
+    try:
+        while times.advance(_FIRINGS_PER_CALL):
+            progress.tell(cycle=times.latest, done=total + times.fired, total=2 * total)
+    except KeyboardInterrupt:
+        interrupted = True
+    return _Times(
+        program=applied,
+        trace=trace,
+        tally=stream_tally(applied, times, trace, limits, interrupted=interrupted),
+        method=RUN_AHEAD,
+        known=lambda element: times.allows(element, sending=False),
+    )
+
+
+def _static_codes(program: SimProgram, instance: int) -> Array:
+    control = program.control
+    start = int(control.code_start[instance])
+    return control.codes[start : start + int(control.firings[instance])]
+
+
+def _event_driven(
+    program: SimProgram,
+    trace: Trace,
+    limits: Limits,
+    progress: _Progress,
+    table_times: TableTimes,
+) -> _Times:
+    times = table_times(explicit(program, trace))
+    last = limits.max_cycles if limits.max_cycles is not None else FOREVER - 1
+    total = trace.applied(program).total_firings
+    interrupted = False
+    chunk = max(1, _CYCLES_PER_CALL // max(1, program.pe_count))
+    try:
+        more = True
+        while more and times.now <= last:
+            more = times.advance(min(times.now + chunk - 1, last))
+            progress.tell(
+                cycle=times.now - 1,
+                done=total + times.fired,
+                total=2 * total,
+            )
+    except KeyboardInterrupt:
+        interrupted = True
+    return _Times(
+        program=trace.applied(program),
+        trace=trace,
+        tally=times.tally(limits, interrupted),
+        method=EVENT_DRIVEN,
+        known=times.ready,
+    )
+
+
+def _nothing(program: SimProgram) -> Tally:
+    """The counters of a run that was interrupted before its first cycle."""
+    pes = np.zeros(program.pe_count, np.int64)
+    elements = np.zeros(len(program.channel_of_element), np.int64)
+    return Tally(
+        ending=Ending.INTERRUPTED,
+        cycles=0,
+        firings=pes,
+        first=pes,
+        last=pes,
+        waiting=pes,
+        starved=elements,
+        blocked=elements,
+        memory_starved=pes,
+        memory_blocked=pes,
+        left=elements,
+        stuck=(),
+    )

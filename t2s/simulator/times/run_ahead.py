@@ -1,0 +1,219 @@
+"""The run-ahead engine: times of nodes that share nothing but channels.
+
+Where memory bandwidth is not shared, the time of a firing depends on the channels of its node only,
+so nodes need not be visited in the order of time: each runs ahead as far as tokens and space allow
+(``run_ahead_emit``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.core.ops import Array
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.report.tally import FOREVER, Counts
+from t2s.simulator.times import run_ahead_emit as emit_timing
+from t2s.simulator.times.run_ahead_code import StreamCode
+from t2s.simulator.values.layout import aligned_zeros
+
+_FIRST_SLOTS = 256
+_LEAST_SLOTS = 2
+_GROWTH = 4
+_FIRINGS_PER_VISIT = 1 << 12
+_FREE = -1
+"""A slot that may be filled from the first cycle on."""
+
+
+class StreamTimes:
+    """The state of a run.
+
+    ``codes`` are the codes of every node, of the sizes that ``found`` was made for, and ``sent``
+    the tokens through every channel element.  ``limit`` is the last cycle in which nodes may fire,
+    and ``order`` the order in which they are visited; that changes nothing but the speed.
+    """
+
+    def __init__(
+        self,
+        program: SimProgram,
+        found: StreamCode,
+        codes: Sequence[Array],
+        sent: Counts,
+        *,
+        limit: int | None = None,
+        order: Sequence[int] | None = None,
+    ) -> None:
+        self.program = program
+        self.layouts = found.layouts
+        self._found = found
+        self._codes = codes
+        self._capacity = program.per_element([c.capacity for c in program.channels])
+        self._elastic = self._capacity >= np.maximum(1, sent)
+        self._records: NDArray[np.int64] = aligned_zeros(8 * int(found.start[-1])).view(np.int64)
+        self._fill(FOREVER - 1 if limit is None else limit)
+        wanted = np.where(self._elastic, np.clip(sent, _LEAST_SLOTS, _FIRST_SLOTS), self._capacity)
+        self._allocate(self._slots_for(np.maximum(wanted, _LEAST_SLOTS)))
+        visited = found.order if order is None else np.asarray(order, np.int64)
+        self._visited = self._records.ctypes.data + 8 * found.start[visited]
+        self.fired = 0
+
+    def _fill(self, limit: int) -> None:
+        """Write the records, apart from the rings."""
+        found, records, start = self._found, self._records, self._found.start[:-1]
+        addresses = np.array([codes.ctypes.data for codes in self._codes], np.int64)
+        sizes = np.array([codes.nbytes for codes in self._codes], np.int64)
+        blocked = np.where(sizes > 0, emit_timing.CODE, emit_timing.SEEN)
+        for word, values in (
+            (emit_timing.NEXT, 1),
+            (emit_timing.CODE, addresses),
+            (emit_timing.CODE_END, addresses + sizes),
+            (emit_timing.MASKS, found.masks),
+            (emit_timing.INTERVAL, self.program.intervals),
+            (emit_timing.BLOCK, records.ctypes.data + 8 * (start + blocked)),
+            (emit_timing.FUNCTION, found.functions),
+            (emit_timing.LIMIT, limit),
+        ):
+            records[start + word] = values
+        latency = self.program.per_element([c.latency for c in self.program.channels])
+        sends, receives = found.sender_port >= 0, found.receiver_port >= 0
+        records[found.sender_port[sends] + emit_timing.DELAY] = latency[sends]
+        delays = np.where(self._elastic, emit_timing.ELASTIC, 0)[receives]
+        records[found.receiver_port[receives] + emit_timing.DELAY] = delays
+
+    def _slots_for(self, wanted: Counts) -> Counts:
+        """Slots of every ring, a power of two: rings that belong together are as long."""
+        most = np.zeros(len(wanted), np.int64)
+        np.maximum.at(most, self._found.together, wanted)
+        return np.asarray(1 << np.ceil(np.log2(np.maximum(most, 1))).astype(np.int64), np.int64)[
+            self._found.together
+        ]
+
+    def _allocate(self, slots: Counts) -> None:
+        """Place free rings of so many slots, and a slot more that is never read."""
+        found, records = self._found, self._records
+        self._slots = slots
+        end = np.cumsum(slots + 1)
+        self._begin = end - slots - 1
+        self._ring: NDArray[np.int64] = aligned_zeros(8 * int(end.max(initial=0))).view(np.int64)
+        self._ring[:] = _FREE
+        base = self._ring.ctypes.data + 8 * self._begin
+        room = 8 * np.where(self._elastic, slots, self._capacity)
+        for ports, counts in (
+            (found.sender_port, found.sent),
+            (found.receiver_port, found.received),
+        ):
+            used = ports >= 0
+            records[ports[used] + emit_timing.BASE] = base[used]
+            records[ports[used] + emit_timing.CAPACITY] = room[used]
+            wraps = counts[used] - emit_timing.COUNT + emit_timing.WRAP
+            records[wraps] = 8 * (slots[used] - 1)
+
+    def _moved(self) -> tuple[Counts, Counts]:
+        """Tokens sent and received so far, by element."""
+        found, records = self._found, self._records
+        sent = np.where(found.sender_port >= 0, records[found.sent] // 8, 0)
+        received = np.where(found.receiver_port >= 0, records[found.received] // 8, 0)
+        return sent, received
+
+    def _grow(self) -> bool:
+        """Lengthen the elastic rings that are full, and those with them; whether there are any."""
+        sent, received = self._moved()
+        full = self._elastic & (sent - received >= self._slots)
+        if not full.any():
+            return False
+        ring, begin, slots = self._ring, self._begin, self._slots
+        self._allocate(self._slots_for(np.where(full, _GROWTH * slots, slots)))
+        for element, tokens in enumerate(sent):
+            numbers = np.arange(max(0, tokens - slots[element]), tokens)
+            self._ring[self._begin[element] + numbers % self._slots[element]] = ring[
+                begin[element] + numbers % slots[element]
+            ]
+        for instance, first in enumerate(self._found.start[:-1]):
+            if self.has_code(instance):
+                address = self._records.ctypes.data + 8 * (int(first) + emit_timing.CODE)
+                self._records[first + emit_timing.BLOCK] = address
+                self._records[first + emit_timing.SEEN] = 0
+        return True
+
+    def advance(self, budget: int) -> int:
+        """Make up to about so many firings; the number made, 0 if nobody can fire any more."""
+        fired = 0
+        while not fired:
+            fired = int(
+                self._found.code.advance(
+                    self._visited.ctypes.data, len(self._visited), budget, _FIRINGS_PER_VISIT
+                )
+            )
+            if not fired and not self._grow():
+                break
+        self.fired += fired
+        return fired
+
+    def column(self, word: int) -> Counts:
+        """A word of the front of all records."""
+        return np.asarray(self._records[self._found.start[:-1] + word], np.int64)
+
+    @property
+    def latest(self) -> int:
+        """The last cycle that any node has come to."""
+        return int(self.column(emit_timing.NEXT).max(initial=1)) - 1
+
+    def firings(self) -> Counts:
+        """Firings made, by node."""
+        address = np.array([codes.ctypes.data for codes in self._codes], np.int64)
+        size = np.array([codes.itemsize for codes in self._codes], np.int64)
+        return np.asarray((self.column(emit_timing.CODE) - address) // size, np.int64)
+
+    def stalls(self) -> tuple[Counts, Counts]:
+        """Cycles that receivers starved and senders were blocked, by channel element."""
+        starved = np.zeros(len(self._slots), np.int64)
+        blocked = np.zeros(len(self._slots), np.int64)
+        firings, intervals = self.firings().tolist(), self.program.intervals.tolist()
+        firsts = self.column(emit_timing.FIRST).tolist()
+        following = self.column(emit_timing.NEXT).tolist()
+        for instance, layout in enumerate(self.layouts):
+            shape, fired, interval = layout.shape, firings[instance], intervals[instance]
+            if fired < 2 or not shape.steps:
+                continue
+            begin = int(self._found.start[instance]) + shape.sums
+            sums = self._records[begin : begin + len(shape.steps)].tolist()
+            seen = sums[-1] - (following[instance] - interval) + firsts[instance]
+            seen += (fired - 1) * interval
+            for (port, _), total in zip(shape.steps, sums, strict=True):
+                side = starved if shape.receives[port] else blocked
+                side[layout.ports[port]] += total - seen
+                seen = total
+        return starved, blocked
+
+    def left(self) -> Counts:
+        """Tokens in every element."""
+        sent, received = self._moved()
+        return np.asarray((sent - received)[self._found.twin], np.int64)
+
+    def next_code(self, instance: int) -> int:
+        """The code of the next firing of a node that has one."""
+        codes = self._codes[instance]
+        address = int(self._records[self._found.start[instance] + emit_timing.CODE])
+        return int(codes[(address - codes.ctypes.data) // codes.itemsize])
+
+    def has_code(self, instance: int) -> bool:
+        """Whether the next firing of a node is known."""
+        first = self._found.start[instance]
+        code, end = (self._records[first + n] for n in (emit_timing.CODE, emit_timing.CODE_END))
+        return bool(code < end)
+
+    def allows(self, element: int, *, sending: bool) -> int:
+        """The cycle from which a channel element allows a firing; ``FOREVER`` if unknown."""
+        stands = int(self._found.twin[element])
+        sent, received = (int(moved[stands]) for moved in self._moved())
+        slots = int(self._slots[stands])
+        if sending:
+            room = slots if self._elastic[stands] else int(self._capacity[stands])
+            number = sent - room
+        else:
+            number = received
+        entry = int(self._ring[int(self._begin[stands]) + number % slots])
+        time = -entry if sending else entry
+        return time if time > 0 else FOREVER

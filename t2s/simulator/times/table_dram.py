@@ -1,0 +1,115 @@
+"""The table kernel where units ask a DRAM for lines.
+
+A PE whose firing would have too many requests under way sleeps until one of them is done; the times
+of all requests are known when they are made, so a unit never waits for something unknown, and
+``units`` has the requests of the firings to come ready, a stretch at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from t2s.simulator.report.tally import FOREVER
+from t2s.simulator.times.compiled import compiled, inlined
+from t2s.simulator.times.dram_kernel import access
+from t2s.simulator.times.table_kernel import advance_with
+from t2s.simulator.times.table_layout import (
+    ASKED_AT,
+    BURSTS,
+    DONE,
+    DOWN,
+    KEPT,
+    LAST_STORE,
+    LATENCIES,
+    OUTSTANDING,
+    PATH,
+    READS,
+    RECORD,
+    REQUEST_AT,
+    UP,
+    WRITES,
+    DramUnits,
+    Signed,
+    Tables,
+    Word,
+)
+
+
+@compiled
+def _scaled(time: Word, up: Word, down: Word) -> Word:
+    """``time * up / down`` rounded up, without overflow."""
+    return time // down * up + -(-(time % down) * up // down)
+
+
+@inlined
+def _begin(tables: Tables, memory: DramUnits, now: Word, measured: bool) -> Word:
+    """Nobody waits for memory to be served."""
+    return 0
+
+
+@inlined
+def _allows(tables: Tables, memory: DramUnits, pe: Word, now: Word) -> Word:
+    """The cycle from which the unit may make the requests of its firing."""
+    unit = memory.unit_of[pe]
+    if unit < 0:
+        return np.int64(0)
+    record = RECORD * unit
+    asked = np.int64(memory.asked[memory.units[record + ASKED_AT]])
+    if asked == 0:
+        return np.int64(0)
+    made = memory.units[record + READS] + memory.units[record + WRITES]
+    blocking = min(made + asked - memory.ways[OUTSTANDING], made) - 1
+    kept = memory.ways[KEPT]
+    return memory.done[unit * kept + blocking % kept] if blocking >= 0 else np.int64(0)
+
+
+@compiled
+def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
+    """Make the requests of a firing; return when the one that it needs is done, or now.
+
+    A request that is no longer kept is done.
+    """
+    units, ways, done = memory.units, memory.ways, memory.done
+    record = RECORD * unit
+    asked = memory.asked[units[record + ASKED_AT]]
+    needed = memory.needed[units[record + ASKED_AT]]
+    bursts, first = ways[BURSTS], unit * ways[KEPT]
+    at = units[record + REQUEST_AT]
+    arrival = _scaled(now, ways[UP], ways[DOWN])
+    for number in range(asked):
+        line, write = memory.requests[at + number] >> 1, memory.requests[at + number] & 1
+        finished = units[record + DONE]
+        for burst in range(line * bursts, (line + 1) * bursts):
+            end = access(memory.parameters, memory.state, memory.counts, arrival, burst, write)
+            finished = max(finished, _scaled(end, ways[DOWN], ways[UP]) + ways[PATH])
+        made = units[record + READS] + units[record + WRITES]
+        done[first + made % ways[KEPT]] = finished
+        units[record + DONE] = finished
+        units[record + LATENCIES] += finished - now
+        if write:
+            units[record + WRITES] += 1
+            clock[LAST_STORE] = max(clock[LAST_STORE], finished)
+        else:
+            units[record + READS] += 1
+    units[record + REQUEST_AT] = at + asked
+    units[record + ASKED_AT] += 1
+    made = units[record + READS] + units[record + WRITES]
+    if needed < 0 or needed < made - ways[KEPT]:
+        return now
+    return max(now, done[first + needed % ways[KEPT]])
+
+
+@inlined
+def _asks(tables: Tables, memory: DramUnits, pe: Word, row: Word, now: Word) -> Word:
+    """When the tokens of a firing leave; those of a unit wait for the line that they need."""
+    unit = memory.unit_of[pe]
+    return _ask(tables.clock, memory, unit, now) if unit >= 0 else now
+
+
+@inlined
+def _serves(tables: Tables, memory: DramUnits, now: Word) -> Word:
+    """Nobody waits for memory to be served."""
+    return FOREVER
+
+
+advance = advance_with(_begin, _allows, _asks, _serves)

@@ -1,0 +1,321 @@
+"""The compiled table kernel: the cycle of every firing, without values.
+
+The kernel walks cycles in order and PEs in instance order.  A PE sleeps until its *wake* cycle; a
+PE that waits for a token nobody has sent yet, or for a slot nobody has freed yet, sleeps for ever
+and marks the channel element, and whoever serves the element wakes it.  If no PE fires in a cycle
+the kernel jumps to the next wake.
+
+A channel element is a ring of one integer per slot: a positive entry is a token and the cycle at
+which it is ready; an entry of zero or below is a free slot, negated the first cycle at which it
+may be filled.  Comparing these times with the current cycle makes the result independent of the
+order in which PEs are visited.
+
+What memory does is a *policy* of four functions, so ``advance_with`` makes a kernel for each kind
+of memory: ``table_credit`` and ``table_dram``.
+
+The whole state is in the arrays, so the kernel may stop after any cycle and go on later.  Tables
+are flat and unsigned: a record of 8 words is addressed by 8 times its number plus a column, which
+spares the compiler the handling of negative indices and is worth a factor of four in speed.
+
+The columns of the tables are in ``table_layout``, with the way in; ``kernels`` compiles
+``advance`` and keeps it on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from t2s.simulator.report.tally import FOREVER
+from t2s.simulator.times.compiled import compiled, inlined
+from t2s.simulator.times.table_layout import (
+    ASLEEP,
+    BEGIN,
+    CODE,
+    END,
+    FIRED,
+    FIRED_IN_ALL,
+    FIRINGS,
+    FIRST,
+    FIRST_ROW,
+    INTERVAL,
+    LAST,
+    LATENCY,
+    NOBODY,
+    NOW,
+    PEAK,
+    PEEKS,
+    READ,
+    RECEIVER,
+    RECEIVER_SLEEPS,
+    RECEIVES_END,
+    ROW,
+    SENDER,
+    SENDER_SLEEPS,
+    UNFINISHED,
+    USES_END,
+    WRITE,
+    Signed,
+    Tables,
+    U,
+    Unsigned,
+    Word,
+)
+
+_ONE, _ZERO = U(1), U(0)
+_ELEMENT = ~PEEKS
+_ROW_SHIFT = U(2)
+RECORD_SHIFT = U(3)
+
+
+@inlined
+def _ready(tables: Tables, row: Word) -> Word:
+    """The first cycle at which the channels allow a firing, ``FOREVER`` if it is not known yet.
+
+    In that case the element that the firing waits for is marked.
+    """
+    uses, elements, ring = tables.uses, tables.elements, tables.ring
+    need: Word = np.int64(0)
+    use, middle, end = (
+        tables.rows[row],
+        tables.rows[row + RECEIVES_END],
+        tables.rows[row + USES_END],
+    )
+    while use < middle:
+        element = uses[use] & _ELEMENT
+        time = ring[elements[element + READ]]
+        if time <= 0:
+            elements[element + ASLEEP] = RECEIVER_SLEEPS
+            return FOREVER
+        need = max(need, time)
+        use += _ONE
+    while use < end:
+        element = uses[use]
+        time = -ring[elements[element + WRITE]]
+        if time < 0:
+            elements[element + ASLEEP] = SENDER_SLEEPS
+            return FOREVER
+        need = max(need, time)
+        use += _ONE
+    return need
+
+
+@inlined
+def _note_peak(elements: Unsigned, ring: Signed, stalls: Signed, element: Word, now: Word) -> None:
+    """After a send: keep the most slots of the element that one cycle ever needed.
+
+    They are those that hold tokens, and one that is freed in this very cycle.
+    """
+    read, write = elements[element + READ], elements[element + WRITE]
+    begin, end = elements[element + BEGIN], elements[element + END]
+    held = write - read if write > read else write + (end - begin) - read
+    freed = (end if read == begin else read) - _ONE
+    if held < end - begin and ring[freed] == -(now + 1):
+        held += _ONE
+    stalls[element + PEAK] = max(stalls[element + PEAK], np.int64(held))
+
+
+@inlined
+def _move_tokens(tables: Tables, row: Word, now: Word, sent: Word, measured: bool) -> None:
+    """Free the slots of a firing's receives; fill those of its sends, which leave at ``sent``."""
+    uses, elements, ring, wake = tables.uses, tables.elements, tables.ring, tables.wake
+    use, middle, end = (
+        tables.rows[row],
+        tables.rows[row + RECEIVES_END],
+        tables.rows[row + USES_END],
+    )
+    while use < middle:
+        element = uses[use]
+        if element & PEEKS:
+            use += _ONE
+            continue
+        at = elements[element + READ]
+        ring[at] = -(now + 1)
+        at += _ONE
+        elements[element + READ] = (
+            elements[element + BEGIN] if at == elements[element + END] else at
+        )
+        if elements[element + ASLEEP] == SENDER_SLEEPS:
+            elements[element + ASLEEP] = NOBODY
+            wake[elements[element + SENDER]] = now + 1
+        use += _ONE
+    while use < end:
+        element = uses[use]
+        at = elements[element + WRITE]
+        ready = sent + np.int64(elements[element + LATENCY])
+        ring[at] = ready
+        at += _ONE
+        elements[element + WRITE] = (
+            elements[element + BEGIN] if at == elements[element + END] else at
+        )
+        if elements[element + ASLEEP] == RECEIVER_SLEEPS:
+            elements[element + ASLEEP] = NOBODY
+            wake[elements[element + RECEIVER]] = ready
+        if measured:
+            _note_peak(elements, ring, tables.stalls, element, now)
+        use += _ONE
+
+
+@inlined
+def _next_firing(tables: Tables, pe: Word, record: Word, now: Word) -> None:
+    """Count the firing, and find the row and the earliest cycle of the next one."""
+    pes, clock = tables.pes, tables.clock
+    fired = pes[record + FIRED] + _ONE
+    pes[record + FIRED] = fired
+    pes[record + LAST] = U(now)
+    if fired == _ONE:
+        pes[record + FIRST] = U(now)
+    if fired == pes[record + FIRINGS]:
+        tables.wake[pe] = FOREVER
+        clock[UNFINISHED] -= 1
+    else:
+        code = pes[record + CODE] + _ONE
+        pes[record + CODE] = code
+        pes[record + ROW] = pes[record + FIRST_ROW] + (U(tables.codes[code]) << _ROW_SHIFT)
+        tables.wake[pe] = now + np.int64(pes[record + INTERVAL])
+
+
+@inlined
+def _unstalled(stalling: Unsigned, pe: Word, now: Word) -> Word:
+    """The first cycle from ``now`` in which ``RandomStalls.holds`` is false."""
+    word = U(0xFFFFFFFF)
+    seed, one_in = stalling[_ZERO], stalling[_ONE]
+    while one_in > _ZERO:
+        mixed = seed * U(0x9E3779B9) + pe * U(0x85EBCA6B) + (U(now) & word) * U(0xC2B2AE35)
+        mixed &= word
+        mixed ^= mixed >> U(16)
+        mixed = mixed * U(0x7FEB352D) & word
+        mixed ^= mixed >> U(15)
+        mixed = mixed * U(0x846CA68B) & word
+        mixed ^= mixed >> U(16)
+        if mixed % one_in != _ZERO:
+            break
+        now += 1
+    return now
+
+
+@compiled
+def _attribute(
+    rows: Unsigned,
+    uses: Unsigned,
+    elements: Unsigned,
+    ring: Signed,
+    stalls: Signed,
+    memory_stalls: Signed,
+    pe: Word,
+    row: Word,
+    seen: Word,
+    now: Word,
+) -> None:
+    """Attribute the cycles from ``seen``, the end of the interval, to a firing at ``now``.
+
+    The cycles belong to the first receive in body order that was not ready, else to the first send
+    that had no space, else to memory: a running maximum over the ports.
+    """
+    use, middle, end = rows[row], rows[row + RECEIVES_END], rows[row + USES_END]
+    while use < middle:
+        element = uses[use] & _ELEMENT
+        time = ring[elements[element + READ]]
+        if time > seen:
+            stalls[element] += time - seen
+            seen = time
+        use += _ONE
+    while use < end:
+        element = uses[use]
+        time = -ring[elements[element + WRITE]]
+        if time > seen:
+            stalls[element + _ONE] += time - seen
+            seen = time
+        use += _ONE
+    memory_stalls[pe] += now - seen
+
+
+@inlined
+def _account(tables: Tables, pe: Word, record: Word, row: Word, now: Word) -> None:
+    """Count the stalled cycles before a firing; there are none before the first."""
+    last = tables.pes[record + LAST]
+    seen = np.int64(last + tables.pes[record + INTERVAL])
+    if now > seen and last:
+        _attribute(
+            tables.rows, tables.uses, tables.elements, tables.ring, tables.stalls,
+            tables.memory_stalls, pe, row, seen, now,
+        )  # fmt: skip
+
+
+@inlined
+def fire(
+    tables: Tables, pe: Word, record: Word, row: Word, now: Word, sent: Word, measured: bool
+) -> None:
+    """Fire a PE that everything allows to; its tokens leave at ``sent``."""
+    _account(tables, pe, record, row, now)
+    _move_tokens(tables, row, now, sent, measured)
+    _next_firing(tables, pe, record, now)
+
+
+@compiled
+def _earliest(wake: Signed) -> Word:
+    """The first cycle in which any PE may fire, ``FOREVER`` if there is none."""
+    earliest = FOREVER
+    pe = _ZERO
+    while pe < U(len(wake)):
+        earliest = min(earliest, wake[pe])
+        pe += _ONE
+    return earliest
+
+
+def advance_with(
+    begin: Callable[..., Word],
+    allows: Callable[..., Word],
+    asks: Callable[..., Word],
+    serves: Callable[..., Word],
+) -> Callable[..., bool]:
+    """A kernel for a kind of memory, whose state is ``memory``.
+
+    Parameters
+    ----------
+    begin(tables, memory, now, measured): at the start of a cycle; how many PEs it fired.
+    allows(tables, memory, pe, now): the first cycle in which a PE may ask, as far as is known.
+    asks(tables, memory, pe, row, now): the cycle in which the tokens of the firing leave;
+        ``FOREVER`` if the PE has to wait until memory serves it in ``begin``.
+    serves(tables, memory, now): the first cycle from ``now`` in which ``begin`` may fire a PE.
+    """
+
+    def advance(tables: Tables, memory: Any, until: int, measured: bool) -> bool:
+        """Simulate to the end of cycle ``until``; return whether anything may happen after it."""
+        clock, wake = tables.clock, tables.wake
+        now = clock[NOW]
+        count = U(len(wake))
+        while now <= until and clock[UNFINISHED] > 0:
+            fired = begin(tables, memory, now, measured)
+            pe = _ZERO
+            while pe < count:
+                if wake[pe] <= now:
+                    record = pe << RECORD_SHIFT
+                    row = tables.pes[record + ROW]
+                    need = _ready(tables, row)
+                    if need <= now:
+                        need = max(need, allows(tables, memory, pe, now))
+                    if need <= now and tables.accesses_memory[pe] > _ZERO:
+                        need = _unstalled(tables.stalling, pe, now)
+                    if need > now:
+                        wake[pe] = need
+                    else:
+                        sent = asks(tables, memory, pe, row, now)
+                        if sent < FOREVER:
+                            fire(tables, pe, record, row, now, sent, measured)
+                            fired += 1
+                        else:
+                            wake[pe] = FOREVER
+                pe += _ONE
+            clock[FIRED_IN_ALL] += fired
+            now += 1
+            if fired == 0:
+                now = max(now, min(_earliest(wake), serves(tables, memory, now)))
+            clock[NOW] = now
+            if now == FOREVER:
+                return False
+        return bool(clock[UNFINISHED] > 0)
+
+    return advance

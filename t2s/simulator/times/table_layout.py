@@ -1,0 +1,144 @@
+"""The tables of the table kernel, and its two forms as machine code.
+
+What the kernel does is in ``table_kernel``; how memory answers, in ``table_credit`` and in
+``table_dram``.  These are imported only where they have to be compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.simulator.emit.kernels import Argument, Kernel, Record
+
+U = np.uint64
+
+Signed = NDArray[np.int64]
+Unsigned = NDArray[np.uint64]
+Word = Any  # a 64-bit integer inside compiled code, signed for times, unsigned for positions
+
+RECORD = 8
+"""Words of a record of ``pes`` and ``elements``; a record of ``rows`` has ``ROW_RECORD``."""
+ROW_RECORD = 4
+
+LAST, FIRED, CODE, ROW, FIRST, INTERVAL, FIRINGS, FIRST_ROW = (U(n) for n in range(8))
+"""Columns of ``pes``: cycle of the last firing (0 before the first), firings made, position of the
+next code, record of the next row, cycle of the first firing, II, firings in all, first row."""
+
+READ, WRITE, BEGIN, END, LATENCY, ASLEEP, SENDER, RECEIVER = (U(n) for n in range(8))
+"""Columns of ``elements``: ring positions of the next receive and send, ring bounds, latency, who
+sleeps on the element, and the PEs at its ends."""
+
+NOBODY, SENDER_SLEEPS, RECEIVER_SLEEPS = (U(n) for n in range(3))
+"""Values of ``ASLEEP``; both ends never sleep at once, for a ring is not both empty and full."""
+
+USES_BEGIN, RECEIVES_END, USES_END, ACCESS = (U(n) for n in range(4))
+"""Columns of ``rows``; ``ACCESS`` is 4 times the bytes moved, plus ``LOADS``, plus ``STORES``."""
+
+LOADS, STORES = U(1), U(2)
+
+PEEKS = U(1)
+"""Added to the address of an element in ``uses``: the token has to be there, and stays."""
+
+PEAK = U(2)
+"""Column of ``stalls`` with the most slots of an element that were in use."""
+
+NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL, HEAD, QUEUED = range(8)
+"""Entries of ``clock``: the next cycle to simulate, the memory credit (in fractions of a byte) and
+the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made, and
+the first position and the length of the ring of PEs that wait for memory."""
+
+ASKED_AT, REQUEST_AT, DONE, READS, WRITES, LATENCIES = range(6)
+"""Columns of ``units``: positions in ``asked`` and ``requests``, when the last request is done,
+lines read and written, cycles from asking to done of all."""
+
+UP, DOWN, PATH, OUTSTANDING, BURSTS, KEPT = range(6)
+"""Entries of ``ways``: numerator and denominator of memory clocks per cycle; ``path_cycles``,
+``outstanding`` and ``line_bursts`` of ``Units``; how many requests ``done`` keeps for a unit."""
+
+
+class Tables(NamedTuple):
+    """The state of a run, but for its memory.
+
+    ``stalls`` counts, by element record, cycles its receiver starved (column 0) and its sender was
+    blocked (column 1), and in column ``PEAK``, if that is measured, the most slots in use;
+    ``memory_stalls`` counts by PE.  ``stalling`` is the seed of random stalls and, 0 for none at
+    all, one in how many cycles; they hold up the PEs that ``accesses_memory`` marks.
+    """
+
+    codes: NDArray[np.int32]
+    rows: Unsigned
+    uses: Unsigned
+    wake: Signed
+    pes: Unsigned
+    elements: Unsigned
+    ring: Signed
+    stalls: Signed
+    memory_stalls: Signed
+    clock: Signed
+    stalling: Unsigned
+    accesses_memory: Unsigned
+
+
+class Credit(NamedTuple):
+    """A memory of shared bandwidth: ``rate`` is credit per cycle and ``unit`` credit per byte.
+
+    A rate of 0 is unlimited memory.  ``queue`` is a ring of the PEs that wait.
+    """
+
+    queue: Unsigned
+    rate: int
+    unit: int
+
+
+class DramUnits(NamedTuple):
+    """A DRAM and its units, by flat tables.
+
+    ``unit_of`` is the unit of every PE, -1 where it is none; ``units`` has a record of 8 words for
+    each.  The requests of the firings to come lie ready: ``asked`` (how many each firing makes),
+    ``needed`` (the unit's request whose line it needs) and ``requests``.  ``done`` keeps when the
+    last requests of each unit are done.
+    """
+
+    unit_of: Signed
+    units: Signed
+    asked: NDArray[np.int32]
+    needed: Signed
+    requests: Signed
+    done: Signed
+    ways: Signed
+    parameters: Signed
+    state: Signed
+    counts: Signed
+
+
+_INT32S, _INT64S, _UINT64S = Argument.INT32_ARRAY, Argument.INT64_ARRAY, Argument.UINT64_ARRAY
+_TABLES = Record(
+    Tables,
+    (
+        *(_INT32S, _UINT64S, _UINT64S, _INT64S, _UINT64S, _UINT64S),
+        *(_INT64S, _INT64S, _INT64S, _INT64S, _UINT64S, _UINT64S),
+    ),
+)
+_CREDIT = Record(Credit, (_UINT64S, Argument.INT64, Argument.INT64))
+_DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
+_ROOM = "t2s.simulator.times"
+_SOURCES = (f"{_ROOM}.table_kernel", f"{_ROOM}.compiled", __name__)
+
+advance_with_credit = Kernel(
+    module=f"{_ROOM}.table_credit",
+    name="advance",
+    sources=(f"{_ROOM}.table_credit", *_SOURCES),
+    arguments=(_TABLES, _CREDIT, Argument.INT64, Argument.BOOLEAN),
+)
+"""``table_kernel.advance`` with a memory of shared bandwidth."""
+
+advance_with_dram = Kernel(
+    module=f"{_ROOM}.table_dram",
+    name="advance",
+    sources=(f"{_ROOM}.table_dram", f"{_ROOM}.dram_kernel", f"{_ROOM}.dram_layout", *_SOURCES),
+    arguments=(_TABLES, _DRAM_UNITS, Argument.INT64, Argument.BOOLEAN),
+)
+"""``table_kernel.advance`` with a DRAM."""

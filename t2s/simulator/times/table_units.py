@@ -1,0 +1,120 @@
+"""The load and store units of a program with a DRAM, for the compiled kernel ``table_dram``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from t2s.core.ops import Array
+from t2s.graph.nodes import Machine
+from t2s.simulator.memory.port import UnitCounts, addresses_of, most_requests, uses_memory
+from t2s.simulator.memory.report import MemoryCounts
+from t2s.simulator.memory.requests import RequestStream
+from t2s.simulator.memory.spec import Dram
+from t2s.simulator.program.domain import domains
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.times import dram_layout as dram_tables
+from t2s.simulator.times import table_layout as timing
+
+_MOST_FIRINGS = 1 << 20
+"""Firings of all units whose requests lie ready, about; at least ``_LEAST`` of each unit."""
+_LEAST = 256
+
+
+class MemoryUnits:
+    """The state of the memory and of its units."""
+
+    def __init__(self, program: SimProgram, dram: Dram) -> None:
+        self.dram = dram
+        bases, _ = addresses_of(program.graph)
+        self.unit_of = np.full(program.pe_count, -1, np.int64)
+        self.streams: list[RequestStream] = []
+        for timed in program.nodes:
+            node = timed.node
+            if isinstance(node, Machine) or not uses_memory(node):
+                continue
+            for domain in domains(node, program.parameters):
+                for pe in range(domain.pe_count if domain.firings else 0):
+                    self.unit_of[timed.first + domain.first_pe + pe] = len(self.streams)
+                    self.streams.append(RequestStream(program.graph, node, domain, pe, bases, dram))
+        count = max(1, len(self.streams))
+        self.stretch = max(_LEAST, min(1 << 16, _MOST_FIRINGS // count))
+        self.units = np.zeros((count, 8), np.int64)
+        most = (most_requests(node, dram) for node in program.graph.pe_arrays)
+        kept = max(dram.units.outstanding, max(most, default=0))
+        self.done = np.zeros(count * kept, np.int64)
+        ratio = dram.clock_hz / program.device.clock_hz
+        self.ways = np.array(
+            [
+                ratio.numerator,
+                ratio.denominator,
+                dram.units.path_cycles,
+                dram.units.outstanding,
+                dram.units.line_bursts,
+                kept,
+            ],
+            np.int64,
+        )
+        self.parameters = dram_tables.new_parameters(dram)
+        self.state = dram_tables.new_state(dram)
+        self.counts = dram_tables.new_counts(dram)
+        self.asked = np.zeros(0, np.int32)
+        self.needed = self.requests = np.zeros(0, np.int64)
+        nothing: tuple[Array, ...] = (self.asked, self.needed, self.requests)
+        self.ready = [nothing] * len(self.streams)
+        self.begin = np.zeros((count, 2), np.int64)
+        self.end = np.zeros(count, np.int64)
+        self.more = np.array([stream.left > 0 for stream in self.streams] or [False])
+
+    def tables(self) -> timing.DramUnits:
+        """The state as the kernel takes it, until the next ``provide``."""
+        return timing.DramUnits(
+            unit_of=self.unit_of,
+            units=self.units.reshape(-1),
+            asked=self.asked,
+            needed=self.needed,
+            requests=self.requests,
+            done=self.done,
+            ways=self.ways,
+            parameters=self.parameters,
+            state=self.state,
+            counts=self.counts,
+        )
+
+    def provide(self) -> None:
+        """Have more requests ready."""
+        taken = self.units[:, :2] - self.begin
+        at_asked = at_request = 0
+        for unit, stream in enumerate(self.streams):
+            asked, needed, requests = self.ready[unit]
+            fired, made = taken[unit]
+            left: tuple[Array, ...] = (asked[fired:], needed[fired:], requests[made:])
+            if stream.left and len(left[0]) < self.stretch:
+                more = stream.take(self.stretch)
+                left = tuple(np.concatenate(pair) for pair in zip(left, more, strict=True))
+            self.ready[unit] = left
+            self.begin[unit] = at_asked, at_request
+            at_asked += len(left[0])
+            self.end[unit] = at_asked
+            self.more[unit] = stream.left > 0
+            at_request += len(left[2])
+        self.units[:, :2] = self.begin
+        if self.streams:
+            self.asked, self.needed, self.requests = (
+                np.concatenate(parts) for parts in zip(*self.ready, strict=True)
+            )
+
+    def lasts(self) -> int:
+        """Cycles before a unit may run out; 0 at the beginning and if one has."""
+        if not self.more.any():
+            return 1 << 40
+        least = int((self.end - self.units[:, timing.ASKED_AT])[self.more].min())
+        return max(0, least)
+
+    def tally(self) -> MemoryCounts:
+        """What was measured."""
+        units = {
+            pe: UnitCounts(*(int(n) for n in self.units[unit, timing.READS :][:3]))
+            for pe, unit in enumerate(self.unit_of)
+            if unit >= 0
+        }
+        return MemoryCounts(channels=dram_tables.channel_counts(self.counts), units=units)

@@ -1,0 +1,1 @@
+"""The values of a graph in machine code, apart from time."""

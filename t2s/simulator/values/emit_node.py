@@ -1,0 +1,245 @@
+"""The function of one node: it runs every PE, in row-major order, as far as it gets.
+
+The shape of the code, for loops ``i`` (outer) and ``j`` (inner)::
+
+    for each PE that has not finished:          # visit, see ``emit_frame``
+        how many firings do the batched ports allow?
+        continue at the saved loop indices, or enter the nest
+        enter i ... enter j                     # evaluate bounds, skip empty ranges
+        row: while firings are allowed:         # the inner loop, all state in registers
+            wait for the other ports, or pause
+            body
+        carry j, carry i                        # next iteration of an outer loop
+        save counters and loop indices          # pause, or finish
+"""
+
+from __future__ import annotations
+
+from t2s.graph.body import Load, Receive, Send, Store
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import PEArray
+from t2s.simulator.emit.llvm import (
+    I1,
+    I32,
+    I64,
+    Block,
+    Function,
+    Module,
+    Slot,
+    Value,
+    integer,
+)
+from t2s.simulator.emit.representation import offset_by
+from t2s.simulator.values.emit_body import BodyEmitter
+from t2s.simulator.values.emit_context import smaller
+from t2s.simulator.values.emit_frame import Frame
+from t2s.simulator.values.emit_ports import UNLIMITED, PortEmitter, port_of
+from t2s.simulator.values.layout import FINISHED, NOT_STARTED, RUNNING, Layout
+
+
+def emit_node(
+    module: Module, graph: Graph, node: PEArray, layout: Layout, number: int, faults: list[str]
+) -> Function:
+    """Add the function of a node to a module; messages of its checks are added to ``faults``."""
+    frame = Frame(module, graph, node, layout, number, faults)
+    _NodeEmitter(frame).emit()
+    return frame.function
+
+
+class _NodeEmitter:
+    """Emits the blocks of one node's function.
+
+    Everything that changes lives in stack slots, which LLVM turns into registers.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._context = context = frame.context
+        self._builder = builder = context.builder
+        self._again = builder.alloca(I1)
+        self._misuse = builder.alloca(I64)
+        self._allowed: Value
+        self._state_row: Value
+        self._indices = [builder.alloca(I32) for loop in context.pe_array.loops]
+        self._ports = tuple(
+            PortEmitter(context, port_of(context, statement))
+            for statement in context.pe_array.body
+            if isinstance(statement, Receive | Send)
+        )
+        context.load_parameters()
+        tensors = {
+            statement.tensor: context.pointer(context.layout.tensor(statement.tensor))
+            for statement in context.pe_array.body
+            if isinstance(statement, Load | Store)
+        }
+        by_use = {(port.port.channel.name, port.port.receives): port for port in self._ports}
+        self._body = BodyEmitter(context, by_use, tensors)
+        depth = len(context.pe_array.loops)
+        self._enter = [context.block(f"enter{level}") for level in range(depth)]
+        self._carry = [context.block(f"carry{level}") for level in range(depth)]
+        self._row, self._pause, self._finish = (
+            context.block(name) for name in ("row", "pause", "finish")
+        )
+
+    def emit(self) -> None:
+        """The whole function."""
+        self._frame.emit_loop()
+        self._emit_visit()
+        for level in range(len(self._enter)):
+            self._emit_enter(level)
+            self._emit_carry(level)
+        self._emit_row()
+        self._emit_pause()
+        self._emit_leave()
+
+    def _emit_visit(self) -> None:
+        """Look at one PE: what its ports allow, and where to go on."""
+        context, builder = self._context, self._builder
+        self._state_row, status = self._frame.begin_visit()
+        self._emit_allowance()
+        resume = context.block("resume")
+        fresh = builder.icmp_signed("==", status, integer(NOT_STARTED, I32))
+        start = self._enter[0] if self._enter else self._row
+        builder.cbranch(fresh, start, resume)
+
+        builder.position_at_end(resume)
+        for level, slot in enumerate(self._indices):
+            saved = offset_by(builder, self._state_row, 4 * (level + 1))
+            builder.store(builder.load(saved, I32), slot)
+        builder.branch(self._row)
+
+    def _emit_allowance(self) -> None:
+        """How many firings this visit may make, as far as the batched ports decide."""
+        builder = self._builder
+        available, straight = integer(UNLIMITED), integer(UNLIMITED)
+        misuse = integer(0)
+        for port in self._ports:
+            port.begin_visit()
+            if not port.port.batched:
+                continue
+            tokens, contiguous = port.allowance()
+            available = smaller(builder, available, tokens)
+            straight = smaller(builder, straight, contiguous)
+            found = port.misuse()
+            misuse = builder.select(builder.icmp_signed("==", found, integer(0)), misuse, found)
+        wraps = builder.icmp_signed("<", straight, available)
+        builder.store(wraps, self._again)
+        allowed = smaller(builder, smaller(builder, available, straight), self._frame.budget())
+        fine = builder.icmp_signed("==", misuse, integer(0))
+        self._allowed = builder.select(fine, allowed, integer(0))
+        builder.store(misuse, self._misuse)
+
+    def _bind_loops(self, count: int) -> None:
+        """Bind the names of the ``count`` outermost loops to their current values."""
+        for loop, slot in zip(self._context.pe_array.loops[:count], self._indices, strict=False):
+            self._context.names[loop.name] = self._load(slot)
+
+    def _bounds(self, level: int) -> tuple[Value, Value]:
+        """Minimum and extent of a loop, whose outer loops are bound."""
+        loop = self._context.pe_array.loops[level]
+        wide = self._context.expressions.wide
+        return wide(loop.minimum), wide(loop.extent)
+
+    def _last(self, level: int) -> Value:
+        """The last value of a loop that is not empty."""
+        builder = self._builder
+        minimum, extent = self._bounds(level)
+        return builder.trunc(builder.sub(builder.add(minimum, extent), integer(1)), I32)
+
+    def _emit_enter(self, level: int) -> None:
+        """Start a loop at its minimum; an empty one is over at once."""
+        builder = self._builder
+        builder.position_at_end(self._enter[level])
+        self._bind_loops(level)
+        minimum, extent = self._bounds(level)
+        builder.store(builder.trunc(minimum, I32), self._indices[level])
+        inner = self._enter[level + 1] if level + 1 < len(self._enter) else self._row
+        empty = builder.icmp_signed("<=", extent, integer(0))
+        builder.cbranch(empty, self._outward(level), inner)
+
+    def _emit_carry(self, level: int) -> None:
+        """Go to the next iteration of a loop."""
+        builder = self._builder
+        builder.position_at_end(self._carry[level])
+        self._bind_loops(level)
+        step = self._context.block(f"step{level}")
+        index = self._load(self._indices[level])
+        over = builder.icmp_signed("==", index, self._last(level))
+        builder.cbranch(over, self._outward(level), step)
+        builder.position_at_end(step)
+        builder.store(builder.add(index, integer(1, I32)), self._indices[level])
+        builder.branch(self._enter[level + 1] if level + 1 < len(self._enter) else self._row)
+
+    def _outward(self, level: int) -> Block:
+        """Where to go when a loop is over."""
+        return self._carry[level - 1] if level else self._finish
+
+    def _emit_row(self) -> None:
+        """The innermost loop: one firing after the other."""
+        context, builder = self._context, self._builder
+        depth = len(self._indices)
+        head, fire = context.block("head"), context.block("fire")
+        builder.position_at_end(self._row)
+        self._bind_loops(depth - 1 if depth else 0)
+        last = self._last(depth - 1) if depth else None
+        builder.branch(head)
+
+        builder.position_at_end(head)
+        fired = self._frame.fired()
+        if depth:
+            context.names[context.pe_array.loops[-1].name] = self._load(self._indices[-1])
+        builder.cbranch(builder.icmp_signed("<", fired, self._allowed), fire, self._pause)
+
+        builder.position_at_end(fire)
+        waits = [port.begin_firing() for port in self._ports]
+        for wait in (found for found in waits if found is not None):
+            ready = context.block("ready")
+            builder.cbranch(wait, self._pause, ready)
+            builder.position_at_end(ready)
+        self._body.emit(fired)
+        self._frame.count(fired)
+        if last is None:
+            builder.branch(self._finish)
+            return
+        step = context.block("step")
+        index = context.names[context.pe_array.loops[-1].name]
+        over = builder.icmp_signed("==", index, last)
+        builder.cbranch(over, self._outward(depth - 1), step)
+        builder.position_at_end(step)
+        builder.store(builder.add(index, integer(1, I32)), self._indices[-1])
+        builder.branch(head)
+
+    def _emit_pause(self) -> None:
+        """Stop before a firing, or after the last one."""
+        context, builder = self._context, self._builder
+        builder.position_at_end(self._pause)
+        misuse = self._load(self._misuse)
+        faulty, save = context.block("faulty"), context.block("save")
+        builder.cbranch(builder.icmp_signed("==", misuse, integer(0)), save, faulty)
+        builder.position_at_end(faulty)
+        builder.store(misuse, context.address(context.layout.fault))
+        context.give_up()
+
+        builder.position_at_end(save)
+        builder.store(integer(RUNNING, I32), self._state_row)
+        for level, slot in enumerate(self._indices):
+            saved = offset_by(builder, self._state_row, 4 * (level + 1))
+            builder.store(self._load(slot), saved)
+        builder.branch(self._frame.leave)
+
+        builder.position_at_end(self._finish)
+        builder.store(integer(FINISHED, I32), self._state_row)
+        builder.store(integer(0, I1), self._again)
+        self._frame.finish()
+        builder.branch(self._frame.leave)
+
+    def _emit_leave(self) -> None:
+        """Write counters back; visit the PE once more if that may help."""
+        self._builder.position_at_end(self._frame.leave)
+        fired = self._frame.fired()
+        for port in self._ports:
+            port.end_visit(fired)
+        self._frame.end_visit(fired, self._load(self._again))
+
+    def _load(self, slot: Slot) -> Value:
+        return self._frame.load(slot)

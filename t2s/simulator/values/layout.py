@@ -1,0 +1,251 @@
+"""Where the state of a running graph lives: one arena with fixed offsets, and a ring per channel.
+
+The offsets depend on the graph alone and are compiled into the code.  The rings hang off a table
+in the arena, so they may grow while the graph runs without compiling anything again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+
+import numpy as np
+
+from t2s.core.ops import C_FUNCTIONS, Array
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.machine import Machine
+from t2s.simulator.values.machine_codes import code_type, waits
+
+ALIGNMENT = 64
+"""The arena and every ring start on a cache line."""
+
+NOT_STARTED, RUNNING, FINISHED, FAILED = 0, 1, 2, 3
+"""The first word of the state of a PE; its loop indices follow, or what a machine does next."""
+
+STATUS, MODE, WAIT = range(3)
+"""The words of the state of a machine; ``WAIT`` is the number of the head that it waits for."""
+
+MACHINE_WORDS = 3
+
+NOT_WAITING = -1
+
+TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT = range(3)
+"""The words of the trace of a machine; a firing takes a byte, the position of its rule."""
+
+TRACE_WORDS = 3
+
+_TAG_BYTES = 4
+_RINGS_BYTES = 2 << 20
+_DEPTHS = (16, 32, 64, 128, 256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A typed array inside the arena; ``key`` is its name in the layout."""
+
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    key: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def word(self) -> int:
+        """The position of its first word in the arena, if it consists of words of 64 bits."""
+        return self.offset // 8
+
+    def view(self, arena: Array) -> Array:
+        """This section of an arena (an array of bytes), as an array that shares its memory."""
+        return arena[self.offset : self.offset + self.bytes].view(self.dtype).reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLayout:
+    """A token in a ring: ``stride`` bytes from token to token, its value ``value`` bytes inside.
+
+    The tag of a token of a nested stream is 32 bits at the front.
+    """
+
+    stride: int
+    value: int
+
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The sections of the arena of one graph.
+
+    ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
+    the PE that it happened on, and ``c_functions`` the addresses of the C library's functions.
+    ``depth`` is the capacity every ring starts with, and ``tokens`` says how tokens lie in it;
+    ``codes`` and ``waits`` are those of the machines (see ``machine_codes``).
+    """
+
+    sections: Mapping[Key, Section]
+    bytes: int
+    depth: int
+    tokens: Mapping[str, TokenLayout]
+    codes: Mapping[str, np.dtype[np.generic]]
+    waits: Mapping[str, tuple[tuple[str, ...], ...]]
+
+    @property
+    def fault(self) -> Section:
+        return self.sections[("fault",)]
+
+    @property
+    def place(self) -> Section:
+        return self.sections[("place",)]
+
+    @property
+    def c_functions(self) -> Section:
+        return self.sections[("functions of C",)]
+
+    @property
+    def memory_functions(self) -> Section:
+        """The addresses of ``sorted_memory``'s functions, where the graph has sorted memories."""
+        return self.sections[("memory functions",)]
+
+    def parameter(self, name: str) -> Section:
+        """The value of a scalar parameter."""
+        return self.sections[("parameter", name)]
+
+    def tensor(self, name: str) -> Section:
+        """The address of a tensor's memory."""
+        return self.sections[("tensor", name)]
+
+    def extent(self, name: str) -> Section:
+        """The length of an open tensor, and the number of elements that there is memory for."""
+        return self.sections[("extent", name)]
+
+    @property
+    def grow(self) -> Section:
+        """The address of a function that makes room in an open tensor."""
+        return self.sections[("grow",)]
+
+    def unfinished(self, node: str) -> Section:
+        """How many PEs of a node have not finished."""
+        return self.sections[("unfinished", node)]
+
+    def state(self, node: str) -> Section:
+        """Per PE of a node: its status, then the loop indices of its next firing, or its mode."""
+        return self.sections[("state", node)]
+
+    def trace(self, node: str) -> Section:
+        """Per place of a machine: where its trace is, how long it is and how long it may become."""
+        return self.sections[("trace", node)]
+
+    def memory(self, node: str, memory: str) -> Section:
+        """Per place of a machine: the address of a sorted memory."""
+        return self.sections[("memory", node, memory)]
+
+    def register(self, node: str, register: str) -> Section:
+        """The bytes of a register file, one row per PE."""
+        return self.sections[("register", node, register)]
+
+    def heads(self, channel: str) -> Section:
+        """Tokens received so far, per element of a channel array."""
+        return self.sections[("heads", channel)]
+
+    def tails(self, channel: str) -> Section:
+        """Tokens sent so far, per element of a channel array."""
+        return self.sections[("tails", channel)]
+
+    def ring(self, channel: str) -> Section:
+        """The address of a channel's ring buffers and the capacity of each, a power of two."""
+        return self.sections[("ring", channel)]
+
+
+def layout_of(graph: Graph) -> Layout:
+    """Place the state of a graph."""
+    return placed(graph, _requests(graph))
+
+
+def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -> Layout:
+    """Place sections, given their keys, shapes and types, one after the other."""
+    sections: dict[Key, Section] = {}
+    end = 0
+    for key, shape, dtype in requests:
+        start = -(-end // ALIGNMENT) * ALIGNMENT if key[0] in ("state", "register") else end
+        section = Section(offset=start, shape=shape, dtype=np.dtype(dtype), key=key)
+        sections[key] = section
+        end = -(-(start + section.bytes) // 8) * 8
+    return Layout(
+        sections=MappingProxyType(sections),
+        bytes=end,
+        depth=first_depth(graph),
+        tokens=MappingProxyType({c.name: token_layout(c) for c in graph.channels}),
+        codes=MappingProxyType({m.name: code_type(m) for m in graph.machines}),
+        waits=MappingProxyType({m.name: waits(m) for m in graph.machines}),
+    )
+
+
+def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
+    yield ("fault",), (), "int64"
+    yield ("place",), (), "int64"
+    yield ("functions of C",), (len(C_FUNCTIONS),), "uint64"
+    yield ("memory functions",), (2,), "uint64"
+    yield ("grow",), (), "uint64"
+    for parameter in graph.parameters:
+        yield ("parameter", parameter.name), (parameter.type.bytes,), "uint8"
+    for tensor in graph.tensors:
+        yield ("tensor", tensor.name), (), "uint64"
+        if tensor.open:
+            yield ("extent", tensor.name), (2,), "int64"
+    for channel in graph.channels:
+        yield ("ring", channel.name), (2,), "uint64"
+        yield ("heads", channel.name), (channel.element_count,), "int64"
+        yield ("tails", channel.name), (channel.element_count,), "int64"
+    for node in graph.nodes:
+        yield ("unfinished", node.name), (), "int64"
+        match node:
+            case Machine(memories=memories):
+                yield ("state", node.name), (node.place_count, MACHINE_WORDS), "int32"
+                yield ("trace", node.name), (node.place_count, TRACE_WORDS), "int64"
+                for memory in memories:
+                    yield ("memory", node.name, memory.name), (node.place_count,), "uint64"
+            case _:
+                yield ("state", node.name), (node.place_count, 1 + len(node.loops)), "int32"
+        for register in node.registers:
+            row = prod(register.shape) * register.type.bytes
+            yield ("register", node.name, register.name), (node.place_count, row), "uint8"
+
+
+def token_layout(channel: Channel) -> TokenLayout:
+    """How the tokens of a channel lie in memory."""
+    element = channel.stream.element
+    if channel.stream.nesting == 0:
+        return TokenLayout(element.bytes, 0)
+    value = max(_TAG_BYTES, element.scalar.bytes)
+    return TokenLayout(-(-(value + element.bytes) // value) * value, value)
+
+
+def address_of(array: Array) -> int:
+    """Where the elements of an array are."""
+    return int(array.__array_interface__["data"][0])
+
+
+def aligned_zeros(size: int) -> Array:
+    """``size`` zero bytes that start on a cache line."""
+    block = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -address_of(block) % ALIGNMENT
+    return block[start : start + size]
+
+
+def first_depth(graph: Graph) -> int:
+    """The capacity every ring starts with.
+
+    Values do not depend on capacities.  Deep rings spread the cost of switching from PE to PE
+    over many firings, shallow ones stay in the cache.
+    """
+    per_token = sum(
+        channel.element_count * token_layout(channel).stride for channel in graph.channels
+    )
+    fitting = [depth for depth in _DEPTHS if depth * per_token <= _RINGS_BYTES]
+    return fitting[-1] if fitting else _DEPTHS[0]

@@ -1,0 +1,281 @@
+"""Values of graphs with machines, and the codes of all that their machines fire.
+
+Like ``values.compute_values``, but what a machine does is known only now, so it may turn out that
+machines wait for tokens that never come, or meet tokens that they cannot take.  Neither is an error
+yet: with the real capacities of the channels the run may end before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from t2s.core.errors import InternalError, UserError
+from t2s.core.ops import Array
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.kept import KeptFor
+from t2s.graph.layout import outputs_of
+from t2s.graph.machine import Machine
+from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
+from t2s.graph.semantics import space_points
+from t2s.simulator.emit.module import Effort, MachineCode, compile_text, emit_program
+from t2s.simulator.report.tally import Counts
+from t2s.simulator.values.emit_frame import FAULTED
+from t2s.simulator.values.layout import (
+    FAILED,
+    FINISHED,
+    MODE,
+    Layout,
+    Section,
+    layout_of,
+)
+from t2s.simulator.values.machine_memory import MOST_FIRINGS
+from t2s.simulator.values.state import RunState
+
+_FIRINGS_PER_CALL = 1 << 22
+_LONG_PROGRAM = 700_000
+"""Characters of a program that takes a second to compile well."""
+
+_WORTH_THE_EFFORT = 1 << 22
+"""Firings after which the code that is compiled well has saved some tenths of it."""
+
+_MOST_KEPT_BYTES = 1 << 27
+"""Memory that is kept from one run of a graph to the next, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineTrace:
+    """What one machine does.
+
+    Attributes
+    ----------
+    codes: of its firings, in order.
+    finished: whether these are all.
+    needs: if not, the channels whose heads the next firing needs, as far as that is known.
+    refuses: whether all these heads come, and there is no firing for them.
+    """
+
+    codes: Array
+    finished: bool
+    needs: tuple[str, ...] = ()
+    refuses: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamValues:
+    """The values of a run in channels without bounds.
+
+    Attributes
+    ----------
+    outputs: the output tensors; ``None`` if not all nodes came to their end, or are endless and
+        wait for tokens.
+    traces: of every machine, by node and place.
+    sent, received: tokens through the elements of all channels, channel by channel.
+    refusal: makes the error of a machine that refuses (by node and place).
+    """
+
+    outputs: Mapping[str, Array] | None
+    traces: Mapping[tuple[str, int], MachineTrace]
+    sent: Counts
+    received: Counts
+    refusal: Callable[[str, int], Exception]
+
+
+class _Prepared:
+    """The code of a graph, and a memory to run it in.
+
+    A run takes the memory, if no other one has it, and leaves it for the next one.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.layout = layout_of(graph)
+        program = emit_program(graph, self.layout)
+        self._text, self.faults = program.text, program.faults
+        self._quick, self._fired = len(program.text) > _LONG_PROGRAM, 0
+        self.heads = _words(self.layout.heads(c.name) for c in graph.channels)
+        self.tails = _words(self.layout.tails(c.name) for c in graph.channels)
+        self._idle: list[RunState] = []
+
+    def code(self, fired: int) -> MachineCode:
+        """The code to go on with, after so many more firings.
+
+        A long program is compiled quickly at first, and well as soon as it has shown to run long.
+        """
+        self._fired += fired
+        quick = self._quick and self._fired < _WORTH_THE_EFFORT
+        return compile_text(self._text, Effort.QUICK if quick else Effort.FULL)
+
+    def state(self, graph: Graph) -> RunState:
+        """A memory that no other run has."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return RunState(graph, self.layout)
+
+    def leave(self, state: RunState) -> None:
+        """Keep the memory of a run that is over, if none is kept."""
+        if not self._idle:
+            state.free()
+            self._idle.append(state)
+
+
+def _words(sections: Iterable[Section]) -> Counts:
+    """The positions of all words of some sections."""
+    ranges = [range(s.word, s.word + s.bytes // 8) for s in sections]
+    return np.array([word for words in ranges for word in words], np.int64)
+
+
+_PREPARED: KeptFor[None, _Prepared] = KeptFor()
+
+
+def stream_values(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    parameters: Mapping[str, Array],
+    *,
+    most_firings: int | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> StreamValues:
+    """Run a graph with machines as far as its tokens allow, ``most_firings`` for each machine.
+
+    Raises ``UserError`` if an input is wrong or a machine never ends.
+    """
+    prepared = _PREPARED.get(graph, None, lambda: _Prepared(graph))
+    layout, state = prepared.layout, prepared.state(graph)
+    state.start(inputs, parameters)
+    if most_firings is not None:
+        for memory in state.machines.values():
+            memory.limit(most_firings)
+    total = fired = 0
+    while waiting := state.unfinished():
+        fired = prepared.code(fired).run(state.address, _FIRINGS_PER_CALL)
+        if fired == FAULTED:
+            raise InternalError(prepared.faults[int(state.get(layout.fault)) - 1])
+        total += fired
+        if not fired and state.unfinished() == waiting and not state.grow():
+            break
+        if on_progress is not None:
+            on_progress(total)
+    reader = _Reader(graph, layout, state)
+    done = all(reader.waits_for_ever(name) for name in state.unfinished())
+    again = done and state.bytes + total <= _MOST_KEPT_BYTES
+    traces = reader.traces(most_firings, copied=again)
+    refused = any(trace.refuses for trace in traces.values())
+    values = StreamValues(
+        outputs=outputs_of(graph, state.tensors()) if done else None,
+        traces=traces,
+        sent=state.words[prepared.tails],
+        received=state.words[prepared.heads],
+        refusal=reader.refusal if refused else _nobody_refuses,
+    )
+    if again:
+        prepared.leave(state)
+    return values
+
+
+def _nobody_refuses(name: str, place: int) -> Exception:
+    """In place of what would keep the memory of the run alive."""
+    return InternalError(f"machine {place} of {name} refuses nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads what machines did, and were about to do, from the state at the end."""
+
+    graph: Graph
+    layout: Layout
+    state: RunState
+
+    def traces(
+        self, most_firings: int | None, *, copied: bool
+    ) -> dict[tuple[str, int], MachineTrace]:
+        """The traces of all machines, for good if they are ``copied``."""
+        found: dict[tuple[str, int], MachineTrace] = {}
+        for node in self.graph.machines:
+            points = self.layout.waits[node.name]
+            words = self.state.get(self.layout.state(node.name)).tolist()
+            for place, (status, _, wait) in enumerate(words):
+                codes = self.state.machines[node.name].trace(place)
+                needs = points[wait] if wait >= 0 and status != FINISHED else ()
+                if len(codes) == MOST_FIRINGS and status != FINISHED and most_firings is None:
+                    raise _endless(node, place)
+                found[node.name, place] = MachineTrace(
+                    codes=codes.copy() if copied else codes,
+                    finished=status == FINISHED,
+                    needs=needs,
+                    refuses=status == FAILED,
+                )
+        return found
+
+    def waits_for_ever(self, name: str) -> bool:
+        """Whether a node with firings left is endless, and all of it waits for tokens."""
+        node = self.graph.node(name)
+        if not isinstance(node, Machine) or not node.endless:
+            return False
+        words = self.state.get(self.layout.state(name)).tolist()
+        return all(
+            status == FINISHED or (status != FAILED and wait >= 0) for status, _, wait in words
+        )
+
+    def refusal(self, name: str, place: int) -> Exception:
+        """The error of a machine that refuses: the one that its semantics give."""
+        node = self.graph.node(name)
+        assert isinstance(node, Machine)
+        state = self._machine_state(node, place)
+        memory = self.state.tensors()
+        heads = {
+            channel.name: head
+            for channel in self.graph.inputs_of(name)
+            if (head := self._head(channel, state.inputs[channel.name].element)) is not None
+        }
+        try:
+            with np.errstate(all="ignore"):
+                decision = state.decide(heads, memory)
+                if not isinstance(decision, tuple):
+                    state.fire(decision, dict(memory))
+        except ProtocolError as error:
+            return error
+        message = int(self.state.get(self.layout.fault))
+        return InternalError(f"{name} stopped without a reason, after fault {message}")
+
+    def _machine_state(self, node: Machine, place: int) -> MachineState:
+        point = list(space_points(node))[place]
+        state = MachineState(self.graph, node, point, self.state.scalars)
+        words = self.state.get(self.layout.state(node.name))
+        state.mode = node.modes[int(words[place, MODE])]
+        for register in node.registers:
+            row = self.state.get(self.layout.register(node.name, register.name))[place]
+            values = row.view(register.type.scalar.numpy)
+            shape = state.registers[register.name].shape
+            state.registers[register.name] = values.reshape(shape).copy()
+        return state
+
+    def _head(self, channel: Channel, element: tuple[int, ...]) -> Token | Array | None:
+        """The next token in an element of a channel, where there is one."""
+        layout = self.layout
+        at = int(np.ravel_multi_index(element, channel.shape)) if channel.shape else 0
+        head = int(self.state.get(layout.heads(channel.name))[at])
+        if head == int(self.state.get(layout.tails(channel.name))[at]):
+            return None
+        token = layout.tokens[channel.name]
+        ring = self.state.ring(channel.name)[at]
+        slot = head % (len(ring) // token.stride) * token.stride
+        type = channel.stream.element
+        bytes = ring[slot + token.value : slot + token.value + type.bytes]
+        value = bytes.view(type.scalar.numpy)
+        value = value.copy() if type.lanes > 1 else value[0]
+        if channel.stream.nesting == 0:
+            return value
+        return Token(value, int(ring[slot : slot + 4].view(np.int32)[0]))
+
+
+def _endless(node: Machine, place: int) -> UserError:
+    return UserError(
+        f"{node.name!r} does not end",
+        location=node.location,
+        expected=f"at most {MOST_FIRINGS} firings of one machine",
+        given=f"as many firings of machine {place} without an end",
+        hint="give max_cycles to see what it does",
+    )

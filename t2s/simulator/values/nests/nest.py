@@ -1,0 +1,267 @@
+"""One node as a loop nest: what of its body matters, and where in memory everything is.
+
+All addresses are a number for each PE and a table for each digit, the same on all PEs, and all are
+shown to be in bounds here, so the code of a nest checks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from t2s.core.expr import Expr, Local
+from t2s.core.walk import walk
+from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
+from t2s.graph.nodes import PEArray
+from t2s.simulator.values.nests.digits import (
+    Frame,
+    Numbers,
+    Opaque,
+    Product,
+    picked,
+    positions,
+    size,
+    spread,
+)
+from t2s.simulator.values.nests.network import PE
+from t2s.simulator.values.nests.references import Reference, Source
+from t2s.simulator.values.nests.trace import Tracer, bindings, full
+
+Tables = Mapping[int, Numbers]
+Lanes = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The number of a scalar: ``bases[PE]`` plus, for each digit, an entry of its table."""
+
+    bases: Numbers
+    tables: Tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """A local that lies in memory: ``lanes`` are scalars of ``source`` from ``access`` on.
+
+    It is zero where ``condition`` does not hold, and so are lanes that are ``None``.
+    """
+
+    source: Source
+    access: Access
+    lanes: Lanes
+    condition: Expr | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nest:
+    """A node that runs as a loop nest.
+
+    Attributes
+    ----------
+    frame: the digits of the loops.
+    statements: those of the body that something depends on, in order.
+    operands: locals that are not computed.
+    accesses: by position in ``statements``, where stores, sends and register files go.
+    """
+
+    node: PEArray
+    frame: Frame
+    statements: tuple[Statement, ...]
+    operands: Mapping[str, Operand]
+    accesses: Mapping[int, Access]
+
+    @property
+    def sends(self) -> set[str]:
+        """The channels it fills."""
+        return {s.channel for s in self.statements if isinstance(s, Send)}
+
+
+_Form = tuple[Source, int, Tables, Lanes]
+
+
+class NestBuilder:
+    """Makes a nest; ``pes`` are those of the node, ``sends`` the channels that are kept.
+
+    ``Opaque`` is raised if the node is none.
+    """
+
+    def __init__(self, tracer: Tracer, pes: Sequence[PE], sends: set[str]) -> None:
+        self._tracer = tracer
+        self._pes = pes
+        self._sends = sends
+        self._operands: dict[str, Operand] = {}
+
+    def build(self) -> Nest:
+        """The nest."""
+        node = self._pes[0].node if self._pes else None
+        if node is None or len({id(pe.frame) for pe in self._pes}) != 1:
+            raise Opaque
+        statements = self._needed(node)
+        accesses = {
+            at: self._access(node, statement)
+            for at, statement in enumerate(statements)
+            if not isinstance(statement, Let)
+        }
+        return Nest(
+            node=node,
+            frame=self._pes[0].frame,
+            statements=tuple(statements),
+            operands=self._operands,
+            accesses=accesses,
+        )
+
+    def _needed(self, node: PEArray) -> list[Statement]:
+        """The statements that something depends on; what lies in memory becomes an operand."""
+        bound = bindings(node)
+        chosen: set[int] = set()
+        waiting: list[Statement] = [
+            s
+            for s in node.body
+            if isinstance(s, Store) or (isinstance(s, Send) and s.channel in self._sends)
+        ]
+        while waiting:
+            statement = waiting.pop()
+            if id(statement) in chosen:
+                continue
+            chosen.add(id(statement))
+            locals_read = {term.name for term in walk(statement) if isinstance(term, Local)}
+            waiting += [bound[name] for name in sorted(locals_read) if not self._lies(bound[name])]
+            if isinstance(statement, RegisterRead):
+                waiting += [
+                    s
+                    for s in node.body
+                    if isinstance(s, RegisterWrite) and s.register == statement.register
+                ]
+        return [statement for statement in node.body if id(statement) in chosen]
+
+    def _lies(self, statement: Statement) -> bool:
+        """Whether what a statement binds is an operand, now or already."""
+        match statement:
+            case Let(target=name) | RegisterRead(target=name):
+                condition = None
+            case Receive(target=name, condition=condition) | Load(target=name, condition=condition):
+                pass
+            case _:
+                raise Opaque
+        if name in self._operands:
+            return True
+        try:
+            self._operands[name] = self._operand(name, condition)
+        except Opaque:
+            if isinstance(statement, Receive | Load):
+                raise
+            return False
+        return True
+
+    def _operand(self, name: str, condition: Expr | None) -> Operand:
+        known: dict[int, tuple[Reference, _Form]] = {}
+
+        def form(pe: PE, points: Product) -> _Form:
+            found = self._tracer.local(pe, name, points)
+            if id(found) not in known:
+                base, tables = full(found, points, pe.frame.all)
+                known[id(found)] = found, (found.source, base, tables, found.lanes)
+            return known[id(found)][1]
+
+        source, access, lanes = self._alike(condition, form)
+        return Operand(source=source, access=access, lanes=lanes, condition=condition)
+
+    def _access(self, node: PEArray, statement: Statement) -> Access:
+        match statement:
+            case Send(channel=channel, value=value, condition=condition):
+                form = self._token(channel, value.type.lanes)
+            case Store(tensor=tensor, indices=indices, value=value, condition=condition):
+                shape = self._tracer.network.graph.tensor(tensor).allocated
+                form = _element(indices, shape, lanes=value.type.lanes)
+            case RegisterRead(register=register, indices=indices, type=type):
+                condition, shape = None, _shape(node, register)
+                form = _element(indices, shape, scale=type.lanes)
+            case RegisterWrite(register=register, indices=indices, value=value):
+                condition = static(statement.condition)
+                shape = _shape(node, register)
+                form = _element(indices, shape, scale=value.type.lanes)
+            case _:
+                raise Opaque
+        return self._alike(condition, form)[1]
+
+    def _token(self, channel: str, lanes: int) -> Callable[[PE, Product], _Form]:
+        """Where the firings leave what they send: the row of the PE, in the order of sending."""
+        network = self._tracer.network
+        found = network.graph.channel(channel)
+
+        def form(pe: PE, points: Product) -> _Form:
+            _, row = network.end(pe, found, found.source_index)
+            tables: dict[int, Numbers] = {}
+            for digit, values in enumerate(points):
+                if len(values) > 1:
+                    step = prod(len(later) for later in points[digit + 1 :])
+                    everything = pe.frame.all[digit]
+                    numbers = np.arange(len(values)) * (step * lanes)
+                    tables[digit] = spread(numbers, positions(everything, values), len(everything))
+            return None, row * self._tracer.pitch(channel), tables, ()
+
+        return form
+
+    def _alike(
+        self, condition: Expr | None, form: Callable[[PE, Product], _Form]
+    ) -> tuple[Source, Access, Lanes]:
+        """What is the same on all PEs that meet the condition at all, but for the base."""
+        bases = np.zeros(self._pes[0].node.place_count, np.int64)
+        first: _Form | None = None
+        for pe in self._pes:
+            points = pe.points(condition)
+            if not size(points):
+                continue
+            found = form(pe, points)
+            bases[pe.number] = found[1]
+            if first is None:
+                first = found
+            elif (first[0], first[3]) != (found[0], found[3]) or not _same(first[2], found[2]):
+                raise Opaque
+        if first is None:
+            raise Opaque
+        return first[0], Access(bases=bases, tables=first[2]), first[3]
+
+
+def _element(
+    indices: Sequence[Expr], shape: Sequence[int], *, scale: int = 1, lanes: int = 1
+) -> Callable[[PE, Product], _Form]:
+    """The row-major number of an element, times ``scale``; ``Opaque`` if one is out of bounds."""
+
+    def form(pe: PE, points: Product) -> _Form:
+        base, tables = 0, dict[int, Numbers]()
+        for at, (index, extent) in enumerate(zip(indices, shape, strict=True)):
+            total = pe.frame.sum(index, pe.known)
+            low = high = total.base
+            step = scale * prod(shape[at + 1 :])
+            base += step * total.base
+            for digit, table in total.tables.items():
+                here = picked(table, positions(pe.frame.all[digit], points[digit]))
+                low, high = low + int(here.min()), high + int(here.max())
+                tables[digit] = tables.get(digit, 0) + step * table
+            if low < 0 or high >= extent - (lanes - 1 if at == len(shape) - 1 else 0):
+                raise Opaque
+        return None, base, tables, ()
+
+    return form
+
+
+def static(condition: Expr | None) -> Expr | None:
+    """The condition, or ``None`` (always) where it depends on data."""
+    if condition is None or any(isinstance(term, Local) for term in walk(condition)):
+        return None
+    return condition
+
+
+def _shape(node: PEArray, register: str) -> tuple[int, ...]:
+    return next(found.shape for found in node.registers if found.name == register)
+
+
+def _same(left: Tables, right: Tables) -> bool:
+    return left.keys() == right.keys() and all(
+        table is right[digit] or np.array_equal(table, right[digit])
+        for digit, table in left.items()
+    )

@@ -1,0 +1,227 @@
+"""The functions of sorted memories: ``sorted_memory`` has them compiled by numba, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from t2s.core.interrupts import late_module
+from t2s.simulator.values.sorted_memory import (
+    ADDED,
+    CAPACITY,
+    ENTRY_WORDS,
+    FREE,
+    HEAP,
+    KEY_WORDS,
+    PROBE,
+    SIZE,
+    SORTED,
+    TABLE,
+)
+
+_BUCKETS = 256
+_FACTOR = 0x1E3779B97F4A7C15
+"""Odd, and large: neighbours in any word of a key come far apart."""
+
+_MANY = 32
+"""Fewer points are not worth sorting."""
+
+Word = Any  # a 64-bit integer inside compiled code
+F = TypeVar("F", bound=Callable[..., Any])
+_njit: Callable[[F], F] = late_module("numba").njit(nogil=True, forceinline=True)
+
+
+@_njit
+def _before(block: Any, left_key: Word, left: Word, right_key: Word, right: Word) -> bool:
+    """Whether one entry comes before another; the first words of their keys come with them."""
+    if left_key != right_key:
+        return bool(left_key < right_key)
+    for word in range(1, block[KEY_WORDS]):
+        if block[left + word] != block[right + word]:
+            return bool(block[left + word] < block[right + word])
+    return False
+
+
+@_njit
+def _place(block: Any, key: Word) -> Word:
+    """The place in the table of the entry with the key at ``key``, or of the gap it belongs in."""
+    mask = 2 * block[CAPACITY] - 1
+    mixed = block[key] * _FACTOR
+    for word in range(1, block[KEY_WORDS]):
+        mixed = ((mixed ^ (mixed >> 32)) + block[key + word]) * _FACTOR
+    at = (mixed ^ (mixed >> 32)) & mask
+    table = block[TABLE]
+    while True:
+        entry = block[table + at]
+        if entry == 0:
+            return at
+        same = True
+        for word in range(block[KEY_WORDS]):
+            same = same and block[entry + word] == block[key + word]
+        if same:
+            return at
+        at = (at + 1) & mask
+
+
+@_njit
+def _tabulate(block: Any) -> None:
+    """Move the heap back to where it began, and make the table for what is in it."""
+    size, table, capacity = block[SIZE], block[TABLE], block[CAPACITY]
+    start, heap = table - 2 * capacity, block[HEAP]
+    for word in range(2 * size):
+        block[start + word] = block[heap + word]
+    block[HEAP] = start
+    for word in range(2 * capacity):
+        block[table + word] = 0
+    for position in range(size):
+        entry = block[start + 2 * position + 1]
+        block[table + _place(block, entry)] = entry
+    block[ADDED] = 0
+
+
+@_njit
+def _digit(block: Any, at: Word, word: Word, byte: Word) -> Word:
+    """A byte of the key of the entry of a place in the heap; words are signed."""
+    key = block[at] if word == 0 else block[block[at + 1] + word]
+    return ((key >> (8 * byte)) & (_BUCKETS - 1)) ^ (0x80 if byte == 7 else 0)
+
+
+@_njit
+def _sort(block: Any, size: Word) -> None:
+    """Sort the heap byte by byte, the last byte that differs first, by way of the table."""
+    heap, table = block[HEAP], block[TABLE]
+    counts = table + 2 * size
+    source, target = heap, table
+    for word in range(block[KEY_WORDS] - 1, -1, -1):
+        differ, first = 0, block[block[heap + 1] + word]
+        for place in range(size):
+            differ |= block[block[source + 2 * place + 1] + word] ^ first
+        for byte in range(8):
+            if (differ >> (8 * byte)) & (_BUCKETS - 1) == 0:
+                continue
+            for bucket in range(_BUCKETS):
+                block[counts + bucket] = 0
+            for place in range(size):
+                block[counts + _digit(block, source + 2 * place, word, byte)] += 1
+            total = 0
+            for bucket in range(_BUCKETS):
+                count = block[counts + bucket]
+                block[counts + bucket] = total
+                total += count
+            for place in range(size):
+                at = source + 2 * place
+                bucket = counts + _digit(block, at, word, byte)
+                to = target + 2 * block[bucket]
+                block[bucket] += 1
+                block[to], block[to + 1] = block[at], block[at + 1]
+            source, target = target, source
+    if source != heap:
+        for place in range(2 * size):
+            block[heap + place] = block[source + place]
+
+
+@_njit
+def _is_worth_sorting(block: Any, size: Word) -> bool:
+    """Whether enough points were added, and the table has room for the work."""
+    room = 2 * size + _BUCKETS <= 2 * block[CAPACITY]
+    return bool(room and size >= _MANY and 4 * block[ADDED] >= size and 8 * size >= block[CAPACITY])
+
+
+def find(block: Any) -> Word:
+    """The position of the entry with the probed key; the negative of it if it is a new one."""
+    if block[ADDED] == SORTED:
+        _tabulate(block)
+    at = _place(block, PROBE)
+    entry = block[block[TABLE] + at]
+    if entry:
+        return entry
+    size, words = block[SIZE], block[ENTRY_WORDS]
+    entry = block[FREE]
+    following = block[entry]
+    block[FREE] = following if following else entry + words
+    for word in range(block[KEY_WORDS]):
+        block[entry + word] = block[PROBE + word]
+    block[block[TABLE] + at] = entry
+    heap, hole, key = block[HEAP], size, block[PROBE]
+    while hole > 0:
+        parent = (hole - 1) >> 1
+        above = heap + 2 * parent
+        if not _before(block, key, entry, block[above], block[above + 1]):
+            break
+        block[heap + 2 * hole] = block[above]
+        block[heap + 2 * hole + 1] = block[above + 1]
+        hole = parent
+    block[heap + 2 * hole] = key
+    block[heap + 2 * hole + 1] = entry
+    block[SIZE] = size + 1
+    block[ADDED] += 1
+    return -entry
+
+
+@_njit
+def _erase(block: Any, key: Word) -> None:
+    """Take the entry with this key out of the table; later ones of its run move up."""
+    mask = 2 * block[CAPACITY] - 1
+    table = block[TABLE]
+    gap = _place(block, key)
+    block[table + gap] = 0
+    at = (gap + 1) & mask
+    while block[table + at]:
+        entry = block[table + at]
+        block[table + at] = 0
+        block[table + _place(block, entry)] = entry
+        at = (at + 1) & mask
+
+
+@_njit
+def _release(block: Any, entry: Word) -> None:
+    """An entry is free."""
+    for word in range(block[ENTRY_WORDS]):
+        block[entry + word] = 0
+    block[entry] = block[FREE]
+    block[FREE] = entry
+
+
+def drop(block: Any) -> Word:
+    """Remove the first point, if there is one."""
+    size = block[SIZE] - 1
+    if size < 0:
+        return 0
+    if block[ADDED] != SORTED and _is_worth_sorting(block, size + 1):
+        _sort(block, size + 1)
+        block[ADDED] = SORTED
+    heap = block[HEAP]
+    if block[ADDED] == SORTED:
+        _release(block, block[heap + 1])
+        block[HEAP], block[SIZE] = heap + 2, size
+        return 0
+    first, key, last = block[heap + 1], block[heap + 2 * size], block[heap + 2 * size + 1]
+    _erase(block, first)
+    block[SIZE] = size
+    hole = 0
+    while True:
+        child = 2 * hole + 1
+        if child >= size:
+            break
+        at = heap + 2 * child
+        if child + 1 < size and _before(
+            block, block[at + 2], block[at + 3], block[at], block[at + 1]
+        ):
+            child, at = child + 1, at + 2
+        if not _before(block, block[at], block[at + 1], key, last):
+            break
+        block[heap + 2 * hole] = block[at]
+        block[heap + 2 * hole + 1] = block[at + 1]
+        hole = child
+    block[heap + 2 * hole] = key
+    block[heap + 2 * hole + 1] = last
+    _release(block, first)
+    return 0
+
+
+def rehash(block: Any) -> Word:
+    """Enter all points of a memory into its table, which is empty."""
+    for position in range(block[SIZE]):
+        entry = block[block[HEAP] + 2 * position + 1]
+        block[block[TABLE] + _place(block, entry)] = entry
+    return 0

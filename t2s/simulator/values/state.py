@@ -1,0 +1,287 @@
+"""The memory of one run: the arena, the rings and the tensors."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from t2s.core.errors import InternalError
+from t2s.core.ops import C_FUNCTIONS, Array
+from t2s.graph.graph import Graph, Tensor, TensorRole
+from t2s.graph.inputs import check_graph_inputs
+from t2s.graph.layout import pack
+from t2s.graph.nodes import Machine
+from t2s.graph.semantics import space_points
+from t2s.simulator.values.layout import (
+    ALIGNMENT,
+    FINISHED,
+    Layout,
+    Section,
+    address_of,
+    aligned_zeros,
+)
+from t2s.simulator.values.machine_memory import MachineMemory
+from t2s.simulator.values.sorted_memory import addresses as sorted_memory_functions
+
+_GROWTH = 4
+_FIRST_ELEMENTS = 1 << 12
+_GROW = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_LARGEST_RING = 1 << 30
+"""Bytes that the rings of one channel array may grow to."""
+
+
+class RunState:
+    """Everything that the runs of a graph read and write, one run after the other.
+
+    ``depths`` are the capacities that the rings of some channels start with, powers of two.
+
+    Attributes
+    ----------
+    arena: the block that ``layout`` describes; the code takes its address.
+    memory: the tensors by name, open ones as long as there is room for them. An input in row-major
+        order is the caller's own array.
+    machines: traces and sorted memories of the machines, by node.
+    scalars: the parameters.
+    total: firings so far.
+    """
+
+    def __init__(
+        self, graph: Graph, layout: Layout, depths: Mapping[str, int] | None = None
+    ) -> None:
+        self._known = weakref.ref(graph)
+        self._layout = layout
+        self._views: dict[int, Array] = {}
+        self._rings: dict[str, Array] = {}
+        self.memory: dict[str, Array] = {}
+        self.scalars: Mapping[str, Array] = {}
+        self.total = 0
+        self.machines: dict[str, MachineMemory] = {}
+        self.arena = aligned_zeros(layout.bytes)
+        self.words = self.arena.view(np.int64)
+        layout.c_functions.view(self.arena)[...] = addresses_of_c_functions()
+        self._grow = _growing(self)
+        self.words[layout.grow.word] = ctypes.cast(self._grow, ctypes.c_void_p).value
+        self._unfinished = [layout.unfinished(node.name).word for node in graph.nodes]
+        self.words[self._unfinished] = [node.pe_count for node in graph.nodes]
+        for node in graph.nodes:
+            if isinstance(node, Machine):
+                self.machines[node.name] = MachineMemory(node, layout, self.arena)
+            elif node.exists is not None:
+                states = self.get(layout.state(node.name))
+                for place, point in enumerate(space_points(node)):
+                    if not node.has_pe(point):
+                        states[place, 0] = FINISHED
+        if any(machine.memories for machine in graph.machines):
+            self.set(layout.memory_functions, sorted_memory_functions())
+        self._first_rings(depths or {})
+        self._first = self.words.copy()
+
+    @property
+    def _graph(self) -> Graph:
+        """The graph, which lives as long as somebody runs it: its memory does not keep it."""
+        graph = self._known()
+        if graph is None:
+            raise InternalError("the memory of a graph that is gone was used")
+        return graph
+
+    def start(self, inputs: Mapping[str, Array], parameters: Mapping[str, Array]) -> None:
+        """Begin a run: as if it were the first one, but what has grown in another one stays so.
+
+        Raises ``UserError`` if an input or a parameter is wrong.
+        """
+        arrays, self.scalars = check_graph_inputs(self._graph, inputs, parameters)
+        self.total, zeros = 0, self._emptied()
+        self.words[:] = self._first
+        for machine in self.machines.values():
+            machine.start()
+        self.memory = allocate(self._graph, arrays, zeros)
+        for tensor in self._graph.tensors:
+            self._place_tensor(tensor)
+        for parameter in self._graph.parameters:
+            value = self.scalars[parameter.name].tobytes()
+            self.set(self._layout.parameter(parameter.name), np.frombuffer(value, np.uint8))
+
+    def _emptied(self) -> dict[str, Array]:
+        """The open tensors of the last run, all zeros again."""
+        found = {}
+        for tensor in self._graph.tensors:
+            if tensor.open and tensor.role is not TensorRole.INPUT and tensor.name in self.memory:
+                stored = int(self.words[self._layout.extent(tensor.name).word])
+                found[tensor.name] = self.memory[tensor.name]
+                found[tensor.name][:stored] = 0
+        return found
+
+    def free(self) -> None:
+        """Let go of the tensors of users after a run."""
+        for tensor in self._graph.tensors:
+            if not tensor.open or tensor.role is TensorRole.INPUT:
+                del self.memory[tensor.name]
+
+    @property
+    def bytes(self) -> int:
+        """Memory that this holds between runs, but for traces."""
+        arrays = (self.arena, *self._rings.values(), *self.memory.values())
+        machines = sum(machine.bytes for machine in self.machines.values())
+        return machines + sum(int(array.nbytes) for array in arrays)
+
+    def _first_rings(self, depths: Mapping[str, int]) -> None:
+        """All rings, in one block."""
+        layout, found, end = self._layout, [], 0
+        for channel in self._graph.channels:
+            depth = depths.get(channel.name, layout.depth)
+            rows, row = channel.element_count, depth * layout.tokens[channel.name].stride
+            found.append((channel.name, end, rows, row, depth))
+            end += -(-rows * row // ALIGNMENT) * ALIGNMENT
+        block = aligned_zeros(end)
+        address = address_of(block)
+        for name, start, rows, row, depth in found:
+            self._rings[name] = block[start : start + rows * row].reshape(rows, row)
+            word = layout.ring(name).word
+            self.words[word : word + 2] = address + start, depth
+
+    def get(self, section: Section) -> Array:
+        """A section of the arena, as an array that shares its memory."""
+        view = self._views.get(id(section))
+        if view is None:
+            view = self._views[id(section)] = section.view(self.arena)
+        return view
+
+    def set(self, section: Section, value: Array) -> None:
+        """Overwrite a section of the arena."""
+        self.get(section)[...] = value
+
+    @property
+    def address(self) -> int:
+        """Where the arena is."""
+        return address_of(self.arena)
+
+    def unfinished(self) -> list[str]:
+        """Names of the nodes that have firings left."""
+        left = self.words[self._unfinished].tolist()
+        return [node.name for node, count in zip(self._graph.nodes, left, strict=True) if count]
+
+    def grow(self) -> bool:
+        """Enlarge the machines' memory that is full, or the channels; whether there were any.
+
+        Channels fill up while machines wait for memory, too, and then need not be any larger.
+        A token keeps its number, and its slot is that number modulo the capacity: laying copies of
+        the old ring one after the other puts every token where it belongs.
+        """
+        enlarged = [machine.grow() for machine in self.machines.values()]
+        if any(enlarged):
+            return True
+        grown = False
+        for channel in self._graph.channels:
+            layout = self._layout
+            waiting = self.get(layout.tails(channel.name)) - self.get(layout.heads(channel.name))
+            capacity = int(self.get(layout.ring(channel.name))[1])
+            ring = self._rings[channel.name]
+            if (waiting < capacity).all() or ring.nbytes * _GROWTH > _LARGEST_RING:
+                continue
+            rows, row = ring.shape
+            larger = aligned_zeros(ring.nbytes * _GROWTH).reshape(rows, row * _GROWTH)
+            larger[:] = np.tile(ring, (1, _GROWTH))
+            self._install(channel.name, larger, capacity * _GROWTH)
+            grown = True
+        return grown
+
+    def recorded(self, channel: str, tokens: int) -> tuple[Array, Array]:
+        """The first tokens of every element of a channel that nothing was taken from.
+
+        Returns their bytes, a row for every element, and how many tokens each was sent.
+        """
+        ring = self._rings[channel]
+        capacity = int(self.get(self._layout.ring(channel))[1])
+        row = ring.shape[1] // capacity * tokens
+        rows = ring if row == ring.shape[1] else aligned_zeros(ring.shape[0] * row).reshape(-1, row)
+        rows[:] = ring[:, :row]
+        return rows, self.get(self._layout.tails(channel))
+
+    def tensors(self) -> dict[str, Array]:
+        """The tensors, open ones as long as they are."""
+        layout = self._layout
+        return {
+            tensor.name: self.memory[tensor.name][: int(self.get(layout.extent(tensor.name))[0])]
+            if tensor.open
+            else self.memory[tensor.name]
+            for tensor in self._graph.tensors
+        }
+
+    def _place_tensor(self, tensor: Tensor) -> None:
+        """Say where a tensor is."""
+        memory = self.memory[tensor.name]
+        self.words[self._layout.tensor(tensor.name).word] = address_of(memory)
+        if tensor.open:
+            word = self._layout.extent(tensor.name).word
+            length = len(memory) if tensor.role is TensorRole.INPUT else 0
+            self.words[word : word + 2] = length, len(memory)
+
+    def enlarge_tensor(self, number: int, elements: int) -> None:
+        """Make room for so many elements of an open tensor; called by the code.
+
+        Nothing changes if memory is short.
+        """
+        name = self._graph.tensors[number].name
+        old = self.memory[name]
+        try:
+            larger = np.zeros(max(elements, _GROWTH * len(old), _FIRST_ELEMENTS), old.dtype)
+        except MemoryError:
+            return
+        larger[: len(old)] = old
+        self.memory[name] = larger
+        self.set(self._layout.tensor(name), address_of(larger))
+        self.get(self._layout.extent(name))[1] = len(larger)
+
+    def ring(self, channel: str) -> Array:
+        """The bytes of the rings of a channel, a row for each element."""
+        return self._rings[channel]
+
+    def _install(self, channel: str, ring: Array, capacity: int) -> None:
+        self._rings[channel] = ring
+        word = self._layout.ring(channel).word
+        for words in self.words, self._first:
+            words[word : word + 2] = address_of(ring), capacity
+
+
+def _growing(state: RunState) -> Any:
+    """What the code calls, with the address of the arena; it does not keep the state."""
+    known = weakref.ref(state)
+
+    def enlarge(_: int, number: int, elements: int) -> None:
+        current = known()
+        if current is not None:
+            current.enlarge_tensor(number, elements)
+
+    return _GROW(enlarge)
+
+
+def allocate(
+    graph: Graph, inputs: Mapping[str, Array], zeros: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """The tensors at the start: the inputs, which no graph stores to, and zeros elsewhere.
+
+    ``zeros`` are arrays to take for some of these.
+    """
+    found = dict(zeros or {})
+    for tensor in graph.tensors:
+        if tensor.role is TensorRole.INPUT:
+            found[tensor.name] = pack(tensor, np.asarray(inputs[tensor.array]))
+        elif tensor.name not in found:
+            found[tensor.name] = np.zeros(tensor.allocated, tensor.type.numpy)
+    return found
+
+
+@lru_cache(maxsize=1)
+def addresses_of_c_functions() -> tuple[int, ...]:
+    """The C library's ``exp`` and its like, which Python's ``math.exp`` calls too."""
+    library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+    if not hasattr(library, "exp"):
+        library = ctypes.CDLL("libm.so.6")
+    functions = (getattr(library, name) for name in C_FUNCTIONS.values())
+    return tuple(int(ctypes.cast(f, ctypes.c_void_p).value or 0) for f in functions)
