@@ -26,7 +26,7 @@ def operators_in(kernel: c.KernelDefinition) -> set[str]:
         if isinstance(node, tuple):
             for item in node:
                 look(item)
-        elif isinstance(node, e.Expression | e.TargetStatement):
+        elif isinstance(node, e.TargetExpression | e.TargetStatement):
             if isinstance(node, e.Binary):
                 found.add(node.operator)
             for name in node.__dataclass_fields__:
@@ -42,7 +42,7 @@ def _run(statements: Sequence[e.TargetStatement], memory: Memory, stores: Stores
             case c.DeclareAll(variables=variables):
                 for name, initial in variables:
                     memory[name] = _value(initial, memory)
-            case c.Declare(name=name, initial=e.Expression() as initial):
+            case c.Declare(name=name, initial=e.TargetExpression() as initial):
                 memory[name] = _value(initial, memory)
             case e.Set(target=c.Subscript(indices=(index,)), value=value):
                 stores.append((_value(index, memory), _value(value, memory)))
@@ -62,7 +62,7 @@ def _run(statements: Sequence[e.TargetStatement], memory: Memory, stores: Stores
                 raise TypeError(f"cannot run {statement!r}")
 
 
-def _value(expression: e.Expression, memory: Memory) -> int:
+def _value(expression: e.TargetExpression, memory: Memory) -> int:
     match expression:
         case e.Name(name=name):
             return memory[name]

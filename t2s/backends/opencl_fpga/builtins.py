@@ -15,9 +15,9 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     Return,
 )
 from t2s.backends.text.expressions import (
-    Expression,
     If,
     Name,
+    TargetExpression,
     TargetStatement,
     Ternary,
     Unary,
@@ -59,10 +59,10 @@ NO_VECTOR_FORM = {
     Op.SHIFT_RIGHT,
 } | _COMPARISONS
 """Operators that built-in vectors do not have, or not with the results of t2s."""
-Operands = Sequence[Expression]
+Operands = Sequence[TargetExpression]
 
 
-def scalar_operation(operator: Op, type: Type, operands: Operands) -> Expression:
+def scalar_operation(operator: Op, type: Type, operands: Operands) -> TargetExpression:
     """Operators on scalars that C has, but for the division that rounds towards zero."""
     first, last = operands[0], operands[-1]
     match operator:
@@ -82,7 +82,7 @@ def scalar_operation(operator: Op, type: Type, operands: Operands) -> Expression
     return result if operator in _COMPARISONS else _narrowed(result, type)
 
 
-def vector_operation(operator: Op, type: Type, operands: Operands) -> Expression:
+def vector_operation(operator: Op, type: Type, operands: Operands) -> TargetExpression:
     """Operators that OpenCL has on built-in vectors."""
     first, last = operands[0], operands[-1]
     match operator:
@@ -101,14 +101,14 @@ def vector_operation(operator: Op, type: Type, operands: Operands) -> Expression
     return binary(_INFIX[operator], first, last)
 
 
-def _narrowed(value: Expression, type: Type) -> Expression:
+def _narrowed(value: TargetExpression, type: Type) -> TargetExpression:
     """C computes small integers as ``int``; wrap around to the type they have in t2s."""
     if type.lanes == 1 and type.is_integer and type.bits < 32:
         return CastTo(type=scalar_name(type), values=(value,))
     return value
 
 
-def _absolute(operand: Expression, type: Type) -> Expression:
+def _absolute(operand: TargetExpression, type: Type) -> TargetExpression:
     if type.is_float:
         return call("fabs", operand)
     if type.kind is Kind.UINT:
@@ -120,11 +120,11 @@ def _a_and_b() -> tuple[Name, Name]:
     return Name(name="a"), Name(name="b")
 
 
-def _is(value: Expression, constant: int) -> Expression:
+def _is(value: TargetExpression, constant: int) -> TargetExpression:
     return binary("==", value, number(constant))
 
 
-def _signs_differ(left: Expression, right: Expression) -> Expression:
+def _signs_differ(left: TargetExpression, right: TargetExpression) -> TargetExpression:
     return binary("!=", binary("<", left, number(0)), binary("<", right, number(0)))
 
 
@@ -187,7 +187,7 @@ def shift(operator: Op, type: Type) -> tuple[TargetStatement, ...]:
     left = operator is Op.SHIFT_LEFT
     whole = CastTo(type=unsigned, values=(a,)) if left else a
     moved = CastTo(type=name, values=(binary("<<" if left else ">>", whole, amount),))
-    nothing: Expression = number(0)
+    nothing: TargetExpression = number(0)
     if not left and type.kind is Kind.INT:
         negative = binary("<", a, number(0))
         nothing = Ternary(condition=negative, if_true=number(-1), if_false=number(0))

@@ -21,9 +21,9 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     TypedName,
 )
 from t2s.backends.text.expressions import (
-    Expression,
     Literal,
     Name,
+    TargetExpression,
     number,
 )
 from t2s.backends.text.identifiers import MACRO, Identifiers, plain
@@ -89,7 +89,7 @@ def struct_of(type: Type) -> Struct:
     return Struct(name=storage_name(type), fields=(field,))
 
 
-def literal(value: int | float | bool, type: Type) -> Expression:
+def literal(value: int | float | bool, type: Type) -> TargetExpression:
     """A scalar constant of one lane of ``type``."""
     match type.kind:
         case Kind.BOOL:
@@ -100,14 +100,14 @@ def literal(value: int | float | bool, type: Type) -> Expression:
             return _float(float(value), type)
 
 
-def _integer(value: int, type: Type) -> Expression:
+def _integer(value: int, type: Type) -> TargetExpression:
     suffix = ("u" if type.kind is Kind.UINT else "") + ("L" if type.bits == 64 else "")
     if type.kind is Kind.INT and value == -(2 ** (type.bits - 1)) and type.bits >= 32:
         return Literal(text="LONG_MIN" if type.bits == 64 else "INT_MIN")
     return Literal(text=f"{value}{suffix if type.bits >= 32 else ''}")
 
 
-def _float(value: float, type: Type) -> Expression:
+def _float(value: float, type: Type) -> TargetExpression:
     single = type.bits == 32
     if math.isnan(value):
         return Literal(text="NAN")
@@ -118,7 +118,7 @@ def _float(value: float, type: Type) -> Expression:
     return Literal(text=f"{rounded!s}{'f' if single else ''}")
 
 
-def zero(type: Type) -> Expression:
+def zero(type: Type) -> TargetExpression:
     """Zero of a scalar or of a built-in vector."""
     scalar = literal(0, type)
     if type.lanes == 1:
@@ -128,14 +128,14 @@ def zero(type: Type) -> Expression:
     return CastTo(type=storage_name(type), values=(scalar,))
 
 
-def lane(vector: Expression, index: int, type: Type) -> Expression:
+def lane(vector: TargetExpression, index: int, type: Type) -> TargetExpression:
     """One lane of a vector: ``v.s[3]`` of a struct, ``v.s3`` of a built-in vector."""
     if is_struct(type):
         return Subscript(base=FieldOf(base=vector, field="s"), indices=(number(index),))
     return FieldOf(base=vector, field=f"s{index:x}")
 
 
-def lane_at(vector: Expression, index: str, type: Type) -> Expression:
+def lane_at(vector: TargetExpression, index: str, type: Type) -> TargetExpression:
     """Lane ``index`` (a variable) of a struct vector."""
     return Subscript(base=FieldOf(base=vector, field="s"), indices=(Name(name=index),))
 

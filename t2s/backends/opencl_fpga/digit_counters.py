@@ -28,10 +28,10 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     Increment,
 )
 from t2s.backends.text.expressions import (
-    Expression,
     If,
     Name,
     Set,
+    TargetExpression,
     TargetStatement,
     Unary,
     binary,
@@ -51,7 +51,7 @@ class Counter:
     digits that this digit has itself, which move on with it.
     """
 
-    digit: Digit
+    digit: LoopDigit
     name: str
     above: tuple[Counter, ...] = ()
     parts: tuple[Counter, ...] = ()
@@ -65,15 +65,15 @@ class Cycle:
     limit: int
 
 
-class Counters:
+class DigitCounters:
     """The counters of one kernel: collected while its body is lowered, then declared and moved."""
 
     def __init__(self, loops: Iterable[str], identifiers: Identifiers) -> None:
         self.loops = frozenset(loops)
         self._identifiers = identifiers
-        self._names: dict[Digit, str] = {}
+        self._names: dict[LoopDigit, str] = {}
 
-    def variable(self, digit: Digit) -> str:
+    def variable(self, digit: LoopDigit) -> str:
         """The counter of a digit of a loop."""
         if digit.of is not None:
             self.variable(digit.of)
@@ -81,7 +81,7 @@ class Counters:
             self._names[digit] = self._identifiers.fresh(_describe(digit))
         return self._names[digit]
 
-    def lowest(self, loop: str, of: Digit | None = None) -> tuple[Counter, ...]:
+    def lowest(self, loop: str, of: LoopDigit | None = None) -> tuple[Counter, ...]:
         """The counters of a loop, or of one of its digits, that move on with it: with all others
         above them.
 
@@ -90,13 +90,13 @@ class Counters:
         """
         base = Index(name=loop)
         names = {d: name for d, name in self._names.items() if d.base == base and d.of == of}
-        below: dict[Digit, Digit | None] = {}
+        below: dict[LoopDigit, LoopDigit | None] = {}
         for digit in sorted(names, key=lambda d: (d.shift, d.scale, d.count or 0)):
             carrying = [lower for lower in below if _carries(lower, digit)]
             lower = max(carrying, key=lambda d: d.end or 1) if carrying else None
             reached = 1 if lower is None else lower.end or 1
             if reached < digit.scale:
-                gap = Digit(
+                gap = LoopDigit(
                     base=base,
                     shift=digit.shift % digit.scale,
                     scale=reached,
@@ -109,7 +109,7 @@ class Counters:
                 lower = gap
             below[digit] = lower
 
-        def counters(lower: Digit | None) -> tuple[Counter, ...]:
+        def counters(lower: LoopDigit | None) -> tuple[Counter, ...]:
             return tuple(
                 Counter(
                     digit=digit,
@@ -130,7 +130,7 @@ def all_of(counter: Counter) -> list[Counter]:
     return [counter, *(each for other in moved for each in all_of(other))]
 
 
-def _describe(digit: Digit) -> str:
+def _describe(digit: LoopDigit) -> str:
     text = digit.base.name if isinstance(digit.base, Index) else "number"
     text += "" if digit.of is None else "_part"
     text += f"_plus_{digit.shift}" if digit.shift else ""
@@ -138,14 +138,14 @@ def _describe(digit: Digit) -> str:
     return text + ("" if digit.count is None else f"_mod_{digit.count}")
 
 
-def _carries(lower: Digit, digit: Digit) -> bool:
+def _carries(lower: LoopDigit, digit: LoopDigit) -> bool:
     """Whether a digit moves on only where a lower one starts again."""
     if lower.end is None or digit.scale % lower.end:
         return False
     return lower.shift % lower.end == digit.shift % lower.end
 
 
-def first_value(digit: Digit, start: int, zero: Digit | None = None) -> int:
+def first_value(digit: LoopDigit, start: int, zero: LoopDigit | None = None) -> int:
     """The value of a digit where its loop starts, or where another digit, ``zero``, is 0."""
     if zero is not None and digit == zero:
         return 0
@@ -154,12 +154,12 @@ def first_value(digit: Digit, start: int, zero: Digit | None = None) -> int:
     return value if digit.count is None else value % digit.count
 
 
-def cycle_of(digit: Digit) -> Cycle | None:
+def cycle_of(digit: LoopDigit) -> Cycle | None:
     """What a digit runs through; ``None`` if it only grows."""
     return None if digit.count is None else Cycle(first=0, limit=digit.count)
 
 
-def closed_cycle(digit: Digit, start: int, extent: int) -> Cycle | None:
+def closed_cycle(digit: LoopDigit, start: int, extent: int) -> Cycle | None:
     """What a digit runs through if it is back at its first value after the loop; else ``None``."""
     if digit.count is not None and digit.end is not None:
         return None if extent % digit.end else Cycle(first=0, limit=digit.count)
@@ -169,9 +169,9 @@ def closed_cycle(digit: Digit, start: int, extent: int) -> Cycle | None:
     return Cycle(first=first // digit.scale, limit=(first + extent) // digit.scale)
 
 
-def moved_on(counter: Counter, cycle: Callable[[Digit], Cycle | None]) -> list[TargetStatement]:
+def moved_on(counter: Counter, cycle: Callable[[LoopDigit], Cycle | None]) -> list[TargetStatement]:
     """What moves a counter on, and those that it carries to, at the end of an iteration."""
-    variable: Expression = Name(name=counter.name)
+    variable: TargetExpression = Name(name=counter.name)
     values = cycle(counter.digit)
     if values is None:
         return [Increment(target=variable)]
@@ -193,7 +193,7 @@ def moved_on(counter: Counter, cycle: Callable[[Digit], Cycle | None]) -> list[T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Digit:
+class LoopDigit:
     """``(base + shift) // scale % count``; where ``count`` is ``None``, without the remainder.
 
     ``base`` is linear in the indices and has no constant.  A digit ``of`` another one, with a
@@ -204,7 +204,7 @@ class Digit:
     shift: int
     scale: int
     count: int | None
-    of: Digit | None = None
+    of: LoopDigit | None = None
 
     @property
     def end(self) -> int | None:
@@ -230,7 +230,7 @@ def is_power_of_two(number: int) -> bool:
     return number & (number - 1) == 0
 
 
-def digit_of(expr: Expr, ranges: Ranges) -> tuple[Digit, int] | None:
+def digit_of(expr: Expr, ranges: Ranges) -> tuple[LoopDigit, int] | None:
     """``expr`` as a digit and a constant to add to it, or ``None`` if it has no such form."""
     if expr.type != INT32:
         return None
@@ -241,7 +241,7 @@ def digit_of(expr: Expr, ranges: Ranges) -> tuple[Digit, int] | None:
         if not coefficients or not known:
             return None
         base = from_linear_form((coefficients, 0))
-        return Digit(base=base, shift=constant, scale=1, count=None), 0
+        return LoopDigit(base=base, shift=constant, scale=1, count=None), 0
     match expr:
         case Apply(operator=operator, operands=(left, Const(value=int() as number))):
             found = digit_of(left, ranges)
@@ -260,7 +260,7 @@ def digit_of(expr: Expr, ranges: Ranges) -> tuple[Digit, int] | None:
     return None
 
 
-def _divided(digit: Digit, offset: int, by: int) -> Digit:
+def _divided(digit: LoopDigit, offset: int, by: int) -> LoopDigit:
     if digit.count is None:
         shift = digit.shift + offset * digit.scale
         return replace(digit, shift=shift, scale=digit.scale * by)
@@ -269,7 +269,7 @@ def _divided(digit: Digit, offset: int, by: int) -> Digit:
     return replace(digit, scale=digit.scale * by, count=digit.count // by)
 
 
-def _remainder(digit: Digit, offset: int, by: int) -> Digit:
+def _remainder(digit: LoopDigit, offset: int, by: int) -> LoopDigit:
     if digit.count is None or digit.count % by == 0:
         return replace(digit, shift=digit.shift + offset * digit.scale, count=by)
     if not offset and digit.count <= by:
@@ -277,6 +277,6 @@ def _remainder(digit: Digit, offset: int, by: int) -> Digit:
     return _part(digit, shift=offset, scale=1, count=by)
 
 
-def _part(digit: Digit, *, shift: int, scale: int, count: int | None) -> Digit:
+def _part(digit: LoopDigit, *, shift: int, scale: int, count: int | None) -> LoopDigit:
     whole = replace(digit, shift=digit.shift % (digit.end or 1))
-    return Digit(base=digit.base, shift=shift, scale=scale, count=count, of=whole)
+    return LoopDigit(base=digit.base, shift=shift, scale=scale, count=count, of=whole)

@@ -12,7 +12,7 @@ from math import gcd, lcm, prod
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port, TimeLoop
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode, TimeLoop
 from t2s.core.expr import (
     Apply,
     Cast,
@@ -36,7 +36,7 @@ BUDGET = 1 << 22
 """Largest number of (iteration, PE) pairs that is enumerated."""
 
 
-class Domain:
+class EnumeratedDomain:
     """The iterations of some loops of a node, by all of its PEs."""
 
     def __init__(self, node: LockstepNode, times: dict[str, Array], iterations: int) -> None:
@@ -69,7 +69,7 @@ class Domain:
         return result
 
 
-def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Domain | None:
+def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> EnumeratedDomain | None:
     """The domain of the given loops (outer ones first), or ``None`` if it is over the budget."""
     times: dict[str, Array] = {}
     count = 1
@@ -85,7 +85,7 @@ def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Domain | 
         times = {name: np.repeat(values, extents) for name, values in times.items()}
         first = np.repeat(np.cumsum(extents) - extents, extents)
         times[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(np.int32)
-    return Domain(node, times, count)
+    return EnumeratedDomain(node, times, count)
 
 
 def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode:
@@ -95,7 +95,9 @@ def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode
     return node if depends else replace(node, space=())
 
 
-def enumerate_start(node: LockstepNode, loops: Sequence[TimeLoop]) -> tuple[Domain, bool] | None:
+def enumerate_start(
+    node: LockstepNode, loops: Sequence[TimeLoop]
+) -> tuple[EnumeratedDomain, bool] | None:
     """The domain, or as much of its start as is within the budget; whether that is all of it."""
     whole = enumerate_domain(node, loops)
     if whole is not None:
@@ -215,7 +217,7 @@ def _unchanged(operands: Sequence[Expr], name: str) -> Step | None:
     return lcm(*(step[0] for step in steps if step is not None)), 0
 
 
-def when_used(loops: Sequence[TimeLoop], ports: Sequence[Port]) -> tuple[TimeLoop, ...]:
+def when_used(loops: Sequence[TimeLoop], ports: Sequence[ChannelPort]) -> tuple[TimeLoop, ...]:
     """The loops, cut to the one iteration in which all ports are used, where there is only one."""
     bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
     named = frozenset[str]().union(*(index_names(bound) for bound in bounds))
@@ -229,7 +231,7 @@ def when_used(loops: Sequence[TimeLoop], ports: Sequence[Port]) -> tuple[TimeLoo
     return tuple(result)
 
 
-def _only(port: Port, name: str) -> int | None:
+def _only(port: ChannelPort, name: str) -> int | None:
     """The value that a loop has to have for the port to be used."""
     for factor in port.time_factors:
         match factor:

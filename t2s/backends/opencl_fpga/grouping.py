@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port, fold
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode, fold
 from t2s.core.expr import Const, Expr, Index, Local, Select, conjunction, const, equals
 from t2s.core.types import BOOL
 from t2s.core.walk import walk
@@ -57,7 +57,7 @@ def _received(statement: Receive, found: list[tuple[str, Expr | None]]) -> list[
     return [*result, Let(target=statement.target, value=value)]
 
 
-def _elements(node: LockstepNode, port: Port) -> list[tuple[str, Port, Expr | None]]:
+def _elements(node: LockstepNode, port: ChannelPort) -> list[tuple[str, ChannelPort, Expr | None]]:
     """A port for each element that may be meant, and the condition under which it is."""
     name, shape = port.channel.name, port.channel.shape
     moving = [at for at, index in enumerate(port.index) if not isinstance(index, Const)]
@@ -67,7 +67,7 @@ def _elements(node: LockstepNode, port: Port) -> list[tuple[str, Port, Expr | No
         count *= len(span)
     if not moving or count > MOST_ELEMENTS:
         return [(name, port, None)]
-    found: list[tuple[str, Port, Expr | None]] = []
+    found: list[tuple[str, ChannelPort, Expr | None]] = []
     for point in product(*spans):
         tests = (equals(port.index[at], const(point[at])) for at in moving)
         chosen = conjunction(*(fold(test, node.ranges, {}) for test in tests))

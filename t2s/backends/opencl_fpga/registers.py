@@ -27,7 +27,7 @@ import numpy as np
 from t2s.backends.opencl_fpga.conditions import uses_of
 from t2s.backends.opencl_fpga.digit_counters import is_power_of_two
 from t2s.backends.opencl_fpga.domains import (
-    Domain,
+    EnumeratedDomain,
     enumerate_start,
     extent_of,
     is_static,
@@ -191,7 +191,9 @@ def _reads_unwritten(
     return bool(np.any(written[elements] > np.broadcast_to(times, needed.shape)[needed]))
 
 
-def _needed(domain: Domain, uses: Sequence[tuple[Expr, ...]], guard: tuple[Expr, ...]) -> Array:
+def _needed(
+    domain: EnumeratedDomain, uses: Sequence[tuple[Expr, ...]], guard: tuple[Expr, ...]
+) -> Array:
     """Where the value is used at all."""
     needed = np.zeros((domain.iterations, domain.pe_count), np.bool_)
     for use in uses:

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from t2s.backends.text.expressions import (
-    Expression,
     Literal,
+    TargetExpression,
     Unary,
     call,
 )
@@ -54,7 +54,7 @@ def suffix_of(type: Type) -> str:
     return f"{letter}{type.bits}"
 
 
-def literal(value: int | float | bool, type: Type) -> Expression:
+def literal(value: int | float | bool, type: Type) -> TargetExpression:
     """A scalar constant."""
     match type.kind:
         case Kind.BOOL:
@@ -67,14 +67,14 @@ def literal(value: int | float | bool, type: Type) -> Expression:
     return Literal(text=f"{type.bits}'h{int(pattern):0{type.bits // 4}x}")
 
 
-def _signed(value: int, bits: int) -> Expression:
+def _signed(value: int, bits: int) -> TargetExpression:
     if value == -(2 ** (bits - 1)):
         return Literal(text=f"{bits}'sh{2 ** (bits - 1):x}")
     shown = Literal(text=str(abs(value)) if bits == 32 else f"{bits}'sd{abs(value)}")
     return Unary(operator="-", operand=shown) if value < 0 else shown
 
 
-def signed_as(value: Expression, type: Type) -> Expression:
+def signed_as(value: TargetExpression, type: Type) -> TargetExpression:
     """A pattern of bits, read as a number of that type."""
     return call("$signed", value) if type.kind is Kind.INT else value
 

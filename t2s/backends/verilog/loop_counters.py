@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Literal,
     Name,
+    TargetExpression,
     TargetStatement,
     number,
 )
@@ -41,7 +41,7 @@ class CounterNames:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counters:
+class NestCounters:
     """Writes the block that computes the next iteration; in reset, the first one.
 
     ``present`` and ``coming`` write bounds over the counters of the present and of the coming
@@ -52,8 +52,8 @@ class Counters:
     names: CounterNames
     present: ExpressionWriter
     coming: ExpressionWriter
-    exists: Expression
-    reset: Expression
+    exists: TargetExpression
+    reset: TargetExpression
 
     def simple(self) -> tuple[TargetStatement, ...]:
         """Each loop that is not at its end moves on, and those inside of it start anew."""
@@ -145,12 +145,12 @@ class Counters:
         pairs = zip(self.names.after, self.names.now, strict=True)
         return [put(after, Name(name=now)) for after, now in pairs]
 
-    def _limit(self, at: int, writer: ExpressionWriter) -> Expression:
+    def _limit(self, at: int, writer: ExpressionWriter) -> TargetExpression:
         loop = self.loops[at]
         if writer.index(loop.minimum) == number(0):
             return writer.index(loop.extent)
         return _plus(writer.index(loop.minimum), writer.index(loop.extent))
 
 
-def _plus(left: Expression, right: Expression) -> Expression:
+def _plus(left: TargetExpression, right: TargetExpression) -> TargetExpression:
     return Resize(bits=32, value=Binary(operator="+", left=left, right=right))

@@ -43,10 +43,10 @@ MOST_ELEMENTS = 1 << 24
 """Most elements of a tensor: the testbench holds it in memory."""
 
 
-def nests_of(graph: Graph) -> dict[str, Nest] | list[Unsupported]:
+def nests_of(graph: Graph) -> dict[str, CountedNest] | list[Unsupported]:
     """How the loops of each PE array are counted, or everything that stands in the way."""
     problems: list[Unsupported] = []
-    nests: dict[str, Nest] = {}
+    nests: dict[str, CountedNest] = {}
     for node in graph.nodes:
         if isinstance(node, PEArray):
             nest = nest_of(node)
@@ -148,18 +148,18 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nest:
+class CountedNest:
     """How a nest is counted: ``search`` steps up and down it, or 0 for simple counters."""
 
     search: int
 
 
-def nest_of(node: PEArray) -> Nest | str:
+def nest_of(node: PEArray) -> CountedNest | str:
     """How to count a nest, or why that is not possible."""
     loops = {loop.name for loop in node.loops}
     inner = [bound for loop in node.loops for bound in (loop.minimum, loop.extent)]
     if not any(index_names(bound) & loops for bound in inner):
-        return Nest(search=0)  # a box: if a loop has no iteration there is no firing at all
+        return CountedNest(search=0)  # a box: if a loop has no iteration there is no firing at all
     if any(isinstance(term, Parameter) for bound in inner for term in walk(bound)):
         return (
             "bounds of its loops depend on other loops and on parameters, so it is not known how "
@@ -171,7 +171,7 @@ def nest_of(node: PEArray) -> Nest | str:
             f"its loops are not a box and have more than {MOST_ITERATIONS} outer iterations to "
             "look at"
         )
-    return Nest(search=0 if run == 0 else (run + 2) * 2 * len(node.loops))
+    return CountedNest(search=0 if run == 0 else (run + 2) * 2 * len(node.loops))
 
 
 def _longest_run_of_empty_loops(node: PEArray) -> int | None:

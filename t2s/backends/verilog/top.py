@@ -20,9 +20,9 @@ from t2s.backends.verilog.verilog_ast import (
     WORD,
     Bits,
     Generate,
+    HardwareModule,
     Instance,
     Item,
-    Module,
     ModulePort,
     element,
     given,
@@ -217,7 +217,7 @@ def _node_names(interface: Interface, module: str, fresh: Fresh) -> NodeNames:
     )
 
 
-def top_module(top: Top, bounds: Bounds) -> Module:
+def top_module(top: Top, bounds: Bounds) -> HardwareModule:
     """The module of the design; ``bounds`` sizes the FIFOs."""
     items: list[Item] = []
     for channel, names in top.channels:
@@ -225,7 +225,7 @@ def top_module(top: Top, bounds: Bounds) -> Module:
     channels = {channel.name: names for channel, names in top.channels}
     parameters = dict(zip((p.name for p in top.graph.parameters), top.parameters, strict=True))
     items += [_node(interface, node, channels, parameters) for interface, node in top.nodes]
-    return Module(
+    return HardwareModule(
         name=top.module,
         about=(
             f"The design {top.graph.name}.",
