@@ -35,7 +35,7 @@ from t2s.spatial.loop_nest import shifted
 from t2s.spatial.lowering.body_builder import (
     Body,
     Builder,
-    Links,
+    KernelLinks,
     all_first,
     at_first,
     hop_channel,
@@ -64,7 +64,7 @@ from t2s.spatial.work import (
 
 def build_body(
     kernel: SpatialKernel,
-    links: Links,
+    links: KernelLinks,
     names: NameSupply,
     origins: Mapping[str, tuple[int, ...]],
     plan: BufferPlan | None,

@@ -39,7 +39,7 @@ from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
+class KernelLinks:
     """Channels of a kernel: incoming by operand name, outgoing, and their stream types.
 
     ``results`` says of which Func the tokens of an outgoing channel are elements, ``parameters``
@@ -71,7 +71,7 @@ class Builder:
     """
 
     kernel: SpatialKernel
-    links: Links
+    links: KernelLinks
     channel_names: NameSupply
     origins: Mapping[str, tuple[int, ...]]
     locals: NameSupply = field(init=False)
