@@ -71,3 +71,8 @@ class IsolateConsumer(Directive):
     @property
     def new_functions(self) -> tuple[str, ...]:
         return self.consumers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseDirective(Directive):
+    """Base of the directives that need a matrix in a representation."""

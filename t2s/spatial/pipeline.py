@@ -33,7 +33,7 @@ from t2s.spatial.verify import verify_program
 
 PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
     Pass(
-        name="streams",
+        name="unread stores",
         description="no stores of what is streamed and not read from memory",
         run=drop_unread_stores,
     ),

@@ -11,27 +11,9 @@ from t2s.func.symbols import ImageParam, Var
 from t2s.reduction.carry import Target
 from t2s.reduction.circuits import Structure
 from t2s.spatial.arguments import LoopVariable
-from t2s.spatial.directive import Directive
-from t2s.spatial.ir import SpatialProgram
+from t2s.spatial.directive import SparseDirective
 from t2s.spatial.isolation import IsolatingFunc
 from t2s.spatial.schedule import ScheduledFunc
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparseDirective(Directive):
-    """Base of the directives that need a matrix in a representation."""
-
-
-def refuse_sparse_directive(
-    program: SpatialProgram, name: str, directive: SparseDirective
-) -> SpatialProgram:
-    """Raise: a dense program has no matrix in a representation."""
-    raise UserError(
-        f"{directive.text} on {name}: {name} reads no sparse matrix",
-        location=directive.location,
-        expected="a definition with A.values[...] of a t2s.Parameter",
-        given="a dense program",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

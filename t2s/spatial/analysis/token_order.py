@@ -308,8 +308,10 @@ def check_all_read(
     nest = [loop.interval for loop in consumer.loops]
     once = [equals(Index(name=loop.name), loop.minimum) for loop in repeating]
     places = [consumer.place(index) for index in operand.access]
-    sent = _with_padded(program.kernel(operand.producer), box)
-    problem = LoopDomain(nest, once).covers_exactly(places, box, names=names, within=sent)
+    within = _with_padded(program.kernel(operand.producer), box)
+    problem = LoopDomain(nest, once).covers_exactly(
+        places, box, names=names, within=within, what="taken"
+    )
     if problem is None or taken is None:
         return
     directive = taken.by
@@ -318,7 +320,6 @@ def check_all_read(
         for loop in consumer.loops
         if loop not in repeating and not LoopDomain(nest).varies_along(places, loop.name)
     ]
-    problem = problem.replace("computed", "taken")
     hint = f"read {function.name} from memory, as without stream"
     if again:
         problem = f"{consumer.text_of(operand)} again for every {', '.join(again)}"

@@ -12,6 +12,16 @@ values and R reads in each iteration it sends in every cycle, after W cycles at 
 buffer fills and then sends, in W + R cycles.  Every value that is written is read at least once, so
 R >= W and the filling of a double buffer is hidden, unless the values are scattered: then those of
 all PEs arrive at the first one, and where W > R the feeder waits W - R cycles, with a warning.
+
+**Feeders that nobody isolated**: ``buffer`` and ``scatter`` on a function that computes make one,
+for a function that takes A and B from loaders::
+
+    C.buffer(A_loader, k).buffer(B_loader, k)
+        A_loader -> C <- B_loader   ->   A_loader -> C_A_feeder -> C <- C_B_feeder <- B_loader
+
+The feeder has the loops of the function, less those along which values are forwarded or which the
+operand does not need, and the buffer or the stream is in the feeder.  That is the same as isolating
+a chain with a feeder in it; a function may have one for each of its operands.
 """
 
 from __future__ import annotations
@@ -19,13 +29,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
-from t2s.spatial.analysis.lookup import constant_bounds, find_serial
+from t2s.core.expr import Local
+from t2s.core.names import NameSupply
+from t2s.spatial.analysis.lookup import constant_bounds, find_serial, varies
 from t2s.spatial.directive import Directive
-from t2s.spatial.directives.feeder import with_feeder
 from t2s.spatial.directives.host import check_operand_on_device
-from t2s.spatial.ir import SpatialProgram
+from t2s.spatial.directives.isolate import inherited
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.loop_nest import LoopExecution
-from t2s.spatial.work import Relay, RelayBuffer
+from t2s.spatial.operands import KernelOperand
+from t2s.spatial.work import Calculation, Relay, RelayBuffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +82,62 @@ def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProg
         constant_bounds(kernel, other, directive)
     kept = RelayBuffer(loop=directive.loop, double=directive.double, by=directive)
     return program.with_kernel(replace(kernel, work=replace(kernel.work, buffer=kept)))
+
+
+def with_feeder(
+    program: SpatialProgram, name: str, wanted: str, directive: Directive
+) -> tuple[SpatialProgram, str]:
+    """The program and the kernel in which a directive about the operand ``wanted`` is carried out.
+
+    That is a feeder for the operand if the named function computes with it, else the function.
+    """
+    kernel = program.kernel(name)
+    if not isinstance(kernel.work, Calculation):
+        return program, name
+    for operand in kernel.operands:
+        producer = program.kernel(operand.producer)
+        made = isinstance(producer.work, Relay) and producer.work.inserted
+        if made and wanted in (
+            operand.source,
+            producer.operands[0].producer,
+        ):
+            return program, producer.name
+    for operand in kernel.operands:
+        fed = not operand.is_result and operand.taken is None
+        if fed and wanted in (operand.source, operand.producer):
+            return _inserted(program, kernel, operand, directive)
+    return program, name
+
+
+def _inserted(
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Directive
+) -> tuple[SpatialProgram, str]:
+    names = NameSupply(other.name for other in program.kernels)
+    feeder = _feeder(kernel, operand, names.fresh(f"{kernel.name}_{operand.source}_feeder"))
+    feeder = replace(feeder, location=directive.location)
+    taken = replace(operand, producer=feeder.name, removal=None)
+    program = program.with_kernel(kernel.with_operand(operand, taken))
+    return program.with_before(kernel.name, feeder), feeder.name
+
+
+def _feeder(kernel: SpatialKernel, operand: KernelOperand, name: str) -> SpatialKernel:
+    dropped = {loop.name for loop in kernel.loops if operand.at_start and loop.reduction}
+    dropped |= {*operand.forwards, *operand.pinned}
+    vector = kernel.vector_loop
+    if vector is not None and not varies(kernel, operand.access, vector.name):
+        dropped.add(vector.name)
+    domain = tuple(d for d in kernel.domain if not (operand.at_start and d.reduction))
+    narrowed = kernel.without(frozenset(dropped))
+    known = {dimension.name for dimension in domain}
+    arriving = replace(operand, name=operand.source, at_start=False, pinned=(), hops=())
+    return replace(
+        narrowed,
+        name=name,
+        domain=domain,
+        loops=inherited(kernel.name, narrowed.loops),
+        variables=tuple((v, expr) for v, expr in narrowed.variables if v in known),
+        operands=(arriving,),
+        work=Relay(value=Local(name=operand.source, type=operand.type), inserted=True),
+        condition=operand.condition,
+        capacity=None,
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from t2s.core.errors import InternalError
-from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
+from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer, SparseDirective
 from t2s.spatial.directives.buffer import Buffer, buffer
 from t2s.spatial.directives.distribute import Distribute, RemoveReuse, distribute, remove_reuse
 from t2s.spatial.directives.forward import Forward, forward
@@ -30,12 +30,17 @@ from t2s.spatial.directives.loops import (
 )
 from t2s.spatial.directives.remove import Remove, remove
 from t2s.spatial.directives.scatter import Scatter, scatter
-from t2s.spatial.directives.settings import Depth, Reassociate, depth, reassociate
+from t2s.spatial.directives.settings import (
+    Depth,
+    Reassociate,
+    depth,
+    reassociate,
+    refuse_sparse_directive,
+)
 from t2s.spatial.directives.space_time import SpaceTimeTransform, space_time_transform
 from t2s.spatial.directives.stream import Stream, stream
 from t2s.spatial.directives.vectors import VectorLoad, VectorStore, store_vectors, vload
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.sparse_directives import SparseDirective, refuse_sparse_directive
 
 D = TypeVar("D", bound=Directive)
 

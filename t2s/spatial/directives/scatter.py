@@ -29,7 +29,7 @@ from t2s.spatial.analysis.lookup import (
     varies,
 )
 from t2s.spatial.directive import Directive
-from t2s.spatial.directives.feeder import with_feeder
+from t2s.spatial.directives.buffer import with_feeder
 from t2s.spatial.directives.host import check_operand_on_device
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop

@@ -1,10 +1,11 @@
-"""Directives that only note what the user wants: ``reassociate`` and ``depth``."""
+"""Directives that change no loop: ``reassociate``, ``depth``, and those of other designs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from t2s.spatial.directive import Directive
+from t2s.core.errors import UserError
+from t2s.spatial.directive import Directive, SparseDirective
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 
 
@@ -30,3 +31,15 @@ def reassociate(program: SpatialProgram, name: str, directive: Reassociate) -> S
 def depth(kernel: SpatialKernel, directive: Depth) -> SpatialKernel:
     """Note the capacity of the channel that carries the results of a kernel."""
     return replace(kernel, capacity=directive.capacity)
+
+
+def refuse_sparse_directive(
+    program: SpatialProgram, name: str, directive: SparseDirective
+) -> SpatialProgram:
+    """Raise: a dense program has no matrix in a representation."""
+    raise UserError(
+        f"{directive.text} on {name}: {name} reads no sparse matrix",
+        location=directive.location,
+        expected="a definition with A.values[...] of a t2s.Parameter",
+        given="a dense program",
+    )

@@ -36,7 +36,7 @@ from t2s.spatial.operands import (
     SharedProducer,
     StreamedResults,
 )
-from t2s.spatial.work import LoadUnit, Recurrences, Relay
+from t2s.spatial.work import LoadUnit, Relay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +144,6 @@ def _taking(kernel: SpatialKernel, occurrence: Occurrence, operand: KernelOperan
     match kernel.work:
         case LoadUnit(value=whole) if whole == value:
             return replace(taking, work=Relay(value=local))
-        case Recurrences():
-            return taking
     return taking.rewritten(lambda expr: rewrite(expr, rule))
 
 

@@ -34,8 +34,8 @@ from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.loop_nest import shifted
 from t2s.spatial.lowering.body_builder import (
     Body,
-    Builder,
-    Links,
+    BodyBuilder,
+    KernelLinks,
     all_first,
     at_first,
     hop_channel,
@@ -64,7 +64,7 @@ from t2s.spatial.work import (
 
 def build_body(
     kernel: SpatialKernel,
-    links: Links,
+    links: KernelLinks,
     names: NameSupply,
     origins: Mapping[str, tuple[int, ...]],
     plan: BufferPlan | None,
@@ -75,7 +75,7 @@ def build_body(
     ``origins`` are the minima of the Funcs that are kept in memory; ``plan`` is given for a feeder
     with a buffer, ``active`` is the condition for iterations of its PEs (``None``: all).
     """
-    builder = Builder(kernel, links, names, origins)
+    builder = BodyBuilder(kernel, links, names, origins)
     if plan is None and kernel.stream is None:
         for operand in kernel.operands:
             _receive(builder, operand)
@@ -105,7 +105,7 @@ def build_body(
     )
 
 
-def _receive(builder: Builder, operand: KernelOperand) -> None:
+def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
     """Receive an operand: at the boundary from its producer, elsewhere from the neighbour."""
     kernel = builder.kernel
     channel = builder.links.incoming[operand.name]
@@ -144,7 +144,7 @@ def _receive(builder: Builder, operand: KernelOperand) -> None:
     builder.operands[operand.name] = value
 
 
-def _load(builder: Builder, read: Read, address: tuple[Expr, ...] | None) -> None:
+def _load(builder: BodyBuilder, read: Read, address: tuple[Expr, ...] | None) -> None:
     kernel = builder.kernel
     type = read.type.with_lanes(lanes_of(kernel))
     condition = placed(builder, kernel.condition)
@@ -160,7 +160,7 @@ def _load(builder: Builder, read: Read, address: tuple[Expr, ...] | None) -> Non
     send(builder, Local(name=target, type=type), condition)
 
 
-def _store(builder: Builder, unit: StoreUnit) -> None:
+def _store(builder: BodyBuilder, unit: StoreUnit) -> None:
     builder.statements.append(
         Store(
             tensor=unit.store.tensor,
@@ -172,7 +172,7 @@ def _store(builder: Builder, unit: StoreUnit) -> None:
     )
 
 
-def _in_steps(builder: Builder) -> Iterator[Statement]:
+def _in_steps(builder: BodyBuilder) -> Iterator[Statement]:
     """The statements, with large values in several steps."""
     for statement in builder.statements:
         match statement:
@@ -203,6 +203,6 @@ def _where_active(active: Expr | None, statements: Iterable[Statement]) -> Itera
                 yield statement
 
 
-def _addressed(builder: Builder, address: tuple[Expr, ...] | None) -> tuple[Expr, ...]:
+def _addressed(builder: BodyBuilder, address: tuple[Expr, ...] | None) -> tuple[Expr, ...]:
     """The subscripts of a tensor that the host orders; none for any other tensor."""
     return tuple(builder.first_lane(index) for index in address or ())

@@ -39,7 +39,7 @@ from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
+class KernelLinks:
     """Channels of a kernel: incoming by operand name, outgoing, and their stream types.
 
     ``results`` says of which Func the tokens of an outgoing channel are elements, ``parameters``
@@ -63,7 +63,7 @@ class Body:
 
 
 @dataclass(slots=True)
-class Builder:
+class BodyBuilder:
     """A body in the making.
 
     ``operands`` maps the locals of the kernel's value to what the body knows them as, ``carried``
@@ -71,7 +71,7 @@ class Builder:
     """
 
     kernel: SpatialKernel
-    links: Links
+    links: KernelLinks
     channel_names: NameSupply
     origins: Mapping[str, tuple[int, ...]]
     locals: NameSupply = field(init=False)
@@ -116,7 +116,7 @@ def at_last(loop: SpatialLoop) -> Expr:
     return equals(Index(name=loop.name), loop.last)
 
 
-def placed(builder: Builder, condition: Expr | None) -> Expr | None:
+def placed(builder: BodyBuilder, condition: Expr | None) -> Expr | None:
     """A condition over the domain as one over the loops (``None``: always)."""
     return (
         None
@@ -136,7 +136,7 @@ def all_first(loops: list[SpatialLoop]) -> Expr | None:
 
 
 def receive_from(
-    builder: Builder, wanted: str, channel: str, element: Type, condition: Expr | None
+    builder: BodyBuilder, wanted: str, channel: str, element: Type, condition: Expr | None
 ) -> Local:
     """Append a receive and return its local."""
     target = builder.locals.fresh(wanted)
@@ -147,7 +147,7 @@ def receive_from(
 
 
 def hop_channel(
-    builder: Builder,
+    builder: BodyBuilder,
     wanted: str,
     element: Type,
     loop: SpatialLoop,
@@ -186,7 +186,7 @@ def hop_channel(
     return channel
 
 
-def send(builder: Builder, value: Expr, condition: Expr | None) -> None:
+def send(builder: BodyBuilder, value: Expr, condition: Expr | None) -> None:
     """Send a value to every consumer of the kernel, widened to the lanes of the channel."""
     for channel in builder.links.outgoing:
         lanes = builder.links.types[channel].element.lanes
@@ -194,7 +194,7 @@ def send(builder: Builder, value: Expr, condition: Expr | None) -> None:
         builder.statements.append(Send(channel=channel, value=widened, condition=condition))
 
 
-def in_all_lanes(builder: Builder, condition: Expr) -> Expr:
+def in_all_lanes(builder: BodyBuilder, condition: Expr) -> Expr:
     """A condition over the domain as one for each lane, or as one for all if it does not vary."""
     vector, lanes = builder.kernel.vector_loop, lanes_of(builder.kernel)
     if vector is None or lanes == 1:
@@ -208,7 +208,7 @@ def in_all_lanes(builder: Builder, condition: Expr) -> Expr:
     return widen(rewrite(builder.kernel.place(condition), rule))
 
 
-def with_operands(builder: Builder, expr: Expr) -> Expr:
+def with_operands(builder: BodyBuilder, expr: Expr) -> Expr:
     """The value over loops, with the received operands, widened to lanes where they are vectors."""
 
     def rule(node: Term) -> Term | None:

@@ -33,7 +33,7 @@ from t2s.spatial.analysis.reduction_form import PREVIOUS, mentions_previous, red
 from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 from t2s.spatial.lowering.body_builder import (
-    Builder,
+    BodyBuilder,
     all_first,
     at_first,
     at_last,
@@ -50,7 +50,7 @@ from t2s.spatial.lowering.body_builder import (
 from t2s.spatial.work import Reduction
 
 
-def reduce_step(builder: Builder, reduction: Reduction) -> None:
+def reduce_step(builder: BodyBuilder, reduction: Reduction) -> None:
     """One step of a reduction: previous partial result, new one, and where it goes."""
     kernel = builder.kernel
     stepped = stepped_loops(kernel)
@@ -92,7 +92,7 @@ def _least(kernel: SpatialKernel, loop: SpatialLoop) -> int | None:
     return 0 if found is None else max(0, found[0])
 
 
-def _step(builder: Builder, previous: Expr, lanes: int, result_lanes: int) -> Expr:
+def _step(builder: BodyBuilder, previous: Expr, lanes: int, result_lanes: int) -> Expr:
     """The new partial result; lanes that are reduced become a balanced tree.
 
     In padded steps it is the previous one.
@@ -112,7 +112,7 @@ def _step(builder: Builder, previous: Expr, lanes: int, result_lanes: int) -> Ex
 
 
 def _over_lanes(
-    builder: Builder, operator: Op, term: Expr, lanes: int, inside: Expr | None
+    builder: BodyBuilder, operator: Op, term: Expr, lanes: int, inside: Expr | None
 ) -> Expr:
     """The term combined over the lanes.
 
@@ -141,7 +141,7 @@ def _factors(term: Expr) -> list[Expr]:
 
 
 def _masked_step(
-    builder: Builder, form: tuple[Op, Expr] | None, inside: Expr, previous: Expr
+    builder: BodyBuilder, form: tuple[Op, Expr] | None, inside: Expr, previous: Expr
 ) -> Expr:
     """A step that changes nothing where ``inside`` does not hold.
 
@@ -171,7 +171,11 @@ def _carries(kernel: SpatialKernel) -> bool:
 
 
 def _previous(
-    builder: Builder, reduction: Reduction, plan: CarryPlan, stepped: list[SpatialLoop], type: Type
+    builder: BodyBuilder,
+    reduction: Reduction,
+    plan: CarryPlan,
+    stepped: list[SpatialLoop],
+    type: Type,
 ) -> Expr:
     """The partial result of the step before, or the initial value at the first step."""
     kernel = builder.kernel
@@ -210,7 +214,7 @@ def _previous(
     )
 
 
-def _addresses(builder: Builder, loops: tuple[str, ...]) -> tuple[Expr, ...]:
+def _addresses(builder: BodyBuilder, loops: tuple[str, ...]) -> tuple[Expr, ...]:
     return tuple(
         simplify(apply(Op.SUBTRACT, Index(name=loop.name), loop.minimum))
         for loop in builder.kernel.loops
@@ -218,12 +222,12 @@ def _addresses(builder: Builder, loops: tuple[str, ...]) -> tuple[Expr, ...]:
     )
 
 
-def _hop_loops(builder: Builder, hop: Hop) -> tuple[SpatialLoop, list[SpatialLoop]]:
+def _hop_loops(builder: BodyBuilder, hop: Hop) -> tuple[SpatialLoop, list[SpatialLoop]]:
     loops = {loop.name: loop for loop in builder.kernel.loops}
     return loops[hop.loop], [loops[name] for name in hop.inner]
 
 
-def _arriving(builder: Builder, hop: Hop, otherwise: Expr, type: Type) -> Expr:
+def _arriving(builder: BodyBuilder, hop: Hop, otherwise: Expr, type: Type) -> Expr:
     """The partial result that arrives from another PE when the hop's loop has advanced."""
     loop, inner = _hop_loops(builder, hop)
     moved = conjunction(
@@ -245,7 +249,7 @@ def _arriving(builder: Builder, hop: Hop, otherwise: Expr, type: Type) -> Expr:
     return Select(condition=moved, if_true=arrived, if_false=otherwise, type=type)
 
 
-def _carry_on(builder: Builder, plan: CarryPlan, result: Expr) -> None:
+def _carry_on(builder: BodyBuilder, plan: CarryPlan, result: Expr) -> None:
     """Keep the new partial result for the next step, here or in another PE."""
     if not _carries(builder.kernel):
         return

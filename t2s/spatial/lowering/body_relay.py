@@ -44,7 +44,13 @@ from t2s.spatial.analysis.buffering import fill_loops, scattered, split_at, trip
 from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY
 from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.loop_nest import SpatialLoop
-from t2s.spatial.lowering.body_builder import Builder, broadcast, hop_channel, receive_from, send
+from t2s.spatial.lowering.body_builder import (
+    BodyBuilder,
+    broadcast,
+    hop_channel,
+    receive_from,
+    send,
+)
 from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import GatheredStream, PassedStream, RelayBuffer, ScatteredStream
 
@@ -122,7 +128,7 @@ def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
     )
 
 
-def buffered_body(builder: Builder, plan: BufferPlan) -> None:
+def buffered_body(builder: BodyBuilder, plan: BufferPlan) -> None:
     """Receive into the buffer where the plan fills, send from it where the plan reads."""
     kernel = builder.kernel
     operand = kernel.operands[0]
@@ -200,7 +206,7 @@ def _both(left: Expr, right: Expr) -> Expr:
 
 
 def receive_scattered(
-    builder: Builder, stream: ScatteredStream, digit: Expr, when: Expr | None
+    builder: BodyBuilder, stream: ScatteredStream, digit: Expr, when: Expr | None
 ) -> tuple[Local, Expr]:
     """Receive the next token and pass it on unless it is the PE's own.
 
@@ -232,14 +238,14 @@ def receive_scattered(
     return token, conjunction(when, equals(digit, here)) or equals(digit, here)
 
 
-def scattered_body(builder: Builder, stream: ScatteredStream) -> None:
+def scattered_body(builder: BodyBuilder, stream: ScatteredStream) -> None:
     """Send the PE's own tokens to the consumer, in the order of the stream."""
     digit = _digit(builder)
     token, own = receive_scattered(builder, stream, digit, None)
     send(builder, token, own)
 
 
-def gathered_body(builder: Builder, stream: GatheredStream) -> None:
+def gathered_body(builder: BodyBuilder, stream: GatheredStream) -> None:
     """Send the PE's own results and those of the PEs behind it, in the order of the stream."""
     operand = builder.kernel.operands[0]
     loop, here = _along(builder, stream)
@@ -260,7 +266,7 @@ def gathered_body(builder: Builder, stream: GatheredStream) -> None:
     _leave(builder, token, hop, *_ends(loop, here, stream))
 
 
-def _lanes_body(builder: Builder, operand: KernelOperand, stream: GatheredStream) -> None:
+def _lanes_body(builder: BodyBuilder, operand: KernelOperand, stream: GatheredStream) -> None:
     """Put the PE's own result into its lane of the vector that comes from the PE behind it."""
     loop, here = _along(builder, stream)
     channel = builder.links.incoming[operand.name]
@@ -282,20 +288,20 @@ def _lanes_body(builder: Builder, operand: KernelOperand, stream: GatheredStream
     _leave(builder, token, hop, *_ends(loop, here, stream))
 
 
-def _leave(builder: Builder, token: Local, hop: Channel, last: Expr, inside: Expr) -> None:
+def _leave(builder: BodyBuilder, token: Local, hop: Channel, last: Expr, inside: Expr) -> None:
     """To the consumer from the PE where the stream leaves, from the others towards it."""
     builder.statements.append(Send(channel=hop.name, value=token, condition=inside))
     send(builder, token, last)
 
 
-def _along(builder: Builder, stream: PassedStream) -> tuple[SpatialLoop, Index]:
+def _along(builder: BodyBuilder, stream: PassedStream) -> tuple[SpatialLoop, Index]:
     loop = builder.kernel.loop(stream.loop)
     if loop is None:
         raise InternalError(f"{builder.kernel.name} has lost {stream.loop}")
     return loop, Index(name=loop.name)
 
 
-def _digit(builder: Builder) -> Index:
+def _digit(builder: BodyBuilder) -> Index:
     if builder.kernel.digit is None:
         raise InternalError(f"{builder.kernel.name} does not follow a stream")
     return Index(name=builder.kernel.digit)
@@ -309,7 +315,7 @@ def _ends(loop: SpatialLoop, here: Expr, stream: PassedStream) -> tuple[Expr, Ex
 
 
 def _hop(
-    builder: Builder, operand: KernelOperand, loop: SpatialLoop, element: Type, *, reverse: bool
+    builder: BodyBuilder, operand: KernelOperand, loop: SpatialLoop, element: Type, *, reverse: bool
 ) -> Channel:
     return hop_channel(
         builder,

@@ -44,7 +44,7 @@ from t2s.spatial.analysis.schedules import check_causal
 from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 from t2s.spatial.lowering.body_builder import (
-    Builder,
+    BodyBuilder,
     broadcast,
     lanes_of,
     placed,
@@ -74,7 +74,7 @@ class _Passed:
 class SystemBody:
     """Builds the statements of a system's kernel into a ``Builder``."""
 
-    def __init__(self, builder: Builder, system: Recurrences) -> None:
+    def __init__(self, builder: BodyBuilder, system: Recurrences) -> None:
         self._builder = builder
         self._system = system
         self._kernel = builder.kernel

@@ -38,7 +38,7 @@ from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 from t2s.spatial.lowering.barrier import add_barriers
 from t2s.spatial.lowering.body import build_body
-from t2s.spatial.lowering.body_builder import Links, lanes_of
+from t2s.spatial.lowering.body_builder import KernelLinks, lanes_of
 from t2s.spatial.lowering.body_relay import BufferPlan, plan_buffer
 from t2s.spatial.lowering.host_memory import without_host
 from t2s.spatial.operands import KernelOperand
@@ -83,7 +83,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     nodes: list[PEArray] = []
     origins = origins_of(program)
     for kernel in program.kernels:
-        ends = Links(
+        ends = KernelLinks(
             incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},
             outgoing=tuple(k.channel for k in links if k.producer.name == kernel.name),
             results={k.channel: k.operand.source for k in links if k.producer.name == kernel.name},
