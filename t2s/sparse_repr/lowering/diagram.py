@@ -29,7 +29,7 @@ class TokenKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire(Term):
+class DiagramWire(Term):
     """A stream: its number in the diagram, what its tokens are, and how deep it is nested.
 
     Values of several ``lanes`` are vectors.
@@ -50,8 +50,8 @@ class Wired(Term):
     """
 
     block: DiagramBlock
-    inputs: tuple[Wire, ...]
-    outputs: tuple[Wire, ...]
+    inputs: tuple[DiagramWire, ...]
+    outputs: tuple[DiagramWire, ...]
     loop: str = ""
     location: SourceLocation | None = field(default=None, compare=False)
 

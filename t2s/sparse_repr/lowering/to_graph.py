@@ -24,7 +24,7 @@ from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.levels import GraphLevel
 from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
-from t2s.sparse_repr.lowering.diagram import Diagram, LoopKind, Wire, Wired
+from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, LoopKind, Wired
 from t2s.sparse_repr.semiring import Semiring
 
 _REGIONS = {
@@ -66,7 +66,7 @@ def diagram_to_graph(
     of different length hold more.
     """
     streams = Connections(name, index=index, capacity=capacity, latency=latency)
-    writer = _Writer(streams, program, diagram, extents, values)
+    writer = _StageWriter(streams, program, diagram, extents, values)
     for wired in diagram.blocks:
         writer.write(wired)
     graph = located(streams.unverified(), program.location)
@@ -113,7 +113,7 @@ def balanced(graph: Graph) -> Graph:
 
 
 @dataclass
-class _Writer:
+class _StageWriter:
     """The streams of the wires so far, and where the next block is put (see ``Placing``)."""
 
     streams: Connections
@@ -121,7 +121,7 @@ class _Writer:
     diagram: Diagram
     extents: Mapping[str, int]
     values: Type
-    ports: dict[Wire, Stream] = field(default_factory=dict)
+    ports: dict[DiagramWire, Stream] = field(default_factory=dict)
     tensors: dict[ArrayOf, Tensor] = field(default_factory=dict)
     reads: list[ArrayOf] = field(default_factory=list)
     writes: list[ArrayOf] = field(default_factory=list)
