@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from t2s.graph.graph import RegionKind
 from t2s.sparse_repr.blocks.lanes import DealLanes, GatherLanes
 from t2s.sparse_repr.blocks.repeats import Regroup
 from t2s.sparse_repr.blocks.splits import Flatten
 from t2s.sparse_repr.concrete.ir import Forall
-from t2s.sparse_repr.lowering.diagram import DiagramWire, LoopKind
+from t2s.sparse_repr.lowering.diagram import DiagramWire
 from t2s.sparse_repr.lowering.reduce import Computed
 from t2s.sparse_repr.lowering.scope import LoopLevel, NestScope
 from t2s.sparse_repr.notation.ir import Expression, accesses
@@ -67,7 +68,7 @@ def in_fused(
     outer, inner = around.coordinate, within.coordinate
     needed = [access for access in dict.fromkeys(accesses(value)) if access in scope.operands]
     beside = tuple(scope.operands[access].stream for access in needed)
-    region = scope.blocks.add_loop(loop.fused, LoopKind.SCAN, scope.region)
+    region = scope.blocks.add_loop(loop.fused, RegionKind.SCAN, scope.region)
     coordinate = scope.blocks.like(inner, outer.depth)
     outputs = tuple(scope.blocks.like(stream, outer.depth) for stream in beside)
     block = Flatten(extent=within.variable)

@@ -76,7 +76,7 @@ class _Meaning:
         self.written: Nested = None
         self.stored: list[tuple[int, Any]] | None = None
         self._kind, self._tensors, self._extents, self._loop = kind, tensors, extents, ""
-        self._variables = {loop.name: loop.variable for loop in diagram.loops}
+        self._variables = {loop.name: loop.index for loop in diagram.loops}
         lists: dict[DiagramWire, Nested] = {}
         for wired in diagram.blocks:
             self._loop = wired.loop

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import InternalError, UserError
+from t2s.graph.graph import RegionKind
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.joins import Join
 from t2s.sparse_repr.blocks.repeats import Repeat
@@ -24,7 +25,7 @@ from t2s.sparse_repr.concrete.merge import (
     merge_of,
 )
 from t2s.sparse_repr.levels import Level
-from t2s.sparse_repr.lowering.diagram import DiagramWire, LoopKind, TokenKind
+from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.scope import LoopLevel, NestOperand, NestScope
 from t2s.sparse_repr.notation.ir import Access, Expression, accesses
 
@@ -114,17 +115,17 @@ def enter_lanes(scope: NestScope, loop: Forall) -> NestScope:
     return replace(scope, operands=operands, lane=loop.variable, width=loop.vector)
 
 
-def _kind(scope: NestScope, merge: Merge) -> LoopKind:
+def _kind(scope: NestScope, merge: Merge) -> RegionKind:
     match merge:
         case Leaf(access=access):
             level = _level(scope, access) if access in scope.operands else None
-            return LoopKind.RANGE if level is not None and level.full else LoopKind.SCAN
+            return RegionKind.RANGE if level is not None and level.full else RegionKind.SCAN
         case Everything():
-            return LoopKind.RANGE
+            return RegionKind.RANGE
         case Both():
-            return LoopKind.INTERSECT
+            return RegionKind.INTERSECT
         case Either():
-            return LoopKind.UNION
+            return RegionKind.UNION
 
 
 def _without(merge: Merge, located: set[Access]) -> Merge:

@@ -54,7 +54,7 @@ def lower_stage(
 def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
     """Raise ``UserError`` for a ``skip`` where no intersecter skips."""
     skipping = {
-        loop.variable
+        loop.index
         for diagram in diagrams
         for wired in diagram.blocks
         for loop in diagram.loops

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from t2s.core.location import SourceLocation
+from t2s.graph.graph import Region, RegionKind
 from t2s.sparse_repr.blocks.lists import DiagramBlock
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
-from t2s.sparse_repr.lowering.diagram import DiagramWire, LoopInfo, LoopKind, TokenKind, Wired
+from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind, Wired
 from t2s.sparse_repr.notation.ir import Access
 
 
@@ -17,7 +18,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self.blocks: list[Wired] = []
-        self.loops: list[LoopInfo] = []
+        self.loops: list[Region] = []
         self._streams = 0
 
     def stream(self, kind: TokenKind, depth: int, about: str = "", lanes: int = 1) -> DiagramWire:
@@ -48,11 +49,11 @@ class Blocks:
         )
         self.blocks.append(made)
 
-    def add_loop(self, variable: str, kind: LoopKind, parent: str | None) -> str:
+    def add_loop(self, variable: str, kind: RegionKind, parent: str | None) -> str:
         """A loop level; its name is unique in the diagram."""
-        same = sum(loop.variable == variable for loop in self.loops)
+        same = sum(loop.index == variable for loop in self.loops)
         name = variable if not same else f"{variable}_{same + 1}"
-        self.loops.append(LoopInfo(name=name, variable=variable, kind=kind, parent=parent))
+        self.loops.append(Region(name=name, index=variable, kind=kind, parent=parent))
         return name
 
 

@@ -11,8 +11,6 @@ from t2s.core.types import INT32, Type
 from t2s.graph.graph import (
     Channel,
     Graph,
-    Region,
-    RegionKind,
     StreamKind,
     Tensor,
     TensorRole,
@@ -24,15 +22,8 @@ from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.levels import GraphLevel
 from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
-from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, LoopKind, Wired
+from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, Wired
 from t2s.sparse_repr.semiring import Semiring
-
-_REGIONS = {
-    LoopKind.RANGE: RegionKind.RANGE,
-    LoopKind.SCAN: RegionKind.SCAN,
-    LoopKind.INTERSECT: RegionKind.INTERSECT,
-    LoopKind.UNION: RegionKind.UNION,
-}
 
 LOOK_AHEAD = 1
 """Cycles for which a block may hold a token until it has seen the next one."""
@@ -130,16 +121,9 @@ class _StageWriter:
 
     def __post_init__(self) -> None:
         self.names = ArrayNames(self.values, self.streams.index)
-        self.variables = {loop.name: loop.variable for loop in self.diagram.loops}
+        self.variables = {loop.name: loop.index for loop in self.diagram.loops}
         for loop in self.diagram.loops:
-            self.streams.add_region(
-                Region(
-                    name=loop.name,
-                    index=loop.variable,
-                    kind=_REGIONS[loop.kind],
-                    parent=loop.parent,
-                )
-            )
+            self.streams.add_region(loop)
 
     @property
     def semiring(self) -> Semiring:
