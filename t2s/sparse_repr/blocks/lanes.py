@@ -327,7 +327,7 @@ def gather(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deal(DiagramBlock):
+class DealLanes(DiagramBlock):
     """The items of streams of one shape, ``run`` of them to each lane in turn, lane after lane."""
 
     kind = BlockKind.PARALLEL
@@ -353,7 +353,7 @@ class Deal(DiagramBlock):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gather(DiagramBlock):
+class GatherLanes(DiagramBlock):
     """What lanes made of the items of a stream, in their order."""
 
     kind = BlockKind.PARALLEL

@@ -168,7 +168,7 @@ class _Address(Formula):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Locate(DiagramBlock):
+class LocateAddress(DiagramBlock):
     """``reference * scale + coordinate * stride``: where a dense level has a coordinate.
 
     ``scale`` and ``stride`` are products of extents of variables.  Empty references stay empty.

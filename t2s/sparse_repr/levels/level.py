@@ -21,7 +21,7 @@ from t2s.core.walk import Term
 from t2s.graph.graph import Tensor
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
-from t2s.sparse_repr.blocks.locators import Locate
+from t2s.sparse_repr.blocks.locators import LocateAddress
 from t2s.sparse_repr.blocks.storage import Manner
 
 Array = np.ndarray[Any, Any]
@@ -158,7 +158,7 @@ class Level(Term):
         """Put scanners and a joiner that work together: the coordinates, references of each."""
         raise ValueError(f"no scanners for {self.title} levels together")
 
-    def locate(self, variable: str) -> Locate | None:
+    def locate(self, variable: str) -> LocateAddress | None:
         """The block that finds a coordinate of a variable in a fiber; ``None`` if none does."""
         return None
 

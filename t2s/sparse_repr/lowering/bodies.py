@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from t2s.sparse_repr.blocks.lanes import Deal, Gather
+from t2s.graph.graph import RegionKind
+from t2s.sparse_repr.blocks.lanes import DealLanes, GatherLanes
 from t2s.sparse_repr.blocks.repeats import Regroup
 from t2s.sparse_repr.blocks.splits import Flatten
 from t2s.sparse_repr.concrete.ir import Forall
-from t2s.sparse_repr.lowering.diagram import LoopKind, Wire
+from t2s.sparse_repr.lowering.diagram import DiagramWire
 from t2s.sparse_repr.lowering.reduce import Computed
-from t2s.sparse_repr.lowering.scope import LoopLevel, Scope
+from t2s.sparse_repr.lowering.scope import LoopLevel, NestScope
 from t2s.sparse_repr.notation.ir import Expression, accesses
 
 
 def in_lanes(
-    scope: Scope, value: Expression, lanes: int, body: Callable[[Scope], Computed], run: int = 1
+    scope: NestScope,
+    value: Expression,
+    lanes: int,
+    body: Callable[[NestScope], Computed],
+    run: int = 1,
 ) -> Computed:
     """What ``body`` computes in the innermost loop of a scope, by copies of it.
 
@@ -29,7 +34,7 @@ def in_lanes(
     inputs = (order, *(scope.operands[access].stream for access in needed))
     dealt = tuple(tuple(scope.blocks.like(stream) for stream in inputs) for _ in range(lanes))
     everywhere = [wire for lane in dealt for wire in lane]
-    scope.blocks.add(Deal(lanes=lanes, run=run), inputs, everywhere, scope.region)
+    scope.blocks.add(DealLanes(lanes=lanes, run=run), inputs, everywhere, scope.region)
     copies = []
     for own in dealt:
         operands = dict(scope.operands)
@@ -39,9 +44,9 @@ def in_lanes(
         copies.append(body(replace(scope, loops=(*scope.loops[:-1], lane), operands=operands)))
     first = copies[0]
 
-    def joined(parts: tuple[Wire, ...]) -> Wire:
+    def joined(parts: tuple[DiagramWire, ...]) -> DiagramWire:
         output = scope.blocks.like(parts[0])
-        scope.blocks.add(Gather(run=run), (order, *parts), [output], scope.region)
+        scope.blocks.add(GatherLanes(run=run), (order, *parts), [output], scope.region)
         return output
 
     loops = tuple(
@@ -52,7 +57,7 @@ def in_lanes(
 
 
 def in_fused(
-    scope: Scope, loop: Forall, value: Expression, body: Callable[[Scope], Computed]
+    scope: NestScope, loop: Forall, value: Expression, body: Callable[[NestScope], Computed]
 ) -> Computed:
     """What ``body`` computes in the two innermost loops of a scope, the last of them ``loop``.
 
@@ -63,7 +68,7 @@ def in_fused(
     outer, inner = around.coordinate, within.coordinate
     needed = [access for access in dict.fromkeys(accesses(value)) if access in scope.operands]
     beside = tuple(scope.operands[access].stream for access in needed)
-    region = scope.blocks.add_loop(loop.fused, LoopKind.SCAN, scope.region)
+    region = scope.blocks.add_loop(loop.fused, RegionKind.SCAN, scope.region)
     coordinate = scope.blocks.like(inner, outer.depth)
     outputs = tuple(scope.blocks.like(stream, outer.depth) for stream in beside)
     block = Flatten(extent=within.variable)
@@ -84,7 +89,7 @@ def in_fused(
     else:
         computed = body(inside)
 
-    def regrouped(stream: Wire) -> Wire:
+    def regrouped(stream: DiagramWire) -> DiagramWire:
         output = scope.blocks.like(stream, stream.depth + 1)
         scope.blocks.add(Regroup(), [stream, inner], [output], region)
         return output

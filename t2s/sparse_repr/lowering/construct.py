@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from t2s.sparse_repr.blocks.arrays import StoreValues
-from t2s.sparse_repr.blocks.locators import Locate
+from t2s.sparse_repr.blocks.locators import LocateAddress
 from t2s.sparse_repr.blocks.repeats import Repeat
 from t2s.sparse_repr.blocks.storage import WriteLevel
 from t2s.sparse_repr.blocks.writers import WriteValues
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
-from t2s.sparse_repr.lowering.diagram import TokenKind, Wire
+from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.reduce import Computed
-from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, Scope
+from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestScope
 from t2s.sparse_repr.notation.ir import Access
 
 
-def construct(scope: Scope, result: Access, computed: Computed) -> None:
+def construct(scope: NestScope, result: Access, computed: Computed) -> None:
     """Write what a stage computes, in the format in which the program stores it."""
     format = scope.program.format_of(result.tensor)
     levels = _looped(program_levels(result, scope.program), computed)
@@ -45,7 +45,7 @@ def construct(scope: Scope, result: Access, computed: Computed) -> None:
     scope.blocks.add(write, [computed.value], [], region, result.location)
 
 
-def _for_each_entry(blocks: Blocks, loops: Sequence[LoopLevel]) -> Wire:
+def _for_each_entry(blocks: Blocks, loops: Sequence[LoopLevel]) -> DiagramWire:
     """The coordinates of the first loop, once for every coordinate of the innermost one."""
     stream = loops[0].coordinate
     for loop in loops[1:]:
@@ -65,11 +65,13 @@ def _looped(levels: tuple[str, ...], computed: Computed) -> tuple[str, ...]:
     return levels[:-1] if computed.value.lanes > 1 else levels
 
 
-def _address(blocks: Blocks, program: ConcreteProgram, result: Access, computed: Computed) -> Wire:
+def _address(
+    blocks: Blocks, program: ConcreteProgram, result: Access, computed: Computed
+) -> DiagramWire:
     """The place of every value in a dense tensor, from the coordinates of its loops."""
     levels = _looped(program_levels(result, program), computed)
     in_order = levels == computed.variables
-    address: Wire | None = None
+    address: DiagramWire | None = None
     for loop in computed.loops:
         before, coordinate, variable = address, loop.coordinate, loop.variable
         if before is not None:
@@ -81,7 +83,9 @@ def _address(blocks: Blocks, program: ConcreteProgram, result: Access, computed:
             address = coordinate
             continue
         address = blocks.stream(TokenKind.REFERENCE, coordinate.depth, result.tensor)
-        block = Locate(scale=(variable,) if in_order else (), stride=() if in_order else inner)
+        block = LocateAddress(
+            scale=(variable,) if in_order else (), stride=() if in_order else inner
+        )
         given = [coordinate] if before is None else [coordinate, before]
         blocks.add(block, given, [address], loop.region)
     if address is None:

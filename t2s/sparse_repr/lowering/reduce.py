@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper
 from t2s.sparse_repr.blocks.point_reducers import ReducePoints
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists
-from t2s.sparse_repr.lowering.diagram import Wire
+from t2s.sparse_repr.lowering.diagram import DiagramWire
 from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel
 
 
@@ -20,7 +20,7 @@ class Computed:
     """
 
     loops: tuple[LoopLevel, ...]
-    value: Wire
+    value: DiagramWire
     optional: bool = False
 
     @property
@@ -36,7 +36,7 @@ class Around:
     ``items``: each of these coordinates has to get an item, be it N.
     """
 
-    coordinate: Wire | None
+    coordinate: DiagramWire | None
     filled: bool
     items: bool = False
 
@@ -89,7 +89,7 @@ def reduce_loops(
     return Computed(loops=tuple(inner), value=value, optional=optional)
 
 
-def _by(outer: list[LoopLevel], around: Around) -> Wire | None:
+def _by(outer: list[LoopLevel], around: Around) -> DiagramWire | None:
     """The coordinates of the loop above, if a fiber of the loops above may be empty."""
     if around.filled and all(level.filled for level in outer):
         return None
@@ -116,7 +116,9 @@ def _drop(blocks: Blocks, outer: LoopLevel, inner: LoopLevel) -> tuple[LoopLevel
     )
 
 
-def _drop_missing(blocks: Blocks, level: LoopLevel, value: Wire) -> tuple[LoopLevel, Wire]:
+def _drop_missing(
+    blocks: Blocks, level: LoopLevel, value: DiagramWire
+) -> tuple[LoopLevel, DiagramWire]:
     """The innermost level and the values, without the coordinates whose value is N."""
     coordinate, kept = blocks.like(level.coordinate), blocks.like(value)
     block = ValueDropper(missing_only=True)
@@ -124,7 +126,9 @@ def _drop_missing(blocks: Blocks, level: LoopLevel, value: Wire) -> tuple[LoopLe
     return replace(level, coordinate=coordinate, filled=False, covered=False), kept
 
 
-def _sum(blocks: Blocks, level: LoopLevel, value: Wire, empty: EmptyFiber, by: Wire | None) -> Wire:
+def _sum(
+    blocks: Blocks, level: LoopLevel, value: DiagramWire, empty: EmptyFiber, by: DiagramWire | None
+) -> DiagramWire:
     output = blocks.like(value, value.depth - 1)
     given = [value] if by is None else [value, by]
     blocks.add(ReduceLists(empty=empty), given, [output], level.region)
@@ -132,8 +136,8 @@ def _sum(blocks: Blocks, level: LoopLevel, value: Wire, empty: EmptyFiber, by: W
 
 
 def _vector(
-    blocks: Blocks, level: LoopLevel, inner: list[LoopLevel], value: Wire
-) -> tuple[list[LoopLevel], Wire]:
+    blocks: Blocks, level: LoopLevel, inner: list[LoopLevel], value: DiagramWire
+) -> tuple[list[LoopLevel], DiagramWire]:
     outputs = tuple(blocks.like(one.coordinate, one.coordinate.depth - 1) for one in inner)
     output = blocks.like(value, value.depth - 1)
     given = [*(one.coordinate for one in inner), value]

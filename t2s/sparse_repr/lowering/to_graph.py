@@ -11,8 +11,6 @@ from t2s.core.types import INT32, Type
 from t2s.graph.graph import (
     Channel,
     Graph,
-    Region,
-    RegionKind,
     StreamKind,
     Tensor,
     TensorRole,
@@ -24,15 +22,8 @@ from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.levels import GraphLevel
 from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
-from t2s.sparse_repr.lowering.diagram import Diagram, LoopKind, Wire, Wired
+from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, Wired
 from t2s.sparse_repr.semiring import Semiring
-
-_REGIONS = {
-    LoopKind.RANGE: RegionKind.RANGE,
-    LoopKind.SCAN: RegionKind.SCAN,
-    LoopKind.INTERSECT: RegionKind.INTERSECT,
-    LoopKind.UNION: RegionKind.UNION,
-}
 
 LOOK_AHEAD = 1
 """Cycles for which a block may hold a token until it has seen the next one."""
@@ -66,7 +57,7 @@ def diagram_to_graph(
     of different length hold more.
     """
     streams = Connections(name, index=index, capacity=capacity, latency=latency)
-    writer = _Writer(streams, program, diagram, extents, values)
+    writer = _StageWriter(streams, program, diagram, extents, values)
     for wired in diagram.blocks:
         writer.write(wired)
     graph = located(streams.unverified(), program.location)
@@ -113,7 +104,7 @@ def balanced(graph: Graph) -> Graph:
 
 
 @dataclass
-class _Writer:
+class _StageWriter:
     """The streams of the wires so far, and where the next block is put (see ``Placing``)."""
 
     streams: Connections
@@ -121,7 +112,7 @@ class _Writer:
     diagram: Diagram
     extents: Mapping[str, int]
     values: Type
-    ports: dict[Wire, Stream] = field(default_factory=dict)
+    ports: dict[DiagramWire, Stream] = field(default_factory=dict)
     tensors: dict[ArrayOf, Tensor] = field(default_factory=dict)
     reads: list[ArrayOf] = field(default_factory=list)
     writes: list[ArrayOf] = field(default_factory=list)
@@ -130,16 +121,9 @@ class _Writer:
 
     def __post_init__(self) -> None:
         self.names = ArrayNames(self.values, self.streams.index)
-        self.variables = {loop.name: loop.variable for loop in self.diagram.loops}
+        self.variables = {loop.name: loop.index for loop in self.diagram.loops}
         for loop in self.diagram.loops:
-            self.streams.add_region(
-                Region(
-                    name=loop.name,
-                    index=loop.variable,
-                    kind=_REGIONS[loop.kind],
-                    parent=loop.parent,
-                )
-            )
+            self.streams.add_region(loop)
 
     @property
     def semiring(self) -> Semiring:
