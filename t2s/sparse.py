@@ -17,7 +17,7 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.driver.assignment_design import SparseResult, assignment_of
-from t2s.driver.kernel import Kernel
+from t2s.driver.compiled_kernel import Kernel
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.schedule_text import parse_schedule
 from t2s.sparse_repr.formats import (
@@ -45,7 +45,7 @@ from t2s.sparse_repr.semiring import (
     Semiring,
     make_semiring,
 )
-from t2s.sparse_repr.streams import UNBOUNDED, EmptyFiber, Stream, Streams
+from t2s.sparse_repr.stream_builder import UNBOUNDED, EmptyFiber, Stream, Streams
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,

@@ -22,7 +22,7 @@ from t2s.core.errors import T2SError, UserError
 from t2s.core.files import is_file
 from t2s.core.location import SourceLocation
 from t2s.core.types import Type
-from t2s.driver.kernel import Kernel
+from t2s.driver.compiled_kernel import Kernel
 from t2s.func.collect import needed_funcs
 from t2s.graph.graph import Graph, TensorRole
 from t2s.sparse_repr.notation.ir import Access, accesses

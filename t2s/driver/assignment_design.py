@@ -33,12 +33,12 @@ from t2s.sparse_repr.lowering.diagram import Diagram
 from t2s.sparse_repr.lowering.interpret import interpret_diagram
 from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
 from t2s.sparse_repr.lowering.to_graph import StageGraph, diagram_to_graph
-from t2s.sparse_repr.notation.check import with_semiring
 from t2s.sparse_repr.notation.evaluate import evaluate
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.semiring import OR_AND, PLUS_TIMES, Semiring
-from t2s.sparse_repr.streams import UNBOUNDED
+from t2s.sparse_repr.stream_builder import UNBOUNDED
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from t2s.core.types import INT32, value_range
 from t2s.core.walk import Term, rewrite, walk
 from t2s.func.accesses import AccessRange
 from t2s.func.collect import AnyFunc
-from t2s.func.expression import Expression
 from t2s.func.func import Bound, WrittenDefinition
 from t2s.func.ir import Definition, Dimension
 from t2s.func.symbols import RVar
 from t2s.func.systems import Unit
+from t2s.func.user_expression import Expression
 
 Range = tuple[int, int] | None
 

@@ -33,7 +33,6 @@ from t2s.func.domains import (
     replace_parameters,
     unit_domain,
 )
-from t2s.func.expression import Symbol
 from t2s.func.func import WrittenDefinition, index_name, typed_value
 from t2s.func.ir import (
     Definition,
@@ -46,6 +45,7 @@ from t2s.func.ir import (
 )
 from t2s.func.symbols import ImageParam, Param, RVar
 from t2s.func.systems import Unit, group, iteration_order
+from t2s.func.user_expression import Symbol
 
 MOST_TERMS = 100_000
 """Most terms (operators, reads, numbers) of one definition."""

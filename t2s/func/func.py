@@ -18,7 +18,8 @@ from t2s.core.expr import Index
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import INT32, Type
 from t2s.func.conversion import as_index, convert, retype
-from t2s.func.expression import (
+from t2s.func.symbols import RVar, Var
+from t2s.func.user_expression import (
     Expression,
     Symbol,
     Symbols,
@@ -27,7 +28,6 @@ from t2s.func.expression import (
     index_expressions,
     merge_symbols,
 )
-from t2s.func.symbols import RVar, Var
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

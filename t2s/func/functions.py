@@ -11,7 +11,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import Type, unify
 from t2s.func.conversion import convert
-from t2s.func.expression import (
+from t2s.func.user_expression import (
     Expression,
     Number,
     as_expression,

@@ -10,7 +10,7 @@ from t2s.core.expr import Expr, Index, Parameter
 from t2s.core.location import user_location
 from t2s.core.types import INT32, Type
 from t2s.func.conversion import as_index
-from t2s.func.expression import (
+from t2s.func.user_expression import (
     Expression,
     Number,
     Symbol,

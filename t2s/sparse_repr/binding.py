@@ -23,8 +23,8 @@ from t2s.sparse_repr.concrete.materialise import (
     written_tensor,
 )
 from t2s.sparse_repr.formats import Format, csf
-from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
 from t2s.sparse_repr.semiring import check_members
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor

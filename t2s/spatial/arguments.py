@@ -13,9 +13,9 @@ from t2s.core.expr import Expr, Index, apply, const, simplify
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.func.expression import as_expression
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
+from t2s.func.user_expression import as_expression
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.space_time import SpaceTimeTransform
 

@@ -8,8 +8,8 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Const, Expr
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.printer import show
-from t2s.func.expression import Expression, Symbol
 from t2s.func.symbols import ImageParam
+from t2s.func.user_expression import Expression, Symbol
 from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
 from t2s.spatial.schedule import Place, ScheduledFunc
 

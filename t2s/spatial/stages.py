@@ -1,4 +1,4 @@
-"""The stages of a chain, as the user writes them; ``chains.py`` says what they mean."""
+"""The stages of a chain, as the user writes them; ``memory_chains.py`` says what they mean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.func.symbols import RVar, Var
 from t2s.spatial.arguments import LoopVariable
-from t2s.spatial.chains import ChainStage, StageKind
+from t2s.spatial.memory_chains import ChainStage, StageKind
 
 
 def host(name: str, **others: object) -> ChainStage:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from t2s.backends.base import DeviceTimes, refusal
 from t2s.backends.verilog.arrays import array_module
+from t2s.backends.verilog.counted_nests import nests_of
 from t2s.backends.verilog.data_types import signal_names
 from t2s.backends.verilog.machine_module import MachineModule
-from t2s.backends.verilog.nests import nests_of
 from t2s.backends.verilog.pe import PEModule
 from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.testbench import Testbench

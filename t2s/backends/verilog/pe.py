@@ -19,11 +19,11 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog.counted_nests import CountedNest
 from t2s.backends.verilog.datapath import Datapath
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface, ports_of_one
 from t2s.backends.verilog.loop_counters import CounterNames, NestCounters
-from t2s.backends.verilog.nests import CountedNest
 from t2s.backends.verilog.verilog_ast import (
     INTEGER,
     WORD,

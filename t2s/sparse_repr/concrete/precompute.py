@@ -14,7 +14,6 @@ from t2s.core.ops import Op
 from t2s.core.walk import Term, children, rebuild, walk
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
 from t2s.sparse_repr.formats import csf
-from t2s.sparse_repr.notation.check import make_assignment
 from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     Access,
@@ -29,6 +28,7 @@ from t2s.sparse_repr.notation.ir import (
     print_expression,
     variables_of,
 )
+from t2s.sparse_repr.notation.legality import make_assignment
 
 
 def precompute(assignment: Assignment, schedule: Schedule) -> tuple[Assignment, ...]:

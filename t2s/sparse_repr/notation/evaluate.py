@@ -18,7 +18,6 @@ from typing import Any, assert_never
 import numpy as np
 
 from t2s.core.ops import OPERATORS, Op
-from t2s.sparse_repr.notation.check import extents_of
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -30,6 +29,7 @@ from t2s.sparse_repr.notation.ir import (
     is_finite,
     variables_of,
 )
+from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.types import constant
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 

@@ -11,8 +11,8 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Parameter as ScalarParameter
 from t2s.core.location import user_location
 from t2s.core.types import INT32, Int, Type
-from t2s.func.expression import Expression, Symbol
 from t2s.func.symbols import ImageParam, RVar, Var
+from t2s.func.user_expression import Expression, Symbol
 from t2s.sparse_repr.representation.chain import Chain, Representation, check_chain, dense
 from t2s.sparse_repr.representation.chain_words import MatrixDimension
 from t2s.sparse_repr.representation.encode import build_storage

@@ -12,9 +12,9 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite, walk
-from t2s.func.expression import Symbol
 from t2s.func.func import TemporalFunc, index_name, typed_value
 from t2s.func.symbols import ImageParam, Param, RVar, Var
+from t2s.func.user_expression import Symbol
 from t2s.sparse_repr.representation import parameter as sparse
 from t2s.sparse_repr.representation.hardware.product import MATRIX, VECTOR
 from t2s.sparse_repr.representation.start_value import Start, scalars_in, start_of

@@ -45,7 +45,7 @@ from t2s.spatial.analysis.recurrences import (
     member_reads,
     transfers_of,
 )
-from t2s.spatial.analysis.schedules import SpaceTimePlan, suggestion
+from t2s.spatial.analysis.time_maps import SpaceTimePlan, suggestion
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.loops import Unroll, unroll
 from t2s.spatial.ir import SpatialKernel

@@ -40,7 +40,7 @@ from t2s.spatial.analysis.recurrences import (
     position,
     transfers_of,
 )
-from t2s.spatial.analysis.schedules import check_causal
+from t2s.spatial.analysis.time_maps import check_causal
 from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 from t2s.spatial.lowering.body_builder import (

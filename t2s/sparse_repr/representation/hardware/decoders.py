@@ -45,14 +45,14 @@ from t2s.sparse_repr.representation.chain_layout import BlockJob
 from t2s.sparse_repr.representation.chain_words import MatrixDimension
 from t2s.sparse_repr.representation.hardware.dealing import deal_rows
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
-from t2s.sparse_repr.representation.hardware.product import ELEMENT, Product
-from t2s.sparse_repr.representation.hardware.replay import runs_replayed
-from t2s.sparse_repr.representation.hardware.runs import (
+from t2s.sparse_repr.representation.hardware.own_runs import (
     loader_name,
     run_wires,
     runs_of_blocks,
     runs_of_machines,
 )
+from t2s.sparse_repr.representation.hardware.product import ELEMENT, Product
+from t2s.sparse_repr.representation.hardware.replay import runs_replayed
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
     MachineDraft,

@@ -23,8 +23,7 @@ from t2s.graph.machine import Choice, Put
 from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
 from t2s.sparse_repr.representation.chain_layout import FibreJob
-from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.runs import (
+from t2s.sparse_repr.representation.hardware.own_runs import (
     END,
     FIBRE,
     fibre_code,
@@ -36,6 +35,7 @@ from t2s.sparse_repr.representation.hardware.runs import (
     run_wires,
     steps_of,
 )
+from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.wires import (
     MachineDraft,
     NamedHead,

@@ -21,14 +21,14 @@ from t2s.graph.construct import (
 from t2s.graph.graph import StreamKind
 from t2s.sparse_repr.blocks.draft import count_up, write
 from t2s.sparse_repr.representation.chain_layout import BlockJob
-from t2s.sparse_repr.representation.hardware.product import WORD, Product
-from t2s.sparse_repr.representation.hardware.runs import (
+from t2s.sparse_repr.representation.hardware.own_runs import (
     blocks_of,
     fibre_count,
     loader_name,
     steps_of,
     structure_tensor,
 )
+from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
     MachineDraft,

@@ -41,8 +41,8 @@ from typing import Self, TypeVar, overload
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
-from t2s.func.expression import Expression, Receiver
 from t2s.func.symbols import ImageParam
+from t2s.func.user_expression import Expression, Receiver
 from t2s.spatial.arguments import LoopVariable
 from t2s.spatial.directives.distribute import Distribute, RemoveReuse
 from t2s.spatial.directives.vectors import VectorStore
