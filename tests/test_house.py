@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "t2s"
 MOST_FILES = 460
 TEMPLATES = "templates"
+TWO_AUDIENCES = {"Index", "Parameter", "Place", "Stream", "Tensor"}
+"""Names of the graph, which stand in its files, that users of a front end know for another thing."""
+
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 
 
@@ -88,7 +91,8 @@ def test_every_class_has_a_name_of_its_own() -> None:
         for node in ast.walk(_tree(module)):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(module)
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert {name: found for name, found in twice.items() if name not in TWO_AUDIENCES} == {}
 
 
 def test_no_two_files_have_names_that_differ_by_an_s() -> None:

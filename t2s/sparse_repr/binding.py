@@ -15,7 +15,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int, Type
-from t2s.sparse_repr.concrete.ir import ConcreteProgram, Split, reads_of, result_of
+from t2s.sparse_repr.concrete.ir import ConcreteProgram, SplitLoop, reads_of, result_of
 from t2s.sparse_repr.concrete.materialise import (
     as_blocks_need_it,
     read_tensor_view,
@@ -108,7 +108,7 @@ def _typed(tensor: SparseTensor, type: Type, name: str) -> SparseTensor:
     return as_stored(tensor.shape, tensor.format, tensor.levels, values, fill=tensor.fill)
 
 
-def _check_split(split: Split, extent: int) -> None:
+def _check_split(split: SplitLoop, extent: int) -> None:
     if split.exact and extent % split.factor:
         raise UserError(
             f"the split of {split.variable} goes beyond its end",

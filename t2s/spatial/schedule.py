@@ -25,7 +25,7 @@ from t2s.spatial.directives.loops import Fuse, Reorder, Split, Tile, Unroll
 from t2s.spatial.directives.remove import Remove
 from t2s.spatial.directives.scatter import Scatter
 from t2s.spatial.directives.settings import Depth, Reassociate
-from t2s.spatial.directives.stream import Stream
+from t2s.spatial.directives.stream import StreamResults
 from t2s.spatial.directives.vectors import VectorLoad, VectorStore
 
 
@@ -183,7 +183,9 @@ class ScheduledFunc(DirectiveArguments):
                 expected="a Func with an update, whose results this one reads",
                 given=repr(function),
             )
-        return self._add(Stream(function=name, location=user_location(), text=f"stream({name})"))
+        return self._add(
+            StreamResults(function=name, location=user_location(), text=f"stream({name})")
+        )
 
     def forward(
         self, operand: ImageParam | ScheduledFunc, loop: LoopVariable, *, depth: int | None = None

@@ -12,7 +12,7 @@ from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
     Forall,
-    Split,
+    SplitLoop,
     Statement,
     View,
 )
@@ -63,7 +63,7 @@ BROKEN = {
     "nothing locates into a level at i": outer(located=("C",)),
     "the view X is not stored as it says": replace(PROGRAM, views=(ONE_MODE,)),
     "the split of i has no parts": replace(
-        PROGRAM, splits=(Split(variable="i", outer="i", inner="i1", factor=2),)
+        PROGRAM, splits=(SplitLoop(variable="i", outer="i", inner="i1", factor=2),)
     ),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2s.sparse_repr.concrete.ir import Split
+from t2s.sparse_repr.concrete.ir import SplitLoop
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import Compressed, Dense, Level
 from t2s.sparse_repr.notation.ir import Access
@@ -52,7 +52,7 @@ def as_scanned(levels: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def stored_access(
-    access: Access, format: Format, splits: Sequence[Split], lane: str = ""
+    access: Access, format: Format, splits: Sequence[SplitLoop], lane: str = ""
 ) -> Stored:
     """The access by the variables after splits, in the tensor's own order of levels.
 
@@ -90,7 +90,7 @@ def stored_access(
     return Stored(variables=tuple(variables), parts=frozen, format=stored, reasons=tuple(reasons))
 
 
-def _split_parts(mode: int, name: str, splits: Sequence[Split]) -> list[tuple[Part, str]]:
+def _split_parts(mode: int, name: str, splits: Sequence[SplitLoop]) -> list[tuple[Part, str]]:
     """The parts of a mode by the splits of its variable, outer parts first."""
     found = [(Part(mode=mode), name)]
     for split in splits:

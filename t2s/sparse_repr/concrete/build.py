@@ -16,7 +16,7 @@ from t2s.sparse_repr.concrete.cover import covered_loops
 from t2s.sparse_repr.concrete.inner_sums import take_out_sums
 from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
-    Split,
+    SplitLoop,
     Statement,
     Storage,
     View,
@@ -33,7 +33,7 @@ from t2s.sparse_repr.concrete.notes import (
     with_vector_loops,
 )
 from t2s.sparse_repr.concrete.once import check_once
-from t2s.sparse_repr.concrete.order import Path, check_order, choose_order, discordant
+from t2s.sparse_repr.concrete.order import LevelPath, check_order, choose_order, discordant
 from t2s.sparse_repr.concrete.precompute import precompute
 from t2s.sparse_repr.concrete.result import Written, walked_format, written_result
 from t2s.sparse_repr.concrete.schedule import Schedule
@@ -56,7 +56,7 @@ class _Builder:
     """What has been made so far."""
 
     schedule: Schedule
-    splits: tuple[Split, ...]
+    splits: tuple[SplitLoop, ...]
     names: NameSupply
     formats: dict[str, Format]
     views: list[View]
@@ -162,7 +162,7 @@ def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
     return found
 
 
-def _split_sums(value: Expression, splits: Sequence[Split]) -> Expression:
+def _split_sums(value: Expression, splits: Sequence[SplitLoop]) -> Expression:
     def rule(term: object) -> Sum | None:
         if isinstance(term, Sum):
             return replace(term, variables=split_names(term.variables, splits))
@@ -171,10 +171,10 @@ def _split_sums(value: Expression, splits: Sequence[Split]) -> Expression:
     return rewrite(value, rule)
 
 
-def _path(access: Access, stored: Stored, lane: str) -> Path:
+def _path(access: Access, stored: Stored, lane: str) -> LevelPath:
     """The levels of an access, without the one over the lanes of vectors."""
     text = print_expression(access)
-    return Path(
+    return LevelPath(
         tensor=access.tensor,
         variables=tuple(name for name in stored.levels if name != lane),
         free=stored.all_dense,

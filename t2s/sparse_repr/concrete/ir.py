@@ -85,7 +85,7 @@ class Storage(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split(Term):
+class SplitLoop(Term):
     """A variable as ``outer * factor + inner``.
 
     ``exact``: the factor has to divide the extent, since the expression is summed over coordinates
@@ -112,7 +112,7 @@ class ConcreteProgram(Term):
     stages: tuple[Statement, ...]
     tensors: tuple[Storage, ...]
     views: tuple[View, ...]
-    splits: tuple[Split, ...]
+    splits: tuple[SplitLoop, ...]
     result: str
     written: str
     workspaces: tuple[Access, ...] = ()
@@ -148,7 +148,7 @@ class ConcreteProgram(Term):
         raise KeyError(name)
 
 
-def split_names(names: Sequence[str], splits: Sequence[Split]) -> tuple[str, ...]:
+def split_names(names: Sequence[str], splits: Sequence[SplitLoop]) -> tuple[str, ...]:
     """The names, with the parts of split variables in their place."""
     found = list(names)
     for split in splits:

@@ -9,13 +9,13 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.default_locate import located_by_default
-from t2s.sparse_repr.concrete.ir import Forall, Split, Statement, reads_of, split_names
+from t2s.sparse_repr.concrete.ir import Forall, SplitLoop, Statement, reads_of, split_names
 from t2s.sparse_repr.concrete.schedule import (
-    Directive,
     FuseVariables,
     Locate,
+    LoopDirective,
+    OrderLoops,
     Parallelize,
-    Reorder,
     ScanLevels,
     Schedule,
     Skip,
@@ -58,9 +58,9 @@ def vector_split(
 def with_vector_loops(schedule: Schedule, split: SplitVariable) -> Schedule:
     """The directives for the variable that is computed in vectors at the loop over its vectors."""
 
-    def renamed(one: Directive) -> Directive:
+    def renamed(one: LoopDirective) -> LoopDirective:
         match one:
-            case Reorder(variables=variables):
+            case OrderLoops(variables=variables):
                 names = [split.outer if name == split.variable else name for name in variables]
                 return replace(one, variables=(*names, split.inner))
             case (
@@ -144,7 +144,7 @@ def _is_nest_of(one: FuseVariables, loop: Forall) -> bool:
     return loop.variable == one.outer and isinstance(inner, Forall) and inner.variable == one.inner
 
 
-def with_parts(given: Reorder, schedule: Schedule) -> Reorder:
+def with_parts(given: OrderLoops, schedule: Schedule) -> OrderLoops:
     """The order with the two loops in place of one that they were fused into."""
     names: list[str] = []
     for name in given.variables:
@@ -156,7 +156,7 @@ def with_parts(given: Reorder, schedule: Schedule) -> Reorder:
 def check_directives(
     schedule: Schedule,
     read: Sequence[Access],
-    splits: Sequence[Split],
+    splits: Sequence[SplitLoop],
     variables: Sequence[str],
     tensors: Sequence[str],
 ) -> None:
@@ -289,7 +289,7 @@ def _check_nested(one: FuseVariables, stage: Statement) -> None:
 
 
 def _check_scan(
-    one: ScanLevels, schedule: Schedule, read: Sequence[Access], splits: Sequence[Split]
+    one: ScanLevels, schedule: Schedule, read: Sequence[Access], splits: Sequence[SplitLoop]
 ) -> None:
     if one.tensor:
         _check_level(one, "scan", read, splits)
@@ -305,7 +305,7 @@ def _check_scan(
 
 
 def _check_level(
-    one: Locate | ScanLevels, verb: str, read: Sequence[Access], splits: Sequence[Split]
+    one: Locate | ScanLevels, verb: str, read: Sequence[Access], splits: Sequence[SplitLoop]
 ) -> None:
     found = [access for access in read if access.tensor == one.tensor]
     names = [v for access in found for v in split_names(access.variables, splits)]

@@ -6,11 +6,11 @@ from collections.abc import Hashable
 
 from t2s.core.errors import UserError
 from t2s.sparse_repr.concrete.schedule import (
-    Directive,
     Locate,
+    LoopDirective,
+    OrderLoops,
     Parallelize,
     Precompute,
-    Reorder,
     ScanLevels,
     Schedule,
     Skip,
@@ -21,7 +21,7 @@ from t2s.sparse_repr.concrete.schedule import (
 
 def check_once(schedule: Schedule) -> None:
     """Raise ``UserError`` for a directive that is there twice for the same loop."""
-    found: dict[Hashable, Directive] = {}
+    found: dict[Hashable, LoopDirective] = {}
     for one in schedule.directives:
         said = _said(one)
         if said is None:
@@ -38,10 +38,10 @@ def check_once(schedule: Schedule) -> None:
         found[key] = one
 
 
-def _said(one: Directive) -> tuple[Hashable, str, str] | None:
+def _said(one: LoopDirective) -> tuple[Hashable, str, str] | None:
     """What a directive is about, what it does to that, and how it is said once."""
     match one:
-        case Reorder():
+        case OrderLoops():
             return None, "the loops are ordered", "one reorder() of all loops"
         case SplitVariable(variable=name, outer=outer, inner=inner):
             expected = f"one split of {name}; its parts {outer} and {inner} can be split again"

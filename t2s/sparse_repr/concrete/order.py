@@ -8,11 +8,11 @@ from itertools import combinations
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
-from t2s.sparse_repr.concrete.schedule import Reorder
+from t2s.sparse_repr.concrete.schedule import OrderLoops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class LevelPath:
     """The variables of a tensor in the order of its levels.
 
     ``free``: the order of its levels may be changed without asking (dense tensors).
@@ -30,7 +30,7 @@ class Path:
         return places == sorted(places)
 
 
-def choose_order(variables: Sequence[str], paths: Sequence[Path]) -> tuple[str, ...]:
+def choose_order(variables: Sequence[str], paths: Sequence[LevelPath]) -> tuple[str, ...]:
     """An order that fits as many paths as possible, those that are not free first.
 
     Among variables that may come next the first one in ``variables`` does.
@@ -54,7 +54,9 @@ def _reaches(after: dict[str, set[str]], start: str, goal: str) -> bool:
     return any(_reaches(after, name, goal) for name in after[start])
 
 
-def check_order(given: Reorder, variables: Sequence[str], stage: Sequence[str]) -> tuple[str, ...]:
+def check_order(
+    given: OrderLoops, variables: Sequence[str], stage: Sequence[str]
+) -> tuple[str, ...]:
     """The user's order, restricted to the variables of a stage.
 
     Raises ``UserError`` if it is not an order of all variables.
@@ -70,7 +72,7 @@ def check_order(given: Reorder, variables: Sequence[str], stage: Sequence[str]) 
 
 
 def discordant(
-    path: Path, order: Sequence[str], paths: Sequence[Path], given: Reorder | None
+    path: LevelPath, order: Sequence[str], paths: Sequence[LevelPath], given: OrderLoops | None
 ) -> UserError:
     """The error for a tensor that the loops do not walk level by level."""
     variables = tuple(order)
@@ -91,5 +93,5 @@ def discordant(
     )
 
 
-def _all_fit(order: Sequence[str], paths: Sequence[Path]) -> bool:
+def _all_fit(order: Sequence[str], paths: Sequence[LevelPath]) -> bool:
     return all(path.free or path.fits(order) for path in paths)

@@ -14,21 +14,21 @@ from t2s.sparse_repr.notation.symbols import Notation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Directive(Term):
+class LoopDirective(Term):
     """Base of the directives."""
 
     location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reorder(Directive):
+class OrderLoops(LoopDirective):
     """The order of all loops, outermost first."""
 
     variables: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitVariable(Directive):
+class SplitVariable(LoopDirective):
     """``variable`` becomes ``outer * factor + inner``."""
 
     variable: str
@@ -38,7 +38,7 @@ class SplitVariable(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Locate(Directive):
+class Locate(LoopDirective):
     """The dense level of a tensor at a variable is located into, not scanned."""
 
     tensor: str
@@ -46,7 +46,7 @@ class Locate(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanLevels(Directive):
+class ScanLevels(LoopDirective):
     """Dense levels are scanned also where they would be located into by default.
 
     That of ``tensor`` at ``variable``; all of the tensor, or of all tensors, if one is empty.
@@ -57,7 +57,7 @@ class ScanLevels(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parallelize(Directive):
+class Parallelize(LoopDirective):
     """The coordinates of a variable are dealt to copies of what is inside of its loop."""
 
     variable: str
@@ -65,7 +65,7 @@ class Parallelize(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FuseVariables(Directive):
+class FuseVariables(LoopDirective):
     """The loops over ``outer`` and, right inside of it, ``inner`` become one over ``fused``."""
 
     outer: str
@@ -74,7 +74,7 @@ class FuseVariables(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vectorize(Directive):
+class Vectorize(LoopDirective):
     """``lanes`` coordinates of a variable at once, in the innermost loop."""
 
     variable: str
@@ -82,21 +82,21 @@ class Vectorize(Directive):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skip(Directive):
+class Skip(LoopDirective):
     """The scanners of an intersection skip the coordinates that another operand lacks."""
 
     variable: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transpose(Directive):
+class Transpose(LoopDirective):
     """These tensors may be converted to an order of levels that fits; all if there is none."""
 
     tensors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Precompute(Directive):
+class Precompute(LoopDirective):
     """A part of the expression is computed first, into a workspace of its own stage."""
 
     value: Expression
@@ -110,14 +110,14 @@ class Schedule:
     ``Schedule().reorder("i", "k", "j").transpose(B)``
     """
 
-    directives: tuple[Directive, ...] = ()
+    directives: tuple[LoopDirective, ...] = ()
 
     def reorder(self, *variables: Any) -> Schedule:
         """The order of all loops, outermost first, over the variables after all splits."""
         names = tuple(_variable(variable) for variable in variables)
         if len(names) == 1:
             names = tuple(names[0].replace(",", " ").split())
-        return self._with(Reorder(variables=names, location=user_location()))
+        return self._with(OrderLoops(variables=names, location=user_location()))
 
     def split(self, variable: Any, outer: Any, inner: Any, factor: int) -> Schedule:
         """Split a variable; the tensors at it are stored with a level for each part.
@@ -227,13 +227,13 @@ class Schedule:
             )
         return self._with(Precompute(value=value.value, workspace=workspace, location=location))
 
-    def _with(self, directive: Directive) -> Schedule:
+    def _with(self, directive: LoopDirective) -> Schedule:
         return replace(self, directives=(*self.directives, directive))
 
     @property
-    def order(self) -> Reorder | None:
+    def order(self) -> OrderLoops | None:
         """The ``reorder``, if there is one."""
-        found = [one for one in self.directives if isinstance(one, Reorder)]
+        found = [one for one in self.directives if isinstance(one, OrderLoops)]
         return found[0] if found else None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from t2s.core.errors import UserError
-from t2s.sparse_repr.concrete.ir import Split
+from t2s.sparse_repr.concrete.ir import SplitLoop
 from t2s.sparse_repr.concrete.schedule import SplitVariable
 
 
@@ -13,15 +13,15 @@ def apply_splits(
     directives: Sequence[SplitVariable],
     variables: tuple[str, ...],
     exact: set[str],
-    before: Sequence[Split] = (),
-) -> tuple[tuple[Split, ...], tuple[str, ...]]:
+    before: Sequence[SplitLoop] = (),
+) -> tuple[tuple[SplitLoop, ...], tuple[str, ...]]:
     """The splits of directives, and all loops after them.
 
     ``before`` are splits that were made already; ``exact`` the variables whose splits may not go
     beyond the end, to which their parts are added.
     """
     after = list(variables)
-    splits: list[Split] = []
+    splits: list[SplitLoop] = []
     for one in directives:
         if one.variable not in after:
             raise UserError(
@@ -40,7 +40,7 @@ def apply_splits(
                 )
         after[at : at + 1] = [one.outer, one.inner]
         splits.append(
-            Split(
+            SplitLoop(
                 variable=one.variable,
                 outer=one.outer,
                 inner=one.inner,
@@ -54,7 +54,7 @@ def apply_splits(
     return tuple(splits), tuple(after)
 
 
-def _check_factor(one: SplitVariable, before: Sequence[Split]) -> None:
+def _check_factor(one: SplitVariable, before: Sequence[SplitLoop]) -> None:
     """A part with an end of its own is split into whole parts."""
     extents: dict[str, int] = {}
     for split in before:

@@ -38,7 +38,7 @@ from t2s.spatial.directives.settings import (
     refuse_sparse_directive,
 )
 from t2s.spatial.directives.space_time import SpaceTimeTransform, space_time_transform
-from t2s.spatial.directives.stream import Stream, stream
+from t2s.spatial.directives.stream import StreamResults, stream
 from t2s.spatial.directives.vectors import VectorLoad, VectorStore, store_vectors, vload
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 
@@ -75,7 +75,7 @@ REGISTRY: tuple[DirectivePass[Any], ...] = (
     DirectivePass(directive=Reassociate, run=reassociate),
     DirectivePass(directive=IsolateProducer, run=isolate_producer),
     DirectivePass(directive=IsolateConsumer, run=isolate_consumer),
-    DirectivePass(directive=Stream, run=stream),
+    DirectivePass(directive=StreamResults, run=stream),
     DirectivePass(directive=Forward, run=forward),
     DirectivePass(directive=Distribute, run=distribute),
     DirectivePass(directive=Remove, run=remove),

@@ -40,13 +40,13 @@ from t2s.spatial.work import LoadUnit, Relay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream(Directive):
+class StreamResults(Directive):
     """The results of ``function`` come through a channel instead of through memory."""
 
     function: str
 
 
-def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProgram:
+def stream(program: SpatialProgram, name: str, directive: StreamResults) -> SpatialProgram:
     """Receive the results of a function from the kernel that would store them."""
     kernel, subject = program.kernel(name), f"{directive.text} on {name}"
     function, sender = _stored(program, directive, subject)
@@ -148,7 +148,7 @@ def _taking(kernel: SpatialKernel, occurrence: Occurrence, operand: KernelOperan
 
 
 def _stored(
-    program: SpatialProgram, directive: Stream, subject: str
+    program: SpatialProgram, directive: StreamResults, subject: str
 ) -> tuple[Function, SpatialKernel]:
     """The function of a stream, and the kernel that stores its results."""
     for kernel in program.kernels:
@@ -167,7 +167,7 @@ def _stored(
 
 
 def _read_of(
-    program: SpatialProgram, kernel: SpatialKernel, directive: Stream, subject: str
+    program: SpatialProgram, kernel: SpatialKernel, directive: StreamResults, subject: str
 ) -> tuple[SpatialKernel, Read]:
     name = directive.function
     found = _reads(kernel, name)
