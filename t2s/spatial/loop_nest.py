@@ -67,7 +67,7 @@ class SpatialLoop(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaddedVariable(Term):
+class Padding(Term):
     """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
 
     ``limit`` is the first value outside of the domain; ``directive`` pads.

@@ -51,7 +51,7 @@ from t2s.spatial.lowering.body_builder import (
     receive_from,
     widen,
 )
-from t2s.spatial.work import Recurrences, SystemMember
+from t2s.spatial.work import Member, Recurrences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,10 +194,10 @@ class SystemBody:
         member = self._member(transfer.source)
         return member.type.with_lanes(lanes_of(self._kernel) if self._wide(member) else 1)
 
-    def _wide(self, member: SystemMember) -> bool:
+    def _wide(self, member: Member) -> bool:
         return member.lanes and self._kernel.vector_loop is not None
 
-    def _member(self, name: str) -> SystemMember:
+    def _member(self, name: str) -> Member:
         member = self._kernel.member(name)
         if member is None:
             raise InternalError(f"{name} is no member of {self._kernel.name}")
@@ -208,7 +208,7 @@ class SystemBody:
 
     # ------------------------------------------------------------------------------ computing
 
-    def _value(self, member: SystemMember) -> Expr:
+    def _value(self, member: Member) -> Expr:
         lanes = lanes_of(self._kernel)
         value = self._placed(member.value)
         if member.combine is None:
