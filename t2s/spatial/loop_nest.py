@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from t2s.core.affine import tidy
+from t2s.core.errors import InternalError
 from t2s.core.expr import Apply, Const, Expr, apply, const, simplify
 from t2s.core.isl import Interval
 from t2s.core.ops import Op
@@ -57,6 +58,13 @@ class SpatialLoop(Term):
     def constant(self) -> tuple[int, int] | None:
         """(minimum, extent) if both are numbers."""
         return self.interval.constant
+
+    @property
+    def fixed(self) -> tuple[int, int]:
+        """(minimum, extent), of a loop that has been checked to have constant bounds."""
+        if self.constant is None:
+            raise InternalError(f"{self.name} has no constant bounds")
+        return self.constant
 
     @property
     def last(self) -> Expr:
