@@ -29,12 +29,13 @@ from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
 from t2s.spatial.directive import Directive
-from t2s.spatial.loop_nest import LoopExecution, PaddedVariable, SpatialLoop, shifted
+from t2s.spatial.loop_nest import LoopExecution, Padding, SpatialLoop, shifted
 from t2s.spatial.operands import ComputedValue, KernelOperand, Rename
 from t2s.spatial.work import (
     Evaluation,
     GatheredStream,
     LoadUnit,
+    Member,
     Recurrences,
     Reduction,
     Relay,
@@ -43,7 +44,6 @@ from t2s.spatial.work import (
     ScatteredStream,
     StoreTarget,
     StoreUnit,
-    SystemMember,
     Work,
     rewritten_work,
 )
@@ -74,7 +74,7 @@ class SpatialKernel(Term):
     domain: tuple[Dimension, ...]
     loops: tuple[SpatialLoop, ...]
     variables: tuple[tuple[str, Expr], ...]
-    paddings: tuple[PaddedVariable, ...] = ()
+    paddings: tuple[Padding, ...] = ()
     operands: tuple[KernelOperand, ...] = ()
     work: Work
     condition: Expr | None = None
@@ -120,7 +120,7 @@ class SpatialKernel(Term):
         return None
 
     @property
-    def members(self) -> tuple[SystemMember, ...]:
+    def members(self) -> tuple[Member, ...]:
         """The Funcs of a system of recurrences; none in kernels of other kinds."""
         return self.work.members if isinstance(self.work, Recurrences) else ()
 
@@ -296,7 +296,7 @@ class SpatialKernel(Term):
         """The kernel with its values rewritten: the value, the initial value, those of members."""
         return replace(self, work=rewritten_work(self.work, rule))
 
-    def member(self, name: str) -> SystemMember | None:
+    def member(self, name: str) -> Member | None:
         """The member of that name, or ``None``."""
         return next((member for member in self.members if member.name == name), None)
 

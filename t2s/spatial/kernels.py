@@ -38,11 +38,11 @@ from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 from t2s.spatial.work import (
     Evaluation,
+    Member,
     Recurrences,
     Reduction,
     Result,
     StoreTarget,
-    SystemMember,
     Work,
 )
 
@@ -184,7 +184,7 @@ def as_system(kernel: SpatialKernel) -> SpatialKernel:
     intervals = [dimension.interval for dimension in domain]
     final = [equals(loop.definition, kernel.over_domain(loop.last)) for loop in _steps(kernel)]
     where = condition(LoopDomain(intervals), LoopDomain(intervals, final).points)
-    member = SystemMember(
+    member = Member(
         name=kernel.function,
         type=work.value.type,
         arguments=arguments,

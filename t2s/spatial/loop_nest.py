@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from t2s.core.affine import tidy
+from t2s.core.errors import InternalError
 from t2s.core.expr import Apply, Const, Expr, apply, const, simplify
 from t2s.core.isl import Interval
 from t2s.core.ops import Op
@@ -59,6 +60,13 @@ class SpatialLoop(Term):
         return self.interval.constant
 
     @property
+    def fixed(self) -> tuple[int, int]:
+        """(minimum, extent), of a loop that has been checked to have constant bounds."""
+        if self.constant is None:
+            raise InternalError(f"{self.name} has no constant bounds")
+        return self.constant
+
+    @property
     def last(self) -> Expr:
         """The last value of the index."""
         if isinstance(self.minimum, Const):
@@ -67,7 +75,7 @@ class SpatialLoop(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaddedVariable(Term):
+class Padding(Term):
     """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
 
     ``limit`` is the first value outside of the domain; ``directive`` pads.

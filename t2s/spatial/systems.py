@@ -35,7 +35,7 @@ from t2s.spatial.analysis.conditions import is_static
 from t2s.spatial.analysis.reduction_form import PREVIOUS, reduction_term
 from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
-from t2s.spatial.work import Recurrences, Result, SystemMember
+from t2s.spatial.work import Member, Recurrences, Result
 
 
 def system_kernel(program: TemporalProgram, system: System, name: str) -> SpatialKernel:
@@ -64,7 +64,7 @@ def system_kernel(program: TemporalProgram, system: System, name: str) -> Spatia
     )
 
 
-def _sources(members: tuple[SystemMember, ...]) -> tuple[str, ...]:
+def _sources(members: tuple[Member, ...]) -> tuple[str, ...]:
     names = {member.name for member in members}
     found = {read.source: None for member in members for read in reads(member.value)}
     return tuple(name for name in found if name not in names)
@@ -83,7 +83,7 @@ def _loop(dimension: Dimension, lanes: Dimension | None) -> SpatialLoop:
     )
 
 
-def _member(function: Function, lanes: Dimension | None) -> SystemMember:
+def _member(function: Function, lanes: Dimension | None) -> Member:
     wide = lanes is not None and lanes.name in function.arguments
     initial, value, combine = None, function.initial.value, None
     if function.updates:
@@ -92,7 +92,7 @@ def _member(function: Function, lanes: Dimension | None) -> SystemMember:
         if lanes is None:
             raise InternalError(f"{function.name} reduces over lanes that there are not")
         value = substitute(value, {reduced: Index(name=lanes.name)})
-    return SystemMember(
+    return Member(
         name=function.name,
         type=function.type,
         arguments=function.arguments,

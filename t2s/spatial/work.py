@@ -62,7 +62,7 @@ class Reduction(Calculation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SystemMember(Term):
+class Member(Term):
     """One of the Funcs that a kernel computes together: uniform recurrence equations.
 
     Attributes
@@ -114,7 +114,7 @@ class Recurrences(Calculation):
     the schedule says.
     """
 
-    members: tuple[SystemMember, ...]
+    members: tuple[Member, ...]
     results: tuple[Result, ...]
     timed: str | None = None
 

@@ -17,7 +17,7 @@ from t2s.spatial.analysis.reduction_form import mentions_previous
 from t2s.spatial.directive import Directive
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.loop_nest import SpatialLoop
-from t2s.spatial.work import Calculation, LoadUnit, StoreTarget, StoreUnit, SystemMember
+from t2s.spatial.work import Calculation, LoadUnit, Member, StoreTarget, StoreUnit
 
 
 def check_contiguous(
@@ -97,7 +97,7 @@ def _mentions(expr: Expr, name: str) -> bool:
     return any(isinstance(node, Index) and node.name == name for node in walk(expr))
 
 
-def _reader(kernel: SpatialKernel, operand: str) -> SystemMember:
+def _reader(kernel: SpatialKernel, operand: str) -> Member:
     """The member that uses an operand."""
     for member in kernel.members:
         for node in walk(member):

@@ -24,7 +24,7 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.directive import Directive
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
-from t2s.spatial.loop_nest import PaddedVariable, SpatialLoop, shifted
+from t2s.spatial.loop_nest import Padding, SpatialLoop, shifted
 from t2s.spatial.work import LoadUnit
 
 Origins = Mapping[str, tuple[int, ...]]
@@ -59,7 +59,7 @@ def with_padding(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive)
             hint="only the outermost part of a dimension has a ragged end: split that part, or "
             "split the dimension in the other order",
         )
-    paddings: list[PaddedVariable] = []
+    paddings: list[Padding] = []
     variables = dict(kernel.variables)
     known = {padding.variable: padding for padding in kernel.paddings}
     for dimension in kernel.domain:
@@ -69,7 +69,7 @@ def with_padding(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive)
             continue
         old, padded = known.get(dimension.name), reached[1] - bounds[0] + 1
         if old is None or old.padded != padded:
-            old = PaddedVariable(
+            old = Padding(
                 variable=dimension.name,
                 limit=sum(bounds),
                 extent=bounds[1],
@@ -158,7 +158,7 @@ def padding_text(kernel: SpatialKernel) -> str:
     return ", ".join(map(str, active_paddings(kernel))) or "no padding"
 
 
-def active_paddings(kernel: SpatialKernel) -> Iterator[PaddedVariable]:
+def active_paddings(kernel: SpatialKernel) -> Iterator[Padding]:
     """The paddings of the variables that leave their domain in this kernel.
 
     A producer that has lost the loop of a variable stays at its first value.

@@ -26,7 +26,7 @@ from t2s.func.accesses import GuardedRead, guarded_reads
 from t2s.spatial.analysis.conditions import any_of, static_conjuncts
 from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
-from t2s.spatial.work import SystemMember
+from t2s.spatial.work import Member
 
 MOST_TRANSFERS = 32
 """Most different distances that one read may have over the loops."""
@@ -102,7 +102,7 @@ def member_reads(kernel: SpatialKernel) -> list[MemberRead]:
     return list(found.values())
 
 
-def _guarded(kernel: SpatialKernel) -> Iterator[tuple[SystemMember, GuardedRead]]:
+def _guarded(kernel: SpatialKernel) -> Iterator[tuple[Member, GuardedRead]]:
     for member in kernel.members:
         for expr in (member.value, member.initial):
             if expr is not None:
@@ -157,7 +157,7 @@ def _distances(kernel: SpatialKernel, found: MemberRead, loops: list[SpatialLoop
     return steps
 
 
-def _source(kernel: SpatialKernel, found: MemberRead) -> SystemMember:
+def _source(kernel: SpatialKernel, found: MemberRead) -> Member:
     member = kernel.member(found.read.source)
     if member is None:
         raise InternalError(f"{found.read.source} is no member of {kernel.name}")

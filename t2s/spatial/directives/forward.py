@@ -53,7 +53,7 @@ from t2s.spatial.directives.host import check_operand_on_device
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 from t2s.spatial.operands import ForwardHop, KernelOperand
-from t2s.spatial.work import Recurrences, SystemMember
+from t2s.spatial.work import Member, Recurrences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +264,7 @@ def _is_zero(domain: LoopDomain, difference: Expr) -> bool:
 
 def _member(
     kernel: SpatialKernel, operand: KernelOperand, moved: dict[str, int], passed: Expr | None
-) -> SystemMember:
+) -> Member:
     """``X(v) = X(v - d)`` where there is a neighbour, else the operand."""
     back = _back(moved)
     arguments = tuple(dimension.name for dimension in kernel.domain)
@@ -279,7 +279,7 @@ def _member(
     value: Expr = neighbour
     if passed is not None:
         value = Select(condition=passed, if_true=neighbour, if_false=entering, type=operand.type)
-    return SystemMember(
+    return Member(
         name=name,
         type=operand.type,
         arguments=arguments,
@@ -289,7 +289,7 @@ def _member(
     )
 
 
-def _reading(kernel: SpatialKernel, operand: KernelOperand, member: SystemMember) -> SpatialKernel:
+def _reading(kernel: SpatialKernel, operand: KernelOperand, member: Member) -> SpatialKernel:
     """The kernel with the moving value in place of the operand."""
     arguments = tuple(Index(name=name) for name in member.arguments)
     moving = Read(source=member.name, indices=arguments, type=member.type, location=kernel.location)

@@ -115,7 +115,7 @@ def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
     )
     return BufferPlan(
         loop=GraphLoop(name=name, minimum=const(first), extent=const(last - first)),
-        shape=(*banks, *(_extent(loop) for loop in kept)),
+        shape=(*banks, *(loop.fixed[1] for loop in kept)),
         filling=filling,
         write_address=(*write_bank, *(write_digits[loop.definition] for loop in kept)),
         reading=reading,
@@ -174,15 +174,9 @@ def _counted(position: Expr | None, loop: SpatialLoop) -> Expr:
     return loop.minimum if position is None else simplify(apply(Op.ADD, position, loop.minimum))
 
 
-def _extent(loop: SpatialLoop) -> int:
-    if loop.constant is None:
-        raise InternalError(f"{loop.name} has no constant bounds")
-    return loop.constant[1]
-
-
 def _digits(flat: Expr, loops: Sequence[SpatialLoop]) -> tuple[Expr, ...]:
     """The position of each loop, from 0, when ``flat`` counts their iterations."""
-    return digits(flat, [_extent(loop) for loop in loops])
+    return digits(flat, [loop.fixed[1] for loop in loops])
 
 
 def _ahead(position: Expr, number: int, length: int) -> Expr:

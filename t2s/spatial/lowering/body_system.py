@@ -51,7 +51,7 @@ from t2s.spatial.lowering.body_builder import (
     receive_from,
     widen,
 )
-from t2s.spatial.work import Recurrences, SystemMember
+from t2s.spatial.work import Member, Recurrences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class SystemBody:
             Register(
                 name=register,
                 type=type,
-                shape=tuple(_extent(loop) for loop in address),
+                shape=tuple(loop.fixed[1] for loop in address),
                 distance=firings,
                 location=self._location(transfer),
             )
@@ -171,7 +171,8 @@ class SystemBody:
             domain = domain.restricted(transfer.receive)
         found = []
         for loop in space:
-            low, high = domain.range_of(Index(name=loop.name)) or _bounds(loop)
+            reached = domain.range_of(Index(name=loop.name))
+            low, high = reached or (loop.fixed[0], sum(loop.fixed) - 1)
             if high > low:
                 found.append((loop, low, high - low + 1))
         return found
@@ -194,10 +195,10 @@ class SystemBody:
         member = self._member(transfer.source)
         return member.type.with_lanes(lanes_of(self._kernel) if self._wide(member) else 1)
 
-    def _wide(self, member: SystemMember) -> bool:
+    def _wide(self, member: Member) -> bool:
         return member.lanes and self._kernel.vector_loop is not None
 
-    def _member(self, name: str) -> SystemMember:
+    def _member(self, name: str) -> Member:
         member = self._kernel.member(name)
         if member is None:
             raise InternalError(f"{name} is no member of {self._kernel.name}")
@@ -208,7 +209,7 @@ class SystemBody:
 
     # ------------------------------------------------------------------------------ computing
 
-    def _value(self, member: SystemMember) -> Expr:
+    def _value(self, member: Member) -> Expr:
         lanes = lanes_of(self._kernel)
         value = self._placed(member.value)
         if member.combine is None:
@@ -291,13 +292,6 @@ def _streams(kernel: SpatialKernel, reads: Iterable[ReadTransfers]) -> int:
     return len(moving) + sum(len(operand.hops) for operand in kernel.operands)
 
 
-def _bounds(loop: SpatialLoop) -> tuple[int, int]:
-    if loop.constant is None:
-        raise InternalError(f"{loop.name} has no constant bounds")
-    low, extent = loop.constant
-    return low, low + extent - 1
-
-
 def _place(loop: SpatialLoop, low: int, step: int) -> Expr:
     """The position along a loop, from the PE ``low`` on, of the PE that is ``step`` further."""
     return shifted(Index(name=loop.name), step - low)
@@ -309,9 +303,3 @@ def _is_neutral(operator: Op, initial: Expr) -> bool:
         case (Op.ADD, Const(value=0)) | (Op.MULTIPLY, Const(value=1)):
             return True
     return False
-
-
-def _extent(loop: SpatialLoop) -> int:
-    if loop.constant is None:
-        raise InternalError(f"{loop.name} has no constant bounds")
-    return loop.constant[1]

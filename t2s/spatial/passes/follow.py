@@ -113,9 +113,7 @@ def _variables(
 
 def _bounded(loop: SpatialLoop, own: SpatialLoop, passed: PassedStream) -> SpatialLoop:
     """The loop over the PEs, less those whose tokens do not pass by."""
-    if own.constant is None:
-        raise InternalError(f"{own.name} has no constant bounds")
-    first, extent = own.constant
+    first, extent = own.fixed
     here = Index(name=own.name)
     reason = f"the PEs whose values pass by, by {passed.by.text}"
     if passed.reverse:
