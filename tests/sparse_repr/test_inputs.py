@@ -141,6 +141,14 @@ def test_sparse_objects_without_modes_and_with_one(entries: int) -> None:
     assert sparse.tensor(nothing).to_dense().tolist() == 0
 
 
+def test_masked_elements_are_no_fill_value() -> None:
+    masked = np.ma.masked_less(DENSE, 50)
+    with pytest.raises(t2s.UserError, match="an input has masked elements"):
+        sparse.tensor(masked)
+    with pytest.raises(t2s.UserError, match="the matrix for A has masked elements"):
+        A.store(masked)
+
+
 def test_complex_matrices_keep_no_half_of_their_values(tmp_path: Path) -> None:
     path = tmp_path / "a.mtx"
     for kind in ("general", "hermitian"):
