@@ -19,7 +19,7 @@ PACKAGE = ROOT / "t2s"
 MOST_FILES = 460
 TEMPLATES = "templates"
 TWO_AUDIENCES = {"Index", "Parameter", "Place", "Stream", "Tensor"}
-"""Names of the graph, which stand in its files, that users of a front end know for another thing."""
+"""Names of the graph, which stand in its files, and of a user's thing in a front end."""
 
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 
