@@ -25,10 +25,9 @@ from t2s.sparse_repr.binding import (
 )
 from t2s.sparse_repr.concrete.build import build_program
 from t2s.sparse_repr.concrete.interpret import interpret_program
-from t2s.sparse_repr.concrete.ir import ConcreteProgram, result_of
-from t2s.sparse_repr.concrete.printer import print_program
+from t2s.sparse_repr.concrete.ir import ConcreteProgram, print_program, result_of
 from t2s.sparse_repr.concrete.schedule import Schedule
-from t2s.sparse_repr.lowering.arrays import array_in, tensor_of
+from t2s.sparse_repr.lowering.construct import array_in, tensor_of
 from t2s.sparse_repr.lowering.diagram import Diagram
 from t2s.sparse_repr.lowering.interpret import interpret_diagram
 from t2s.sparse_repr.lowering.lower import check_skips, lower_stage

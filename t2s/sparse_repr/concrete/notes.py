@@ -8,7 +8,7 @@ from dataclasses import replace
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
-from t2s.sparse_repr.concrete.default_locate import located_by_default
+from t2s.sparse_repr.concrete.access import located_by_default
 from t2s.sparse_repr.concrete.ir import Forall, SplitLoop, Statement, reads_of, split_names
 from t2s.sparse_repr.concrete.schedule import (
     FuseVariables,

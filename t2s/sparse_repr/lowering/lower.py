@@ -1,4 +1,4 @@
-"""From a stage of concrete index notation to its diagram: iterate, compute, construct."""
+"""From a stage of concrete index notation to its diagram: loops, and bodies in lanes or fused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.walk import Term, rebuild, walk
+from t2s.graph.graph import RegionKind
+from t2s.sparse_repr.blocks.lanes import DealLanes, GatherLanes
 from t2s.sparse_repr.blocks.plumbing import Root
+from t2s.sparse_repr.blocks.repeats import Regroup
+from t2s.sparse_repr.blocks.splits import Flatten
 from t2s.sparse_repr.blocks.storage import Manner, ScanJoin
 from t2s.sparse_repr.concrete.ir import (
     Assign,
@@ -21,14 +25,18 @@ from t2s.sparse_repr.concrete.ir import (
 )
 from t2s.sparse_repr.concrete.merge import expression_of
 from t2s.sparse_repr.concrete.schedule import Schedule, Skip
-from t2s.sparse_repr.lowering.bodies import in_fused, in_lanes
-from t2s.sparse_repr.lowering.compute import compute
+from t2s.sparse_repr.lowering.compute import (
+    Around,
+    Computed,
+    compute,
+    outermost_vector,
+    reduce_loops,
+)
 from t2s.sparse_repr.lowering.construct import construct
 from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.iterate import enter_lanes, enter_loop
-from t2s.sparse_repr.lowering.reduce import Around, Computed, outermost_vector, reduce_loops
-from t2s.sparse_repr.lowering.scope import Blocks, NestOperand, NestScope
-from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestOperand, NestScope
+from t2s.sparse_repr.notation.ir import Access, Expression, accesses
 
 
 def lower_stage(
@@ -183,3 +191,85 @@ def _with_temporary(scope: NestScope, producer: Statement) -> NestScope:
     pending = computed.loops[0].coordinate if computed.loops else None
     access = Access(tensor=result.tensor, variables=result.variables)
     return scope.with_operand(access, NestOperand(stream=computed.value, pending=pending))
+
+
+def in_lanes(
+    scope: NestScope,
+    value: Expression,
+    lanes: int,
+    body: Callable[[NestScope], Computed],
+    run: int = 1,
+) -> Computed:
+    """What ``body`` computes in the innermost loop of a scope, by copies of it.
+
+    The coordinates of the loop, and the operands of ``value`` with them, are dealt to the copies in
+    turn, ``run`` at a time, and what comes out is joined in the order of the coordinates.
+    """
+    needed = [access for access in dict.fromkeys(accesses(value)) if access in scope.operands]
+    innermost = scope.loops[-1]
+    order = innermost.coordinate
+    inputs = (order, *(scope.operands[access].stream for access in needed))
+    dealt = tuple(tuple(scope.blocks.like(stream) for stream in inputs) for _ in range(lanes))
+    everywhere = [wire for lane in dealt for wire in lane]
+    scope.blocks.add(DealLanes(lanes=lanes, run=run), inputs, everywhere, scope.region)
+    copies = []
+    for own in dealt:
+        operands = dict(scope.operands)
+        for access, stream in zip(needed, own[1:], strict=True):
+            operands[access] = replace(operands[access], stream=stream)
+        lane = replace(innermost, coordinate=own[0], filled=False)  # it may get nothing of a fiber
+        copies.append(body(replace(scope, loops=(*scope.loops[:-1], lane), operands=operands)))
+    first = copies[0]
+
+    def joined(parts: tuple[DiagramWire, ...]) -> DiagramWire:
+        output = scope.blocks.like(parts[0])
+        scope.blocks.add(GatherLanes(run=run), (order, *parts), [output], scope.region)
+        return output
+
+    loops = tuple(
+        replace(level[0], coordinate=joined(tuple(one.coordinate for one in level)))
+        for level in zip(*(copy.loops for copy in copies), strict=True)
+    )
+    return replace(first, loops=loops, value=joined(tuple(copy.value for copy in copies)))
+
+
+def in_fused(
+    scope: NestScope, loop: Forall, value: Expression, body: Callable[[NestScope], Computed]
+) -> Computed:
+    """What ``body`` computes in the two innermost loops of a scope, the last of them ``loop``.
+
+    The coordinates of both, and the operands of ``value`` with them, are flattened; what comes of
+    them is put into the lists of the inner loop again.  So around the loops nothing changes.
+    """
+    around, within = scope.loops[-2:]
+    outer, inner = around.coordinate, within.coordinate
+    needed = [access for access in dict.fromkeys(accesses(value)) if access in scope.operands]
+    beside = tuple(scope.operands[access].stream for access in needed)
+    region = scope.blocks.add_loop(loop.fused, RegionKind.SCAN, scope.region)
+    coordinate = scope.blocks.like(inner, outer.depth)
+    outputs = tuple(scope.blocks.like(stream, outer.depth) for stream in beside)
+    block = Flatten(extent=within.variable)
+    scope.blocks.add(block, (outer, inner, *beside), (coordinate, *outputs), region)
+    operands = dict(scope.operands)
+    for access, stream in zip(needed, outputs, strict=True):
+        operands[access] = replace(operands[access], stream=stream)
+    fused = LoopLevel(
+        variable=loop.fused,
+        region=region,
+        coordinate=coordinate,
+        filled=around.filled and within.filled,
+        covered=around.covered and within.covered,
+    )
+    inside = replace(scope, loops=(*scope.loops[:-2], fused), operands=operands)
+    if loop.lanes > 1:
+        computed = in_lanes(inside, value, loop.lanes, body, loop.run)
+    else:
+        computed = body(inside)
+
+    def regrouped(stream: DiagramWire) -> DiagramWire:
+        output = scope.blocks.like(stream, stream.depth + 1)
+        scope.blocks.add(Regroup(), [stream, inner], [output], region)
+        return output
+
+    loops = tuple(replace(one, coordinate=regrouped(one.coordinate)) for one in computed.loops)
+    return replace(computed, loops=loops, value=regrouped(computed.value))

@@ -21,7 +21,7 @@ from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
 from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.levels import GraphLevel
-from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
+from t2s.sparse_repr.lowering.construct import ArrayNames, ArrayOf
 from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, Wired
 from t2s.sparse_repr.semiring import Semiring
 

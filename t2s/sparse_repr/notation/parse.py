@@ -10,7 +10,7 @@ from typing import Any
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
-from t2s.sparse_repr.formats import Format, as_format, dense, make_format
+from t2s.sparse_repr.formats import Format, as_format, checked_shape, dense, make_format
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -23,7 +23,6 @@ from t2s.sparse_repr.notation.ir import (
     accesses,
 )
 from t2s.sparse_repr.notation.legality import make_assignment
-from t2s.sparse_repr.shapes import checked_shape
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)|(?P<name>[A-Za-z_]\w*)"

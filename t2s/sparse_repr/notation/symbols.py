@@ -14,7 +14,7 @@ from typing import Any
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
-from t2s.sparse_repr.formats import Format, as_format, dense
+from t2s.sparse_repr.formats import Format, as_format, checked_order, checked_shape, dense
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -28,7 +28,6 @@ from t2s.sparse_repr.notation.ir import (
     print_expression,
 )
 from t2s.sparse_repr.notation.legality import make_assignment
-from t2s.sparse_repr.shapes import checked_order, checked_shape
 
 
 class Notation:

@@ -10,9 +10,8 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.sparse_repr.formats import Format, as_format, csf
+from t2s.sparse_repr.formats import Format, as_format, checked_shape, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
-from t2s.sparse_repr.shapes import checked_shape
 from t2s.sparse_repr.tensors.coordinates import (
     Coordinates,
     HasEntries,

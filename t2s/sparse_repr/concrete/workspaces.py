@@ -1,4 +1,4 @@
-"""``precompute``: a part of an expression becomes an assignment to a workspace before it.
+"""Parts of an expression that are assigned to a workspace before it: by ``precompute``, inner sums.
 
 A sum over variables that only the part has goes with it where what is between the two is linear in
 the part: factors can be taken out of a sum, and terms or divisors cannot.  Elsewhere the workspace
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from t2s.core.errors import UserError
+from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.walk import Term, children, rebuild, walk
 from t2s.sparse_repr.concrete.schedule import Precompute, Schedule
@@ -25,6 +26,7 @@ from t2s.sparse_repr.notation.ir import (
     TensorDeclaration,
     all_variables,
     free_variables,
+    is_finite,
     print_expression,
     variables_of,
 )
@@ -139,3 +141,55 @@ def _replaced(value: Expression, part: Expression, access: Access, needed: set[s
 
     result: Expression = visit(value)  # type: ignore[assignment]
     return result
+
+
+def take_out_sums(assignment: Assignment, names: NameSupply) -> tuple[Assignment, ...]:
+    """The assignments to workspaces, inner ones first, and what is left of the assignment.
+
+    Sums that are terms of the expression stay where they are.
+    """
+    before: list[Assignment] = []
+    order = all_variables(assignment)
+    tensors = list(assignment.tensors)
+
+    def workspace(term: Sum) -> Access:
+        inner = replace(term, value=factor_or_sum(term.value))
+        free = set(free_variables(inner))
+        variables = tuple(name for name in order if name in free)
+        result = Access(
+            tensor=names.fresh("total"),
+            variables=variables,
+            finite=is_finite(inner),
+            location=assignment.location,
+        )
+        tensors.append(
+            TensorDeclaration(
+                name=result.tensor, format=csf(len(variables)), location=assignment.location
+            )
+        )
+        before.append(replace(assignment, result=result, value=inner, tensors=tuple(tensors)))
+        return result
+
+    def factor(term: Expression) -> Expression:
+        made: Expression = rebuild(term, visit)
+        return made
+
+    def visit(term: Term) -> Term:
+        return workspace(term) if isinstance(term, Sum) else rebuild(term, visit)
+
+    def terms(value: Expression) -> Expression:
+        match value:
+            case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
+                return replace(value, left=terms(left), right=terms(right))
+            case Negative(value=inner):
+                return Negative(value=terms(inner))
+            case Sum(value=inner):
+                return replace(value, value=factor_or_sum(inner))
+            case _:
+                return factor(value)
+
+    def factor_or_sum(value: Expression) -> Expression:
+        return workspace(value) if isinstance(value, Sum) else factor(value)
+
+    value = terms(assignment.value)
+    return (*before, replace(assignment, value=value, tensors=tuple(tensors)))
