@@ -25,7 +25,7 @@ from t2s.simulator.times.array.times import array_times
 from t2s.simulator.times.machines import run_streams
 from t2s.simulator.times.table import TableTimes
 from t2s.simulator.values.compute import compute_values
-from t2s.simulator.values.stream_trace import explicit
+from t2s.simulator.values.machines import explicit
 
 MANY_FIRINGS = 2_000_000
 """More firings than this are worth compiling the array kernel for."""

@@ -30,10 +30,9 @@ from t2s.graph.semantics import (
     space_points,
 )
 from t2s.simulator.engine import Limits, Observer
-from t2s.simulator.memory.plain import Ports
+from t2s.simulator.memory.port import Ports
 from t2s.simulator.plain_pes import PE, Fifo, MachinePE
-from t2s.simulator.program.sim_program import NodeTiming, SimProgram
-from t2s.simulator.program.traces import with_traces
+from t2s.simulator.program.sim_program import NodeTiming, SimProgram, with_traces
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.tally import Ending, Stuck, Tally, end_of_run, ending_of

@@ -21,7 +21,7 @@ from t2s.simulator.values.nests.digits import (
     NodeDigits,
     Opaque,
 )
-from t2s.simulator.values.nests.mixed_radix import regroup, separated
+from t2s.simulator.values.nests.references import regroup, separated
 from t2s.simulator.values.nests.registers import last_writer
 
 DRAW = st.DataObject

@@ -34,9 +34,9 @@ from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.memory.port import addresses_of
+from t2s.simulator.program.checks import check_times
 from t2s.simulator.program.flatten import Control, flatten
 from t2s.simulator.program.sim_program import ChannelTiming, Interval, NodeTiming, SimProgram
-from t2s.simulator.program.time_bound import check_times
 from t2s.simulator.random_stalls import RandomStalls
 
 _VERIFIED: KeptFor[None, frozenset[str]] = KeptFor()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.simulator.program.flatten import ACCESS, RECEIVES_END, USES_BEGIN, USES_END, Control
-from t2s.simulator.program.machine_rows import STORES
+from t2s.simulator.program.trace import STORES
 from t2s.simulator.times.run_ahead_emit import ALWAYS, NEVER, Shape
 
 

@@ -53,11 +53,10 @@ from t2s.simulator.emit.representation import (
 )
 from t2s.simulator.values.emit_allowance import emit_allowance
 from t2s.simulator.values.emit_blend import BlendEmitter, blended_rules
-from t2s.simulator.values.emit_body import BodyEmitter
+from t2s.simulator.values.emit_body import BodyEmitter, emit_search
 from t2s.simulator.values.emit_frame import Frame
 from t2s.simulator.values.emit_memory import MemoryEmitter
-from t2s.simulator.values.emit_search import emit_search
-from t2s.simulator.values.emit_streams import StreamPort
+from t2s.simulator.values.emit_ports import StreamPort
 from t2s.simulator.values.layout import (
     FAILED,
     FINISHED,
@@ -66,8 +65,8 @@ from t2s.simulator.values.layout import (
     TRACE_LENGTH,
     Key,
     Layout,
+    code_type,
 )
-from t2s.simulator.values.machine_codes import code_type
 
 
 def emit_machine(

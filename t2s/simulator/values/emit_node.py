@@ -31,8 +31,7 @@ from t2s.simulator.emit.llvm import (
 )
 from t2s.simulator.emit.representation import offset_by
 from t2s.simulator.values.emit_body import BodyEmitter
-from t2s.simulator.values.emit_context import smaller
-from t2s.simulator.values.emit_frame import Frame
+from t2s.simulator.values.emit_frame import Frame, smaller
 from t2s.simulator.values.emit_ports import UNLIMITED, PortEmitter, port_of
 from t2s.simulator.values.layout import FINISHED, NOT_STARTED, RUNNING, Layout
 

@@ -7,8 +7,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.machine import Machine
 from t2s.simulator.values.emit_memory import block_words
-from t2s.simulator.values.layout import TRACE_LENGTH, Layout, address_of
-from t2s.simulator.values.machine_codes import most_adds
+from t2s.simulator.values.layout import TRACE_LENGTH, Layout, address_of, most_adds
 from t2s.simulator.values.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
 
 _GROWTH = 4

@@ -19,8 +19,8 @@ from t2s.graph.body import Receive, Send
 from t2s.graph.nodes import PEArray
 from t2s.simulator.program.control import FiringOrder
 from t2s.simulator.program.flatten import ACCESS, MOVED_BYTES, RECEIVES_END, USES_BEGIN, USES_END
-from t2s.simulator.program.machine_rows import STORES
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
+from t2s.simulator.program.trace import STORES
 
 NOWHERE = -1
 """The position of an element that nobody uses, and of a port in a firing without it."""

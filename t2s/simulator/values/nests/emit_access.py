@@ -23,7 +23,7 @@ from t2s.simulator.emit.representation import (
     store_value,
     zero,
 )
-from t2s.simulator.values.emit_context import NodeContext
+from t2s.simulator.values.emit_frame import NodeContext
 from t2s.simulator.values.nests.digits import Numbers
 from t2s.simulator.values.nests.emit_lanes import transposed
 from t2s.simulator.values.nests.groups import Group, pattern, stride

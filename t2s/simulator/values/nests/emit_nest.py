@@ -32,7 +32,7 @@ from t2s.graph.graph import Graph
 from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.llvm import I8, I32, I64, POINTER, VOID, Module, Value, integer, null
 from t2s.simulator.emit.representation import zero
-from t2s.simulator.values.emit_context import NodeContext
+from t2s.simulator.values.emit_frame import NodeContext
 from t2s.simulator.values.layout import ALIGNMENT, Layout
 from t2s.simulator.values.nests.emit_access import AccessEmitter, Start
 from t2s.simulator.values.nests.emit_lanes import LaneEmitter

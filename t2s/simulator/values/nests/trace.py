@@ -31,7 +31,6 @@ from t2s.simulator.values.nests.digits import (
     size,
     spread,
 )
-from t2s.simulator.values.nests.mixed_radix import regroup
 from t2s.simulator.values.nests.network import PE, End, Network, Place, longest
 from t2s.simulator.values.nests.references import (
     Reference,
@@ -39,6 +38,7 @@ from t2s.simulator.values.nests.references import (
     TensorSource,
     inserted,
     merged,
+    regroup,
     zeros,
 )
 from t2s.simulator.values.nests.registers import last_writer
