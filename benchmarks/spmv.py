@@ -49,7 +49,7 @@ from scipy import sparse
 
 import t2s
 from t2s import Float, Int
-from t2s.report.products import ProductReport
+from t2s.report.product_report import ProductReport
 from t2s.simulator.devices import DEVICES
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "spmv"

@@ -44,10 +44,7 @@ from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.report.cut_short import CycleLimitError, RunInterrupted
 from t2s.sparse_repr.representation import gallery
 from t2s.sparse_repr.representation.chain import Chain, Representation, dense
-from t2s.sparse_repr.representation.matrix import read_matrix, write_matrix
-from t2s.sparse_repr.representation.parameter import Parameter
-from t2s.sparse_repr.representation.storage import Storage
-from t2s.sparse_repr.representation.vocabulary import (
+from t2s.sparse_repr.representation.chain_words import (
     ASAP,
     Columns,
     Diagonals,
@@ -61,7 +58,10 @@ from t2s.sparse_repr.representation.vocabulary import (
     Whole,
     Zero,
 )
-from t2s.spatial.directive import Place
+from t2s.sparse_repr.representation.matrix import read_matrix, write_matrix
+from t2s.sparse_repr.representation.parameter import Parameter
+from t2s.sparse_repr.representation.storage import Storage
+from t2s.spatial.schedule import Place
 from t2s.spatial.stages import dram, host, registers, sram
 
 abs, max, min = absolute, maximum, minimum

@@ -46,7 +46,6 @@ from t2s.sparse_repr.semiring import (
     make_semiring,
 )
 from t2s.sparse_repr.streams import UNBOUNDED, EmptyFiber, Stream, Streams
-from t2s.sparse_repr.tensors.files import read, write
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,
@@ -54,6 +53,7 @@ from t2s.sparse_repr.tensors.tensor import (
     from_dense,
     from_levels,
 )
+from t2s.sparse_repr.tensors.tensor_files import read, write
 
 if TYPE_CHECKING:
     from t2s.simulator.devices import Device

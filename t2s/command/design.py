@@ -27,7 +27,7 @@ from t2s.func.collect import needed_funcs
 from t2s.graph.graph import Graph, TensorRole
 from t2s.sparse_repr.notation.ir import Access, accesses
 from t2s.sparse_repr.notation.symbols import Tensor
-from t2s.sparse_repr.representation.definition import definition_of
+from t2s.sparse_repr.representation.product_definition import definition_of
 
 DESIGN, INPUTS = "design", "inputs"
 DENSITY = 0.1

@@ -104,7 +104,7 @@ def _run(
         _check_choice("memory", memory, (IDEAL, *MEMORIES))
     _check_choice("engine", engine, ENGINES)
     found = find_design(file, func)
-    run = _Run(console, device, memory, engine, emulate, out, found.name)
+    run = _CommandRun(console, device, memory, engine, emulate, out, found.name)
     match found.design:
         case Graph() as graph:
             _run_graph(run, graph, graph_inputs(graph, seed, found.given(seed)))
@@ -124,7 +124,7 @@ def _run(
 
 
 @dataclass(frozen=True)
-class _Run:
+class _CommandRun:
     """How to run a design, and where to print and to write."""
 
     console: Console
@@ -136,7 +136,7 @@ class _Run:
     name: str
 
 
-def _run_funcs(run: _Run, outputs: Funcs, graph: Graph, inputs: Inputs) -> None:
+def _run_funcs(run: _CommandRun, outputs: Funcs, graph: Graph, inputs: Inputs) -> None:
     design = outputs[0] if len(outputs) == 1 else outputs
     if isinstance(design, t2s.Func) and is_sparse(design):
         simulated: t2s.Func | Graph = design
@@ -157,7 +157,7 @@ def _run_funcs(run: _Run, outputs: Funcs, graph: Graph, inputs: Inputs) -> None:
         _compare_all(run, "emulator", t2s.emulate(simulated, inputs), expected)
 
 
-def _run_graph(run: _Run, graph: Graph, inputs: Inputs) -> None:
+def _run_graph(run: _CommandRun, graph: Graph, inputs: Inputs) -> None:
     _describe(run, graph)
     result = t2s.simulate(graph, inputs, device=run.device, memory=run.memory, engine=run.engine)
     _report(run, result)
@@ -168,7 +168,7 @@ def _run_graph(run: _Run, graph: Graph, inputs: Inputs) -> None:
         _compare_all(run, "emulator", t2s.emulate(graph, inputs), expected)
 
 
-def _run_kernel(run: _Run, kernel: Kernel, inputs: Inputs) -> None:
+def _run_kernel(run: _CommandRun, kernel: Kernel, inputs: Inputs) -> None:
     _section(run.console, "loops")
     run.console.out(str(kernel).rstrip())
     graphs = kernel.graphs(inputs)
@@ -183,7 +183,7 @@ def _run_kernel(run: _Run, kernel: Kernel, inputs: Inputs) -> None:
         _write_opencl(run, graph, graph.name)
 
 
-def _describe(run: _Run, graph: Graph) -> None:
+def _describe(run: _CommandRun, graph: Graph) -> None:
     _section(run.console, "graph")
     run.console.out(summarize_graph(graph).rstrip())
     if DEVICES[run.device].fabric is not None:
@@ -191,7 +191,7 @@ def _describe(run: _Run, graph: Graph) -> None:
         run.console.out(_resources(graph, run.device))
 
 
-def _report(run: _Run, result: SimResult) -> None:
+def _report(run: _CommandRun, result: SimResult) -> None:
     _section(run.console, "simulation")
     run.console.out(str(result).rstrip())
     if result.interrupted:
@@ -199,7 +199,7 @@ def _report(run: _Run, result: SimResult) -> None:
 
 
 def _compare_all(
-    run: _Run, what: str, given: Mapping[str, Any], expected: Mapping[str, Any]
+    run: _CommandRun, what: str, given: Mapping[str, Any], expected: Mapping[str, Any]
 ) -> None:
     """Compare every output; its name is printed where there are several."""
     if what == "simulator":
@@ -217,7 +217,7 @@ def _resources(graph: Graph, device: str) -> str:
         return f"no estimate: {error}"
 
 
-def _write_opencl(run: _Run, graph: Graph, name: str) -> None:
+def _write_opencl(run: _CommandRun, graph: Graph, name: str) -> None:
     """Write the OpenCL; what it cannot express is an error only if the user asked for it."""
     folder = run.out if run.out is not None else Path("build") / name
     try:

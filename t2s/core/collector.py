@@ -8,10 +8,14 @@ is next to nothing before the end.  So the search waits, and goes on where a run
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
 from threading import Lock
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -26,22 +30,33 @@ class _Waiting:
 _WAITING = _Waiting()
 
 
-@contextmanager
-def without_collections() -> Iterator[None]:
+class without_collections:
     """Let no search for cycles of garbage begin inside of the block, in any thread.
 
     For work whose end is in sight, with memory in proportion to its input; a block inside of
-    another changes nothing.  A search that the user has switched off stays off.
+    another changes nothing.  A search that the user has switched off stays off.  As a decorator it
+    is for all of a function.
     """
-    with _WAITING.lock:
-        if _WAITING.blocks == 0:
-            _WAITING.was_on = gc.isenabled()
-            gc.disable()
-        _WAITING.blocks += 1
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        with _WAITING.lock:
+            if _WAITING.blocks == 0:
+                _WAITING.was_on = gc.isenabled()
+                gc.disable()
+            _WAITING.blocks += 1
+
+    def __exit__(self, *error: object) -> None:
         with _WAITING.lock:
             _WAITING.blocks -= 1
             if _WAITING.blocks == 0 and _WAITING.was_on:
                 gc.enable()
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """The function inside of a block; its frame is one of t2s, unlike that of contextlib."""
+
+        @wraps(function)
+        def inside(*arguments: P.args, **named: P.kwargs) -> R:
+            with self:
+                return function(*arguments, **named)
+
+        return inside

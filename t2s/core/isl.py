@@ -271,12 +271,13 @@ class LoopDomain:
         target_exprs: Sequence[Expr] | None = None,
         names: Sequence[str] | None = None,
         within: LoopDomain | None = None,
+        what: str = "computed",
     ) -> str | None:
         """Prove that ``exprs`` map this domain one-to-one onto ``target``.
 
         With ``target_exprs`` what has to be covered is their image of ``target``, whose dimensions
         ``names`` names; with ``within``, a larger domain, more of that may be covered.  Returns
-        ``None`` if proved, else a sentence with a sample point.
+        ``None`` if proved, else a sentence with a sample point; ``what`` is done to the points.
         """
         image_map = self.image(exprs)
         image = image_map.range()
@@ -284,12 +285,12 @@ class LoopDomain:
         labels = names or [interval.name for interval in target.intervals]
         missing = wanted.subtract(image)
         if not missing.is_empty():
-            return f"never computed: {_describe(missing, labels)}"
+            return f"never {what}: {_describe(missing, labels)}"
         extra = image.subtract(wanted if within is None else within._set)
         if not extra.is_empty():
             return f"outside of the domain: {_describe(extra, labels)}"
         if not image_map.is_injective():
-            return "some point is computed twice"
+            return f"some point is {what} twice"
         return None
 
     def leaves(self, exprs: Sequence[Expr], target: LoopDomain) -> str | None:

@@ -1,9 +1,9 @@
-"""Passes and pipelines: each pass returns a new program, verified before and after."""
+"""Passes: each returns a new program, verified against the one that it was given."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -21,11 +21,9 @@ class Pass(Generic[P]):
     run: Callable[[P], P]
 
 
-def run_pipeline(program: P, passes: Sequence[Pass[P]], verify: Callable[[P], None]) -> P:
-    """Run the passes in order; ``verify`` raises if a program is not well-formed."""
-    verify(program)
-    for step in passes:
-        _LOGGER.debug("pass %s: %s", step.name, step.description)
-        program = step.run(program)
-        verify(program)
-    return program
+def run_pass(program: P, step: Pass[P], verify: Callable[[P, P], None]) -> P:
+    """Run a pass; ``verify(after, before)`` raises if the result is not well-formed."""
+    _LOGGER.debug("pass %s: %s", step.name, step.description)
+    changed = step.run(program)
+    verify(changed, program)
+    return changed

@@ -12,8 +12,8 @@ from t2s.driver.lower import interpret, lower, print_loop_nest, resources
 from t2s.driver.simulate import simulate
 from t2s.func.symbols import split_names
 from t2s.graph.graph import Graph
-from t2s.spatial.directive import Place
-from t2s.spatial.sparse_schedule import SparseFunc
+from t2s.spatial.schedule import Place
+from t2s.spatial.sparse_directives import SparseFunc
 
 if TYPE_CHECKING:
     from t2s.report.resources import ResourceReport

@@ -26,7 +26,7 @@ from t2s.graph.printer import print_graph
 from t2s.spatial.schedule import ScheduledFunc
 
 if TYPE_CHECKING:
-    from t2s.report.products import ProductFacts, ProductReport
+    from t2s.report.product_report import ProductFacts, ProductReport
     from t2s.simulator.report.result import SimResult
 
 
@@ -75,7 +75,7 @@ def with_report(product: Product, result: Any) -> Any:
 
 def _explain(facts: ProductFacts, result: SimResult) -> tuple[tuple[str, str], ...]:
     """The lines of a product's report."""
-    from t2s.report.products import report_product
+    from t2s.report.product_report import report_product
 
     report = report_product(facts, result)
     return () if report is None else report.lines
@@ -83,7 +83,7 @@ def _explain(facts: ProductFacts, result: SimResult) -> tuple[tuple[str, str], .
 
 def product_report(func: ScheduledFunc, matrices: Mapping[str, Any], result: Any) -> ProductReport:
     """Where the cycles of a run of a product went; see ``t2s.product_report``."""
-    from t2s.report.products import report_product
+    from t2s.report.product_report import report_product
 
     product = product_of(func, split_inputs(func, matrices)[0])
     _check_run(func, product, result)
@@ -118,7 +118,7 @@ def _check_run(func: ScheduledFunc, product: Product, result: SimResult) -> None
 
 def facts_of(product: Product) -> ProductFacts:
     """What the report of a product needs to know of it."""
-    from t2s.report.products import ProductFacts
+    from t2s.report.product_report import ProductFacts
 
     nodes, circuit = product.nodes, product.circuit
     reduction = nodes.reduction.name

@@ -21,7 +21,7 @@ from t2s.driver.recognize import design_of
 from t2s.graph.inputs import check_graph_inputs
 
 if TYPE_CHECKING:
-    from t2s.report.products import ProductReport
+    from t2s.report.product_report import ProductReport
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.random_stalls import RandomStalls

@@ -10,7 +10,7 @@ from t2s.core.errors import InternalError, UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.explore.depth_fit import ChannelFit, DepthFit, DepthFront, FrontPoint
-from t2s.explore.fit import Depths, Search, Timings, minimise, unbounded
+from t2s.explore.fit import Depths, DepthSearch, Timings, minimise, unbounded
 from t2s.explore.front import Point, RamCost, all_combinations, pareto, step_down, try_all
 from t2s.explore.parallel import Steps, Workers
 from t2s.graph.graph import Channel, Graph
@@ -47,7 +47,7 @@ def fit_depths(
     budget = _budget(program, budget_bytes, budget_blocks)
     with Workers(workers) as crew, Steps("fitting depths", progress) as steps:
         program = _without_values(program, crew)
-        search = _Search(program, engine, crew, steps, _checked_slack(slack))
+        search = _Fitting(program, engine, crew, steps, _checked_slack(slack))
         interrupted = False
         front = None
         try:
@@ -82,7 +82,7 @@ def _without_values(program: SimProgram, crew: Workers) -> SimProgram:
     return replace(result.trace.applied(program), inputs=None)
 
 
-class _Search:
+class _Fitting:
     """The state of a search, which an interrupt leaves as it is."""
 
     def __init__(
@@ -92,7 +92,7 @@ class _Search:
         self.slack = slack
         self.timings = Timings(program, engine, crew)
         self.timings.on_run = self._tell
-        self.state: Search | None = None
+        self.state: DepthSearch | None = None
         self.points: list[Point] = []
         self.exhaustive = False
         self.before_cycles: int | None = None
@@ -116,12 +116,12 @@ class _Search:
         result, upper = unbounded(self.program, self._engine, self._crew, told)
         self.timings.keep(upper, result.cycles)
         self.unbounded, self.bounds = result.cycles, upper
-        self.state = Search(cycles=self._allowed(result.cycles), upper=upper, best=upper)
+        self.state = DepthSearch(cycles=self._allowed(result.cycles), upper=upper, best=upper)
         before = tuple(timing.channel.capacity for timing in self.program.channels)
         self.before_cycles = self.timings.cycles([before])[0]
         if self.before_cycles is not None and self.before_cycles < result.cycles:
             allowed = self._allowed(self.before_cycles)
-            self.state = Search(cycles=allowed, upper=before, best=before)
+            self.state = DepthSearch(cycles=allowed, upper=before, best=before)
         minimise(self.timings, self.state, _bits(self.program), self._keep)
 
     def _allowed(self, cycles: int) -> int:
@@ -144,7 +144,7 @@ class _Search:
             try_all(self.timings, cost, candidates, self.points.append)
             self.exhaustive = True
 
-    def _keep(self, state: Search) -> None:
+    def _keep(self, state: DepthSearch) -> None:
         self.state = state
 
     def _tell(self) -> None:
@@ -219,11 +219,11 @@ def _checked_slack(slack: float) -> float:
     )
 
 
-def _named(search: _Search, depths: Depths) -> dict[str, int]:
+def _named(search: _Fitting, depths: Depths) -> dict[str, int]:
     return dict(zip(search.timings.names, depths, strict=True))
 
 
-def _front(search: _Search, cost: RamCost, budget: int) -> DepthFront:
+def _front(search: _Fitting, cost: RamCost, budget: int) -> DepthFront:
     points = tuple(
         FrontPoint(depths=_named(search, point.depths), ram=point.ram, cycles=point.cycles)
         for point in pareto(search.points)
@@ -231,7 +231,7 @@ def _front(search: _Search, cost: RamCost, budget: int) -> DepthFront:
     return DepthFront(points=points, unit=cost.unit, budget=budget, exhaustive=search.exhaustive)
 
 
-def _result(search: _Search, front: DepthFront | None, interrupted: bool) -> DepthFit:
+def _result(search: _Fitting, front: DepthFront | None, interrupted: bool) -> DepthFit:
     state = search.state
     if state is None:
         raise InternalError("a search without a result")

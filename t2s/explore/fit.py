@@ -40,7 +40,7 @@ MOST_MEASURED = 1 << 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class DepthSearch:
     """Where a search is, or ended.
 
     ``best`` keeps ``cycles``; it is minimal if ``complete``, and no other depths that keep them are
@@ -127,8 +127,11 @@ def _all_tokens(program: SimProgram) -> Depths:
 
 
 def minimise(
-    timings: Timings, start: Search, weights: Sequence[int], told: Callable[[Search], None]
-) -> Search:
+    timings: Timings,
+    start: DepthSearch,
+    weights: Sequence[int],
+    told: Callable[[DepthSearch], None],
+) -> DepthSearch:
     """The smallest depths; ``told`` gets every better point, so that an interrupt loses nothing.
 
     ``weights`` say per channel what a token of depth costs: where there is a choice, the channels
@@ -152,7 +155,7 @@ def minimise(
     return done
 
 
-def _shallow_start(timings: Timings, start: Search) -> Search:
+def _shallow_start(timings: Timings, start: DepthSearch) -> DepthSearch:
     """The first of all depths 1, 2, 4, ... that keeps the cycles, as the point to start from.
 
     With arbitrated memory cycles go up and down with depths, and small ones may do by themselves.
@@ -166,7 +169,7 @@ def _shallow_start(timings: Timings, start: Search) -> Search:
     return start
 
 
-def _each_alone(timings: Timings, start: Search) -> Depths:
+def _each_alone(timings: Timings, start: DepthSearch) -> Depths:
     """Per channel the smallest depth that keeps the cycles, the others at their upper bounds.
 
     Depths double from 1 until they suffice (a run that does not is soon given up), then the last
@@ -192,11 +195,11 @@ def _each_alone(timings: Timings, start: Search) -> Depths:
 
 def _lower(
     timings: Timings,
-    start: Search,
+    start: DepthSearch,
     lowest: Depths,
     order: Sequence[int],
-    told: Callable[[Search], None],
-) -> Search:
+    told: Callable[[DepthSearch], None],
+) -> DepthSearch:
     """Lower a group of channels that cannot all be at their lowest, by halves."""
     if len(order) == 1:
         return _lower_one(timings, start, lowest[order[0]], order[0], told)
@@ -213,8 +216,12 @@ def _lower(
 
 
 def _lower_one(
-    timings: Timings, start: Search, lowest: int, channel: int, told: Callable[[Search], None]
-) -> Search:
+    timings: Timings,
+    start: DepthSearch,
+    lowest: int,
+    channel: int,
+    told: Callable[[DepthSearch], None],
+) -> DepthSearch:
     """Lower one channel as far as it goes, the others as they are; several runs at once."""
     low, high = lowest - 1, start.best[channel]
     found = start
@@ -232,7 +239,9 @@ def _lower_one(
     return found
 
 
-def _checked(timings: Timings, found: Search, told: Callable[[Search], None]) -> Search:
+def _checked(
+    timings: Timings, found: DepthSearch, told: Callable[[DepthSearch], None]
+) -> DepthSearch:
     """Lower single depths for as long as one of them can be one token less at no cost.
 
     Such a depth becomes the first of 1, 2, 4, ... that keeps the cycles, or else that token less.

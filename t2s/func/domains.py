@@ -16,10 +16,10 @@ from t2s.core.location import SourceLocation
 from t2s.core.printer import show
 from t2s.core.types import INT32, value_range
 from t2s.core.walk import Term, rewrite, walk
-from t2s.func.bounds import AccessRange
+from t2s.func.accesses import AccessRange
 from t2s.func.collect import AnyFunc
 from t2s.func.expression import Expression
-from t2s.func.func import Bound, Written
+from t2s.func.func import Bound, WrittenDefinition
 from t2s.func.ir import Definition, Dimension
 from t2s.func.symbols import RVar
 from t2s.func.systems import Unit
@@ -36,7 +36,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
+class FunctionDomain:
     """The dimensions of a Func's arguments and (minimum, extent) of each, over all rows."""
 
     dimensions: tuple[Dimension, ...]
@@ -50,10 +50,10 @@ class Domain:
     def points(self) -> LoopDomain:
         return LoopDomain([dimension.interval for dimension in self.dimensions])
 
-    def only(self, names: Sequence[str]) -> Domain:
+    def only(self, names: Sequence[str]) -> FunctionDomain:
         """The domain of a member that has the first of the dimensions."""
         count = len(names)
-        return Domain(dimensions=self.dimensions[:count], box=self.box[:count])
+        return FunctionDomain(dimensions=self.dimensions[:count], box=self.box[:count])
 
 
 def _is_constant(dimension: Dimension) -> bool:
@@ -91,7 +91,7 @@ def unit_domain(
     unit: Unit,
     needed: Mapping[str, Range],
     constants: Mapping[str, int],
-) -> Domain:
+) -> FunctionDomain:
     """The domain of one Func, or the domain that the members of a system share.
 
     ``needed`` has the smallest and the largest value of each argument that is read from outside.
@@ -127,7 +127,7 @@ def unit_domain(
             expected=f"numbers: {unit.lanes} is an argument of some members only",
             given=_range_text(unit.lanes, dimensions[-1].minimum, dimensions[-1].extent),
         )
-    return Domain(dimensions=tuple(dimensions), box=tuple(box))
+    return FunctionDomain(dimensions=tuple(dimensions), box=tuple(box))
 
 
 def _given_bounds(unit: Unit, constants: Mapping[str, int]) -> dict[str, Given]:
@@ -239,7 +239,7 @@ def _check_countable(unit: Unit, name: str, box: tuple[int, int], given: Given |
     )
 
 
-def check_inside(func: AnyFunc, domain: Domain, accesses: Iterable[AccessRange]) -> None:
+def check_inside(func: AnyFunc, domain: FunctionDomain, accesses: Iterable[AccessRange]) -> None:
     """Prove that reads (or writes) of a Func stay inside of its domain."""
     for access in accesses:
         for position, found in enumerate(access.ranges):
@@ -258,7 +258,7 @@ def check_inside(func: AnyFunc, domain: Domain, accesses: Iterable[AccessRange])
             _check_rows(func, domain, access)
 
 
-def _check_rows(func: AnyFunc, domain: Domain, access: AccessRange) -> None:
+def _check_rows(func: AnyFunc, domain: FunctionDomain, access: AccessRange) -> None:
     """The proof where the bounds of some arguments depend on others."""
     ranges = "; ".join(
         _range_text(d.name, d.minimum, d.extent)
@@ -283,7 +283,7 @@ def _check_rows(func: AnyFunc, domain: Domain, access: AccessRange) -> None:
         )
 
 
-def check_lanes(func: AnyFunc, definition: Definition, shared: Domain) -> None:
+def check_lanes(func: AnyFunc, definition: Definition, shared: FunctionDomain) -> None:
     """A member's update reduces over the whole range of the lanes."""
     for found in definition.reductions:
         lanes = shared.dimensions[-1]
@@ -298,7 +298,7 @@ def check_lanes(func: AnyFunc, definition: Definition, shared: Domain) -> None:
 
 
 def reduction_dimensions(
-    written: Written, constants: Mapping[str, int], outer: set[str]
+    written: WrittenDefinition, constants: Mapping[str, int], outer: set[str]
 ) -> list[Dimension]:
     """The reduction variables of an update, outermost first, as dimensions."""
     known = set(outer)

@@ -22,19 +22,19 @@ from t2s.core.isl import is_affine
 from t2s.core.location import user_location
 from t2s.core.types import Type, value_range
 from t2s.core.walk import Term, distinct, rewrite
-from t2s.func.bounds import AccessRange, access_ranges, hull
+from t2s.func.accesses import AccessRange, access_ranges, hull, without_dead_reads
 from t2s.func.collect import AnyFunc, global_symbols, needed_funcs, output_funcs
-from t2s.func.dead_reads import without_dead_reads
+from t2s.func.conversion import retype
 from t2s.func.domains import (
-    Domain,
+    FunctionDomain,
     check_inside,
     check_lanes,
     reduction_dimensions,
     replace_parameters,
     unit_domain,
 )
-from t2s.func.expression import Symbol, retype
-from t2s.func.func import Written, index_name, typed_value
+from t2s.func.expression import Symbol
+from t2s.func.func import WrittenDefinition, index_name, typed_value
 from t2s.func.ir import (
     Definition,
     Dimension,
@@ -160,7 +160,7 @@ def _needed(unit: Unit, state: _State) -> dict[str, tuple[int, int] | None]:
     return result
 
 
-def _freeze_function(func: AnyFunc, unit: Unit, shared: Domain, state: _State) -> Function:
+def _freeze_function(func: AnyFunc, unit: Unit, shared: FunctionDomain, state: _State) -> Function:
     members = {member.name: member for member in unit.funcs}
     domain = shared.only(func.arguments)
     definitions: list[Definition] = []
@@ -187,7 +187,7 @@ def _freeze_function(func: AnyFunc, unit: Unit, shared: Domain, state: _State) -
 
 
 def _freeze_definition(
-    func: AnyFunc, written: Written, bounds: Domain, state: _State
+    func: AnyFunc, written: WrittenDefinition, bounds: FunctionDomain, state: _State
 ) -> Definition:
     value = typed_value(func, written)
     _check_length(func, written)
@@ -218,7 +218,7 @@ def _freeze_definition(
     )
 
 
-def _check_length(func: AnyFunc, written: Written) -> None:
+def _check_length(func: AnyFunc, written: WrittenDefinition) -> None:
     terms = distinct(written.value.node)
     if next(islice(terms, MOST_TERMS, None), None) is not None:
         raise UserError(
@@ -231,7 +231,7 @@ def _check_length(func: AnyFunc, written: Written) -> None:
 
 
 def _pure_dimensions(
-    func: AnyFunc, written: Written, bounds: Domain, state: _State
+    func: AnyFunc, written: WrittenDefinition, bounds: FunctionDomain, state: _State
 ) -> dict[str, Dimension]:
     """The dimensions of the Vars on a left side, which may stand in places of other arguments."""
     pure: dict[str, Dimension] = {}

@@ -17,23 +17,21 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Index
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import INT32, Type
+from t2s.func.conversion import as_index, convert, retype
 from t2s.func.expression import (
     Expression,
     Symbol,
     Symbols,
     as_expression,
-    as_index,
-    convert,
     element,
     index_expressions,
     merge_symbols,
-    retype,
 )
 from t2s.func.symbols import RVar, Var
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenDefinition:
     """One definition as the user wrote it."""
 
     target: tuple[Expression, ...]
@@ -70,7 +68,7 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
                 given=repr(type),
             )
         self.declared_type = type
-        self.written: list[Written] = []
+        self.written: list[WrittenDefinition] = []
         self.bounds: list[Bound] = []
         self.plan: list[DirectiveT] = []
 
@@ -116,7 +114,7 @@ class TemporalFunc(Symbol, Generic[DirectiveT]):
             self._check_initial(target, expression, symbols, location)
         self._check_type(expression, location)
         self.written.append(
-            Written(target=target, value=expression, symbols=symbols, location=location)
+            WrittenDefinition(target=target, value=expression, symbols=symbols, location=location)
         )
 
     def bound(self, variable: Var, minimum: object, extent: object) -> Self:
@@ -228,7 +226,7 @@ def index_name(part: Expression) -> str | None:
     return part.node.name if isinstance(part.node, Index) else None
 
 
-def typed_value(func: TemporalFunc[DirectiveT], written: Written) -> Expression:
+def typed_value(func: TemporalFunc[DirectiveT], written: WrittenDefinition) -> Expression:
     """The value of a definition with its final, strong type."""
     target = func.type.strengthened()
     node = convert(written.value.node, target, written.location)

@@ -9,12 +9,12 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Expr, Index, Parameter
 from t2s.core.location import user_location
 from t2s.core.types import INT32, Type
+from t2s.func.conversion import as_index
 from t2s.func.expression import (
     Expression,
     Number,
     Symbol,
     as_expression,
-    as_index,
     element,
     index_expressions,
 )

@@ -20,7 +20,7 @@ from t2s.core.expr import Apply, Const, Expr, Index, Read, reads
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.func.collect import AnyFunc, producers
-from t2s.func.func import Written, index_name
+from t2s.func.func import WrittenDefinition, index_name
 from t2s.func.symbols import RVar
 
 Resolve = Callable[[Expr], Expr]
@@ -50,7 +50,7 @@ class _MemberRead:
 
     reader: AnyFunc
     source: AnyFunc
-    written: Written
+    written: WrittenDefinition
     read: Read
     indices: tuple[Expr, ...]
 
@@ -276,7 +276,7 @@ def _distances(unit: Unit, access: _MemberRead) -> tuple[int, ...] | None:
     return tuple(vector)
 
 
-def _reductions(written: Written) -> list[str]:
+def _reductions(written: WrittenDefinition) -> list[str]:
     """Names of the reduction dimensions of an update."""
     variables = [symbol for symbol in written.symbols.values() if isinstance(symbol, RVar)]
     return list(dict.fromkeys(part.name for symbol in variables for part in symbol.domain))

@@ -16,7 +16,7 @@ from t2s.core.isl import Interval, LoopDomain, is_affine
 from t2s.core.ops import Array
 from t2s.core.printer import show
 from t2s.graph.graph import Graph, Layout, Tensor, TensorRole
-from t2s.graph.verify_expr import Scope, Subject, verify_indices
+from t2s.graph.verify_expr import ExprScope, Subject, verify_indices
 
 
 def pack(tensor: Tensor, array: Array) -> Array:
@@ -82,7 +82,7 @@ def verify_layout(subject: Subject, tensor: Tensor) -> None:
             expected="loops of different names, each with an extent of at least 1",
             given=f"loops {', '.join(layout.loops)} of extents {layout.extents}",
         )
-    scope = Scope(subject=subject, indices=frozenset(layout.loops), parameters={})
+    scope = ExprScope(subject=subject, indices=frozenset(layout.loops), parameters={})
     verify_indices(layout.indices, len(tensor.shape), scope, "the layout")
     _verify_elements(subject, tensor, layout)
 

@@ -29,8 +29,8 @@ from t2s.graph.machine_shapes import firsts_of_shapes
 from t2s.graph.nodes import Machine, Node, PEArray, Register, Role
 from t2s.graph.verify_body import BodyVerifier, verify_bounds
 from t2s.graph.verify_expr import (
+    ExprScope,
     GraphError,
-    Scope,
     Subject,
     one_of,
     spell,
@@ -284,11 +284,11 @@ def _verify_pe_array(graph: Graph, node: PEArray, subject: Subject) -> None:
     verify_bounds(graph, node)
 
 
-def _static_scope(graph: Graph, node: Node, subject: Subject, *, loops: bool = False) -> Scope:
+def _static_scope(graph: Graph, node: Node, subject: Subject, *, loops: bool = False) -> ExprScope:
     """What static expressions of a node may use: space, parameters and, if asked, its loops."""
     space = frozenset(dimension.name for dimension in node.space)
     inside = node.loops if loops and isinstance(node, PEArray) else ()
-    return Scope(
+    return ExprScope(
         subject=subject,
         indices=space | {loop.name for loop in inside},
         parameters={parameter.name: parameter.type for parameter in graph.parameters},

@@ -25,8 +25,8 @@ from t2s.graph.body import (
 from t2s.graph.graph import Channel, Graph, Tensor, TensorRole
 from t2s.graph.nodes import PEArray
 from t2s.graph.verify_expr import (
+    ExprScope,
     GraphError,
-    Scope,
     one_of,
     spell,
     verify_condition,
@@ -41,7 +41,7 @@ class BodyVerifier:
 
     graph: Graph
     node: PEArray
-    static: Scope
+    static: ExprScope
     locals: dict[str, Type] = field(default_factory=dict)
 
     def verify(self, statement: Statement) -> None:
@@ -79,7 +79,7 @@ class BodyVerifier:
                 self._value(value, what)
                 self._register(what, name, indices, value.type)
 
-    def _dynamic(self) -> Scope:
+    def _dynamic(self) -> ExprScope:
         return replace(self.static, locals=self.locals)
 
     def _value(self, value: Expr, what: str) -> None:

@@ -69,7 +69,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class ExprScope:
     """The names an expression may use; ``locals`` is ``None`` where it has to be static."""
 
     subject: Subject
@@ -89,7 +89,7 @@ def spell(type: Type) -> str:
     return f"weak {type}" if type.weak else str(type)
 
 
-def verify_indices(indices: tuple[Expr, ...], rank: int, scope: Scope, what: str) -> None:
+def verify_indices(indices: tuple[Expr, ...], rank: int, scope: ExprScope, what: str) -> None:
     """Index expressions: as many as there are dimensions, each a static scalar integer."""
     if len(indices) != rank:
         raise scope.subject.error(
@@ -101,7 +101,7 @@ def verify_indices(indices: tuple[Expr, ...], rank: int, scope: Scope, what: str
         verify_index(index, scope, f"index {position} of {what}")
 
 
-def verify_index(index: Expr, scope: Scope, what: str) -> None:
+def verify_index(index: Expr, scope: ExprScope, what: str) -> None:
     """A static scalar integer: an element of an index list, or a bound of a loop."""
     verify_expr(index, replace(scope, locals=None), what)
     if not index.type.is_integer or index.type.lanes != 1:
@@ -112,7 +112,7 @@ def verify_index(index: Expr, scope: Scope, what: str) -> None:
         )
 
 
-def verify_expr(expr: Expr, scope: Scope, what: str) -> None:
+def verify_expr(expr: Expr, scope: ExprScope, what: str) -> None:
     """Every name is in scope and every operator well typed; no reads and no weak types remain."""
     for term in distinct(expr):
         problem = _problem(term, scope)
@@ -125,7 +125,7 @@ def verify_expr(expr: Expr, scope: Scope, what: str) -> None:
             )
 
 
-def verify_condition(condition: Expr | None, scope: Scope, what: str) -> None:
+def verify_condition(condition: Expr | None, scope: ExprScope, what: str) -> None:
     """Check a condition (``None``: always): well-formed, and of type bool."""
     if condition is None:
         return
@@ -146,7 +146,7 @@ class _Problem:
     hint: str | None = None
 
 
-def _problem(term: Term, scope: Scope) -> _Problem | None:
+def _problem(term: Term, scope: ExprScope) -> _Problem | None:
     """What is wrong with one node of an expression, its operands taken as right."""
     if isinstance(term, Expr) and term.type.weak:
         return _Problem(

@@ -29,19 +29,19 @@ from t2s.graph.machine import (
     Search,
     SortedMemory,
 )
-from t2s.graph.verify_expr import Scope, Subject, one_of, spell, verify_condition, verify_expr
+from t2s.graph.verify_expr import ExprScope, Subject, one_of, spell, verify_condition, verify_expr
 
 _ON_THE_WAY = (Let, Load, Search, RegisterRead, MemorySize, MemoryFirst)
 _IN_RULES = (*_ON_THE_WAY, Store, RegisterWrite, MemoryAdd, MemoryDrop)
 
 
-def verify_machine(graph: Graph, node: Machine, static: Scope) -> None:
+def verify_machine(graph: Graph, node: Machine, static: ExprScope) -> None:
     """Check a machine; ``static`` has its space dimensions and the parameters in scope."""
     _MachineVerifier(graph, node, static).verify()
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _KnownWay:
     """What is known on the way to a rule: heads that are there, and locals."""
 
     needs: tuple[str, ...]
@@ -49,7 +49,7 @@ class _Way:
 
 
 class _MachineVerifier:
-    def __init__(self, graph: Graph, node: Machine, static: Scope) -> None:
+    def __init__(self, graph: Graph, node: Machine, static: ExprScope) -> None:
         self.graph = graph
         self.node = node
         self.static = static
@@ -134,10 +134,10 @@ class _MachineVerifier:
 
     def _mode(self, mode: Mode, registers: dict[str, Type]) -> None:
         what = f"mode {mode.name!r}"
-        way = self._needed(_Way((), dict(registers)), mode.needs, what)
+        way = self._needed(_KnownWay((), dict(registers)), mode.needs, what)
         self._choices(mode.choices, way, what)
 
-    def _needed(self, way: _Way, needs: tuple[str, ...], what: str) -> _Way:
+    def _needed(self, way: _KnownWay, needs: tuple[str, ...], what: str) -> _KnownWay:
         local = dict(way.locals)
         for name in needs:
             if name not in self.heads:
@@ -150,9 +150,9 @@ class _MachineVerifier:
             local[head.value] = self.inputs[name].stream.element
             if head.tag is not None:
                 local[head.tag] = INT32
-        return _Way((*way.needs, *needs), local)
+        return _KnownWay((*way.needs, *needs), local)
 
-    def _choices(self, choices: tuple[Choice, ...], way: _Way, what: str) -> None:
+    def _choices(self, choices: tuple[Choice, ...], way: _KnownWay, what: str) -> None:
         if not choices:
             self._broken(f"{what} has no alternatives", "at least one", "none")
         for choice in choices:
@@ -167,9 +167,9 @@ class _MachineVerifier:
                 case nested:
                     self._choices(nested, inner, what)
 
-    def _rule(self, rule: Rule, way: _Way) -> None:
+    def _rule(self, rule: Rule, way: _KnownWay) -> None:
         what = f"rule {rule.name!r}"
-        inner = _Way(way.needs, dict(way.locals))
+        inner = _KnownWay(way.needs, dict(way.locals))
         for statement in rule.body:
             self._statement(statement, inner, what, _IN_RULES)
         for name in rule.takes:
@@ -187,7 +187,7 @@ class _MachineVerifier:
                 f"the mode after {what} does not exist", one_of(self.modes), repr(rule.next)
             )
 
-    def _put(self, put: Put, way: _Way, what: str) -> None:
+    def _put(self, put: Put, way: _KnownWay, what: str) -> None:
         if put.channel not in self.outputs:
             self._broken(
                 f"{what} puts into a channel that is not its own",
@@ -206,18 +206,18 @@ class _MachineVerifier:
         if put.value is not None:
             self._value(put.value, stream.element, way, f"what {what} puts into {put.channel!r}")
 
-    def _value(self, value: Expr, type: Type, way: _Way, what: str) -> None:
+    def _value(self, value: Expr, type: Type, way: _KnownWay, what: str) -> None:
         verify_expr(value, replace(self.static, locals=way.locals), what)
         if value.type != type:
             self._broken(f"{what} has the wrong type", spell(type), spell(value.type))
 
-    def _bind(self, target: str, type: Type, way: _Way, what: str) -> None:
+    def _bind(self, target: str, type: Type, way: _KnownWay, what: str) -> None:
         if target in way.locals or target in self.static.indices | set(self.static.parameters):
             self._broken(f"{what}: the name {target!r} is taken", "a fresh name", repr(target))
         way.locals[target] = type
 
     def _statement(
-        self, statement: Statement, way: _Way, what: str, allowed: tuple[type[Statement], ...]
+        self, statement: Statement, way: _KnownWay, what: str, allowed: tuple[type[Statement], ...]
     ) -> None:
         if not isinstance(statement, allowed):
             self._broken(
@@ -255,14 +255,14 @@ class _MachineVerifier:
             case MemoryAdd() | MemorySize() | MemoryFirst() | MemoryDrop():
                 self._memory(statement, way, what)
 
-    def _search(self, statement: Search, way: _Way, what: str) -> None:
+    def _search(self, statement: Search, way: _KnownWay, what: str) -> None:
         begin, end, value = statement.begin, statement.end, statement.value
         self._access(statement.tensor, (begin,), value.type, way, what)
         self._value(value, value.type, way, f"what {what} searches for")
         self._value(end, begin.type, way, f"the end of the search of {what}")
         self._bind(statement.target, begin.type, way, what)
 
-    def _indices(self, indices: tuple[Expr, ...], rank: int, way: _Way, what: str) -> None:
+    def _indices(self, indices: tuple[Expr, ...], rank: int, way: _KnownWay, what: str) -> None:
         if len(indices) != rank:
             self._broken(f"{what} has the wrong number of indices", str(rank), str(len(indices)))
         for index in indices:
@@ -271,7 +271,7 @@ class _MachineVerifier:
                 self._broken(f"an index of {what} is no integer", "an integer", str(index.type))
 
     def _access(
-        self, name: str, indices: tuple[Expr, ...], type: Type, way: _Way, what: str
+        self, name: str, indices: tuple[Expr, ...], type: Type, way: _KnownWay, what: str
     ) -> Tensor:
         names = {tensor.name: tensor for tensor in self.graph.tensors}
         if name not in names:
@@ -283,7 +283,7 @@ class _MachineVerifier:
         return tensor
 
     def _register(
-        self, name: str, indices: tuple[Expr, ...], type: Type, way: _Way, what: str
+        self, name: str, indices: tuple[Expr, ...], type: Type, way: _KnownWay, what: str
     ) -> None:
         if name not in self.registers:
             self._broken(f"{what}: no such register", one_of(self.registers), repr(name))
@@ -295,7 +295,7 @@ class _MachineVerifier:
     def _memory(
         self,
         statement: MemoryAdd | MemorySize | MemoryFirst | MemoryDrop,
-        way: _Way,
+        way: _KnownWay,
         what: str,
     ) -> None:
         if statement.memory not in self.memories:

@@ -41,7 +41,7 @@ class CarryLoop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterFile:
+class CarryRegisters:
     """Partial results kept in the PE.
 
     ``loops`` are the loops that address the file, outermost first, ``distance`` the smallest number
@@ -70,7 +70,7 @@ class Hop:
 class CarryPlan:
     """How each step of a reduction gets the result of the step before it."""
 
-    registers: RegisterFile | None
+    registers: CarryRegisters | None
     hops: tuple[Hop, ...]
 
 
@@ -91,7 +91,7 @@ def plan_carry(loops: Sequence[CarryLoop]) -> CarryPlan:
         return CarryPlan(registers=None, hops=hops)
     addressed = [loop for loop in _inside(loops, local[0]) if not loop.reduction]
     return CarryPlan(
-        registers=RegisterFile(
+        registers=CarryRegisters(
             loops=tuple(loop.name for loop in addressed),
             shape=tuple(loop.extent for loop in addressed),
             distance=min(_distance(loops, loop) for loop in local),

@@ -8,15 +8,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.graph.graph import StreamKind, Tensor
-from t2s.sparse_repr.blocks import (
-    bit_trees,
-    bitvectors,
-    coordinate_lists,
-    joins,
-    locators,
-    scanners,
-    skipping,
-)
+from t2s.sparse_repr.blocks import bitvectors, coordinate_lists, joins, locators, scanners, skipping
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.plumbing import Player, Root
@@ -48,23 +40,20 @@ class Iteration(Connections):
 
     def scan_dense(self, ref: Stream, size: int, name: str = "scan") -> tuple[Stream, Stream]:
         """Coordinates and references of a dense level."""
-        crd, out_ref = self.put(scanners.DenseScanner(size=size), name, ref)
-        return crd, out_ref
+        return self.pair(scanners.DenseScanner(size=size), name, ref)
 
     def scan_singleton(
         self, ref: Stream, coordinates: Tensor, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """The coordinate and the reference of each fiber of a singleton level."""
-        crd, out_ref = self.put(scanners.SingletonScanner(coordinates=coordinates), name, ref)
-        return crd, out_ref
+        return self.pair(scanners.SingletonScanner(coordinates=coordinates), name, ref)
 
     def scan_unique(
         self, ref: Stream, positions: Tensor, coordinates: Tensor, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """Each coordinate of a compressed level with repeated coordinates, and its run."""
         block = coordinate_lists.UniqueScanner(positions=positions, coordinates=coordinates)
-        crd, out_ref = self.put(block, name, ref)
-        return crd, out_ref
+        return self.pair(block, name, ref)
 
     def scan_run(
         self,
@@ -78,8 +67,7 @@ class Iteration(Connections):
         block = coordinate_lists.RunScanner(
             positions=positions, above=tuple(above), coordinates=coordinates
         )
-        crd, out_ref = self.put(block, name, ref)
-        return crd, out_ref
+        return self.pair(block, name, ref)
 
     def scan_linked_list(
         self,
@@ -93,16 +81,14 @@ class Iteration(Connections):
         block = scanners.LinkedListScanner(
             heads=heads, coordinates=coordinates, followers=followers
         )
-        crd, out_ref = self.put(block, name, ref)
-        return crd, out_ref
+        return self.pair(block, name, ref)
 
     def scan_bitvector(
         self, ref: Stream, words: Tensor, ranks: Tensor, words_per_fiber: int, name: str = "scan"
     ) -> tuple[Stream, Stream]:
         """Words and ranks of a bitvector level."""
         block = scanners.BitvectorScanner(words=words, ranks=ranks, words_per_fiber=words_per_fiber)
-        bits, rank = self.put(block, name, ref)
-        return bits, rank
+        return self.pair(block, name, ref)
 
     def scan_bit_tree(
         self,
@@ -116,7 +102,7 @@ class Iteration(Connections):
 
         ``top`` and ``leaves`` are words and ranks; each bit of the top says that there is a leaf.
         """
-        return bit_trees.scan_bit_tree(self, ref, top, leaves, words_per_fiber, name)
+        return bitvectors.scan_bit_tree(self, ref, top, leaves, words_per_fiber, name)
 
     def repeat(self, crd: Stream, ref: Stream, name: str = "repeat") -> Stream:
         """Each token of ``ref`` as often as its list in ``crd`` has coordinates."""
@@ -197,8 +183,7 @@ class Iteration(Connections):
         block = bitvectors.BitvectorConverter(
             word=word, size=size, width=width, empty_fibers=empty_fibers, rank=self.index
         )
-        bits, ref = self.put(block, name, crd)
-        return bits, ref
+        return self.pair(block, name, crd)
 
     def coordinates_of(
         self, bits: Stream, ref: Stream, *, width: int | None = None, name: str = "coordinates"

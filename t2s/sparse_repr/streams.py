@@ -23,12 +23,11 @@ from t2s.graph.graph import Tensor
 from t2s.sparse_repr.arguments import checked
 from t2s.sparse_repr.blocks import (
     arrays,
-    bit_trees,
+    bitvectors,
     droppers,
     lanes,
     plumbing,
     point_reducers,
-    regroup,
     splits,
     writers,
 )
@@ -37,6 +36,7 @@ from t2s.sparse_repr.blocks.connections import UNBOUNDED, Stream
 from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock, check_number
 from t2s.sparse_repr.blocks.expressions import Operator
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ScalarReducer
+from t2s.sparse_repr.blocks.repeats import Regroup
 from t2s.sparse_repr.iteration import Iteration
 
 __all__ = ["UNBOUNDED", "Block", "BlockKind", "EmptyFiber", "Stream", "StreamBlock", "Streams"]
@@ -155,8 +155,7 @@ class Streams(Iteration):
         With ``missing_only`` without N alone.
         """
         block = droppers.ValueDropper(dropped=dropped, missing_only=missing_only)
-        out_crd, out_val = self.put(block, name, crd, val)
-        return out_crd, out_val
+        return self.pair(block, name, crd, val)
 
     def split(
         self, crd: Stream, factor: int, *beside: Stream, keep: bool = False, name: str = "split"
@@ -177,8 +176,8 @@ class Streams(Iteration):
         return self.put(splits.Flattener(factor=factor, keep=keep), name, outer, inner, *beside)
 
     def regroup(self, items: Stream, like: Stream, name: str = "regroup") -> Stream:
-        """Items, one for each of ``like``, in the lists of ``like``; see ``blocks.regroup``."""
-        return self.put(regroup.Regroup(), name, items, like)[0]
+        """Items, one for each of ``like``, in the lists of ``like``; see ``Regroup``."""
+        return self.put(Regroup(), name, items, like)[0]
 
     def fork(self, stream: Stream, ways: int, name: str = "fork") -> tuple[Stream, ...]:
         """The stream several times, through a block of its own."""
@@ -260,7 +259,7 @@ class Streams(Iteration):
         empty_fibers: bool = True,
     ) -> None:
         """Store a bit-tree level of ``size`` coordinates; see ``scan_bit_tree``."""
-        bit_trees.write_bit_tree(self, crd, size, top, leaves, name, empty_fibers=empty_fibers)
+        bitvectors.write_bit_tree(self, crd, size, top, leaves, name, empty_fibers=empty_fibers)
 
     def write_linked_list(
         self,

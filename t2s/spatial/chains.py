@@ -43,9 +43,11 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.func.expression import Expression, Receiver
 from t2s.func.symbols import ImageParam
-from t2s.spatial.arguments import Loop
-from t2s.spatial.directive import Distribute, Place, RemoveReuse, VectorStore
+from t2s.spatial.arguments import LoopVariable
+from t2s.spatial.directives.distribute import Distribute, RemoveReuse
+from t2s.spatial.directives.vectors import VectorStore
 from t2s.spatial.isolation import IsolatingFunc
+from t2s.spatial.schedule import Place
 
 FuncT = TypeVar("FuncT", bound=IsolatingFunc)
 
@@ -63,7 +65,7 @@ class StageKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage(Receiver):
+class ChainStage(Receiver):
     """One step of a chain; made by ``host``, ``dram``, ``sram`` and ``registers``."""
 
     __array_ufunc__ = None  # an array that comes first is refused as a whole
@@ -71,11 +73,11 @@ class Stage(Receiver):
     kind: StageKind
     name: str
     depth: int | None = None
-    scope: Loop | None = None
+    scope: LoopVariable | None = None
     double: bool = True
     scatter: bool = False
-    gather: Loop | None = None
-    lanes: Loop | None = None
+    gather: LoopVariable | None = None
+    lanes: LoopVariable | None = None
 
     @overload
     def __rrshift__(self, start: IsolatingFunc) -> OutputChain: ...
@@ -105,10 +107,10 @@ class InputChain:
     """The way of an operand to the Func that uses it, as far as it is written."""
 
     operand: ImageParam | Expression
-    stages: tuple[Stage, ...]
+    stages: tuple[ChainStage, ...]
 
     @overload
-    def __rshift__(self, following: Stage) -> InputChain: ...
+    def __rshift__(self, following: ChainStage) -> InputChain: ...
 
     @overload
     def __rshift__(self, following: FuncT) -> FuncT: ...
@@ -121,7 +123,7 @@ class InputChain:
 
         The end gives the Func or the tuple back.
         """
-        if isinstance(following, Stage):
+        if isinstance(following, ChainStage):
             self._check_order(following)
             return replace(self, stages=(*self.stages, following))
         functions = following if isinstance(following, tuple) and following else (following,)
@@ -151,7 +153,7 @@ class InputChain:
         start = self.operand.name if isinstance(self.operand, ImageParam) else repr(self.operand)
         return " >> ".join([start, *map(repr, self.stages)])
 
-    def _check_order(self, stage: Stage) -> None:
+    def _check_order(self, stage: ChainStage) -> None:
         last = self.stages[-1].kind if self.stages else None
         legal = {None: (StageKind.HOST, StageKind.DRAM), StageKind.HOST: (StageKind.DRAM,)}
         if stage.kind not in legal.get(last, (StageKind.SRAM, StageKind.REGISTERS)):
@@ -198,12 +200,12 @@ class OutputChain:
     """The way of a Func's results to memory; ``unloader`` is the dram stage, where it ends."""
 
     function: IsolatingFunc
-    stages: tuple[Stage, ...]
+    stages: tuple[ChainStage, ...]
     unloader: IsolatingFunc | None
 
     def __rshift__(self, following: object) -> Self:
         """The chain with one more stage; with a dram stage it ends."""
-        if not isinstance(following, Stage):
+        if not isinstance(following, ChainStage):
             raise UserError(
                 f"{self!r} goes on with something that is no stage",
                 location=user_location(),
@@ -224,7 +226,7 @@ class OutputChain:
     def __repr__(self) -> str:
         return " >> ".join([self.function.name, *map(repr, self.stages)])
 
-    def _check_order(self, stage: Stage) -> None:
+    def _check_order(self, stage: ChainStage) -> None:
         last = self.stages[-1].kind if self.stages else StageKind.REGISTERS
         legal: dict[StageKind, tuple[StageKind, ...]] = {
             StageKind.DRAM: (StageKind.HOST,),
@@ -270,7 +272,7 @@ def _distribute(
     return Distribute(operand=last.name, scattering=scattering, location=location, text=text)
 
 
-def _set_depths(stages: tuple[Stage, ...], funcs: list[IsolatingFunc]) -> None:
+def _set_depths(stages: tuple[ChainStage, ...], funcs: list[IsolatingFunc]) -> None:
     for stage, func in zip(stages, funcs, strict=True):
         if stage.depth is not None:
             func.depth(stage.depth)

@@ -14,7 +14,7 @@ from t2s.core.expr import Expr, Read, Select, reads, substitute
 from t2s.core.isl import is_affine
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Function, TemporalProgram
-from t2s.spatial.ir import Kernel
+from t2s.spatial.ir import SpatialKernel
 
 MOST_INLINED = 20_000
 """Most elements of Funcs that one value may be made of."""
@@ -24,8 +24,8 @@ _Key = tuple[str, tuple[Expr, ...]] | None
 
 
 def inline_functions(
-    program: TemporalProgram, kernel: Kernel, keep: frozenset[str] = frozenset()
-) -> Kernel:
+    program: TemporalProgram, kernel: SpatialKernel, keep: frozenset[str] = frozenset()
+) -> SpatialKernel:
     """Replace the reads of pure Funcs, except of those in ``keep``, by what they compute."""
     pure = {
         function.name: function

@@ -2,45 +2,39 @@
 
 Directives rewrite this program; ``to_graph`` turns each kernel into one node of the graph.  A
 kernel's value is written over the *domain's* variables (i, j, k of the definition); its loops are
-what executes, and the two are tied together in both directions: ``Kernel.variables`` gives each
-domain variable as an expression of the loops, ``Loop.definition`` each loop as an expression of the
-domain variables.
+what executes, and the two are tied together in both directions: ``SpatialKernel.variables`` gives
+each domain variable as an expression of the loops, ``SpatialLoop.definition`` each loop as an
+expression of the domain variables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from t2s.core.affine import tidy
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
-    Apply,
-    Const,
     Expr,
     Index,
     Local,
-    apply,
     conjunction,
     const,
-    simplify,
     substitute,
 )
-from t2s.core.isl import Interval, LoopDomain
+from t2s.core.isl import LoopDomain
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term
 from t2s.func.ir import Dimension, TemporalProgram
 from t2s.graph.nodes import Role
 from t2s.spatial.directive import Directive
-from t2s.spatial.operands import ComputedValue, Operand, Rename
+from t2s.spatial.loop_nest import LoopExecution, PaddedVariable, SpatialLoop, shifted
+from t2s.spatial.operands import ComputedValue, KernelOperand, Rename
 from t2s.spatial.work import (
     Evaluation,
     GatheredStream,
     LoadUnit,
-    Member,
     Recurrences,
     Reduction,
     Relay,
@@ -49,83 +43,14 @@ from t2s.spatial.work import (
     ScatteredStream,
     StoreTarget,
     StoreUnit,
+    SystemMember,
     Work,
     rewritten_work,
 )
 
 
-def shifted(expr: Expr, by: int) -> Expr:
-    """``expr + by``, with the constants at its end combined."""
-    match expr:
-        case Apply(operator=Op.ADD, operands=(part, Const(value=int() as number))):
-            return shifted(part, by + number)
-        case Apply(operator=Op.SUBTRACT, operands=(part, Const(value=int() as number))):
-            return shifted(part, by - number)
-    operator = Op.SUBTRACT if by < 0 else Op.ADD
-    return simplify(apply(operator, expr, const(abs(by))))
-
-
-class LoopKind(Enum):
-    """How a loop executes."""
-
-    SERIAL = "serial"
-    UNROLLED = "unrolled"
-    VECTOR = "vector"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop(Term):
-    """One loop of a kernel.
-
-    ``definition`` is the loop's index as an expression of the domain's variables; two loops of
-    different kernels with equal definitions iterate over the same thing.  ``reason`` says why the
-    loop is there, for ``print_loop_nest``.
-    """
-
-    name: str
-    minimum: Expr
-    extent: Expr
-    kind: LoopKind
-    reduction: bool
-    definition: Expr
-    reason: str
-
-    @property
-    def interval(self) -> Interval:
-        return Interval(name=self.name, minimum=self.minimum, extent=self.extent)
-
-    @property
-    def constant(self) -> tuple[int, int] | None:
-        """(minimum, extent) if both are numbers."""
-        return self.interval.constant
-
-    @property
-    def last(self) -> Expr:
-        """The last value of the index."""
-        if isinstance(self.minimum, Const):
-            return shifted(self.extent, int(self.minimum.value) - 1)
-        return tidy(apply(Op.ADD, self.minimum, shifted(self.extent, -1)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Padding(Term):
-    """A variable that runs past its domain: ``padded`` values for ``extent`` that count.
-
-    ``limit`` is the first value outside of the domain; ``directive`` pads.
-    """
-
-    variable: str
-    limit: int
-    extent: int
-    padded: int
-    directive: Directive
-
-    def __str__(self) -> str:
-        return f"{self.variable}: {self.extent} padded to {self.padded}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel(Term):
+class SpatialKernel(Term):
     """One loop nest: a node of the graph to be.
 
     Attributes
@@ -147,10 +72,10 @@ class Kernel(Term):
     name: str
     function: str
     domain: tuple[Dimension, ...]
-    loops: tuple[Loop, ...]
+    loops: tuple[SpatialLoop, ...]
     variables: tuple[tuple[str, Expr], ...]
-    paddings: tuple[Padding, ...] = ()
-    operands: tuple[Operand, ...] = ()
+    paddings: tuple[PaddedVariable, ...] = ()
+    operands: tuple[KernelOperand, ...] = ()
     work: Work
     condition: Expr | None = None
     active: Expr | None = None
@@ -195,7 +120,7 @@ class Kernel(Term):
         return None
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[SystemMember, ...]:
         """The Funcs of a system of recurrences; none in kernels of other kinds."""
         return self.work.members if isinstance(self.work, Recurrences) else ()
 
@@ -239,7 +164,7 @@ class Kernel(Term):
         """Of a kernel that passes a stream on, the loop over the PEs whose tokens pass by."""
         return self.work.digit if isinstance(self.work, Relay) else None
 
-    def without_store(self) -> Kernel:
+    def without_store(self) -> SpatialKernel:
         """The kernel with its values on their way to another one."""
         match self.work:
             case Evaluation() | Reduction() as work:
@@ -248,7 +173,7 @@ class Kernel(Term):
                 return replace(self, work=Relay(value=value))
         return self
 
-    def loop(self, name: str) -> Loop | None:
+    def loop(self, name: str) -> SpatialLoop | None:
         """The loop of that name, or ``None``."""
         return next((loop for loop in self.loops if loop.name == name), None)
 
@@ -256,7 +181,7 @@ class Kernel(Term):
         """An expression of the domain's variables as one of the loops."""
         return tidy(substitute(expr, dict(self.variables)))
 
-    def text_of(self, operand: Operand) -> str:
+    def text_of(self, operand: KernelOperand) -> str:
         """What an operand stands for, over the loops."""
         match operand.content:
             case ComputedValue(value=value):
@@ -273,14 +198,14 @@ class Kernel(Term):
         vector = self.vector_loop
         return expr if vector is None else substitute(expr, {vector.name: vector.minimum})
 
-    def longest(self, loop: Loop) -> int:
+    def longest(self, loop: SpatialLoop) -> int:
         """The largest extent that a loop has."""
         if loop.constant is not None:
             return loop.constant[1]
         found = LoopDomain([other.interval for other in self.loops]).range_of(loop.extent)
         return found[1] if found is not None else 1
 
-    def kind(self, kind: LoopKind) -> tuple[Loop, ...]:
+    def kind(self, kind: LoopExecution) -> tuple[SpatialLoop, ...]:
         """The loops of one kind, outermost first."""
         return tuple(loop for loop in self.loops if loop.kind is kind)
 
@@ -291,27 +216,29 @@ class Kernel(Term):
         return tuple(replace(d, extent=padded.get(d.name, d.extent)) for d in self.domain)
 
     @property
-    def vector_loop(self) -> Loop | None:
-        return next(iter(self.kind(LoopKind.VECTOR)), None)
+    def vector_loop(self) -> SpatialLoop | None:
+        return next(iter(self.kind(LoopExecution.VECTOR)), None)
 
     @property
-    def reduction_loops(self) -> tuple[Loop, ...]:
+    def reduction_loops(self) -> tuple[SpatialLoop, ...]:
         return tuple(loop for loop in self.loops if loop.reduction)
 
-    def with_innermost(self, name: str, reason: str) -> Kernel:
+    def with_innermost(self, name: str, reason: str) -> SpatialKernel:
         """The kernel with a loop in time, inside of all others but the lanes."""
         moved = [
-            replace(x, kind=LoopKind.SERIAL, reason=reason) for x in self.loops if x.name == name
+            replace(x, kind=LoopExecution.SERIAL, reason=reason)
+            for x in self.loops
+            if x.name == name
         ]
         others = [loop for loop in self.loops if loop.name != name]
         return replace(self, loops=(*others, *moved))
 
-    def with_operand(self, old: Operand, new: Operand) -> Kernel:
+    def with_operand(self, old: KernelOperand, new: KernelOperand) -> SpatialKernel:
         """The kernel with one of its operands replaced."""
         operands = tuple(new if operand is old else operand for operand in self.operands)
         return replace(self, operands=operands)
 
-    def with_consumer(self, result: Result, consumer: str) -> Kernel:
+    def with_consumer(self, result: Result, consumer: str) -> SpatialKernel:
         """The system with a consumer for one of its results."""
         if not isinstance(self.work, Recurrences):
             raise InternalError(f"{self.name} has no results")
@@ -319,7 +246,7 @@ class Kernel(Term):
         results = tuple(changed if old is result else old for old in self.work.results)
         return replace(self, work=replace(self.work, results=results))
 
-    def seen_by_reader(self, renames: tuple[Rename, ...]) -> Kernel:
+    def seen_by_reader(self, renames: tuple[Rename, ...]) -> SpatialKernel:
         """The nest of the final values, over the variables of the kernel that reads them."""
         final = self.without(frozenset(loop.name for loop in self.reduction_loops))
         known = {rename.sender: rename for rename in renames}
@@ -342,11 +269,11 @@ class Kernel(Term):
             ),
         )
 
-    def without(self, names: frozenset[str]) -> Kernel:
+    def without(self, names: frozenset[str]) -> SpatialKernel:
         """The kernel with loops dropped: they stay at their first iteration."""
         return self.pinned({loop.name: loop.minimum for loop in self.loops if loop.name in names})
 
-    def pinned(self, values: Mapping[str, Expr]) -> Kernel:
+    def pinned(self, values: Mapping[str, Expr]) -> SpatialKernel:
         """The kernel with loops dropped that stay at a value, given over the other loops."""
         known = dict(values)
         active = None if self.active is None else substitute(self.active, known)
@@ -365,11 +292,11 @@ class Kernel(Term):
             active=conjunction(active),
         )
 
-    def rewritten(self, rule: Callable[[Expr], Expr]) -> Kernel:
+    def rewritten(self, rule: Callable[[Expr], Expr]) -> SpatialKernel:
         """The kernel with its values rewritten: the value, the initial value, those of members."""
         return replace(self, work=rewritten_work(self.work, rule))
 
-    def member(self, name: str) -> Member | None:
+    def member(self, name: str) -> SystemMember | None:
         """The member of that name, or ``None``."""
         return next((member for member in self.members if member.name == name), None)
 
@@ -380,7 +307,7 @@ class Kernel(Term):
     @property
     def domain_of_iterations(self) -> LoopDomain:
         """The iterations that there are, lanes left out."""
-        loops = [loop.interval for loop in self.loops if loop.kind is not LoopKind.VECTOR]
+        loops = [loop.interval for loop in self.loops if loop.kind is not LoopExecution.VECTOR]
         return LoopDomain(loops, [] if self.active is None else [self.active])
 
 
@@ -389,36 +316,36 @@ class SpatialProgram(Term):
     """All kernels of a design, producers before consumers."""
 
     temporal: TemporalProgram
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[SpatialKernel, ...]
 
-    def kernel(self, name: str) -> Kernel:
+    def kernel(self, name: str) -> SpatialKernel:
         """The kernel of that name."""
         for kernel in self.kernels:
             if kernel.name == name:
                 return kernel
         raise InternalError(f"there is no kernel {name}")
 
-    def sender(self, operand: Operand) -> Kernel:
+    def sender(self, operand: KernelOperand) -> SpatialKernel:
         """The producer of an operand, over the variables of the kernel that receives it."""
         producer = self.kernel(operand.producer)
         return producer.seen_by_reader(operand.renames) if operand.renames else producer
 
-    def find(self, name: str) -> Kernel | None:
+    def find(self, name: str) -> SpatialKernel | None:
         """The kernel of that name, or ``None``."""
         return next((kernel for kernel in self.kernels if kernel.name == name), None)
 
-    def with_kernel(self, kernel: Kernel) -> SpatialProgram:
+    def with_kernel(self, kernel: SpatialKernel) -> SpatialProgram:
         """The program with the kernel of that name replaced."""
         kernels = tuple(kernel if old.name == kernel.name else old for old in self.kernels)
         return replace(self, kernels=kernels)
 
-    def with_before(self, anchor: str, kernel: Kernel) -> SpatialProgram:
+    def with_before(self, anchor: str, kernel: SpatialKernel) -> SpatialProgram:
         """The program with a new kernel in front of another."""
         position = self._position(anchor)
         kernels = (*self.kernels[:position], kernel, *self.kernels[position:])
         return replace(self, kernels=kernels)
 
-    def with_after(self, anchor: str, kernel: Kernel) -> SpatialProgram:
+    def with_after(self, anchor: str, kernel: SpatialKernel) -> SpatialProgram:
         """The program with a new kernel behind another."""
         position = self._position(anchor) + 1
         kernels = (*self.kernels[:position], kernel, *self.kernels[position:])

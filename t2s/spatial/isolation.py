@@ -10,8 +10,8 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.printer import show
 from t2s.func.expression import Expression, Symbol
 from t2s.func.symbols import ImageParam
-from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer, Place
-from t2s.spatial.schedule import ScheduledFunc
+from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
+from t2s.spatial.schedule import Place, ScheduledFunc
 
 Isolatable = ImageParam | ScheduledFunc | Expression
 
@@ -53,9 +53,10 @@ class IsolatingFunc(ScheduledFunc):
     ) -> Self:
         target = self._expression(what, operand)
         source = show(target) if target is not None else self._operand(what, operand)
-        names = self._partners(what, producers)
+        names = self._partners(what, producers, shared=True)
         self._check_on_device(what, producers[1:], "the first one")
         directive = IsolateProducer(
+            method=what,
             operand=source,
             target=target,
             producers=names,
@@ -117,11 +118,13 @@ class IsolatingFunc(ScheduledFunc):
                 self.isolated.append(partner)
         return self
 
-    def _partners(self, what: str, partners: tuple[ScheduledFunc, ...]) -> tuple[str, ...]:
+    def _partners(
+        self, what: str, partners: tuple[ScheduledFunc, ...], *, shared: bool = False
+    ) -> tuple[str, ...]:
+        """Names of Funcs to isolate into; the first one may be ``shared`` with another Func."""
         location = user_location()
         for position, partner in enumerate(partners):
-            shared = position == 0 and what.startswith("isolate_producer")
-            self._check_partner(what, partner, location, shared)
+            self._check_partner(what, partner, location, shared and position == 0)
         names = tuple(partner.name for partner in partners)
         if not names:
             raise UserError(

@@ -1,20 +1,55 @@
-"""The first kernel of a function: its definition as a loop nest, before any directive."""
+"""The first kernel of a function: its definition as a loop nest, before any directive.
+
+``as_system`` makes a system of recurrences of it: ``C[i, j] += A[i, k] * B[k, j]`` as equations.
+The reduction becomes a recurrence along its loops, in the order in which they run: each step reads
+the step before, the first one the initial value.  Where the innermost reduction loop is at its
+start, the step before is the last one of the next outer loop's previous iteration.
+"""
 
 from __future__ import annotations
 
-from t2s.core.errors import UnsupportedError
-from t2s.core.expr import Expr, Index, Local, Read, apply, const, reads, substitute
+from dataclasses import replace
+
+from t2s.core.errors import InternalError, UnsupportedError
+from t2s.core.expr import (
+    Expr,
+    Index,
+    Local,
+    Read,
+    Select,
+    apply,
+    conjunction,
+    const,
+    equals,
+    index_names,
+    reads,
+    simplify,
+    substitute,
+)
 from t2s.core.isl import Interval, LoopDomain
+from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Function, TemporalProgram
+from t2s.spatial.analysis.padding import in_domain, inside_of_domain
 from t2s.spatial.analysis.reduction_form import PREVIOUS, mentions_previous
 from t2s.spatial.inline import join_choices
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.work import Evaluation, Reduction, StoreTarget, Work
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
+from t2s.spatial.work import (
+    Evaluation,
+    Recurrences,
+    Reduction,
+    Result,
+    StoreTarget,
+    SystemMember,
+    Work,
+)
 
 
-def initial_kernel(program: TemporalProgram, function: Function, reassociate: bool) -> Kernel:
+def initial_kernel(
+    program: TemporalProgram, function: Function, reassociate: bool
+) -> SpatialKernel:
     """One loop for each dimension of the definition, in the order of the definition.
 
     The initial definition becomes the value that the update's reduction starts from.  Raises
@@ -23,11 +58,11 @@ def initial_kernel(program: TemporalProgram, function: Function, reassociate: bo
     definition, value, initial = _value(function)
     _check_not_empty(function, definition)
     loops = tuple(
-        Loop(
+        SpatialLoop(
             name=dimension.name,
             minimum=dimension.minimum,
             extent=dimension.extent,
-            kind=LoopKind.SERIAL,
+            kind=LoopExecution.SERIAL,
             reduction=dimension.reduction,
             definition=Index(name=dimension.name),
             reason="reduction of the definition" if dimension.reduction else "of the definition",
@@ -44,7 +79,7 @@ def initial_kernel(program: TemporalProgram, function: Function, reassociate: bo
     if initial is not None:
         initial = join_choices(program, initial)
         work = Reduction(value=value, initial=initial, store=store, reassociate=reassociate)
-    return Kernel(
+    return SpatialKernel(
         name=function.name,
         function=function.name,
         domain=definition.domain,
@@ -122,3 +157,119 @@ def _check_not_empty(function: Function, definition: Definition) -> None:
                     hint="start the reduction one step earlier, with a neutral term",
                 )
         outer.append(dimension.interval)
+
+
+def as_system(kernel: SpatialKernel) -> SpatialKernel:
+    """The kernel with one member instead of a value; a system stays as it is."""
+    work = kernel.work
+    if isinstance(work, Recurrences):
+        return kernel
+    if not isinstance(work, Evaluation | Reduction) or work.store is None:
+        raise InternalError(f"{kernel.name} stores nothing")
+    value = work.value
+    if isinstance(work, Reduction):
+        value = _masked(kernel, value)
+        previous = _previous(kernel, work.initial)
+
+        def rule(node: Term) -> Term | None:
+            return previous if isinstance(node, Local) and node.name == PREVIOUS else None
+
+        value = rewrite(value, rule)
+    vector = kernel.vector_loop
+    domain = tuple(
+        padded if padded.reduction else dimension
+        for dimension, padded in zip(kernel.domain, kernel.padded_domain, strict=True)
+    )
+    arguments = tuple(dimension.name for dimension in domain)
+    intervals = [dimension.interval for dimension in domain]
+    final = [equals(loop.definition, kernel.over_domain(loop.last)) for loop in _steps(kernel)]
+    where = condition(LoopDomain(intervals), LoopDomain(intervals, final).points)
+    member = SystemMember(
+        name=kernel.function,
+        type=work.value.type,
+        arguments=arguments,
+        value=value,
+        lanes=vector is not None,
+        location=kernel.location,
+    )
+    result = Result(
+        function=work.store.tensor,
+        member=member.name,
+        indices=work.store.indices,
+        condition=where,
+    )
+    system = SpatialKernel(
+        name=kernel.name,
+        function=kernel.function,
+        domain=domain,
+        loops=tuple(_plain(loop) for loop in kernel.loops),
+        variables=kernel.variables,
+        work=Recurrences(
+            members=(member,),
+            results=(result,),
+            vector_operands=work.vector_operands,
+            vector_store=work.vector_store,
+        ),
+        vectorised=kernel.vectorised,
+        reshaped=kernel.reshaped,
+        capacity=kernel.capacity,
+        location=kernel.location,
+    )
+    return inside_of_domain(system) if kernel.paddings else system
+
+
+def _masked(kernel: SpatialKernel, value: Expr) -> Expr:
+    """In padded steps of a reduction the value of the step before.
+
+    A step that were left out would not hand that on to the next one.
+    """
+    inside = in_domain(kernel, reductions_only=True)
+    if inside is None:
+        return value
+    before = Local(name=PREVIOUS, type=value.type)
+    return Select(condition=inside, if_true=value, if_false=before, type=value.type)
+
+
+def _plain(loop: SpatialLoop) -> SpatialLoop:
+    return replace(loop, reduction=False)
+
+
+def _steps(kernel: SpatialKernel) -> list[SpatialLoop]:
+    return [loop for loop in kernel.reduction_loops if loop.kind is not LoopExecution.VECTOR]
+
+
+def _previous(kernel: SpatialKernel, initial: Expr) -> Expr:
+    """The value of the step before, over the domain's variables."""
+    steps = _steps(kernel)
+    type = kernel.value.type
+    value = initial
+    for at, loop in enumerate(steps):
+        inner = steps[at + 1 :]
+        moved: dict[str, Expr] = {
+            loop.name: simplify(apply(Op.SUBTRACT, Index(name=loop.name), const(1))),
+            **{other.name: other.last for other in inner},
+        }
+        starts = [equals(Index(name=other.name), other.minimum) for other in inner]
+        advanced = conjunction(
+            apply(Op.GREATER, Index(name=loop.name), loop.minimum),
+            *starts,
+        )
+        if advanced is None:
+            raise InternalError(f"{loop.name} never advances")
+        before = Read(
+            source=kernel.function,
+            indices=tuple(_before(kernel, d.name, moved) for d in kernel.domain),
+            type=type,
+            location=kernel.location,
+        )
+        value = Select(
+            condition=kernel.over_domain(advanced), if_true=before, if_false=value, type=type
+        )
+    return value
+
+
+def _before(kernel: SpatialKernel, name: str, moved: dict[str, Expr]) -> Expr:
+    placed = dict(kernel.variables)[name]
+    if not index_names(placed) & moved.keys():
+        return Index(name=name)
+    return kernel.over_domain(substitute(placed, moved))

@@ -88,7 +88,7 @@ class StreamedResults(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operand(Term):
+class KernelOperand(Term):
     """A value that a kernel receives, once per iteration.
 
     Attributes

@@ -1,8 +1,9 @@
 """From a temporal program and the plans of its Funcs to a complete spatial program.
 
 First the directives are applied in the order in which they were written (the reactive part of the
-compiler, T2S-Tensor §IV.A), those of a function and of the functions isolated from it alike.  Then
-the passes of ``PROACTIVE`` complete the design.
+compiler, T2S-Tensor §IV.A), those of a function and of the functions isolated from it alike; each
+by the pass that ``directives/registry.py`` has for it.  Then the passes of ``PROACTIVE`` complete
+the design.  The program is verified after every one of them.
 """
 
 from __future__ import annotations
@@ -11,62 +12,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from t2s.core.errors import InternalError, UnsupportedError, UserError
-from t2s.core.passes import Pass, run_pipeline
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.passes import Pass, run_pass
 from t2s.func.freeze import frozen_part
 from t2s.func.ir import System, TemporalProgram
+from t2s.spatial.analysis.lanes import check_contiguity
 from t2s.spatial.analysis.lookup import check_names_free
-from t2s.spatial.directive import (
-    Buffer,
-    Depth,
-    Directive,
-    Distribute,
-    Forward,
-    Fuse,
-    Gather,
-    IsolateConsumer,
-    IsolateProducer,
-    Place,
-    Reassociate,
-    Remove,
-    RemoveReuse,
-    Reorder,
-    Scatter,
-    SpaceTimeTransform,
-    Split,
-    Stream,
-    Tile,
-    Unroll,
-    VectorLoad,
-    VectorStore,
-)
-from t2s.spatial.directives.buffer import buffer
-from t2s.spatial.directives.distribute import distribute, remove_reuse
-from t2s.spatial.directives.feeder import with_feeder
-from t2s.spatial.directives.forward import forward
-from t2s.spatial.directives.gather import gather
+from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
 from t2s.spatial.directives.host import check_directive_on_host
-from t2s.spatial.directives.isolate import isolate_consumer, isolate_producer, isolate_result
-from t2s.spatial.directives.lanes import store_vectors
-from t2s.spatial.directives.loops import fuse, reorder, split, tile
-from t2s.spatial.directives.remove import remove
-from t2s.spatial.directives.scatter import scatter
-from t2s.spatial.directives.space_time import space_time_transform
-from t2s.spatial.directives.stream import drop_unread_stores, stream
-from t2s.spatial.directives.unroll import unroll
-from t2s.spatial.directives.vectorize import check_contiguity, vload
-from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.directives.isolate import isolate_result
+from t2s.spatial.directives.registry import pass_of
+from t2s.spatial.directives.settings import Reassociate
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.kernels import initial_kernel
 from t2s.spatial.passes.follow import follow_streams
-from t2s.spatial.passes.memory import place_memory_units
-from t2s.spatial.schedule import ScheduledFunc
-from t2s.spatial.sparse_directives import SparseDirective
+from t2s.spatial.passes.memory import drop_unread_stores, place_memory_units
+from t2s.spatial.schedule import Place, ScheduledFunc
 from t2s.spatial.systems import projected_system, system_kernel
 from t2s.spatial.verify import verify_program
 
 PROACTIVE: tuple[Pass[SpatialProgram], ...] = (
     Pass(
-        name="streams",
+        name="unread stores",
         description="no stores of what is streamed and not read from memory",
         run=drop_unread_stores,
     ),
@@ -100,12 +67,14 @@ def build_spatial(
     for func in funcs.values():
         _check_on_device(func)
     spatial = SpatialProgram(temporal=program, kernels=_first_kernels(program, funcs))
+    verify_program(spatial)
     owners = {name: kernel.name for kernel in spatial.kernels for name in _covered(kernel)}
     for function in program.functions:
         if function.name in owners:
             for name, directive in funcs[function.name].journal:
                 owner = owners[name] if name == function.name else name
-                spatial = _apply_to(spatial, name, owner, directive, constants)
+                step = _step(name, owner, directive, constants)
+                spatial = run_pass(spatial, step, verify_program)
     for function in program.functions:
         placed = function.name in owners or spatial.find(function.name) is not None
         if not placed and funcs[function.name].plan:
@@ -118,7 +87,9 @@ def build_spatial(
                 hint=f"isolate {function.name} into a Func first: isolate_producer"
                 f"({function.name}, new), and give the directive to the new Func",
             )
-    return run_pipeline(spatial, PROACTIVE, verify_program)
+    for step in PROACTIVE:
+        spatial = run_pass(spatial, step, verify_program)
+    return spatial
 
 
 def _reassociates(func: ScheduledFunc) -> bool:
@@ -137,9 +108,9 @@ def _check_on_device(func: ScheduledFunc) -> None:
 
 def _first_kernels(
     program: TemporalProgram, funcs: Mapping[str, ScheduledFunc]
-) -> tuple[Kernel, ...]:
+) -> tuple[SpatialKernel, ...]:
     """One kernel for each Func that has hardware of its own, and one for each system."""
-    kernels: list[Kernel] = []
+    kernels: list[SpatialKernel] = []
     for function in program.functions:
         system = program.system_of(function.name)
         if system is not None:
@@ -175,11 +146,22 @@ def _shapes(directive: Directive) -> bool:
     return not isinstance(directive, IsolateConsumer)
 
 
-def _covered(kernel: Kernel) -> tuple[str, ...]:
+def _covered(kernel: SpatialKernel) -> tuple[str, ...]:
     """The Funcs whose directives go to a kernel: its own, its members, its results."""
     members = (member.name for member in kernel.members)
     results = (result.function for result in kernel.results)
     return tuple(dict.fromkeys([kernel.function, *members, *results]))
+
+
+def _step(
+    name: str, owner: str, directive: Directive, constants: Mapping[str, int]
+) -> Pass[SpatialProgram]:
+    """A directive of a Func, to be carried out in the kernel ``owner``."""
+    return Pass(
+        name=directive.text,
+        description=f"on {name}",
+        run=lambda program: _apply_to(program, name, owner, directive, constants),
+    )
 
 
 def _apply_to(
@@ -199,7 +181,7 @@ def _apply_to(
         value = program.kernel(owner).value
         target = frozen_part(directive.target, value.type, constants, types)
         directive = replace(directive, target=target)
-    return _apply(program, owner, directive)
+    return _carried_out(program, owner, directive)
 
 
 def _check_no_projection(
@@ -217,58 +199,7 @@ def _check_no_projection(
         )
 
 
-def _apply(program: SpatialProgram, name: str, directive: Directive) -> SpatialProgram:
-    kernel = program.kernel(name)
+def _carried_out(program: SpatialProgram, name: str, directive: Directive) -> SpatialProgram:
     check_names_free(program, name, directive)
-    check_directive_on_host(kernel, directive)
-    match directive:
-        case Split():
-            return program.with_kernel(split(kernel, directive))
-        case Tile():
-            return program.with_kernel(tile(kernel, directive))
-        case Reorder():
-            return program.with_kernel(reorder(kernel, directive))
-        case Fuse():
-            return program.with_kernel(fuse(kernel, directive))
-        case Unroll():
-            return program.with_kernel(unroll(kernel, directive))
-        case SpaceTimeTransform():
-            return program.with_kernel(space_time_transform(kernel, directive))
-        case IsolateProducer():
-            return isolate_producer(program, name, directive)
-        case IsolateConsumer():
-            return isolate_consumer(program, name, directive)
-        case Stream():
-            return stream(program, name, directive)
-        case Forward():
-            return forward(program, name, directive)
-        case Remove():
-            return remove(program, name, directive)
-        case Distribute():
-            return distribute(program, name, directive)
-        case RemoveReuse():
-            return remove_reuse(program, name, directive)
-        case Buffer():
-            program, feeder = with_feeder(program, name, directive)
-            return buffer(program, feeder, directive)
-        case Scatter():
-            program, feeder = with_feeder(program, name, directive)
-            return scatter(program, feeder, directive)
-        case Gather():
-            return gather(program, name, directive)
-        case VectorLoad():
-            return vload(program, name, directive)
-        case VectorStore():
-            return store_vectors(program, name, directive)
-        case Depth(capacity=capacity):
-            return program.with_kernel(replace(kernel, capacity=capacity))
-        case Reassociate():
-            return program
-        case SparseDirective(text=text, location=location):
-            raise UserError(
-                f"{text} on {name}: {name} reads no sparse matrix",
-                location=location,
-                expected="a definition with A.values[...] of a t2s.Parameter",
-                given="a dense program",
-            )
-    raise InternalError(f"no pass consumes the directive {directive.text}")
+    check_directive_on_host(program.kernel(name), directive)
+    return pass_of(directive).run(program, name, directive)

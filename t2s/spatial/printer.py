@@ -11,8 +11,9 @@ from t2s.graph.nodes import Role
 from t2s.spatial.analysis.conditions import placed_condition
 from t2s.spatial.analysis.padding import active_paddings, in_domain, memory_guard, origins_of
 from t2s.spatial.analysis.reduction_form import readable_update
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import Recurrences, StoreUnit
 
 _REASON_COLUMN = 44
@@ -27,9 +28,9 @@ def print_loop_nest(program: SpatialProgram) -> str:
     return "\n\n".join("\n".join(_kernel(program, kernel)) for kernel in program.kernels) + "\n"
 
 
-def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
+def _kernel(program: SpatialProgram, kernel: SpatialKernel) -> Iterator[str]:
     on_host = kernel.on_host
-    space = kernel.kind(LoopKind.UNROLLED)
+    space = kernel.kind(LoopExecution.UNROLLED)
     count = project(kernel.domain_of_iterations, [loop.name for loop in space]) if space else None
     number = 1 if count is None else int(count.count_val().to_python())
     pes = f"{number} PE{'s' if number != 1 else ''}"
@@ -40,9 +41,9 @@ def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
     depth = 1
     ordered = [
         *(("parallel", loop) for loop in space if not on_host),
-        *(("for", loop) for loop in kernel.kind(LoopKind.SERIAL)),
+        *(("for", loop) for loop in kernel.kind(LoopExecution.SERIAL)),
         *(("for", loop) for loop in space if on_host),
-        *(("vector", loop) for loop in kernel.kind(LoopKind.VECTOR)),
+        *(("vector", loop) for loop in kernel.kind(LoopExecution.VECTOR)),
     ]
     notes = _padding_notes(kernel, [loop for _, loop in ordered])
     for keyword, loop in ordered:
@@ -56,7 +57,7 @@ def _kernel(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
         yield "  " * depth + line
 
 
-def _padding_notes(kernel: Kernel, loops: Sequence[Loop]) -> dict[str, str]:
+def _padding_notes(kernel: SpatialKernel, loops: Sequence[SpatialLoop]) -> dict[str, str]:
     """What is padded, by the outermost of the loops that it is made of."""
     variables = dict(kernel.variables)
     notes: dict[str, str] = {}
@@ -67,7 +68,7 @@ def _padding_notes(kernel: Kernel, loops: Sequence[Loop]) -> dict[str, str]:
     return notes
 
 
-def _role(program: SpatialProgram, kernel: Kernel) -> Role:
+def _role(program: SpatialProgram, kernel: SpatialKernel) -> Role:
     """Relays at the end of the device load and store what the host orders."""
     if any(_on_host(program, operand.producer) for operand in kernel.operands):
         return Role.LOAD
@@ -84,11 +85,11 @@ def _on_host(program: SpatialProgram, name: str) -> bool:
     return program.kernel(name).on_host
 
 
-def _range(loop: Loop) -> str:
+def _range(loop: SpatialLoop) -> str:
     return f"{show(loop.minimum)}..{show(loop.last)}"
 
 
-def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
+def _actions(program: SpatialProgram, kernel: SpatialKernel) -> Iterator[str]:
     for operand in kernel.operands:
         yield _receive(program, kernel, operand)
     match kernel.work:
@@ -102,7 +103,7 @@ def _actions(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
             yield from _values(program, kernel)
 
 
-def _values(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
+def _values(program: SpatialProgram, kernel: SpatialKernel) -> Iterator[str]:
     """What a kernel computes or takes, and to whom it sends it."""
     value = show(_readable(kernel, kernel.value))
     target = "" if kernel.role is not Role.COMPUTE else kernel.name
@@ -132,18 +133,20 @@ def _values(program: SpatialProgram, kernel: Kernel) -> Iterator[str]:
             yield f"send {value} to {consumer.name}{guard}{_not_loaded(program, kernel)}"
 
 
-def _not_loaded(program: SpatialProgram, kernel: Kernel) -> str:
+def _not_loaded(program: SpatialProgram, kernel: SpatialKernel) -> str:
     """What a load unit sends where it must not touch memory."""
     guarded = kernel.role is Role.LOAD and _is_guarded(program, kernel)
     return ", but 0 in padded iterations" if guarded else ""
 
 
-def _is_guarded(program: SpatialProgram, kernel: Kernel) -> bool:
+def _is_guarded(program: SpatialProgram, kernel: SpatialKernel) -> bool:
     """Whether a load or store unit leaves memory alone in padded iterations."""
     return memory_guard(kernel, origins_of(program)) != kernel.condition
 
 
-def _equations(program: SpatialProgram, kernel: Kernel, system: Recurrences) -> Iterator[str]:
+def _equations(
+    program: SpatialProgram, kernel: SpatialKernel, system: Recurrences
+) -> Iterator[str]:
     """The recurrences as they are written, and the streams that leave."""
     for member in system.members:
         value = show(member.value)
@@ -162,7 +165,7 @@ def _equations(program: SpatialProgram, kernel: Kernel, system: Recurrences) -> 
                 yield f"send {result.member} to {consumer.name}{guard}"
 
 
-def _receive(program: SpatialProgram, kernel: Kernel, operand: Operand) -> str:
+def _receive(program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand) -> str:
     if kernel.on_host or _on_host(program, operand.producer):
         return f"{operand.name} = next from memory, by {operand.producer}"
     text = f"{operand.name} = receive from {operand.producer}"
@@ -186,10 +189,10 @@ def _receive(program: SpatialProgram, kernel: Kernel, operand: Operand) -> str:
     return text
 
 
-def _where(kernel: Kernel, condition: Expr) -> str:
+def _where(kernel: SpatialKernel, condition: Expr) -> str:
     return show(placed_condition(kernel, condition))
 
 
-def _readable(kernel: Kernel, expr: Expr) -> Expr:
+def _readable(kernel: SpatialKernel, expr: Expr) -> Expr:
     """The value over the loops, with the partial result under the function's name."""
     return readable_update(kernel.function, kernel.place(expr))

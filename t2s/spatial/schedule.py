@@ -7,6 +7,7 @@ their ``ImageParam`` objects.  Lists of loops are innermost first, as in Halide.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Self
 
 from t2s.core.checks import whole
@@ -15,27 +16,27 @@ from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.func.func import TemporalFunc
 from t2s.func.symbols import ImageParam, RVar, Var
-from t2s.spatial.arguments import DirectiveArguments, Loop
-from t2s.spatial.directive import (
-    Buffer,
-    Depth,
-    Directive,
-    Forward,
-    Fuse,
-    Gather,
-    Place,
-    Reassociate,
-    Remove,
-    Reorder,
-    Scatter,
-    Split,
-    Stream,
-    Tile,
-    Unroll,
-    VectorLoad,
-    VectorStore,
-)
-from t2s.spatial.space_time_arguments import space_time_directive
+from t2s.spatial.arguments import DirectiveArguments, LoopVariable, space_time_directive
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.buffer import Buffer
+from t2s.spatial.directives.forward import Forward
+from t2s.spatial.directives.gather import Gather
+from t2s.spatial.directives.loops import Fuse, Reorder, Split, Tile, Unroll
+from t2s.spatial.directives.remove import Remove
+from t2s.spatial.directives.scatter import Scatter
+from t2s.spatial.directives.settings import Depth, Reassociate
+from t2s.spatial.directives.stream import Stream
+from t2s.spatial.directives.vectors import VectorLoad, VectorStore
+
+
+class Place(Enum):
+    """Where a function runs.
+
+    One on the host is the outer end of a chain: it orders an array for the device's memory.
+    """
+
+    DEVICE = "device"
+    HOST = "host"
 
 
 class ScheduledFunc(DirectiveArguments):
@@ -75,7 +76,9 @@ class ScheduledFunc(DirectiveArguments):
             )
         return self
 
-    def split(self, loop: Loop, outer: Loop, inner: Loop, factor: int) -> Self:
+    def split(
+        self, loop: LoopVariable, outer: LoopVariable, inner: LoopVariable, factor: int
+    ) -> Self:
         """Split ``loop`` into ``outer`` over ``inner``; ``factor`` iterations go to ``inner``.
 
         ``outer`` may be ``loop`` itself.  A factor that does not divide the extent pads the loop,
@@ -95,7 +98,7 @@ class ScheduledFunc(DirectiveArguments):
             )
         )
 
-    def tile(self, *arguments: Loop | int) -> Self:
+    def tile(self, *arguments: LoopVariable | int) -> Self:
         """Split several loops at once and move the inner loops inside the outer ones.
 
         ``tile(x, y, xi, yi, 8, 4)`` takes n loops, n inner loops and n factors, innermost first;
@@ -128,7 +131,7 @@ class ScheduledFunc(DirectiveArguments):
             )
         )
 
-    def reorder(self, *loops: Loop | Sequence[Loop]) -> Self:
+    def reorder(self, *loops: LoopVariable | Sequence[LoopVariable]) -> Self:
         """Put the named loops into this order, innermost first; other loops stay where they are."""
         names = self._loops("reorder", *loops)
         self._distinct("reorder", names)
@@ -136,7 +139,7 @@ class ScheduledFunc(DirectiveArguments):
             Reorder(loops=names, location=user_location(), text=f"reorder({', '.join(names)})")
         )
 
-    def fuse(self, inner: Loop, outer: Loop, fused: Loop) -> Self:
+    def fuse(self, inner: LoopVariable, outer: LoopVariable, fused: LoopVariable) -> Self:
         """Replace two directly nested loops by one."""
         names = self._loops("fuse", inner, outer, fused)
         self._distinct("fuse", names[:2])
@@ -150,7 +153,7 @@ class ScheduledFunc(DirectiveArguments):
             )
         )
 
-    def unroll(self, *loops: Loop | Sequence[Loop]) -> Self:
+    def unroll(self, *loops: LoopVariable | Sequence[LoopVariable]) -> Self:
         """Turn loops into space: one PE for each iteration.  Their bounds have to be constant."""
         names = self._loops("unroll", *loops)
         self._distinct("unroll", names)
@@ -183,7 +186,7 @@ class ScheduledFunc(DirectiveArguments):
         return self._add(Stream(function=name, location=user_location(), text=f"stream({name})"))
 
     def forward(
-        self, operand: ImageParam | ScheduledFunc, loop: Loop, *, depth: int | None = None
+        self, operand: ImageParam | ScheduledFunc, loop: LoopVariable, *, depth: int | None = None
     ) -> Self:
         """Send ``operand`` to the boundary PEs of ``loop`` only; PEs pass it on along ``loop``.
 
@@ -213,7 +216,7 @@ class ScheduledFunc(DirectiveArguments):
             )
         )
 
-    def remove(self, *loops: Loop | Sequence[Loop]) -> Self:
+    def remove(self, *loops: LoopVariable | Sequence[LoopVariable]) -> Self:
         """Drop loops along which this producer would send the same values again.
 
         The function that it feeds has to keep them in a ``buffer``.
@@ -225,7 +228,7 @@ class ScheduledFunc(DirectiveArguments):
         )
 
     def buffer(
-        self, operand: ImageParam | ScheduledFunc, loop: Loop, *, double: bool = True
+        self, operand: ImageParam | ScheduledFunc, loop: LoopVariable, *, double: bool = True
     ) -> Self:
         """Keep what ``operand`` sends in one iteration of ``loop`` on chip, and send from there.
 
@@ -246,7 +249,7 @@ class ScheduledFunc(DirectiveArguments):
         )
 
     def scatter(
-        self, operand: ImageParam | ScheduledFunc, loop: Loop, *, reverse: bool = False
+        self, operand: ImageParam | ScheduledFunc, loop: LoopVariable, *, reverse: bool = False
     ) -> Self:
         """Take ``operand`` as one stream that the PEs along ``loop`` pass on from PE to PE.
 
@@ -258,7 +261,7 @@ class ScheduledFunc(DirectiveArguments):
             Scatter(operand=source, loop=name, reverse=reverse, location=user_location(), text=text)
         )
 
-    def gather(self, function: ScheduledFunc, loop: Loop, *, reverse: bool = False) -> Self:
+    def gather(self, function: ScheduledFunc, loop: LoopVariable, *, reverse: bool = False) -> Self:
         """Send the results of ``function`` as one stream, collected from PE to PE along ``loop``.
 
         The stream leaves at the first PE; with ``reverse`` at the last one.  ``loop`` has to be
@@ -270,7 +273,7 @@ class ScheduledFunc(DirectiveArguments):
         )
 
     def _stream(
-        self, what: str, operand: ImageParam | ScheduledFunc, loop: Loop, reverse: object
+        self, what: str, operand: ImageParam | ScheduledFunc, loop: LoopVariable, reverse: object
     ) -> tuple[str, str, str]:
         """The operand, the one loop, and the text of a scatter or gather."""
         source, names = self._operand(what, operand), self._loops(what, loop)

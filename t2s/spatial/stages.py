@@ -6,29 +6,29 @@ from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.func.symbols import RVar, Var
-from t2s.spatial.arguments import Loop
-from t2s.spatial.chains import Stage, StageKind
+from t2s.spatial.arguments import LoopVariable
+from t2s.spatial.chains import ChainStage, StageKind
 
 
-def host(name: str, **others: object) -> Stage:
+def host(name: str, **others: object) -> ChainStage:
     """A stage on the host: it orders the array in the device's memory.
 
     For an input it puts every element there once, in the order in which they are loaded.
     """
     _refuse(StageKind.HOST, others)
-    return Stage(kind=StageKind.HOST, name=_checked_name(StageKind.HOST, name))
+    return ChainStage(kind=StageKind.HOST, name=_checked_name(StageKind.HOST, name))
 
 
 def dram(
-    name: str, *, lanes: Loop | None = None, depth: int | None = None, **others: object
-) -> Stage:
+    name: str, *, lanes: LoopVariable | None = None, depth: int | None = None, **others: object
+) -> ChainStage:
     """A stage that loads from the device's memory, or stores there.
 
     ``lanes`` is the innermost loop, along which results are stored as vectors.  ``depth`` is the
     capacity of the channel to the next stage.
     """
     _refuse(StageKind.DRAM, others)
-    return Stage(
+    return ChainStage(
         kind=StageKind.DRAM,
         name=_checked_name(StageKind.DRAM, name),
         lanes=_checked_loop(StageKind.DRAM, "lanes", lanes),
@@ -39,12 +39,12 @@ def dram(
 def sram(
     name: str,
     *,
-    scope: Loop | None = None,
+    scope: LoopVariable | None = None,
     double: bool = True,
     scatter: bool = True,
     depth: int | None = None,
     **others: object,
-) -> Stage:
+) -> ChainStage:
     """A stage that keeps what arrives during one iteration of the loop ``scope`` on chip.
 
     With ``double`` it fills one half of its buffer while it sends from the other.  With ``scatter``
@@ -59,7 +59,7 @@ def sram(
             expected='the loop in which values are used again: t2s.sram("A_feeder", scope=k)',
             hint="a stage that keeps nothing is t2s.registers",
         )
-    return Stage(
+    return ChainStage(
         kind=StageKind.SRAM,
         name=_checked_name(StageKind.SRAM, name),
         scope=checked,
@@ -70,14 +70,14 @@ def sram(
 
 
 def registers(
-    name: str, *, gather: Loop | None = None, depth: int | None = None, **others: object
-) -> Stage:
+    name: str, *, gather: LoopVariable | None = None, depth: int | None = None, **others: object
+) -> ChainStage:
     """A stage that passes values on.
 
     On the way out its PEs send their results as one stream along the unrolled loop ``gather``.
     """
     _refuse(StageKind.REGISTERS, others)
-    return Stage(
+    return ChainStage(
         kind=StageKind.REGISTERS,
         name=_checked_name(StageKind.REGISTERS, name),
         gather=_checked_loop(StageKind.REGISTERS, "gather", gather),
@@ -117,7 +117,7 @@ def _checked_name(kind: StageKind, name: object) -> str:
     )
 
 
-def _checked_loop(kind: StageKind, option: str, loop: object) -> Loop | None:
+def _checked_loop(kind: StageKind, option: str, loop: object) -> LoopVariable | None:
     if loop is None or isinstance(loop, Var | RVar):
         return loop
     raise UserError(

@@ -33,11 +33,12 @@ from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Definition, Dimension, Function, System, TemporalProgram
 from t2s.spatial.analysis.conditions import is_static
 from t2s.spatial.analysis.reduction_form import PREVIOUS, reduction_term
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.work import Member, Recurrences, Result
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
+from t2s.spatial.work import Recurrences, Result, SystemMember
 
 
-def system_kernel(program: TemporalProgram, system: System, name: str) -> Kernel:
+def system_kernel(program: TemporalProgram, system: System, name: str) -> SpatialKernel:
     """One kernel for all members of a system.
 
     Raises ``UnsupportedError`` for a lanes reduction that is no sum, product, minimum or maximum.
@@ -47,7 +48,7 @@ def system_kernel(program: TemporalProgram, system: System, name: str) -> Kernel
     loops = tuple(_loop(dimension, lanes) for dimension in dimensions)
     functions = [program.function(member) for member in system.members]
     members = tuple(_member(function, lanes) for function in functions)
-    return Kernel(
+    return SpatialKernel(
         name=name,
         function=name,
         domain=dimensions,
@@ -63,26 +64,26 @@ def system_kernel(program: TemporalProgram, system: System, name: str) -> Kernel
     )
 
 
-def _sources(members: tuple[Member, ...]) -> tuple[str, ...]:
+def _sources(members: tuple[SystemMember, ...]) -> tuple[str, ...]:
     names = {member.name for member in members}
     found = {read.source: None for member in members for read in reads(member.value)}
     return tuple(name for name in found if name not in names)
 
 
-def _loop(dimension: Dimension, lanes: Dimension | None) -> Loop:
+def _loop(dimension: Dimension, lanes: Dimension | None) -> SpatialLoop:
     vector = dimension is lanes
-    return Loop(
+    return SpatialLoop(
         name=dimension.name,
         minimum=dimension.minimum,
         extent=dimension.extent,
-        kind=LoopKind.VECTOR if vector else LoopKind.SERIAL,
+        kind=LoopExecution.VECTOR if vector else LoopExecution.SERIAL,
         reduction=False,
         definition=Index(name=dimension.name),
         reason="lanes: not all Funcs of the nest have it" if vector else "of the definition",
     )
 
 
-def _member(function: Function, lanes: Dimension | None) -> Member:
+def _member(function: Function, lanes: Dimension | None) -> SystemMember:
     wide = lanes is not None and lanes.name in function.arguments
     initial, value, combine = None, function.initial.value, None
     if function.updates:
@@ -91,7 +92,7 @@ def _member(function: Function, lanes: Dimension | None) -> Member:
         if lanes is None:
             raise InternalError(f"{function.name} reduces over lanes that there are not")
         value = substitute(value, {reduced: Index(name=lanes.name)})
-    return Member(
+    return SystemMember(
         name=function.name,
         type=function.type,
         arguments=function.arguments,

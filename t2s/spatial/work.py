@@ -1,7 +1,7 @@
 """What a kernel does in an iteration: one class for each kind of work.
 
-A ``Kernel`` (``spatial/ir.py``) is a nest of loops with one of these.  Expressions are over the
-domain's variables; nothing here knows any loop, except by name.
+A ``SpatialKernel`` (``spatial/ir.py``) is a nest of loops with one of these.  Expressions are over
+the domain's variables; nothing here knows any loop, except by name.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Reduction(Calculation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member(Term):
+class SystemMember(Term):
     """One of the Funcs that a kernel computes together: uniform recurrence equations.
 
     Attributes
@@ -114,7 +114,7 @@ class Recurrences(Calculation):
     the schedule says.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[SystemMember, ...]
     results: tuple[Result, ...]
     timed: str | None = None
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from t2s.backends.opencl_fpga import kernel_ast as c
+from t2s.backends.text import expressions as e
 
 Memory = dict[str, int]
 Stores = list[tuple[int, int]]
 
 
-def stores_of(kernel: c.Kernel) -> Stores:
+def stores_of(kernel: c.KernelDefinition) -> Stores:
     """Every (address, value) that a kernel with one array stores, in order."""
     stores: Stores = []
     _run(kernel.body, {}, stores)
     return stores
 
 
-def operators_in(kernel: c.Kernel) -> set[str]:
+def operators_in(kernel: c.KernelDefinition) -> set[str]:
     """The binary operators that a kernel uses."""
     found: set[str] = set()
 
@@ -25,8 +26,8 @@ def operators_in(kernel: c.Kernel) -> set[str]:
         if isinstance(node, tuple):
             for item in node:
                 look(item)
-        elif isinstance(node, c.Expression | c.Statement):
-            if isinstance(node, c.Binary):
+        elif isinstance(node, e.TargetExpression | e.TargetStatement):
+            if isinstance(node, e.Binary):
                 found.add(node.operator)
             for name in node.__dataclass_fields__:
                 look(getattr(node, name))
@@ -35,21 +36,21 @@ def operators_in(kernel: c.Kernel) -> set[str]:
     return found
 
 
-def _run(statements: Sequence[c.Statement], memory: Memory, stores: Stores) -> None:
+def _run(statements: Sequence[e.TargetStatement], memory: Memory, stores: Stores) -> None:
     for statement in statements:
         match statement:
             case c.DeclareAll(variables=variables):
                 for name, initial in variables:
                     memory[name] = _value(initial, memory)
-            case c.Declare(name=name, initial=c.Expression() as initial):
+            case c.Declare(name=name, initial=e.TargetExpression() as initial):
                 memory[name] = _value(initial, memory)
-            case c.Assign(target=c.Subscript(indices=(index,)), value=value):
+            case e.Set(target=c.Subscript(indices=(index,)), value=value):
                 stores.append((_value(index, memory), _value(value, memory)))
-            case c.Assign(target=c.Name(name=name), value=value):
+            case e.Set(target=e.Name(name=name), value=value):
                 memory[name] = _value(value, memory)
-            case c.Increment(target=c.Name(name=name)):
+            case c.Increment(target=e.Name(name=name)):
                 memory[name] += 1
-            case c.If(condition=condition, then=then):
+            case e.If(condition=condition, then=then):
                 if _value(condition, memory):
                     _run(then, memory, stores)
             case c.For(name=name, start=start, stop=stop, body=body, down=False):
@@ -61,16 +62,16 @@ def _run(statements: Sequence[c.Statement], memory: Memory, stores: Stores) -> N
                 raise TypeError(f"cannot run {statement!r}")
 
 
-def _value(expression: c.Expression, memory: Memory) -> int:
+def _value(expression: e.TargetExpression, memory: Memory) -> int:
     match expression:
-        case c.Name(name=name):
+        case e.Name(name=name):
             return memory[name]
-        case c.Literal(text=text):
+        case e.Literal(text=text):
             return int(text)
-        case c.Unary(operator="++", operand=c.Name(name=name)):
+        case e.Unary(operator="++", operand=e.Name(name=name)):
             memory[name] += 1
             return memory[name]
-        case c.Binary(operator=operator, left=left, right=right):
+        case e.Binary(operator=operator, left=left, right=right):
             return _binary(operator, _value(left, memory), _value(right, memory))
     raise TypeError(f"cannot evaluate {expression!r}")
 

@@ -15,8 +15,8 @@ import pytest
 from t2s.backends.opencl_fpga import (
     BACKEND,
     EmulationError,
+    backend,
     emulate,
-    emulator,
     emulator_available,
     lower,
 )
@@ -454,7 +454,7 @@ class Broken:
 @pytest.mark.emulator
 @needs_emulator
 def test_build_errors_come_with_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emulator, "BACKEND", Broken())
+    monkeypatch.setattr(backend, "BACKEND", Broken())
     with pytest.raises(EmulationError) as caught:
         emulate(RELAY, {"x": X}, time_limit=30.0)
     text = str(caught.value)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from t2s.backends.opencl_fpga import BACKEND
-from t2s.backends.opencl_fpga.c_names import identifier
+from t2s.backends.opencl_fpga.c_types import identifier
 from t2s.core.expr import Select, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32, Float

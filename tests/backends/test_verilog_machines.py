@@ -14,7 +14,7 @@ from benchmarks.random_graphs import random_device
 from benchmarks.random_machines import random_machines
 from benchmarks.referee import referee
 from t2s.backends.verilog import BACKEND, top, verilator
-from t2s.backends.verilog.timing import OPEN_LENGTH, largest, timing_of
+from t2s.backends.verilog.room import OPEN_LENGTH, largest, timing_of
 from t2s.backends.verilog.verilator import VerilationError, build_hardware, verilator_available
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Local, apply, const

@@ -13,7 +13,7 @@ import t2s
 from benchmarks.random_graphs import random_device, random_graph
 from benchmarks.referee import Row, compare, differences, referee
 from t2s.backends.verilog import verilator
-from t2s.backends.verilog.timing import largest, timing_of
+from t2s.backends.verilog.room import largest, timing_of
 from t2s.backends.verilog.verilator import (
     HardwareEnding,
     VerilationError,

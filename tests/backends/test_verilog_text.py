@@ -8,9 +8,9 @@ import pytest
 
 import t2s
 from t2s.backends.verilog import BACKEND
+from t2s.backends.verilog.data_types import identifier
 from t2s.backends.verilog.expressions import unsupported_term
 from t2s.backends.verilog.nests import nest_of
-from t2s.backends.verilog.verilog_names import identifier
 from t2s.core.expr import Apply, Expr, Parameter, Read, apply, const
 from t2s.core.ops import OPERATORS, Op, accepts
 from t2s.core.types import BOOL, INT32, BFloat, Float

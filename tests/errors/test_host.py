@@ -62,6 +62,35 @@ def test_serializer_without_a_loader() -> None:
         t2s.lower(p.C)
 
 
+def test_results_of_a_system_without_an_unloader() -> None:
+    S = Func("S", Int(32))
+    S[i] = t2s.select(i == 0, 0, S[i - 1]) + x[i]
+    S.bound(i, 0, 8)
+    S.isolate_consumer(on_host("E"))
+    with refused("""
+            isolate_consumer(E) on S: nothing on the device stores what E takes from memory
+              --> S.isolate_consumer(on_host("E"))
+              expected: a chain: isolate_consumer_chain(unloader, E)
+            """):
+        t2s.lower(S)
+
+
+def test_gathering_where_the_device_stores_for_the_host() -> None:
+    p = product()
+    ii, jj, U = Var("ii"), Var("jj"), Func("U")
+    p.C.tile(p.j, p.i, jj, ii, 2, 2).unroll(ii, jj)
+    p.C.isolate_consumer_chain(U, on_host("E"))
+    U.gather(p.C, jj)
+    with refused("""
+            gather(C, jj) on U: U stores the results itself
+              --> U.gather(p.C, jj)
+              expected: a Func between the one that computes and the one that stores
+              hint:     isolate a chain, isolate_consumer_chain(drainer, U), and gather in the
+                        drainer
+            """):
+        t2s.lower(p.C)
+
+
 def test_deserializer_without_an_unloader() -> None:
     p = product()
     p.C.isolate_consumer(on_host("E"))

@@ -13,6 +13,7 @@ from t2s.core.types import INT32, UInt
 from t2s.graph.graph import StreamKind, Tensor
 from t2s.graph.machine_semantics import ProtocolError
 from t2s.simulator.run import simulate
+from t2s.sparse_repr.blocks.repeats import Repeat
 from t2s.sparse_repr.streams import Stream, Streams
 from tests.errors.refusal import refused
 from tests.sparse_repr.harness import FLOAT, Bench
@@ -35,6 +36,18 @@ def test_a_stream_of_another_depth() -> None:
         scanner = DenseScanner(size=4).block([s.root().type], None)
         s.place(scanner, "locate", {"ref": inner})
     assert crd.nesting == 2
+
+
+def test_a_block_with_too_few_streams() -> None:
+    s = Streams("few")
+    with refused(
+        """
+        a block Repeat does not take 1 streams
+          --> s.put(Repeat(), "repeat", s.root())
+          expected: the streams coordinates, repeated
+        """
+    ):
+        s.put(Repeat(), "repeat", s.root())
 
 
 def test_a_stream_of_another_graph() -> None:

@@ -12,7 +12,7 @@ from math import prod
 
 import pytest
 
-from t2s.reduction.carry import CarryLoop, CarryPlan, Hop, RegisterFile, plan_carry
+from t2s.reduction.carry import CarryLoop, CarryPlan, CarryRegisters, Hop, plan_carry
 
 
 def nest(text: str) -> list[CarryLoop]:
@@ -34,8 +34,8 @@ def nest(text: str) -> list[CarryLoop]:
     return loops
 
 
-def registers(names: str, shape: tuple[int, ...], distance: int) -> RegisterFile:
-    return RegisterFile(loops=tuple(names.split()), shape=shape, distance=distance)
+def registers(names: str, shape: tuple[int, ...], distance: int) -> CarryRegisters:
+    return CarryRegisters(loops=tuple(names.split()), shape=shape, distance=distance)
 
 
 def hop(loop: str, inner: str, waiting: int) -> Hop:
@@ -74,7 +74,7 @@ def hop(loop: str, inner: str, waiting: int) -> Hop:
         ("m:?-2r i:3", registers("i", (3,), 3)),
     ],
 )
-def test_reductions_in_time(loops: str, file: RegisterFile) -> None:
+def test_reductions_in_time(loops: str, file: CarryRegisters) -> None:
     assert plan_carry(nest(loops)) == CarryPlan(registers=file, hops=())
 
 
@@ -100,7 +100,7 @@ def test_reductions_in_time(loops: str, file: RegisterFile) -> None:
         ),
     ],
 )
-def test_reductions_in_space(loops: str, file: RegisterFile | None, hops: list[Hop]) -> None:
+def test_reductions_in_space(loops: str, file: CarryRegisters | None, hops: list[Hop]) -> None:
     assert plan_carry(nest(loops)) == CarryPlan(registers=file, hops=tuple(hops))
 
 

@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from t2s.core.expr import const
 from t2s.core.ops import Op
+from t2s.core.types import INT32
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.simulator.run import simulate
-from t2s.sparse_repr.streams import UNBOUNDED, BlockKind
+from t2s.sparse_repr.blocks.arrays import ArrayLoad
+from t2s.sparse_repr.streams import UNBOUNDED, BlockKind, Streams
 from tests.sparse_repr.graphs import Design, elementwise, matrix_product, matrix_vector
+from tests.sparse_repr.harness import FLOAT
 
 SEEDS = (0, 1)
 
@@ -105,3 +109,25 @@ def test_blocks_are_counted_as_in_the_literature() -> None:
         2,
         1,
     ]
+
+
+def test_equal_blocks_share_their_expressions() -> None:
+    s = Streams("shared")
+    pos, crd, values = s.tensor("pos", INT32), s.tensor("crd", INT32), s.tensor("values", FLOAT)
+    for ref in [s.scan_compressed(s.root(), pos, crd)[1] for _ in "ab"]:
+        s.load(ref, values)
+    first, second = (node for node in s.graph().machines if node.name.startswith("scan"))
+    pairs = list(zip(first.statements(), second.statements(), strict=True))
+    assert pairs
+    assert all(one is other for one, other in pairs)
+
+
+def test_zeros_of_both_signs_are_different_blocks() -> None:
+    s = Streams("signs")
+    ref, values = s.root(), s.tensor("values", FLOAT)
+    drafts = [
+        s.drafted(ArrayLoad(values=values, missing=const(fill, FLOAT)), [ref.type])
+        for fill in (0.0, 0.0, -0.0)
+    ]
+    assert drafts[0] is drafts[1]
+    assert drafts[0] is not drafts[2]

@@ -104,7 +104,7 @@ class Runs(Level):
 
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         pos, first, place = (level.array(of) for of in self.array_names)
-        return level.put(RunScanner(pos=pos, first=first, place=place), name, reference)
+        return level.to.pair(RunScanner(pos=pos, first=first, place=place), name, reference)
 
     def has_writer(self, dropping: int) -> bool:
         return True

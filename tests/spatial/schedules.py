@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import t2s
 from t2s import Func, Var
 from t2s.core.types import Type
-from t2s.spatial.directive import Reassociate
+from t2s.spatial.directives.settings import Reassociate
 from t2s.spatial.schedule import ScheduledFunc
 from tests.spatial.programs import INTEGERS, Access, Draw, LoopVar, Nest, Program, programs
 

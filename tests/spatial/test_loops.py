@@ -13,8 +13,7 @@ from t2s.core.expr import const
 from t2s.core.location import user_location
 from t2s.core.printer import show
 from t2s.func.freeze import freeze
-from t2s.spatial.directive import Reorder
-from t2s.spatial.directives.loops import reorder
+from t2s.spatial.directives.loops import Reorder, reorder
 from t2s.spatial.kernels import initial_kernel
 from tests.errors.designs import product, triangle
 from tests.spatial.agreement import agree, nest

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom, UserError, Var
+from t2s.func.expression import Expression
 from t2s.graph.graph import TensorRole
 from t2s.graph.nodes import Role
 from tests.spatial.agreement import agree, body
@@ -39,6 +41,36 @@ def twice(F: Func) -> Func:
     G[x, y] = 0
     G[x, y] += F[x, m] * D[m, y]
     return G.bound(x, 0, 4).bound(y, 0, 3)
+
+
+def recurrence(value: Expression) -> Func:
+    """Sums from the left of every row."""
+    S = Func("S", Int(32))
+    S[i, j] = t2s.select(j == 0, 0, S[i, j - 1]) + value
+    return S.bound(i, 0, 4).bound(j, 0, 6)
+
+
+def test_a_recurrence_takes_a_stream() -> None:
+    F = product()
+    S = recurrence(F[i, j])
+    S.stream(F)
+    graph = agree(S)
+    assert [node.name for node in graph.nodes] == ["F_load_A", "F_load_B", "F", "S", "S_store"]
+
+
+def test_a_recurrence_takes_what_another_function_is_sent() -> None:
+    G, P = Func("G"), Func("P")
+    G[i, j] = D[i, j] * 2
+    G.bound(i, 0, 4).bound(j, 0, 6)
+    S = recurrence(D[i, j])
+    G.isolate_producer(D, P)
+    S.isolate_producer(D, P)
+    graph = t2s.lower((G, S))
+    assert [node.name for node in graph.nodes if node.role is Role.LOAD] == ["P"]
+    inputs = {"D": np.arange(24, dtype=np.int32).reshape(4, 6)}
+    outputs, expected = t2s.simulate((G, S), inputs).outputs, t2s.interpret((G, S), inputs)
+    for name in ("G", "S"):
+        np.testing.assert_array_equal(outputs[name], expected[name])
 
 
 def test_no_memory_and_no_barrier() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from t2s.backends.opencl_fpga.c_types import is_struct, lane, lane_at, storage_name
+from t2s.backends.opencl_fpga.conditions import only_use
 from t2s.backends.opencl_fpga.expressions import is_aligned
 from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,
@@ -13,12 +14,11 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
 from t2s.backends.opencl_fpga.ports import is_selected, receive, send
-from t2s.backends.opencl_fpga.uses import only_use
 from t2s.backends.text.expressions import (
     Do,
-    Expression,
     Name,
     Set,
+    TargetExpression,
     TargetStatement,
     Unary,
     binary,
@@ -95,7 +95,7 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
         return scope.bind_where(statement.target, type, statement.condition, value)
     name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
 
-    def fill(variable: Expression) -> list[TargetStatement]:
+    def fill(variable: TargetExpression) -> list[TargetStatement]:
         each = element(name, binary("+", position, Name(name="lane")))
         return [_lanes(type, (Set(target=lane_at(variable, "lane", type), value=each),))]
 
@@ -104,7 +104,7 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
 
 def _loaded(
     scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...], type: Type
-) -> Expression:
+) -> TargetExpression:
     """A scalar or built-in vector in memory.
 
     Tensors that other kernels write are volatile, so that no cache in this kernel keeps old
@@ -122,7 +122,7 @@ def _loaded(
     return CastTo(type=storage_name(type), values=tuple(lanes))
 
 
-def _as_vector(name: str, position: Expression, type: Type) -> Expression:
+def _as_vector(name: str, position: TargetExpression, type: Type) -> TargetExpression:
     """Aligned lanes in volatile memory, as one access."""
     pointer = CastTo(
         type=f"__global volatile {storage_name(type)} *",
@@ -163,14 +163,14 @@ def _lanes(type: Type, body: tuple[TargetStatement, ...]) -> For:
     return For(name="lane", start=number(0), stop=number(type.lanes), body=body, unroll=True)
 
 
-def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> Expression:
+def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> TargetExpression:
     return scope.expressions.address(indices, tensor.allocated)
 
 
 # --------------------------------------------------------------------------------- registers
 
 
-def pe_indices(scope: KernelScope) -> tuple[Expression, ...]:
+def pe_indices(scope: KernelScope) -> tuple[TargetExpression, ...]:
     """The place of a PE in the arrays that hold the registers of all PEs."""
     return tuple(
         binary("-", scope.index(d.name), number(d.minimum)) if d.minimum else scope.index(d.name)
@@ -180,7 +180,7 @@ def pe_indices(scope: KernelScope) -> tuple[Expression, ...]:
 
 def _register(
     scope: KernelScope, register: str, indices: Sequence[Expr], *, last: bool
-) -> Expression:
+) -> TargetExpression:
     """An element of a register file; of a rotating one the last (oldest) or the first."""
     plan = scope.plans[register]
     name = scope.registers[register]

@@ -1,6 +1,7 @@
 """Operators that OpenCL C has itself: one expression, on scalars and on built-in vectors.
 
-``operators.py`` chooses between these and helper functions.
+``operators.py`` chooses between these and helper functions; the bodies of those for integer
+division and shifts are here too.
 """
 
 from __future__ import annotations
@@ -8,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name
-from t2s.backends.opencl_fpga.kernel_ast import CastTo
+from t2s.backends.opencl_fpga.kernel_ast import (
+    CastTo,
+    Declare,
+    Return,
+)
 from t2s.backends.text.expressions import (
-    Expression,
+    If,
+    Name,
+    TargetExpression,
+    TargetStatement,
+    Ternary,
     Unary,
     binary,
     call,
@@ -50,10 +59,10 @@ NO_VECTOR_FORM = {
     Op.SHIFT_RIGHT,
 } | _COMPARISONS
 """Operators that built-in vectors do not have, or not with the results of t2s."""
-Operands = Sequence[Expression]
+Operands = Sequence[TargetExpression]
 
 
-def scalar_operation(operator: Op, type: Type, operands: Operands) -> Expression:
+def scalar_operation(operator: Op, type: Type, operands: Operands) -> TargetExpression:
     """Operators on scalars that C has, but for the division that rounds towards zero."""
     first, last = operands[0], operands[-1]
     match operator:
@@ -73,7 +82,7 @@ def scalar_operation(operator: Op, type: Type, operands: Operands) -> Expression
     return result if operator in _COMPARISONS else _narrowed(result, type)
 
 
-def vector_operation(operator: Op, type: Type, operands: Operands) -> Expression:
+def vector_operation(operator: Op, type: Type, operands: Operands) -> TargetExpression:
     """Operators that OpenCL has on built-in vectors."""
     first, last = operands[0], operands[-1]
     match operator:
@@ -92,16 +101,97 @@ def vector_operation(operator: Op, type: Type, operands: Operands) -> Expression
     return binary(_INFIX[operator], first, last)
 
 
-def _narrowed(value: Expression, type: Type) -> Expression:
+def _narrowed(value: TargetExpression, type: Type) -> TargetExpression:
     """C computes small integers as ``int``; wrap around to the type they have in t2s."""
     if type.lanes == 1 and type.is_integer and type.bits < 32:
         return CastTo(type=scalar_name(type), values=(value,))
     return value
 
 
-def _absolute(operand: Expression, type: Type) -> Expression:
+def _absolute(operand: TargetExpression, type: Type) -> TargetExpression:
     if type.is_float:
         return call("fabs", operand)
     if type.kind is Kind.UINT:
         return operand
     return call(f"as_{storage_name(type)}", call("abs", operand))
+
+
+def _a_and_b() -> tuple[Name, Name]:
+    return Name(name="a"), Name(name="b")
+
+
+def _is(value: TargetExpression, constant: int) -> TargetExpression:
+    return binary("==", value, number(constant))
+
+
+def _signs_differ(left: TargetExpression, right: TargetExpression) -> TargetExpression:
+    return binary("!=", binary("<", left, number(0)), binary("<", right, number(0)))
+
+
+def floor_divide(type: str) -> tuple[TargetStatement, ...]:
+    """``a / b`` rounded towards minus infinity; ``INT_MIN / -1`` wraps around."""
+    a, b = _a_and_b()
+    quotient = Name(name="quotient")
+    inexact = binary("!=", binary("%", a, b), number(0))
+    return (
+        If(condition=_is(b, 0), then=(Return(value=number(0)),)),
+        If(condition=_is(b, -1), then=(Return(value=Unary(operator="-", operand=a)),)),
+        Declare(type=type, name="quotient", initial=binary("/", a, b)),
+        Return(
+            value=Ternary(
+                condition=binary("&&", inexact, _signs_differ(a, b)),
+                if_true=binary("-", quotient, number(1)),
+                if_false=quotient,
+            )
+        ),
+    )
+
+
+def modulo(type: str) -> tuple[TargetStatement, ...]:
+    """The rest that goes with ``floor_divide``: it has the sign of ``b``."""
+    a, b = _a_and_b()
+    rest = Name(name="rest")
+    return (
+        If(condition=binary("||", _is(b, 0), _is(b, -1)), then=(Return(value=number(0)),)),
+        Declare(type=type, name="rest", initial=binary("%", a, b)),
+        Return(
+            value=Ternary(
+                condition=binary("&&", binary("!=", rest, number(0)), _signs_differ(rest, b)),
+                if_true=binary("+", rest, b),
+                if_false=rest,
+            )
+        ),
+    )
+
+
+def unsigned_divide(type: str) -> tuple[TargetStatement, ...]:
+    """``a / b`` of unsigned integers."""
+    a, b = _a_and_b()
+    safe = Ternary(condition=_is(b, 0), if_true=number(0), if_false=binary("/", a, b))
+    return (Return(value=safe),)
+
+
+def unsigned_modulo(type: str) -> tuple[TargetStatement, ...]:
+    """``a % b`` of unsigned integers."""
+    a, b = _a_and_b()
+    safe = Ternary(condition=_is(b, 0), if_true=number(0), if_false=binary("%", a, b))
+    return (Return(value=safe),)
+
+
+def shift(operator: Op, type: Type) -> tuple[TargetStatement, ...]:
+    """``a`` shifted by ``b``, taken as unsigned: by the width or more only the sign is left."""
+    a, b = _a_and_b()
+    name, unsigned = scalar_name(type), scalar_name(Type(Kind.UINT, type.bits))
+    amount = Name(name="amount")
+    within = binary("<", amount, number(type.bits))
+    left = operator is Op.SHIFT_LEFT
+    whole = CastTo(type=unsigned, values=(a,)) if left else a
+    moved = CastTo(type=name, values=(binary("<<" if left else ">>", whole, amount),))
+    nothing: TargetExpression = number(0)
+    if not left and type.kind is Kind.INT:
+        negative = binary("<", a, number(0))
+        nothing = Ternary(condition=negative, if_true=number(-1), if_false=number(0))
+    return (
+        Declare(type=unsigned, name="amount", initial=CastTo(type=unsigned, values=(b,))),
+        Return(value=Ternary(condition=within, if_true=moved, if_false=nothing)),
+    )

@@ -26,11 +26,11 @@ from t2s.backends.text.expressions import (
     POSTFIX,
     PRECEDENCE,
     Do,
-    Expression,
     If,
     Set,
     Show,
     Spelling,
+    TargetExpression,
     TargetStatement,
 )
 from t2s.core.names import one_line
@@ -39,7 +39,7 @@ INDENT = "    "
 _WIDTH = 96
 
 
-def _own(expression: Expression, show: Show) -> str | None:
+def _own(expression: TargetExpression, show: Show) -> str | None:
     """The expressions of OpenCL C."""
     match expression:
         case Subscript(base=base, indices=indices):

@@ -1,4 +1,4 @@
-"""How t2s types are spelled in OpenCL C.
+"""How t2s types are spelled in OpenCL C, and names of users as C identifiers.
 
 A scalar is a built-in type; a bool is ``bool`` in a variable and ``uchar`` in arrays, channels and
 memory.  A vector of 2, 4, 8 or 16 lanes is a built-in vector; of any other number, a struct of an
@@ -8,6 +8,8 @@ array (``float_x10``).  Lanes of a bool vector are the bytes 0 and 1.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -19,11 +21,12 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     TypedName,
 )
 from t2s.backends.text.expressions import (
-    Expression,
     Literal,
     Name,
+    TargetExpression,
     number,
 )
+from t2s.backends.text.identifiers import MACRO, Identifiers, plain
 from t2s.core.types import Kind, Type
 
 NATIVE_LANES = (2, 4, 8, 16)
@@ -86,7 +89,7 @@ def struct_of(type: Type) -> Struct:
     return Struct(name=storage_name(type), fields=(field,))
 
 
-def literal(value: int | float | bool, type: Type) -> Expression:
+def literal(value: int | float | bool, type: Type) -> TargetExpression:
     """A scalar constant of one lane of ``type``."""
     match type.kind:
         case Kind.BOOL:
@@ -97,14 +100,14 @@ def literal(value: int | float | bool, type: Type) -> Expression:
             return _float(float(value), type)
 
 
-def _integer(value: int, type: Type) -> Expression:
+def _integer(value: int, type: Type) -> TargetExpression:
     suffix = ("u" if type.kind is Kind.UINT else "") + ("L" if type.bits == 64 else "")
     if type.kind is Kind.INT and value == -(2 ** (type.bits - 1)) and type.bits >= 32:
         return Literal(text="LONG_MIN" if type.bits == 64 else "INT_MIN")
     return Literal(text=f"{value}{suffix if type.bits >= 32 else ''}")
 
 
-def _float(value: float, type: Type) -> Expression:
+def _float(value: float, type: Type) -> TargetExpression:
     single = type.bits == 32
     if math.isnan(value):
         return Literal(text="NAN")
@@ -115,7 +118,7 @@ def _float(value: float, type: Type) -> Expression:
     return Literal(text=f"{rounded!s}{'f' if single else ''}")
 
 
-def zero(type: Type) -> Expression:
+def zero(type: Type) -> TargetExpression:
     """Zero of a scalar or of a built-in vector."""
     scalar = literal(0, type)
     if type.lanes == 1:
@@ -125,13 +128,70 @@ def zero(type: Type) -> Expression:
     return CastTo(type=storage_name(type), values=(scalar,))
 
 
-def lane(vector: Expression, index: int, type: Type) -> Expression:
+def lane(vector: TargetExpression, index: int, type: Type) -> TargetExpression:
     """One lane of a vector: ``v.s[3]`` of a struct, ``v.s3`` of a built-in vector."""
     if is_struct(type):
         return Subscript(base=FieldOf(base=vector, field="s"), indices=(number(index),))
     return FieldOf(base=vector, field=f"s{index:x}")
 
 
-def lane_at(vector: Expression, index: str, type: Type) -> Expression:
+def lane_at(vector: TargetExpression, index: str, type: Type) -> TargetExpression:
     """Lane ``index`` (a variable) of a struct vector."""
     return Subscript(base=FieldOf(base=vector, field="s"), indices=(Name(name=index),))
+
+
+_WORDS = """
+bool char uchar short ushort int uint long ulong float double half size_t ptrdiff_t intptr_t
+uintptr_t void unsigned signed auto break case const continue default do else enum extern for goto
+if inline register restrict return sizeof static struct switch typedef union volatile while global
+local constant private generic kernel channel pipe read_only write_only read_write uniform event_t
+sampler_t complex imaginary quad main true false asm typeof
+abs ceil exp fabs floor log rsqrt sqrt tanh mem_fence read_channel_intel write_channel_intel
+"""
+_FUNCTIONS = """
+bitand acos asin atan atan2 cbrt clamp cos cross degrees distance dot erf exp2 expm1 fma
+fmax fmin fmod fract frexp half_exp hypot ilogb isinf isnan ldexp length log2 mad max min mix
+modf normalize pow printf radians remainder rint round select shuffle sign sin smoothstep
+step tan trunc any all barrier vec_step
+"""
+_RESERVED = frozenset(_WORDS.split())
+# Functions that no kernel calls: a variable may hide them, another function may not.
+_BUILT_IN = frozenset(_FUNCTIONS.split())
+# Vectors, and every helper function and vector type of this backend, end in the name of a type;
+# images, conversions, loads, queries and predefined macros begin in a way of their own.
+_RESERVED_END = re.compile(
+    r"(.*_)?(u?(char|short|int|long)|float|double|half|bool|quad)(2|3|4|8|16|_x\d+)?"
+)
+_RESERVED_START = re.compile(r"image[123]d|vload|vstore|convert_|as_|get_|cl_")
+
+
+def identifier(name: str, *, variable: bool = False) -> str:
+    """A C identifier that resembles ``name`` and means nothing to OpenCL.
+
+    A ``variable`` of a kernel may have the name of a built-in function that is not called.
+
+    >>> identifier("A feeder"), identifier("kernel"), identifier("2nd")
+    ('A_feeder', 'kernel_', 'v2nd')
+    """
+    text = plain(name)
+    if _RESERVED_START.match(text):
+        text = f"v_{text}"
+    taken = text in _RESERVED or (text in _BUILT_IN and not variable)
+    if taken or _RESERVED_END.fullmatch(text) or MACRO.fullmatch(text):
+        text = f"{text}_"
+    return text
+
+
+def file_identifiers() -> Identifiers:
+    """The identifiers of a file: kernels, channels, types and functions."""
+    return Identifiers(identifier)
+
+
+def variable_name(name: str) -> str:
+    """The identifier of a variable of a kernel."""
+    return identifier(name, variable=True)
+
+
+def variables(taken: Iterable[str] = ()) -> Identifiers:
+    """The identifiers of a kernel, which does not use those of its file again."""
+    return Identifiers(variable_name, taken)

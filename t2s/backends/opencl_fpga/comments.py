@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
-from t2s.backends.opencl_fpga.c_names import identifier
+from t2s.backends.opencl_fpga.c_types import identifier
 from t2s.backends.opencl_fpga.domains import pe_count
-from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
+from t2s.backends.opencl_fpga.links import Bundle, Delay, PEWire, Separate
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
-from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
+from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign, file_stem
 from t2s.core.expr import Const
 from t2s.core.location import SourceLocation
 from t2s.core.printer import show
@@ -69,7 +69,7 @@ def _loop(loop: Loop) -> str:
             return f"{loop.name} from {show(minimum)}, {show(extent)} times"
 
 
-def channel_comment(design: Design, name: str) -> str:
+def channel_comment(design: KernelDesign, name: str) -> str:
     """Where a channel leads, and why it has its form or depth."""
     link = design.link(name)
     text = f"{link.channel.source} -> {link.channel.sink}"
@@ -81,7 +81,7 @@ def channel_comment(design: Design, name: str) -> str:
     return text
 
 
-def file_comment(design: Design, file: FileScope) -> tuple[str, ...]:
+def file_comment(design: KernelDesign, file: FileScope) -> tuple[str, ...]:
     """What the design is and how to run it."""
     graph = design.graph
     stem = file_stem(graph)
@@ -105,7 +105,7 @@ def file_comment(design: Design, file: FileScope) -> tuple[str, ...]:
     inside = [
         (file.channels[name], _inside(link))
         for name, link in design.links.by_channel.items()
-        if isinstance(link, Wire | Delay)
+        if isinstance(link, PEWire | Delay)
     ]
     if inside:
         lines += ["Channels that stay inside a kernel:", *_indented(_columns(inside))]
@@ -117,7 +117,7 @@ def file_comment(design: Design, file: FileScope) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _kernels(design: Design, file: FileScope) -> Iterator[tuple[str, str]]:
+def _kernels(design: KernelDesign, file: FileScope) -> Iterator[tuple[str, str]]:
     if design.source is not None:
         for source in design.source.nodes:
             count = source.pe_count
@@ -151,8 +151,8 @@ def _direction(role: TensorRole) -> str:
     }[role]
 
 
-def _inside(link: Wire | Delay) -> str:
-    if isinstance(link, Wire):
+def _inside(link: PEWire | Delay) -> str:
+    if isinstance(link, PEWire):
         return f"wires between the PEs of {link.channel.source}"
     if link.lag is not None:
         return f"shift registers between the PEs of {link.channel.source}"

@@ -1,21 +1,27 @@
 """Enumeration of what a node does over time and space, with numpy, within a budget.
 
 Arrays have one row per iteration (in time order) and one column per PE (in row-major order).
+Where a few iterations of a loop stand for all, these are enumerated alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import prod
+from math import gcd, lcm, prod
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, TimeLoop
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode, TimeLoop
 from t2s.core.expr import (
+    Apply,
+    Cast,
+    Const,
     Expr,
+    Index,
     Local,
     Parameter,
+    Select,
     apply,
     conjuncts,
     const,
@@ -23,14 +29,14 @@ from t2s.core.expr import (
     index_names,
     simplify,
 )
-from t2s.core.ops import Array, Op
+from t2s.core.ops import OPERATORS, Array, Op
 from t2s.core.walk import walk
 
 BUDGET = 1 << 22
 """Largest number of (iteration, PE) pairs that is enumerated."""
 
 
-class Domain:
+class EnumeratedDomain:
     """The iterations of some loops of a node, by all of its PEs."""
 
     def __init__(self, node: LockstepNode, times: dict[str, Array], iterations: int) -> None:
@@ -63,7 +69,7 @@ class Domain:
         return result
 
 
-def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Domain | None:
+def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> EnumeratedDomain | None:
     """The domain of the given loops (outer ones first), or ``None`` if it is over the budget."""
     times: dict[str, Array] = {}
     count = 1
@@ -79,7 +85,7 @@ def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Domain | 
         times = {name: np.repeat(values, extents) for name, values in times.items()}
         first = np.repeat(np.cumsum(extents) - extents, extents)
         times[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(np.int32)
-    return Domain(node, times, count)
+    return EnumeratedDomain(node, times, count)
 
 
 def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode:
@@ -89,7 +95,9 @@ def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode
     return node if depends else replace(node, space=())
 
 
-def enumerate_start(node: LockstepNode, loops: Sequence[TimeLoop]) -> tuple[Domain, bool] | None:
+def enumerate_start(
+    node: LockstepNode, loops: Sequence[TimeLoop]
+) -> tuple[EnumeratedDomain, bool] | None:
     """The domain, or as much of its start as is within the budget; whether that is all of it."""
     whole = enumerate_domain(node, loops)
     if whole is not None:
@@ -146,3 +154,89 @@ def loops_used(node: LockstepNode, expressions: Iterable[Expr]) -> frozenset[str
 def select_loops(node: LockstepNode, names: frozenset[str]) -> tuple[TimeLoop, ...]:
     """The named loops, outermost first."""
     return tuple(loop for loop in node.loops if loop.name in names)
+
+
+Step = tuple[int, int]  # (p, d): the value grows by d whenever the loop advances by p
+
+
+def one_period(
+    node: LockstepNode, loops: Sequence[TimeLoop], expressions: Iterable[Expr]
+) -> tuple[TimeLoop, ...]:
+    """The loops, cut to one period each where the expressions are periodic in them."""
+    deciding = tuple(expressions)
+    bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
+    result: list[TimeLoop] = []
+    for loop in loops:
+        extent, shortest = extent_of(loop, node), 1
+        for expr in deciding:
+            step = _step(expr, loop.name)
+            shortest = lcm(shortest, step[0]) if step is not None and step[1] == 0 else 0
+        fixed = all(loop.name not in index_names(bound) for bound in bounds)
+        if shortest and extent is not None and shortest < extent and fixed:
+            loop = replace(loop, stop=simplify(apply(Op.ADD, loop.start, const(shortest))))
+        result.append(loop)
+    return tuple(result)
+
+
+def _step(expr: Expr, name: str) -> Step | None:
+    """How an integer expression grows along a loop; a condition never does (``d`` is 0)."""
+    if name not in index_names(expr):
+        return 1, 0
+    match expr:
+        case Index():
+            return 1, 1
+        case Apply(operator=Op.ADD | Op.SUBTRACT as operator, operands=(left, right)):
+            first, second = _step(left, name), _step(right, name)
+            if first is None or second is None:
+                return None
+            period = lcm(first[0], second[0])
+            sign = 1 if operator is Op.ADD else -1
+            grown = first[1] * (period // first[0]) + sign * second[1] * (period // second[0])
+            return period, grown
+        case Apply(
+            operator=Op.FLOOR_DIVIDE | Op.MODULO as operator,
+            operands=(value, Const(value=int() as by)),
+        ) if by > 0 and (step := _step(value, name)) is not None:
+            times = by // gcd(step[1], by)
+            grown = step[1] * times // by if operator is Op.FLOOR_DIVIDE else 0
+            return step[0] * times, grown
+        case Apply(operator=operator, operands=operands) if operator in OPERATORS:
+            return _unchanged(operands, name)
+        case Select(condition=condition, if_true=if_true, if_false=if_false):
+            return _unchanged((condition, if_true, if_false), name)
+        case Cast(value=value):
+            return _unchanged((value,), name)
+    return None
+
+
+def _unchanged(operands: Sequence[Expr], name: str) -> Step | None:
+    """The common period of operands that are themselves periodic."""
+    steps = [_step(operand, name) for operand in operands]
+    if any(step is None or step[1] for step in steps):
+        return None
+    return lcm(*(step[0] for step in steps if step is not None)), 0
+
+
+def when_used(loops: Sequence[TimeLoop], ports: Sequence[ChannelPort]) -> tuple[TimeLoop, ...]:
+    """The loops, cut to the one iteration in which all ports are used, where there is only one."""
+    bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
+    named = frozenset[str]().union(*(index_names(bound) for bound in bounds))
+    result: list[TimeLoop] = []
+    for loop in loops:
+        places = {_only(port, loop.name) for port in ports}
+        only = next(iter(places)) if len(places) == 1 else None
+        if only is not None and loop.name not in named:
+            loop = replace(loop, start=const(only), stop=const(only + 1))
+        result.append(loop)
+    return tuple(result)
+
+
+def _only(port: ChannelPort, name: str) -> int | None:
+    """The value that a loop has to have for the port to be used."""
+    for factor in port.time_factors:
+        match factor:
+            case Apply(
+                operator=Op.EQUAL, operands=(Index(name=found), Const(value=int() as value))
+            ) if found == name:
+                return value
+    return None

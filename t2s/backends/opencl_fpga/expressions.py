@@ -7,14 +7,18 @@ from dataclasses import replace
 from math import prod
 
 from t2s.backends.opencl_fpga.c_types import is_struct, literal, zero
-from t2s.backends.opencl_fpga.counters import Counters
-from t2s.backends.opencl_fpga.digits import Digit, digit_of, is_power_of_two
+from t2s.backends.opencl_fpga.digit_counters import (
+    DigitCounters,
+    LoopDigit,
+    digit_of,
+    is_power_of_two,
+)
 from t2s.backends.opencl_fpga.intervals import Interval, interval, linear_form, non_negative
 from t2s.backends.opencl_fpga.kernel_ast import CastTo
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.text.expressions import (
-    Expression,
     Name,
+    TargetExpression,
     Ternary,
     binary,
     number,
@@ -56,19 +60,19 @@ class Expressions:
         helpers: Helpers,
         ranges: Mapping[str, Interval],
         names: Mapping[str, str],
-        counters: Counters,
+        counters: DigitCounters,
     ) -> None:
         self._helpers = helpers
         self.counters = counters
         self._ranges = ranges
         self._names = names
-        self.locals: dict[str, Expression] = {}
+        self.locals: dict[str, TargetExpression] = {}
 
     def variable(self, name: str) -> str:
         """The variable of an index or parameter."""
         return self._names[name]
 
-    def lower(self, expr: Expr) -> Expression:
+    def lower(self, expr: Expr) -> TargetExpression:
         """The C expression of the same value."""
         match expr:
             case Const(value=value, type=type) if type.lanes == 1:
@@ -101,7 +105,7 @@ class Expressions:
                 return self._helpers.inserted(type, operands)
         raise TypeError(f"{expr.__class__.__name__} has no place in the body of a PE")
 
-    def _apply(self, expr: Apply) -> Expression:
+    def _apply(self, expr: Apply) -> TargetExpression:
         match expr:
             case Apply(operator=Op.ADD, operands=(left, Const(value=value, type=type))) if (
                 type.is_integer and type.lanes == 1 and value < 0
@@ -112,14 +116,14 @@ class Expressions:
                 return self._division(expr, left, right)
         return self._operation(expr)
 
-    def _operation(self, expr: Apply) -> Expression:
+    def _operation(self, expr: Apply) -> TargetExpression:
         operand_type = expr.operands[0].type
         operands = tuple(self.lower(operand) for operand in expr.operands)
         return self._helpers.operation(expr.operator, operand_type, operands)
 
     # ---------------------------------------------------------------------------- division
 
-    def _division(self, expr: Apply, left: Expr, right: Expr) -> Expression:
+    def _division(self, expr: Apply, left: Expr, right: Expr) -> TargetExpression:
         """A digit of a loop as a counter, powers of two by bits, and what is left by division.
 
         The loops over PEs are unrolled: what depends on them alone is a constant.
@@ -152,7 +156,7 @@ class Expressions:
             if isinstance(term, Index | Parameter | Local)
         )
 
-    def _bits(self, digit: Digit) -> Expression:
+    def _bits(self, digit: LoopDigit) -> TargetExpression:
         ahead, shift = divmod(digit.shift, digit.scale)
         if digit.of is None:
             value = self.lower(simplify(_plus(digit.base, const(shift))))
@@ -163,7 +167,7 @@ class Expressions:
         value = _plus_constant(_shifted(value, digit.scale), ahead)
         return value if digit.count is None else binary("&", value, number(digit.count - 1))
 
-    def _counter(self, digit: Digit) -> Expression:
+    def _counter(self, digit: LoopDigit) -> TargetExpression:
         """The counter of a digit; neighbouring values modulo a power of two share one."""
         count = digit.count
         if count is None or is_power_of_two(count):
@@ -184,7 +188,7 @@ class Expressions:
         divisor = interval(right, self._ranges)
         return non_negative(left, self._ranges) and divisor is not None and divisor[0] > 0
 
-    def _reduce(self, operator: Op, value: Expr) -> Expression:
+    def _reduce(self, operator: Op, value: Expr) -> TargetExpression:
         match value:
             case Apply(operator=Op.MULTIPLY, operands=(left, right)) if operator is Op.ADD:
                 return self._helpers.dot(value.type, self.lower(left), self.lower(right))
@@ -192,7 +196,7 @@ class Expressions:
             return self.lower(value)
         return self._helpers.reduce(operator, value.type, self.lower(value))
 
-    def address(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Expression:
+    def address(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> TargetExpression:
         """The row-major position of an element: ``(8 * i + ii) * 64 + k``."""
         if prod(shape) > _LONGEST_INT:
             return self._long_address(indices, shape)
@@ -202,9 +206,9 @@ class Expressions:
             position = _plus(scaled, _as_int(index))
         return self.lower(simplify(position))
 
-    def _long_address(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Expression:
+    def _long_address(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> TargetExpression:
         """The same for a tensor of more than 2^31 elements, in 64 bits from the start."""
-        position: Expression | None = None
+        position: TargetExpression | None = None
         for index, size in zip(indices, shape, strict=True):
             term = self.lower(index)
             if position is None:
@@ -214,12 +218,12 @@ class Expressions:
         return position or literal(0, INT32)
 
 
-def _shifted(value: Expression, divisor: int) -> Expression:
+def _shifted(value: TargetExpression, divisor: int) -> TargetExpression:
     """Floored division by a power of two."""
     return value if divisor == 1 else binary(">>", value, number(divisor.bit_length() - 1))
 
 
-def _plus_constant(value: Expression, constant: int) -> Expression:
+def _plus_constant(value: TargetExpression, constant: int) -> TargetExpression:
     if not constant:
         return value
     return binary("+" if constant > 0 else "-", value, number(abs(constant)))

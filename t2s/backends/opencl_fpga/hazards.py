@@ -11,16 +11,16 @@ from math import lcm
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.digits import digit_of
+from t2s.backends.opencl_fpga.conditions import uses_of
+from t2s.backends.opencl_fpga.digit_counters import digit_of
 from t2s.backends.opencl_fpga.domains import (
-    Domain,
+    EnumeratedDomain,
     enumerate_domain,
     extent_of,
     is_static,
     one_for_all,
 )
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, TimeLoop
-from t2s.backends.opencl_fpga.uses import uses_of
 from t2s.core.expr import Apply, Const, Expr, Index, conjuncts, const
 from t2s.core.ops import Array, Op
 from t2s.core.walk import children
@@ -97,7 +97,7 @@ def _is_limit(factor: Expr) -> bool:
     return False
 
 
-def _periods(node: LockstepNode, uses: Sequence[Use]) -> Domain | None:
+def _periods(node: LockstepNode, uses: Sequence[Use]) -> EnumeratedDomain | None:
     """Three periods of a single loop of which only digits are used, by one PE for all."""
     if len(node.loops) != 1 or extent_of(node.loops[0], node) is None:
         return None
@@ -138,7 +138,9 @@ def _period(expr: Expr, loop: str, node: LockstepNode) -> int | None:
 # ---------------------------------------------------------------------------------- gaps
 
 
-def _smallest_gap(domain: Domain, uses: Sequence[Use], shape: Sequence[int]) -> int | None:
+def _smallest_gap(
+    domain: EnumeratedDomain, uses: Sequence[Use], shape: Sequence[int]
+) -> int | None:
     """Over all elements of all PEs: the smallest time between two uses, one of them a write."""
     rows: list[Array] = []
     for written, indices, factors in uses:

@@ -6,11 +6,11 @@ import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.opencl_fpga.c_names import variables
+from t2s.backends.opencl_fpga.c_types import variables
 from t2s.backends.opencl_fpga.kernels import arguments_of
 from t2s.backends.opencl_fpga.links import Bundle, Separate
 from t2s.backends.opencl_fpga.machine_kernels import machine_arguments
-from t2s.backends.opencl_fpga.scope import Design, FileScope, file_stem
+from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign, file_stem
 from t2s.core.expr import Cast, Expr, Index
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
@@ -92,7 +92,7 @@ class HostProgram:
         return tuple(dict.fromkeys(named.get(name, name) for name in tensors))
 
 
-def host_program(design: Design, file: FileScope) -> HostProgram:
+def host_program(design: KernelDesign, file: FileScope) -> HostProgram:
     """The host program of a design."""
     graph = design.graph
     kernels: list[HostKernel] = []

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from t2s.backends.text.expressions import (
-    Expression,
     Name,
+    TargetExpression,
     TargetStatement,
 )
 
@@ -18,31 +18,31 @@ from t2s.backends.text.expressions import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscript(Expression):
+class Subscript(TargetExpression):
     """``base[i][j]...``."""
 
-    base: Expression
-    indices: tuple[Expression, ...]
+    base: TargetExpression
+    indices: tuple[TargetExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FieldOf(Expression):
+class FieldOf(TargetExpression):
     """``base.field``: a member of a struct or a component of a vector."""
 
-    base: Expression
+    base: TargetExpression
     field: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CastTo(Expression):
+class CastTo(TargetExpression):
     """``(type)(values)``: a cast, or a vector from its components."""
 
     type: str
-    values: tuple[Expression, ...]
+    values: tuple[TargetExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroInitializer(Expression):
+class ZeroInitializer(TargetExpression):
     """``{0}``: the initial value of an array or struct."""
 
 
@@ -56,7 +56,7 @@ class Declare(TargetStatement):
     type: str
     name: str
     dimensions: tuple[int, ...] = ()
-    initial: Expression | None = None
+    initial: TargetExpression | None = None
     comment: str | None = None
     attributes: tuple[str, ...] = ()
 
@@ -66,21 +66,21 @@ class DeclareAll(TargetStatement):
     """``type name = initial, name = initial;``."""
 
     type: str
-    variables: tuple[tuple[str, Expression], ...]
+    variables: tuple[tuple[str, TargetExpression], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Increment(TargetStatement):
     """``target++;``."""
 
-    target: Expression
+    target: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return(TargetStatement):
     """``return value;``."""
 
-    value: Expression
+    value: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class SwitchCase:
 class Switch(TargetStatement):
     """``switch (value) { cases }``."""
 
-    value: Expression
+    value: TargetExpression
     cases: tuple[SwitchCase, ...]
 
 
@@ -111,8 +111,8 @@ class For(TargetStatement):
     """
 
     name: str
-    start: Expression
-    stop: Expression
+    start: TargetExpression
+    stop: TargetExpression
     body: tuple[TargetStatement, ...]
     down: bool = False
     unroll: bool = False
@@ -124,7 +124,7 @@ class For(TargetStatement):
 class While(TargetStatement):
     """``while (condition)``."""
 
-    condition: Expression
+    condition: TargetExpression
     body: tuple[TargetStatement, ...]
 
 
@@ -212,7 +212,7 @@ class KernelFile:
     kernels: tuple[KernelDefinition, ...]
 
 
-def element(name: str, *indices: Expression) -> Expression:
+def element(name: str, *indices: TargetExpression) -> TargetExpression:
     """``name[indices]``, or ``name`` alone where there are none."""
     base = Name(name=name)
     return Subscript(base=base, indices=indices) if indices else base

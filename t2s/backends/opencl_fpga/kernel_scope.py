@@ -15,12 +15,12 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 from t2s.backends.opencl_fpga.links import Link
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.registers import RegisterPlan
-from t2s.backends.opencl_fpga.scope import Design, FileScope
+from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
-    Expression,
     If,
     Name,
     Set,
+    TargetExpression,
     TargetStatement,
     Ternary,
     binary,
@@ -32,7 +32,7 @@ from t2s.graph.body import Load
 from t2s.graph.graph import TensorRole
 from t2s.graph.nodes import Machine
 
-Fill = Callable[[Expression], list[TargetStatement]]
+Fill = Callable[[TargetExpression], list[TargetStatement]]
 """Statements that put a value into a variable."""
 
 
@@ -53,7 +53,7 @@ class KernelScope:
     of conditions that are worked out once per iteration.
     """
 
-    design: Design
+    design: KernelDesign
     file: FileScope
     node: LockstepNode
     identifiers: Identifiers
@@ -82,10 +82,10 @@ class KernelScope:
         """Whether the value may change from one iteration to the next."""
         return bool(index_names(expr) - self.space)
 
-    def lower(self, expr: Expr) -> Expression:
+    def lower(self, expr: Expr) -> TargetExpression:
         return self.expressions.lower(expr)
 
-    def condition(self, condition: Expr | None) -> Expression | None:
+    def condition(self, condition: Expr | None) -> TargetExpression | None:
         """A condition as a test, by the variables that hold it or a part of it."""
         factors = conjuncts(condition)
         for known, name in self.conditions.items():
@@ -97,7 +97,7 @@ class KernelScope:
         kept = conjunction(*factors)
         return None if kept is None else self.lower(kept)
 
-    def index(self, name: str) -> Expression:
+    def index(self, name: str) -> TargetExpression:
         """The variable of a space dimension or loop."""
         return self.lower(Index(name=name))
 
@@ -113,12 +113,12 @@ class KernelScope:
         )
         return any(isinstance(s, Load) and s.tensor == tensor for s in statements)
 
-    def bind(self, target: str, type: Type, value: Expression) -> list[TargetStatement]:
+    def bind(self, target: str, type: Type, value: TargetExpression) -> list[TargetStatement]:
         """Declare the variable of a local."""
         return [Declare(type=value_name(type), name=self._variable(target), initial=value)]
 
     def bind_where(
-        self, target: str, type: Type, condition: Expr | None, value: Expression
+        self, target: str, type: Type, condition: Expr | None, value: TargetExpression
     ) -> list[TargetStatement]:
         """Declare the variable of a local that is zero where the condition does not hold.
 
@@ -137,7 +137,7 @@ class KernelScope:
     ) -> list[TargetStatement]:
         """The same for a value that takes statements to get."""
         test = self.condition(condition)
-        start: Expression | None = ZeroInitializer() if is_struct(type) else zero(type)
+        start: TargetExpression | None = ZeroInitializer() if is_struct(type) else zero(type)
         if test is None and is_struct(type):
             start = None
         name = self._variable(target)
@@ -151,7 +151,9 @@ class KernelScope:
         return name
 
 
-def where(condition: Expression | None, statements: list[TargetStatement]) -> list[TargetStatement]:
+def where(
+    condition: TargetExpression | None, statements: list[TargetStatement]
+) -> list[TargetStatement]:
     """The statements under a condition; ``None`` means always."""
     if condition is None or not statements:
         return statements

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from t2s.backends.opencl_fpga.body import lower_body
-from t2s.backends.opencl_fpga.c_names import variables
-from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name
+from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name, variables
 from t2s.backends.opencl_fpga.comments import kernel_comment
 from t2s.backends.opencl_fpga.conditions import shared_conditions
-from t2s.backends.opencl_fpga.counters import Counters
+from t2s.backends.opencl_fpga.digit_counters import DigitCounters
 from t2s.backends.opencl_fpga.domains import extent_of
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
@@ -19,8 +18,8 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     element,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, Positions, where
-from t2s.backends.opencl_fpga.links import Bundle, Delay, Wire
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
+from t2s.backends.opencl_fpga.links import Bundle, Delay, PEWire
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.opencl_fpga.ports import (
     advance,
@@ -31,7 +30,7 @@ from t2s.backends.opencl_fpga.ports import (
     write_channel,
 )
 from t2s.backends.opencl_fpga.registers import RegisterPlan, plan_registers
-from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
+from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign, dimensions_of
 from t2s.backends.opencl_fpga.time_loops import time_loops
 from t2s.backends.text.expressions import (
     Name,
@@ -46,7 +45,9 @@ from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import ScalarParameter
 
 
-def arguments_of(design: Design, node: LockstepNode) -> tuple[list[str], list[ScalarParameter]]:
+def arguments_of(
+    design: KernelDesign, node: LockstepNode
+) -> tuple[list[str], list[ScalarParameter]]:
     """The tensors and scalars that a kernel is given, in this order."""
     tensors: dict[str, None] = {}
     for statement in node.body:
@@ -61,7 +62,7 @@ def arguments_of(design: Design, node: LockstepNode) -> tuple[list[str], list[Sc
 
 
 def lower_kernel(
-    design: Design, file: FileScope, node: LockstepNode, helpers: Helpers
+    design: KernelDesign, file: FileScope, node: LockstepNode, helpers: Helpers
 ) -> KernelDefinition:
     """The kernel of a node."""
     identifiers = variables(file.visible)
@@ -83,7 +84,7 @@ def lower_kernel(
             helpers,
             node.ranges,
             names,
-            Counters((loop.name for loop in node.loops), identifiers),
+            DigitCounters((loop.name for loop in node.loops), identifiers),
         ),
         tensors=tensor_names,
         registers=registers,
@@ -110,7 +111,7 @@ def lower_kernel(
 
 
 def _tokens(
-    design: Design, file: FileScope, node: LockstepNode, identifiers: Identifiers
+    design: KernelDesign, file: FileScope, node: LockstepNode, identifiers: Identifiers
 ) -> dict[str, str]:
     """The variable of every bundle: ``from_`` its source or ``to_`` its sink, if that is unique."""
     wanted: dict[str, str] = {}
@@ -127,7 +128,7 @@ def _tokens(
 
 
 def _positions(
-    design: Design, file: FileScope, ports: dict[str, Port], identifiers: Identifiers
+    design: KernelDesign, file: FileScope, ports: dict[str, ChannelPort], identifiers: Identifiers
 ) -> dict[str, Positions]:
     result: dict[str, Positions] = {}
     for name in ports:
@@ -242,7 +243,7 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
         match scope.link(name):
             case Bundle():
                 before += _take_bundle(scope, name, port)
-            case Wire(channel=channel):
+            case PEWire(channel=channel):
                 wires.append(
                     Declare(
                         type=storage_name(channel.stream.element),
@@ -289,7 +290,7 @@ def _passed_on(scope: KernelScope) -> list[TargetStatement] | None:
     return where(None if condition is None else scope.lower(condition), [moved])
 
 
-def _take_bundle(scope: KernelScope, name: str, port: Port) -> list[TargetStatement]:
+def _take_bundle(scope: KernelScope, name: str, port: ChannelPort) -> list[TargetStatement]:
     type, token = scope.file.structs[name], scope.tokens[name]
     fence: list[TargetStatement] = [control_fence()] if is_control(port.channel) else []
     taken = read_channel(element(scope.file.channels[name]))

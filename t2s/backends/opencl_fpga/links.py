@@ -9,7 +9,7 @@ import numpy as np
 
 from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.domains import enumerate_domain
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode
 from t2s.backends.opencl_fpga.rehearsal import Traffic, rehearse
 from t2s.backends.opencl_fpga.self_links import SelfLinks, plan_self_links
 from t2s.core.expr import index_names
@@ -17,7 +17,7 @@ from t2s.graph.graph import Channel, Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class PEWire:
     """From PE to PE within one iteration: a variable of the iteration."""
 
     channel: Channel
@@ -63,11 +63,11 @@ class Separate:
     reason: str | None = None
 
 
-Link = Wire | Delay | Bundle | Separate
+Link = PEWire | Delay | Bundle | Separate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Links:
+class ChannelLinks:
     """The link of every channel that is used, and per node the space dimensions to run down."""
 
     by_channel: Mapping[str, Link]
@@ -76,7 +76,7 @@ class Links:
 
 def inside(found: SelfLinks) -> dict[str, Link]:
     """The links within one node, by channel."""
-    wires = {channel.name: Wire(channel=channel) for channel in found.wires}
+    wires = {channel.name: PEWire(channel=channel) for channel in found.wires}
     delays = {
         delay.channel.name: Delay(
             channel=delay.channel, depth=delay.depth, uniform=delay.uniform, lag=delay.lag
@@ -86,7 +86,7 @@ def inside(found: SelfLinks) -> dict[str, Link]:
     return {**wires, **delays}
 
 
-def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> Links | list[Unsupported]:
+def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> ChannelLinks | list[Unsupported]:
     """Decide on every channel; the problems if there are any."""
     links: dict[str, Link] = {}
     descending: dict[str, frozenset[str]] = {}
@@ -115,7 +115,7 @@ def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> Links | list[
         ends = (nodes[item.channel.source], nodes[item.channel.sink])
         crowded = any(node.space for node in ends)
         links[item.channel.name] = _link(item, peaks.get(item.channel.name), crowded=crowded)
-    return Links(by_channel=links, descending=descending)
+    return ChannelLinks(by_channel=links, descending=descending)
 
 
 def _link(traffic: Traffic, peak: int | None, *, crowded: bool) -> Link:
@@ -154,7 +154,7 @@ def traffic_of(channel: Channel, nodes: Mapping[str, LockstepNode]) -> Traffic |
     )
 
 
-def steady_elements(node: LockstepNode, port: Port) -> tuple[int, ...] | None:
+def steady_elements(node: LockstepNode, port: ChannelPort) -> tuple[int, ...] | None:
     """The elements that the PEs use whenever the port is used, if these are always the same."""
     space = {dimension.name for dimension in node.space}
     if port.mixed_factors or any(not index_names(index) <= space for index in port.index):

@@ -57,7 +57,7 @@ class TimeLoop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class ChannelPort:
     """One end of a channel: when and where the node's PEs use it.
 
     The condition is split into factors over space only, time only, and both.
@@ -89,8 +89,8 @@ class LockstepNode:
     guard: Expr | None
     body: tuple[Statement, ...]
     ranges: dict[str, Interval]
-    receives: dict[str, Port]
-    sends: dict[str, Port]
+    receives: dict[str, ChannelPort]
+    sends: dict[str, ChannelPort]
 
     @property
     def name(self) -> str:
@@ -177,8 +177,8 @@ def _with_body(
     body = without_unused(
         [kept for s in node.body if (kept := _fold_statement(s, folded)) is not None]
     )
-    receives: dict[str, Port] = {}
-    sends: dict[str, Port] = {}
+    receives: dict[str, ChannelPort] = {}
+    sends: dict[str, ChannelPort] = {}
     for statement in body:
         match statement:
             case Receive(channel=name, condition=condition):
@@ -203,11 +203,11 @@ def _with_body(
 
 def _port(
     channel: Channel, index: tuple[Expr, ...], condition: Expr | None, space: frozenset[str]
-) -> Port:
+) -> ChannelPort:
     factors = conjuncts(condition)
     used = [index_names(factor) for factor in factors]
     paired = list(zip(factors, used, strict=True))
-    return Port(
+    return ChannelPort(
         channel=channel,
         index=index,
         space_factors=tuple(f for f, names in paired if names and names <= space),

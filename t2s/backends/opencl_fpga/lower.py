@@ -1,4 +1,4 @@
-"""A graph as a ``Design`` with every decision made, and the design as the AST of its file."""
+"""A graph as a ``KernelDesign`` with every decision made, and the design as the AST of its file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     TypedName,
 )
 from t2s.backends.opencl_fpga.kernels import lower_kernel
-from t2s.backends.opencl_fpga.links import Bundle, Links, Separate, plan_links
+from t2s.backends.opencl_fpga.links import Bundle, ChannelLinks, Separate, plan_links
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, OutOfStep, lockstep
 from t2s.backends.opencl_fpga.machine_kernels import lower_machine
 from t2s.backends.opencl_fpga.operators import Helpers
-from t2s.backends.opencl_fpga.scope import Design, FileScope, dimensions_of
+from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign, dimensions_of
 from t2s.backends.opencl_fpga.selects import settled
 from t2s.backends.opencl_fpga.unfold import Unfolded, unfold
 from t2s.backends.opencl_fpga.vocabulary import check_vocabulary
@@ -30,7 +30,7 @@ MOST_KERNELS = 256
 """Most kernels that PEs which cannot keep step are given, one each."""
 
 
-def analyse(graph: Graph) -> Design | list[Unsupported]:
+def analyse(graph: Graph) -> KernelDesign | list[Unsupported]:
     """Decide how every node and channel is built; the problems if there are any.
 
     The PEs of a node are one kernel where they can keep step.  Where they cannot, as when each
@@ -42,7 +42,7 @@ def analyse(graph: Graph) -> Design | list[Unsupported]:
     if graph.machines:
         match unfold(graph):
             case Unfolded(graph=single, nodes=pes, links=channels):
-                return Design(graph=single, nodes=pes, links=channels, source=graph)
+                return KernelDesign(graph=single, nodes=pes, links=channels, source=graph)
             case refused:
                 return refused
     nodes: dict[str, LockstepNode] = {}
@@ -55,18 +55,18 @@ def analyse(graph: Graph) -> Design | list[Unsupported]:
     if problems:
         return problems
     links = plan_links(graph, nodes)
-    if isinstance(links, Links):
-        return Design(graph=graph, nodes=nodes, links=links)
+    if isinstance(links, ChannelLinks):
+        return KernelDesign(graph=graph, nodes=nodes, links=links)
     out_of_step = all(isinstance(problem, OutOfStep) for problem in links)
     if not out_of_step or sum(node.pe_count for node in graph.pe_arrays) > MOST_KERNELS:
         return links
     match unfold(graph):
         case Unfolded(graph=single, nodes=pes, links=channels):
-            return Design(graph=single, nodes=pes, links=channels, source=graph)
+            return KernelDesign(graph=single, nodes=pes, links=channels, source=graph)
     return links
 
 
-def lower_design(design: Design, scope: FileScope) -> KernelFile:
+def lower_design(design: KernelDesign, scope: FileScope) -> KernelFile:
     """The OpenCL file of a design."""
     helpers = Helpers()
     kernels = tuple(
@@ -87,7 +87,7 @@ def lower_design(design: Design, scope: FileScope) -> KernelFile:
     )
 
 
-def _types(design: Design) -> list[Type]:
+def _types(design: KernelDesign) -> list[Type]:
     types = [tensor.type for tensor in design.graph.tensors]
     types += [parameter.type for parameter in design.graph.parameters]
     types += [link.channel.stream.element for link in design.links.by_channel.values()]
@@ -102,7 +102,7 @@ def _types(design: Design) -> list[Type]:
     return types
 
 
-def _bundles(design: Design, scope: FileScope) -> list[Struct]:
+def _bundles(design: KernelDesign, scope: FileScope) -> list[Struct]:
     structs: dict[str, Struct] = {}
     for name, struct in scope.structs.items():
         channel = design.link(name).channel
@@ -115,7 +115,7 @@ def _bundles(design: Design, scope: FileScope) -> list[Struct]:
     return list(structs.values())
 
 
-def _channels(design: Design, scope: FileScope) -> tuple[ChannelArray, ...]:
+def _channels(design: KernelDesign, scope: FileScope) -> tuple[ChannelArray, ...]:
     arrays: list[ChannelArray] = []
     for name, link in design.links.by_channel.items():
         comment = channel_comment(design, name)

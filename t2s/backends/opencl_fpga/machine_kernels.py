@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.opencl_fpga.c_names import variable_name
 from t2s.backends.opencl_fpga.c_types import (
     is_struct,
     scalar_name,
     storage_name,
     value_name,
+    variable_name,
     zero,
 )
 from t2s.backends.opencl_fpga.comments import machine_comment
-from t2s.backends.opencl_fpga.counters import Counters
+from t2s.backends.opencl_fpga.digit_counters import DigitCounters
 from t2s.backends.opencl_fpga.expressions import Expressions
 from t2s.backends.opencl_fpga.kernel_ast import (
     Declare,
@@ -39,14 +39,14 @@ from t2s.backends.opencl_fpga.ports import (
     read_channel,
     write_channel,
 )
-from t2s.backends.opencl_fpga.scope import Design, FileScope
+from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
     Do,
-    Expression,
     If,
     Literal,
     Name,
     Set,
+    TargetExpression,
     TargetStatement,
     Unary,
     binary,
@@ -65,7 +65,9 @@ from t2s.graph.machine import Choice, Machine, Mode, Rule
 MODE = "mode"
 
 
-def machine_arguments(design: Design, node: Machine) -> tuple[list[str], list[ScalarParameter]]:
+def machine_arguments(
+    design: KernelDesign, node: Machine
+) -> tuple[list[str], list[ScalarParameter]]:
     """The tensors and scalars that the kernel of a machine is given, in this order."""
     tensors: dict[str, None] = {}
     for statement in node.statements():
@@ -76,7 +78,7 @@ def machine_arguments(design: Design, node: Machine) -> tuple[list[str], list[Sc
 
 
 def lower_machine(
-    design: Design, file: FileScope, node: Machine, helpers: Helpers
+    design: KernelDesign, file: FileScope, node: Machine, helpers: Helpers
 ) -> KernelDefinition:
     """The kernel of a machine."""
     identifiers = _Taken(file.visible)
@@ -166,13 +168,13 @@ class _Taken(Identifiers):
 class _Scope:
     """What locals stand for at a place."""
 
-    locals: dict[str, Expression]
+    locals: dict[str, TargetExpression]
     taken: _Taken
 
     def inner(self) -> _Scope:
         return _Scope(locals=dict(self.locals), taken=self.taken.inner())
 
-    def bind(self, target: str, type: Type, value: Expression) -> Declare:
+    def bind(self, target: str, type: Type, value: TargetExpression) -> Declare:
         name = self.taken.fresh(target)
         self.locals[target] = Name(name=name)
         return Declare(type=value_name(type), name=name, initial=value)
@@ -182,7 +184,7 @@ class _Scope:
 class _Lowering:
     """The parts of one machine's kernel."""
 
-    design: Design
+    design: KernelDesign
     file: FileScope
     node: Machine
     helpers: Helpers
@@ -201,7 +203,7 @@ class _Lowering:
 
     def outermost(self, identifiers: _Taken) -> _Scope:
         """What registers and held heads stand for, in all modes."""
-        found: dict[str, Expression] = {}
+        found: dict[str, TargetExpression] = {}
         for register in self.node.registers:
             if not register.shape:
                 found[register.name] = Name(name=self.registers[register.name])
@@ -226,11 +228,11 @@ class _Lowering:
         scope = outer.inner()
         return [*self._take_in(mode.needs, scope), *self._choices(mode.choices, scope)]
 
-    def _lower(self, expr: Expr, scope: _Scope) -> Expression:
+    def _lower(self, expr: Expr, scope: _Scope) -> TargetExpression:
         return self._expressions(scope).lower(expr)
 
     def _expressions(self, scope: _Scope) -> Expressions:
-        found = Expressions(self.helpers, {}, self.names, Counters((), scope.taken))
+        found = Expressions(self.helpers, {}, self.names, DigitCounters((), scope.taken))
         found.locals = scope.locals
         return found
 
@@ -348,9 +350,9 @@ class _Lowering:
                 return [Set(target=place, value=self._lower(value, scope))]
         raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
 
-    def _place(self, register: str, indices: tuple[Expr, ...], scope: _Scope) -> Expression:
+    def _place(self, register: str, indices: tuple[Expr, ...], scope: _Scope) -> TargetExpression:
         return element(self.registers[register], *(self._lower(index, scope) for index in indices))
 
-    def _address(self, tensor: str, indices: tuple[Expr, ...], scope: _Scope) -> Expression:
+    def _address(self, tensor: str, indices: tuple[Expr, ...], scope: _Scope) -> TargetExpression:
         shape = self.design.graph.tensor(tensor).allocated
         return element(self.tensors[tensor], self._expressions(scope).address(indices, shape))

@@ -16,7 +16,12 @@ from collections.abc import Callable, Sequence
 from t2s.backends.opencl_fpga.builtins import (
     NO_VECTOR_FORM,
     Operands,
+    floor_divide,
+    modulo,
     scalar_operation,
+    shift,
+    unsigned_divide,
+    unsigned_modulo,
     vector_operation,
 )
 from t2s.backends.opencl_fpga.c_types import (
@@ -29,13 +34,6 @@ from t2s.backends.opencl_fpga.c_types import (
     suffix_name,
     value_name,
 )
-from t2s.backends.opencl_fpga.division import (
-    floor_divide,
-    modulo,
-    shift,
-    unsigned_divide,
-    unsigned_modulo,
-)
 from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,
     Declare,
@@ -47,10 +45,10 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     TypedName,
 )
 from t2s.backends.text.expressions import (
-    Expression,
     If,
     Name,
     Set,
+    TargetExpression,
     TargetStatement,
     Ternary,
     binary,
@@ -71,7 +69,7 @@ class Helpers:
     def functions(self) -> tuple[HelperFunction, ...]:
         return tuple(self._functions.values())
 
-    def operation(self, operator: Op, type: Type, operands: Operands) -> Expression:
+    def operation(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """``operator`` on operands of one type; a vector's bools are bytes 0 and 1."""
         if operator in (Op.MINIMUM, Op.MAXIMUM) and not is_struct(type):
             return self._extreme(operator, type, operands)
@@ -93,7 +91,7 @@ class Helpers:
         operands: Operands,
         body: Callable[[], tuple[TargetStatement, ...]],
         comment: str | None = None,
-    ) -> Expression:
+    ) -> TargetExpression:
         """Call a helper, and make it first if it is not there; ``parameters`` are (type, name)."""
         if name not in self._functions:
             statements = body()
@@ -108,7 +106,7 @@ class Helpers:
 
     # ----------------------------------------------------------------------------- scalars
 
-    def _extreme(self, operator: Op, type: Type, operands: Operands) -> Expression:
+    def _extreme(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """``b < a ? b : a``: also the documented answer for NaN and signed zeros."""
         name = storage_name(type)
         left, right = Name(name="a"), Name(name="b")
@@ -122,7 +120,7 @@ class Helpers:
             lambda: (Return(value=choice),),
         )
 
-    def _floor(self, operator: Op, type: Type, operands: Operands) -> Expression:
+    def _floor(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """Rounded towards minus infinity, as in Python; anything by zero is zero."""
         name = scalar_name(type)
         signed = type.kind is Kind.INT
@@ -137,7 +135,7 @@ class Helpers:
             "rounds towards minus infinity; by zero it gives zero",
         )
 
-    def _shift(self, operator: Op, type: Type, operands: Operands) -> Expression:
+    def _shift(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """By the width or more nothing is left but the sign; C leaves that undefined."""
         name = scalar_name(type)
         return self._call(
@@ -151,8 +149,8 @@ class Helpers:
 
     # ----------------------------------------------------------------------------- vectors
 
-    def _by_lane(self, operator: Op, type: Type, operands: Operands) -> Expression:
-        def each(*lanes: Expression) -> Expression:
+    def _by_lane(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
+        def each(*lanes: TargetExpression) -> TargetExpression:
             return self.operation(operator, type.scalar, lanes)
 
         result = result_type(operator, type)
@@ -165,15 +163,15 @@ class Helpers:
         result: Type,
         types: Sequence[Type],
         operands: Operands,
-        each: Callable[..., Expression],
-    ) -> Expression:
+        each: Callable[..., TargetExpression],
+    ) -> TargetExpression:
         """A helper that computes every lane of its result from the same lanes of its operands."""
         names = "abc"[: len(types)]
         parameters = tuple(
             (storage_name(type), name) for type, name in zip(types, names, strict=True)
         )
 
-        def at(pick: Callable[[Expression, Type], Expression]) -> Expression:
+        def at(pick: Callable[[TargetExpression, Type], TargetExpression]) -> TargetExpression:
             pairs = zip(names, types, strict=True)
             lanes = (
                 Name(name=n) if type.lanes == 1 else pick(Name(name=n), type) for n, type in pairs
@@ -199,23 +197,25 @@ class Helpers:
             f"{verb}_{suffix_name(types[-1])}", storage_name(result), parameters, operands, body
         )
 
-    def choose(self, type: Type, condition: Expression, sides: Operands) -> Expression:
+    def choose(self, type: Type, condition: TargetExpression, sides: Operands) -> TargetExpression:
         """A select whose condition is a vector of bools."""
         bools = Type(Kind.BOOL, 8, type.lanes)
 
-        def each(chosen: Expression, if_true: Expression, if_false: Expression) -> Expression:
+        def each(
+            chosen: TargetExpression, if_true: TargetExpression, if_false: TargetExpression
+        ) -> TargetExpression:
             return Ternary(condition=chosen, if_true=if_true, if_false=if_false)
 
         return self._each_lane("choose", type, (bools, type, type), (condition, *sides), each)
 
-    def splat(self, type: Type, value: Expression) -> Expression:
+    def splat(self, type: Type, value: TargetExpression) -> TargetExpression:
         """A scalar in every lane."""
         if not is_struct(type):
             return CastTo(type=storage_name(type), values=(value,))
         verb = f"splat_x{type.lanes}"
         return self._each_lane(verb, type, (type.scalar,), (value,), lambda lane: lane)
 
-    def lane_numbers(self, type: Type) -> Expression:
+    def lane_numbers(self, type: Type) -> TargetExpression:
         """The number of each lane."""
         numbers = tuple(literal(lane, type.scalar) for lane in range(type.lanes))
         if not is_struct(type):
@@ -230,11 +230,11 @@ class Helpers:
         name = f"lane_numbers_{storage_name(type)}"
         return self._call(name, storage_name(type), (), (), lambda: body)
 
-    def inserted(self, type: Type, operands: Operands) -> Expression:
+    def inserted(self, type: Type, operands: Operands) -> TargetExpression:
         """A vector with a value in one lane: (vector, lane, value)."""
         name, at, value = storage_name(type), Name(name="at"), Name(name="x")
 
-        def assign(number_of_lane: Expression, target: Expression) -> Set:
+        def assign(number_of_lane: TargetExpression, target: TargetExpression) -> Set:
             chosen = binary("==", at, number_of_lane)
             return Set(
                 target=target, value=Ternary(condition=chosen, if_true=value, if_false=target)
@@ -251,7 +251,7 @@ class Helpers:
         parameters = ((name, "v"), ("int", "at"), (scalar_name(type), "x"))
         return self._call(f"insert_{suffix_name(type)}", name, parameters, operands, body)
 
-    def converted(self, value: Expression, source: Type, target: Type) -> Expression:
+    def converted(self, value: TargetExpression, source: Type, target: Type) -> TargetExpression:
         """``value`` in another type: floats become integers by truncation and saturation."""
         if source == target:
             return value
@@ -269,7 +269,9 @@ class Helpers:
             lambda lane: self._converted_scalar(lane, source.scalar, target.scalar),
         )
 
-    def _converted_scalar(self, value: Expression, source: Type, target: Type) -> Expression:
+    def _converted_scalar(
+        self, value: TargetExpression, source: Type, target: Type
+    ) -> TargetExpression:
         """Not a number becomes 0; ``convert_uint_sat`` makes what it likes of that and of -1."""
         if source == target:
             return value
@@ -293,7 +295,7 @@ class Helpers:
 
     # ---------------------------------------------------------------------------- reduction
 
-    def reduce(self, operator: Op, type: Type, value: Expression) -> Expression:
+    def reduce(self, operator: Op, type: Type, value: TargetExpression) -> TargetExpression:
         """The lanes combined as the balanced tree that ``core.expr.ReduceLanes`` defines."""
         verb = "sum" if operator is Op.ADD else f"{operator.name.lower()}_lanes"
         name = storage_name(type)
@@ -309,7 +311,7 @@ class Helpers:
             else None,
         )
 
-    def dot(self, type: Type, left: Expression, right: Expression) -> Expression:
+    def dot(self, type: Type, left: TargetExpression, right: TargetExpression) -> TargetExpression:
         """The sum of the products of lanes."""
         name = storage_name(type)
         products = self.operation(Op.MULTIPLY, type, (Name(name="a"), Name(name="b")))

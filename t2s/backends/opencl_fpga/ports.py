@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from t2s.backends.opencl_fpga.conditions import is_used, only_use, uses_of
 from t2s.backends.opencl_fpga.domains import (
     enumerate_domain,
     is_static,
@@ -18,16 +19,15 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     element,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
-from t2s.backends.opencl_fpga.links import Bundle, Delay, Separate, Wire
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, Port
+from t2s.backends.opencl_fpga.links import Bundle, Delay, PEWire, Separate
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode
 from t2s.backends.opencl_fpga.scope import dimensions_of
-from t2s.backends.opencl_fpga.uses import is_used, only_use, uses_of
 from t2s.backends.text.expressions import (
     Call,
     Do,
-    Expression,
     Name,
     Set,
+    TargetExpression,
     TargetStatement,
     Ternary,
     binary,
@@ -45,12 +45,12 @@ def control_fence() -> Do:
     return Do(call=call("mem_fence", flags))
 
 
-def read_channel(source: Expression) -> Call:
+def read_channel(source: TargetExpression) -> Call:
     """Take a token from a channel."""
     return call("read_channel_intel", source)
 
 
-def write_channel(target: Expression, value: Expression) -> Do:
+def write_channel(target: TargetExpression, value: TargetExpression) -> Do:
     """Put a token into a channel."""
     return Do(call=call("write_channel_intel", target, value))
 
@@ -65,7 +65,7 @@ def receive(scope: KernelScope, statement: Receive) -> list[TargetStatement]:
     port = scope.node.receives[statement.channel]
     link = scope.link(statement.channel)
     match link:
-        case Wire() | Bundle():
+        case PEWire() | Bundle():
             source = _element(scope, link, port)
             if not is_used(statement.target, scope.node.body):
                 return []
@@ -85,12 +85,12 @@ def send(scope: KernelScope, statement: Send) -> list[TargetStatement]:
     link = scope.link(statement.channel)
     value = scope.lower(statement.value)
     match link:
-        case Wire() | Bundle():
+        case PEWire() | Bundle():
             # Receivers look only when the time is right, so only the place is tested here.
             factors = conjuncts(statement.condition)
             if not any(scope.depends_on_time(index) for index in port.index):
                 factors = tuple(f for f in factors if scope.depends_on_space(f))
-            if isinstance(link, Wire):
+            if isinstance(link, PEWire):
                 value = call("__fpga_reg", value)  # no long way through many PEs in one cycle
             store = Set(target=_element(scope, link, port), value=value)
             return where(scope.condition(conjunction(*factors)), [store])
@@ -104,15 +104,15 @@ def send(scope: KernelScope, statement: Send) -> list[TargetStatement]:
     return where(scope.condition(statement.condition), sent)
 
 
-def indices_of(scope: KernelScope, port: Port) -> tuple[Expression, ...]:
+def indices_of(scope: KernelScope, port: ChannelPort) -> tuple[TargetExpression, ...]:
     """The element of a port, without dimensions of one element."""
     pairs = zip(port.index, port.channel.shape, strict=True)
     return tuple(scope.lower(index) for index, size in pairs if size > 1)
 
 
-def _element(scope: KernelScope, link: Wire | Bundle, port: Port) -> Expression:
+def _element(scope: KernelScope, link: PEWire | Bundle, port: ChannelPort) -> TargetExpression:
     name, indices = link.channel.name, indices_of(scope, port)
-    if isinstance(link, Wire):
+    if isinstance(link, PEWire):
         return element(scope.file.channels[name], *indices)
     token = Name(name=scope.tokens[name])
     if not indices:
@@ -138,7 +138,7 @@ def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
 
 
 def _receive_delayed(
-    scope: KernelScope, statement: Receive, link: Delay, port: Port
+    scope: KernelScope, statement: Receive, link: Delay, port: ChannelPort
 ) -> list[TargetStatement]:
     at, advance = _fifo(scope, link, port, "read")
     if not is_used(statement.target, scope.node.body):
@@ -156,8 +156,8 @@ def _receive_delayed(
 
 
 def _fifo(
-    scope: KernelScope, link: Delay, port: Port, end: str
-) -> tuple[Expression, list[TargetStatement]]:
+    scope: KernelScope, link: Delay, port: ChannelPort, end: str
+) -> tuple[TargetExpression, list[TargetStatement]]:
     """The place in a FIFO's array where the port is, and how it moves on afterwards."""
     name, indices = scope.file.channels[link.channel.name], indices_of(scope, port)
     if link.depth == 1:
@@ -192,7 +192,7 @@ def moved_along(scope: KernelScope, link: Delay, lag: int) -> list[TargetStateme
     return [shift]
 
 
-def advance(position: Expression, depth: int) -> Set:
+def advance(position: TargetExpression, depth: int) -> Set:
     """Move a FIFO position on, round and round."""
     last = binary("==", position, number(depth - 1))
     after = binary("+", position, number(1))
@@ -204,7 +204,7 @@ def advance(position: Expression, depth: int) -> Set:
 
 
 def _receive_separately(
-    scope: KernelScope, statement: Receive, link: Separate, port: Port
+    scope: KernelScope, statement: Receive, link: Separate, port: ChannelPort
 ) -> list[TargetStatement]:
     fence: list[TargetStatement] = [control_fence()] if is_control(link.channel) else []
     if not is_used(statement.target, scope.node.body):
@@ -217,8 +217,8 @@ def _receive_separately(
             return []
         return scope.bind(statement.target, statement.type, read_channel(source))
 
-    def fill(variable: Expression) -> list[TargetStatement]:
-        def take(at: Expression) -> list[TargetStatement]:
+    def fill(variable: TargetExpression) -> list[TargetStatement]:
+        def take(at: TargetExpression) -> list[TargetStatement]:
             return [Set(target=variable, value=read_channel(at))]
 
         return [*_select_element(scope, link, port, take), *fence]
@@ -239,12 +239,12 @@ def _passed_on(node: LockstepNode, statement: Receive) -> bool:
     return False
 
 
-def is_selected(scope: KernelScope, port: Port) -> bool:
+def is_selected(scope: KernelScope, port: ChannelPort) -> bool:
     """Whether an unrolled loop over channels finds the one to use, and repeats what it does."""
     return isinstance(scope.link(port.channel.name), Separate) and bool(_moving(scope, port))
 
 
-def _moving(scope: KernelScope, port: Port) -> list[int]:
+def _moving(scope: KernelScope, port: ChannelPort) -> list[int]:
     """Dimensions of the channel array along which a PE moves in time."""
     return [
         at
@@ -256,8 +256,8 @@ def _moving(scope: KernelScope, port: Port) -> list[int]:
 def _select_element(
     scope: KernelScope,
     link: Separate,
-    port: Port,
-    use: Callable[[Expression], list[TargetStatement]],
+    port: ChannelPort,
+    use: Callable[[TargetExpression], list[TargetStatement]],
 ) -> list[TargetStatement]:
     """Use an element of a channel array.
 
@@ -266,8 +266,8 @@ def _select_element(
     """
     moving = _moving(scope, port)
     counters = {at: scope.identifiers.fresh("lane") for at in moving}
-    indices: list[Expression] = []
-    tests: list[Expression] = []
+    indices: list[TargetExpression] = []
+    tests: list[TargetExpression] = []
     statements: list[TargetStatement] = []
     for at, (index, size) in enumerate(zip(port.index, port.channel.shape, strict=True)):
         if size == 1:

@@ -24,9 +24,10 @@ from math import prod
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.digits import is_power_of_two
+from t2s.backends.opencl_fpga.conditions import uses_of
+from t2s.backends.opencl_fpga.digit_counters import is_power_of_two
 from t2s.backends.opencl_fpga.domains import (
-    Domain,
+    EnumeratedDomain,
     enumerate_start,
     extent_of,
     is_static,
@@ -37,7 +38,6 @@ from t2s.backends.opencl_fpga.domains import (
 from t2s.backends.opencl_fpga.hazards import accesses, carrying_loops, firings_apart
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.backends.opencl_fpga.self_links import LONGEST_SHIFT
-from t2s.backends.opencl_fpga.uses import uses_of
 from t2s.core.expr import Expr, Index, conjuncts
 from t2s.core.ops import Array
 from t2s.graph.body import RegisterRead, RegisterWrite
@@ -191,7 +191,9 @@ def _reads_unwritten(
     return bool(np.any(written[elements] > np.broadcast_to(times, needed.shape)[needed]))
 
 
-def _needed(domain: Domain, uses: Sequence[tuple[Expr, ...]], guard: tuple[Expr, ...]) -> Array:
+def _needed(
+    domain: EnumeratedDomain, uses: Sequence[tuple[Expr, ...]], guard: tuple[Expr, ...]
+) -> Array:
     """Where the value is used at all."""
     needed = np.zeros((domain.iterations, domain.pe_count), np.bool_)
     for use in uses:

@@ -22,14 +22,14 @@ import numpy as np
 
 from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.domains import (
-    Domain,
+    EnumeratedDomain,
     enumerate_domain,
     extent_of,
     is_static,
     loops_used,
+    when_used,
 )
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, OutOfStep, Port
-from t2s.backends.opencl_fpga.periods import when_used
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode, OutOfStep
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
 
@@ -45,8 +45,8 @@ class Traffic:
     """
 
     channel: Channel
-    send: Port
-    receive: Port
+    send: ChannelPort
+    receive: ChannelPort
     together: bool
     used: int
 
@@ -181,18 +181,18 @@ def _players(members: Sequence[LockstepNode], cluster: Sequence[Traffic]) -> lis
 
 
 def _played(
-    node: LockstepNode, dropped: int, ports: Sequence[tuple[Traffic, Port]]
-) -> Domain | None:
+    node: LockstepNode, dropped: int, ports: Sequence[tuple[Traffic, ChannelPort]]
+) -> EnumeratedDomain | None:
     """The iterations of a node that are played: those in which nothing happens are left out."""
     return enumerate_domain(node, when_used(node.loops[dropped:], [port for _, port in ports]))
 
 
-def _ports_of(node: LockstepNode, cluster: Sequence[Traffic]) -> list[tuple[Traffic, Port]]:
+def _ports_of(node: LockstepNode, cluster: Sequence[Traffic]) -> list[tuple[Traffic, ChannelPort]]:
     pairs = [(item, item.send) for item in cluster if item.channel.source == node.name]
     return pairs + [(item, item.receive) for item in cluster if item.channel.sink == node.name]
 
 
-def _droppable(node: LockstepNode, ports: Sequence[tuple[Traffic, Port]]) -> int:
+def _droppable(node: LockstepNode, ports: Sequence[tuple[Traffic, ChannelPort]]) -> int:
     """How many of the outermost loops the ports and the inner loops do not depend on."""
     deciding = [expr for _, port in ports for expr in port.expressions]
     deciding += [bound for loop in node.loops for bound in (loop.start, loop.stop)]
@@ -207,7 +207,7 @@ def _droppable(node: LockstepNode, ports: Sequence[tuple[Traffic, Port]]) -> int
     )
 
 
-def _tokens_per_element(domain: Domain, item: Traffic, port: Port) -> Array:
+def _tokens_per_element(domain: EnumeratedDomain, item: Traffic, port: ChannelPort) -> Array:
     used = domain.all_of(port.factors)
     elements = domain.elements(port.index, item.channel.shape)[used]
     return np.bincount(elements, minlength=item.channel.element_count)
@@ -249,7 +249,7 @@ def _shortest_period(
 
 
 def _player(
-    node: LockstepNode, dropped: int, ports: Sequence[tuple[Traffic, Port]]
+    node: LockstepNode, dropped: int, ports: Sequence[tuple[Traffic, ChannelPort]]
 ) -> _Player | None:
     domain = _played(node, dropped, ports)
     if domain is None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.opencl_fpga.c_names import file_identifiers, identifier
-from t2s.backends.opencl_fpga.c_types import storage_name
-from t2s.backends.opencl_fpga.links import Bundle, Link, Links, Separate
+from t2s.backends.opencl_fpga.c_types import file_identifiers, identifier, storage_name
+from t2s.backends.opencl_fpga.links import Bundle, ChannelLinks, Link, Separate
 from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.core.types import Type
 from t2s.graph.graph import Channel, Graph
@@ -16,7 +15,7 @@ _LONGEST_STEM = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class KernelDesign:
     """A graph that the backend supports, with everything that was decided about it.
 
     ``nodes`` are the PE arrays; ``source`` is the graph that was unfolded because it has machines.
@@ -24,7 +23,7 @@ class Design:
 
     graph: Graph
     nodes: Mapping[str, LockstepNode]
-    links: Links
+    links: ChannelLinks
     source: Graph | None = None
 
     def link(self, channel: str) -> Link:
@@ -58,7 +57,7 @@ class FileScope:
         return (*self.channels.values(), *self.structs.values())
 
 
-def file_scope(design: Design) -> FileScope:
+def file_scope(design: KernelDesign) -> FileScope:
     """Choose the names of a file: kernels first, because hosts and reports show them."""
     identifiers = file_identifiers()
     kernels = {node.name: identifiers.fresh(node.name) for node in design.graph.nodes}

@@ -16,15 +16,15 @@ import numpy as np
 
 from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.domains import (
-    Domain,
+    EnumeratedDomain,
     enumerate_domain,
     extent_of,
     is_static,
     loops_used,
+    one_period,
     select_loops,
 )
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, OutOfStep, Port, TimeLoop
-from t2s.backends.opencl_fpga.periods import one_period
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode, OutOfStep, TimeLoop
 from t2s.core.expr import Expr, index_names
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel
@@ -152,7 +152,9 @@ def _disorder(exchange: _Exchange) -> Unsupported:
     )
 
 
-def _wire(node: LockstepNode, send: Port, receive: Port) -> _Exchange | Unsupported | None:
+def _wire(
+    node: LockstepNode, send: ChannelPort, receive: ChannelPort
+) -> _Exchange | Unsupported | None:
     """The exchange if every token is received in the iteration that sends it."""
     shared = set(send.time_factors) & set(receive.time_factors)
     ports = [
@@ -181,7 +183,7 @@ def _wire(node: LockstepNode, send: Port, receive: Port) -> _Exchange | Unsuppor
     return _Exchange(channel=send.channel, ordered=_pairs(sent.pes, received.pes))
 
 
-def _tokens(domain: Domain, port: Port, used: Array) -> _Tokens:
+def _tokens(domain: EnumeratedDomain, port: ChannelPort, used: Array) -> _Tokens:
     times, pes = np.nonzero(used)
     elements = domain.elements(port.index, port.channel.shape)[used]
     order = np.lexsort((times, elements))
@@ -199,7 +201,7 @@ def _pairs(senders: Array, receivers: Array) -> frozenset[Pair]:
     )
 
 
-def _delay(node: LockstepNode, send: Port, receive: Port) -> _Exchange | Unsupported:
+def _delay(node: LockstepNode, send: ChannelPort, receive: ChannelPort) -> _Exchange | Unsupported:
     """The exchange if every token is received later than it is sent."""
     deciding = (*send.expressions, *receive.expressions)
     if not all(is_static(expr) for expr in deciding):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from t2s.backends.opencl_fpga.counters import (
+from t2s.backends.opencl_fpga.digit_counters import (
     Counter,
     all_of,
     closed_cycle,
@@ -28,7 +28,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope
 from t2s.backends.opencl_fpga.lockstep import TimeLoop
 from t2s.backends.text.expressions import (
-    Expression,
+    TargetExpression,
     TargetStatement,
     number,
 )
@@ -112,7 +112,7 @@ def _closes(counter: Counter, steady: _Steady) -> bool:
 
 
 def _declared(scope: KernelScope, lowest: Counter, loop: TimeLoop) -> DeclareAll:
-    def first(counter: Counter) -> Expression:
+    def first(counter: Counter) -> TargetExpression:
         match loop.start:
             case Const(value=int() as start):
                 return number(first_value(counter.digit, start))

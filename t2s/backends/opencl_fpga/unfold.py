@@ -3,7 +3,7 @@
 The PEs of a dense design keep step, so one kernel may hold them all.  A machine takes and puts
 tokens when values tell it to, and two of them, or PEs that they feed, must not wait for each other.
 So every point of every node becomes a process of its own, with a name (but for the elements of a
-line of memory: ``together``), and every element of a channel array that two of them use a channel.
+line of memory: ``grouping``), and every element of a channel array that two of them use a channel.
 Capacities are those of the graph, which is why what runs there does not get stuck here.
 """
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from t2s.backends.base import Unsupported
-from t2s.backends.opencl_fpga.elements import by_element
-from t2s.backends.opencl_fpga.links import Link, Links, Separate, inside
+from t2s.backends.opencl_fpga.grouping import by_element, keeps_together
+from t2s.backends.opencl_fpga.links import ChannelLinks, Link, Separate, inside
 from t2s.backends.opencl_fpga.lockstep import LockstepNode, fold, lockstep
 from t2s.backends.opencl_fpga.machine_points import (
     Ends,
@@ -26,7 +26,6 @@ from t2s.backends.opencl_fpga.machine_points import (
 )
 from t2s.backends.opencl_fpga.selects import settled
 from t2s.backends.opencl_fpga.self_links import SelfLinks, plan_self_links
-from t2s.backends.opencl_fpga.together import keeps_together
 from t2s.core.expr import Expr
 from t2s.core.names import NameSupply
 from t2s.graph.body import Receive, Send, Statement
@@ -41,11 +40,11 @@ class Unfolded:
 
     graph: Graph
     nodes: dict[str, LockstepNode]
-    links: Links
+    links: ChannelLinks
 
 
 @dataclass(kw_only=True)
-class _Element:
+class _UnfoldedElement:
     """An element of a channel array, and which of the new nodes use it."""
 
     channel: Channel
@@ -95,7 +94,7 @@ class _Unfolding:
         self.problems: list[Unsupported] = []
         self._names = NameSupply()
         self._element_names = NameSupply(c.name for c in graph.channels if not c.shape)
-        self._elements: dict[tuple[str, Point], _Element] = {}
+        self._elements: dict[tuple[str, Point], _UnfoldedElement] = {}
         self._nodes: list[Node] = []
         self._lockstep: dict[str, LockstepNode] = {}
 
@@ -122,13 +121,13 @@ class _Unfolding:
             case refused:
                 raise _Refused(refused)
 
-    def _element(self, channel: Channel, index: Point) -> _Element:
+    def _element(self, channel: Channel, index: Point) -> _UnfoldedElement:
         key = (channel.name, index)
         if key not in self._elements:
             name = channel.name
             if channel.shape:
                 name = self._element_names.fresh("_".join((name, *map(str, index))))
-            self._elements[key] = _Element(channel=channel, index=index, name=name)
+            self._elements[key] = _UnfoldedElement(channel=channel, index=index, name=name)
         return self._elements[key]
 
     # --------------------------------------------------------------------------------- PEs
@@ -156,7 +155,7 @@ class _Unfolding:
         self._nodes.append(replace(node.node, body=body))
         self._lockstep[node.name] = replace(node, body=body, receives=receives, sends=sends)
 
-    def _port(self, node: str, channel: Channel, index: tuple[Expr, ...]) -> _Element:
+    def _port(self, node: str, channel: Channel, index: tuple[Expr, ...]) -> _UnfoldedElement:
         place = constant_element(index, channel)
         if place is None:
             raise _Refused(
@@ -175,7 +174,7 @@ class _Unfolding:
         fixed = {dimension.name: dimension.minimum for dimension in node.space}
         ranges = {name: (at, at) for name, at in fixed.items()}
 
-        def place(channel: Channel, index: tuple[Expr, ...]) -> _Element | None:
+        def place(channel: Channel, index: tuple[Expr, ...]) -> _UnfoldedElement | None:
             found = constant_element(tuple(fold(e, ranges, fixed) for e in index), channel)
             return None if found is None else self._element(channel, found)
 
@@ -245,7 +244,7 @@ class _Unfolding:
         return links if isinstance(links, list) else Unfolded(graph=graph, nodes=nodes, links=links)
 
 
-def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> Links | list[Unsupported]:
+def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> ChannelLinks | list[Unsupported]:
     """Every channel between two kernels; what a PE sends to itself stays inside."""
     links: dict[str, Link] = {}
     descending: dict[str, frozenset[str]] = {}
@@ -264,4 +263,4 @@ def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> Links | list[Unsuppo
                 links |= inside(found)
             case refused:
                 problems += refused
-    return problems or Links(by_channel=links, descending=descending)
+    return problems or ChannelLinks(by_channel=links, descending=descending)

@@ -12,56 +12,56 @@ from typing import TypeGuard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expression:
+class TargetExpression:
     """Base of the expressions of a target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Name(Expression):
+class Name(TargetExpression):
     """A variable, a channel, a port or a function."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Literal(Expression):
+class Literal(TargetExpression):
     """A literal, as it is written in the target."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unary(Expression):
+class Unary(TargetExpression):
     """A prefix operator: ``-``, ``!``, ``~``, ``&``, ``*`` or ``++``."""
 
     operator: str
-    operand: Expression
+    operand: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binary(Expression):
+class Binary(TargetExpression):
     """A binary operator."""
 
     operator: str
-    left: Expression
-    right: Expression
+    left: TargetExpression
+    right: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ternary(Expression):
+class Ternary(TargetExpression):
     """``condition ? if_true : if_false``."""
 
-    condition: Expression
-    if_true: Expression
-    if_false: Expression
+    condition: TargetExpression
+    if_true: TargetExpression
+    if_false: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Expression):
+class Call(TargetExpression):
     """``function(arguments)``."""
 
     function: str
-    arguments: tuple[Expression, ...]
+    arguments: tuple[TargetExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,8 @@ class TargetStatement:
 class Set(TargetStatement):
     """``target = value;``."""
 
-    target: Expression
-    value: Expression
+    target: TargetExpression
+    value: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Do(TargetStatement):
 class If(TargetStatement):
     """``if (condition)`` with an optional ``else``."""
 
-    condition: Expression
+    condition: TargetExpression
     then: tuple[TargetStatement, ...]
     otherwise: tuple[TargetStatement, ...] = ()
 
@@ -98,12 +98,12 @@ def number(value: int) -> Literal:
     return Literal(text=str(value))
 
 
-def call(function: str, *arguments: Expression) -> Call:
+def call(function: str, *arguments: TargetExpression) -> Call:
     """``function(arguments)``."""
     return Call(function=function, arguments=arguments)
 
 
-def binary(operator: str, left: Expression, right: Expression) -> Binary:
+def binary(operator: str, left: TargetExpression, right: TargetExpression) -> Binary:
     """``left operator right``."""
     return Binary(operator=operator, left=left, right=right)
 
@@ -147,9 +147,9 @@ Show = Callable[..., str]
 class Spelling:
     """The text of expressions; ``own`` spells those of the target, with the text of their parts."""
 
-    own: Callable[[Expression, Show], str | None]
+    own: Callable[[TargetExpression, Show], str | None]
 
-    def show(self, expression: Expression, outer: int = 0) -> str:
+    def show(self, expression: TargetExpression, outer: int = 0) -> str:
         """The expression as text; ``outer`` is the precedence of the surrounding operator."""
         match expression:
             case Name(name=name):
@@ -172,7 +172,7 @@ class Spelling:
             raise TypeError(f"{expression.__class__.__name__} has no spelling")
         return text
 
-    def list(self, expressions: Iterable[Expression]) -> str:
+    def list(self, expressions: Iterable[TargetExpression]) -> str:
         """Several expressions, with commas between them."""
         return ", ".join(self.show(expression) for expression in expressions)
 
@@ -184,7 +184,7 @@ class Spelling:
         text += self._side(expression, expression.right, right)
         return f"({text})" if inner < outer else text
 
-    def _side(self, parent: Binary, side: Expression, precedence: int) -> str:
+    def _side(self, parent: Binary, side: TargetExpression, precedence: int) -> str:
         """An operand; ``a && b || c``, ``a + b >> c`` and the like get parentheses for readers."""
         mixed = (
             isinstance(side, Binary)
@@ -197,5 +197,5 @@ class Spelling:
         return self.show(side, PREFIX if mixed else precedence)
 
 
-def _is_logic(expression: Expression) -> TypeGuard[Binary]:
+def _is_logic(expression: TargetExpression) -> TypeGuard[Binary]:
     return isinstance(expression, Binary) and expression.operator in _LOGIC

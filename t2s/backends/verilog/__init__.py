@@ -1,6 +1,6 @@
 """SystemVerilog: one module per node, FIFOs with registered handshakes, and a testbench.
 
-``nests``, ``interfaces`` and ``support`` decide, ``pe``, ``arrays``, ``top`` and ``testbench``
+``nests`` and ``interfaces`` decide, ``pe``, ``arrays``, ``top`` and ``testbench``
 build the target AST, ``verilog_printer`` spells it, ``verilator`` runs the result.
 """
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Literal,
     Name,
+    TargetExpression,
     TargetStatement,
     Ternary,
     call,
@@ -47,7 +47,7 @@ LONG_ZERO, LONG_ONE = Literal(text="64'sd0"), Literal(text="64'sd1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Units:
+class _MemoryUnits:
     """The PEs of a node that accesses memory: names of variables with one element for each PE.
 
     ``turn`` is the turn that a PE has, 0 if it has none; ``joins`` says that it takes one in this
@@ -77,12 +77,12 @@ class Arbiter:
         self.served, self.serving = fresh("served_turns"), fresh("serving_turns")
         self.given, self.giving = fresh("given_turns"), fresh("giving_turns")
         self.owed = fresh("owed")
-        self.units: list[_Units] = []
+        self.units: list[_MemoryUnits] = []
         first = 0
         for interface, names in top.nodes:
             if interface.memory:
                 name = interface.node.name
-                units = _Units(
+                units = _MemoryUnits(
                     interface=interface,
                     names=names,
                     first=first,
@@ -144,7 +144,7 @@ class Arbiter:
             *(units.each(*self._one_grant(units)) for units in self.units),
         )
 
-    def _one_grant(self, units: _Units) -> tuple[TargetStatement, ...]:
+    def _one_grant(self, units: _MemoryUnits) -> tuple[TargetStatement, ...]:
         names = units.names
         granted, joins, turn = _of(names.granted), _of(units.joins), _of(units.turn)
         giving = Name(name=self.giving)
@@ -188,7 +188,7 @@ class Arbiter:
             ),
         )
 
-    def _held(self, units: _Units) -> Expression:
+    def _held(self, units: _MemoryUnits) -> TargetExpression:
         """Whether a pseudo-random stall holds PE ``p`` up."""
         place = Name(name=P)
         return call(
@@ -199,18 +199,18 @@ class Arbiter:
             Resize(bits=32, value=self.cycle),
         )
 
-    def _cost(self, names: NodeNames) -> Expression:
+    def _cost(self, names: NodeNames) -> TargetExpression:
         """Bytes of PE ``p``, in the unit of credit."""
         moved = call("$signed", Resize(bits=64, value=_of(names.moved)))
         return Binary(operator="*", left=moved, right=Name(name=self.option["unit"]))
 
-    def _credit(self) -> Expression:
+    def _credit(self) -> TargetExpression:
         return Binary(operator=">", left=Name(name=self.left), right=LONG_ZERO)
 
-    def _pay(self, cost: Expression) -> TargetStatement:
+    def _pay(self, cost: TargetExpression) -> TargetStatement:
         return put(self.left, Binary(operator="-", left=Name(name=self.left), right=cost))
 
-    def _owed(self, turn: Expression) -> Expression:
+    def _owed(self, turn: TargetExpression) -> TargetExpression:
         return element(self.owed, Binary(operator="%", left=turn, right=number(self.places)))
 
     # ---------------------------------------------------------------------------------- state
@@ -241,13 +241,13 @@ class Arbiter:
         )
 
 
-def _of(name: str) -> Expression:
+def _of(name: str) -> TargetExpression:
     return element(name, Name(name=P))
 
 
-def _plus(left: Expression, right: Expression) -> Expression:
+def _plus(left: TargetExpression, right: TargetExpression) -> TargetExpression:
     return Binary(operator="+", left=left, right=right)
 
 
-def _later(target: Expression, value: Expression) -> TargetStatement:
+def _later(target: TargetExpression, value: TargetExpression) -> TargetStatement:
     return put(target, value, clocked=True)

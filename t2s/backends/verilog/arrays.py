@@ -8,10 +8,10 @@ from math import prod
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Literal,
     Name,
+    TargetExpression,
     TargetStatement,
     number,
 )
@@ -24,10 +24,10 @@ from t2s.backends.verilog.verilog_ast import (
     Bits,
     Combinational,
     Generate,
+    HardwareModule,
     Heading,
     Instance,
     Item,
-    Module,
     Resize,
     UnrolledFor,
     element,
@@ -43,7 +43,9 @@ ELEMENT = "at"
 FALSE, ZEROS = Literal(text="1'b0"), Literal(text="'0")
 
 
-def array_module(interface: Interface, name: str, pe_module: str, space: Sequence[str]) -> Module:
+def array_module(
+    interface: Interface, name: str, pe_module: str, space: Sequence[str]
+) -> HardwareModule:
     """The module ``name`` of a node, over instances of ``pe_module``.
 
     ``space`` are the names of the ports of a PE that take its place in the array.
@@ -55,7 +57,7 @@ def array_module(interface: Interface, name: str, pe_module: str, space: Sequenc
     ports += [taken(text, bits_of(p.type)) for p, text in interface.parameters]
     declarations: list[Item] = []
     routes: list[Item] = []
-    connections: list[tuple[str, Expression]] = [
+    connections: list[tuple[str, TargetExpression]] = [
         (text, Name(name=text)) for text in (port.CLOCK, port.RESET, port.INTERVAL)
     ]
     connections += zip(space, _place(node, pe), strict=True)
@@ -98,7 +100,7 @@ def array_module(interface: Interface, name: str, pe_module: str, space: Sequenc
     if routes:
         routes.insert(0, Heading(text="from PEs to channels"))
     items = (*declarations, repeat, *routes)
-    return Module(name=name, about=_about(node), ports=tuple(ports), items=items)
+    return HardwareModule(name=name, about=_about(node), ports=tuple(ports), items=items)
 
 
 def _about(node: Node) -> tuple[str, ...]:
@@ -108,17 +110,19 @@ def _about(node: Node) -> tuple[str, ...]:
     return (f"The {node.role.value} node {node.name}: {what}.",)
 
 
-def _place(node: Node, pe: str) -> list[Expression]:
+def _place(node: Node, pe: str) -> list[TargetExpression]:
     """The point of the space domain of PE number ``pe``, in row-major order."""
-    found: list[Expression] = []
+    found: list[TargetExpression] = []
     for at, dimension in enumerate(node.space):
         inside = prod(other.extent for other in node.space[at + 1 :])
         found.append(_coordinate(dimension, inside, at == 0, pe))
     return found
 
 
-def _coordinate(dimension: SpaceDimension, inside: int, outermost: bool, pe: str) -> Expression:
-    place: Expression = Name(name=pe)
+def _coordinate(
+    dimension: SpaceDimension, inside: int, outermost: bool, pe: str
+) -> TargetExpression:
+    place: TargetExpression = Name(name=pe)
     if inside > 1:
         place = Binary(operator="/", left=place, right=number(inside))
     if not outermost:

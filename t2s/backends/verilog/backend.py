@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from t2s.backends.base import RunOptions, Unsupported
 from t2s.backends.verilog.emit import NAME, files_of
-from t2s.backends.verilog.support import nests_of
-from t2s.backends.verilog.timing import largest, timing_of
+from t2s.backends.verilog.nests import nests_of
+from t2s.backends.verilog.room import largest, timing_of
 from t2s.backends.verilog.verilator import HardwareResult, verilate
 from t2s.core.collector import without_collections
 from t2s.core.ops import Array

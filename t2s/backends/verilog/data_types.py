@@ -1,4 +1,4 @@
-"""How t2s types become bits.
+"""How t2s types become bits, names of users identifiers, and contents of memory files.
 
 An integer is a (signed) vector of its bits, a bool is one bit, a float is its IEEE 754 pattern; a
 vector is a packed array of lanes, the first in the lowest bits.
@@ -6,16 +6,26 @@ vector is a packed array of lanes, the first in the lowest bits.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from math import prod
+from pathlib import Path
+
 import numpy as np
 
 from t2s.backends.text.expressions import (
-    Expression,
     Literal,
+    TargetExpression,
     Unary,
     call,
 )
+from t2s.backends.text.identifiers import MACRO, Identifiers, plain
 from t2s.backends.verilog.verilog_ast import Bits
+from t2s.core.ops import Array
 from t2s.core.types import Kind, Type
+from t2s.graph.graph import Tensor
+from t2s.graph.layout import pack
 
 FLOAT_BITS = (32, 64)
 
@@ -44,7 +54,7 @@ def suffix_of(type: Type) -> str:
     return f"{letter}{type.bits}"
 
 
-def literal(value: int | float | bool, type: Type) -> Expression:
+def literal(value: int | float | bool, type: Type) -> TargetExpression:
     """A scalar constant."""
     match type.kind:
         case Kind.BOOL:
@@ -57,13 +67,84 @@ def literal(value: int | float | bool, type: Type) -> Expression:
     return Literal(text=f"{type.bits}'h{int(pattern):0{type.bits // 4}x}")
 
 
-def _signed(value: int, bits: int) -> Expression:
+def _signed(value: int, bits: int) -> TargetExpression:
     if value == -(2 ** (bits - 1)):
         return Literal(text=f"{bits}'sh{2 ** (bits - 1):x}")
     shown = Literal(text=str(abs(value)) if bits == 32 else f"{bits}'sd{abs(value)}")
     return Unary(operator="-", operand=shown) if value < 0 else shown
 
 
-def signed_as(value: Expression, type: Type) -> Expression:
+def signed_as(value: TargetExpression, type: Type) -> TargetExpression:
     """A pattern of bits, read as a number of that type."""
     return call("$signed", value) if type.kind is Kind.INT else value
+
+
+def memory_of(tensor: Tensor, inputs: Mapping[str, Array] | None) -> Array:
+    """A tensor as it is in memory at the start; without inputs all zeros."""
+    if inputs is None:
+        return np.zeros(tensor.allocated, tensor.type.numpy)
+    return pack(tensor, np.asarray(inputs[tensor.array]))
+
+
+def hexadecimal(array: Array) -> str:
+    """One line for each element, in row-major order: the pattern of its bits."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    patterns = flat.view(f"u{flat.dtype.itemsize}")
+    return "".join(f"{int(pattern):x}\n" for pattern in patterns)
+
+
+def read_back(path: Path, tensor: Tensor, length: int | None) -> Array:
+    """What the testbench has written; ``length`` is that of a tensor whose length was not known."""
+    shape = tensor.allocated if length is None else (length,)
+    if length == 0:
+        return np.zeros(shape, tensor.type.numpy)
+    lines = (line.split("//")[0].split() for line in path.read_text().splitlines())
+    words = (word for word in chain.from_iterable(lines) if not word.startswith("@"))
+    unsigned = np.dtype(f"u{tensor.type.numpy.itemsize}")
+    patterns = np.fromiter((int(word, 16) for word in words), unsigned, prod(shape))
+    return patterns.view(tensor.type.numpy).reshape(shape)
+
+
+_WORDS = """
+accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before
+begin bind bins binsof bit break buf bufif0 bufif1 byte case casex casez cell chandle checker class
+clocking cmos config const constraint context continue cover covergroup coverpoint cross deassign
+default defparam design disable dist do edge else end endcase endchecker endclass endclocking
+endconfig endfunction endgenerate endgroup endinterface endmodule endpackage endprimitive endprogram
+endproperty endsequence endspecify endtable endtask enum event eventually expect export extends
+extern final first_match for force foreach forever fork forkjoin function generate genvar global
+highz0 highz1 if iff ifnone ignore_bins illegal_bins implements implies import incdir include
+initial inout input inside instance int integer interconnect interface intersect join join_any
+join_none large let liblist library local localparam logic longint macromodule matches medium
+modport module nand negedge nettype new nexttime nmos nor noshowcancelled not notif0 notif1 null or
+output package packed parameter pmos posedge primitive priority program property protected pull0
+pull1 pulldown pullup pulsestyle_ondetect pulsestyle_onevent pure rand randc randcase randsequence
+rcmos real realtime ref reg reject_on release repeat restrict return rnmos rpmos rtran rtranif0
+rtranif1 s_always s_eventually s_nexttime s_until s_until_with scalared sequence shortint shortreal
+showcancelled signed small soft solve specify specparam static string strong strong0 strong1 struct
+super supply0 supply1 sync_accept_on sync_reject_on table tagged task this throughout time
+timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1 triand trior trireg type typedef union
+unique unique0 unsigned until until_with untyped use uwire var vectored virtual void wait wait_order
+wand weak weak0 weak1 while wildcard wire with within wor xnor xor
+"""
+# Macros of C and C++, which Verilator writes: all others are in capitals.
+_MACROS = """
+assert errno linux math_errhandling stderr stdin stdout unix vl_unique_ptr vl_unordered_map
+vl_unordered_set L_tmpnam L_ctermid P_tmpdir
+"""
+RESERVED = frozenset((*_WORDS.split(), *_MACROS.split()))
+
+
+def identifier(name: str) -> str:
+    """A SystemVerilog identifier that resembles ``name``.
+
+    >>> identifier("A feeder"), identifier("module"), identifier("2nd")
+    ('A_feeder', 'module_', 'v2nd')
+    """
+    text = re.sub(r"__+", "_", plain(name).rstrip("_") or "v")
+    return f"{text}_" if text in RESERVED or MACRO.fullmatch(text) else text
+
+
+def signal_names(taken: Iterable[str] = ()) -> Identifiers:
+    """The identifiers of one scope."""
+    return Identifiers(identifier, (*RESERVED, *taken))

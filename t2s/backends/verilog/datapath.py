@@ -7,10 +7,10 @@ from math import prod
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Literal,
     Name,
+    TargetExpression,
     TargetStatement,
     Ternary,
 )
@@ -132,12 +132,12 @@ class Datapath:
         self._declare(name, type)
         return name
 
-    def _bind(self, target: str, type: Type, value: Expression) -> None:
+    def _bind(self, target: str, type: Type, value: TargetExpression) -> None:
         name = self._named(target, bits_of(type))
         self.body.append(put(name, value))
         self.names[target] = name
 
-    def _where(self, register: str, indices: tuple[Expr, ...]) -> Expression:
+    def _where(self, register: str, indices: tuple[Expr, ...]) -> TargetExpression:
         written = tuple(self.writer.index(index) for index in indices)
         self.body += self.writer.take_before()
         return flat(written, self.registers[register].shape)
@@ -151,7 +151,7 @@ class Datapath:
             at = self._named(f"{statement.target}_at", WORD)
             self.body.append(put(at, where))
             where = Name(name=at)
-        value: Expression = element(file, where)
+        value: TargetExpression = element(file, where)
         for write in earlier:
             same = Binary(operator="==", left=Name(name=write.at), right=where)
             value = Ternary(
@@ -166,7 +166,7 @@ class Datapath:
         enable = self._named(f"{file}_write", BIT)
         at = self._named(f"{file}_at", WORD)
         value = self._named(f"{file}_value", bits_of(statement.value.type))
-        condition: Expression = TRUE
+        condition: TargetExpression = TRUE
         if statement.condition is not None:
             condition = self.writer.scalar(statement.condition)
             self.body += self.writer.take_before()
@@ -176,5 +176,5 @@ class Datapath:
         self.writes.append(_Write(register=file, enable=enable, at=at, value=value))
 
 
-def _or_zero(condition: Expression, value: Expression) -> Expression:
+def _or_zero(condition: TargetExpression, value: TargetExpression) -> TargetExpression:
     return Ternary(condition=condition, if_true=value, if_false=ZEROS)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from t2s.backends.base import DeviceTimes, refusal
 from t2s.backends.verilog.arrays import array_module
+from t2s.backends.verilog.data_types import signal_names
 from t2s.backends.verilog.machine_module import MachineModule
+from t2s.backends.verilog.nests import nests_of
 from t2s.backends.verilog.pe import PEModule
-from t2s.backends.verilog.support import nests_of
+from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.testbench import Testbench
-from t2s.backends.verilog.timing import Bounds
 from t2s.backends.verilog.top import LIBRARY, top_module, top_of
-from t2s.backends.verilog.verilog_names import signal_names
 from t2s.backends.verilog.verilog_printer import print_modules
 from t2s.core.collector import without_collections
 from t2s.graph.graph import Graph

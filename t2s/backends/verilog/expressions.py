@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     Name,
+    TargetExpression,
     TargetStatement,
     Ternary,
     Unary,
@@ -148,11 +148,11 @@ class ExpressionWriter:
         taken, self.before = self.before, []
         return taken
 
-    def index(self, expr: Expr) -> Expression:
+    def index(self, expr: Expr) -> TargetExpression:
         """An index, or a bound of a loop: 32 bits with a sign, whatever its type."""
         return convert(self.scalar(expr), expr.type, INT32)
 
-    def scalar(self, expr: Expr, lane: Expression | None = None) -> Expression:
+    def scalar(self, expr: Expr, lane: TargetExpression | None = None) -> TargetExpression:
         """A scalar, or one lane of a vector."""
         match expr:
             case Const(value=value, type=type):
@@ -192,7 +192,7 @@ class ExpressionWriter:
                 )
         raise TypeError(f"{expr.__class__.__name__} has no spelling in SystemVerilog")
 
-    def _tree(self, operator: Op, value: Expr) -> Expression:
+    def _tree(self, operator: Op, value: Expr) -> TargetExpression:
         """All lanes combined: neighbours pairwise, an odd last one is carried over."""
         type = value.type
         name = self.identifiers.fresh("lanes")
@@ -210,7 +210,7 @@ class ExpressionWriter:
 INT64 = Type(Kind.INT, 64)
 
 
-def apply(operator: Op, type: Type, operands: tuple[Expression, ...]) -> Expression:
+def apply(operator: Op, type: Type, operands: tuple[TargetExpression, ...]) -> TargetExpression:
     """An operator on scalars of a type, or on one lane of it."""
     if type.is_float:
         return call(f"floats::t2s_{_FUNCTIONS[operator]}_{suffix_of(type)}", *operands)
@@ -227,7 +227,7 @@ def apply(operator: Op, type: Type, operands: tuple[Expression, ...]) -> Express
     return Resize(bits=type.bits, value=plain) if operator in _CARRYING else plain
 
 
-def convert(value: Expression, source: Type, target: Type) -> Expression:
+def convert(value: TargetExpression, source: Type, target: Type) -> TargetExpression:
     """A scalar as another type."""
     if source.scalar == target.scalar:
         return value
@@ -246,7 +246,7 @@ def convert(value: Expression, source: Type, target: Type) -> Expression:
     return call("$signed" if target.kind is Kind.INT else "$unsigned", resized)
 
 
-def _from_float(value: Expression, source: Type, target: Type) -> Expression:
+def _from_float(value: TargetExpression, source: Type, target: Type) -> TargetExpression:
     suffix = suffix_of(source)
     if target.is_float:
         return call(
@@ -259,9 +259,9 @@ def _from_float(value: Expression, source: Type, target: Type) -> Expression:
     return Resize(bits=target.bits, value=wide)
 
 
-def flat(indices: tuple[Expression, ...], shape: tuple[int, ...]) -> Expression:
+def flat(indices: tuple[TargetExpression, ...], shape: tuple[int, ...]) -> TargetExpression:
     """The row-major position of an element; 32 bits."""
-    position: Expression = number(0)
+    position: TargetExpression = number(0)
     for index, extent in zip(indices, shape, strict=True):
         if position == number(0):
             position = index

@@ -12,9 +12,9 @@ from enum import Enum
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Name,
+    TargetExpression,
     TargetStatement,
     call,
     number,
@@ -89,7 +89,7 @@ class FaultFinder:
 
     top: Top
     names: FaultNames
-    lengths: Mapping[str, Expression]
+    lengths: Mapping[str, TargetExpression]
 
     @property
     def needed(self) -> bool:
@@ -140,7 +140,9 @@ class FaultFinder:
             wrong = both(fires, _of(signals.enable), some, astray)
             yield self._if(wrong, outside, position, tensors.index(search.tensor.name))
 
-    def _if(self, condition: Expression, kind: Expression, node: int, tensor: int) -> If:
+    def _if(
+        self, condition: TargetExpression, kind: TargetExpression, node: int, tensor: int
+    ) -> If:
         names = self.names
         return If(
             condition=condition,
@@ -153,13 +155,13 @@ class FaultFinder:
         )
 
 
-def _of(name: str) -> Expression:
+def _of(name: str) -> TargetExpression:
     return element(name, Name(name=P))
 
 
-def _wide(value: Expression) -> Expression:
+def _wide(value: TargetExpression) -> TargetExpression:
     return Resize(bits=64, value=value)
 
 
-def _unequal(value: Expression, other: int) -> Expression:
+def _unequal(value: TargetExpression, other: int) -> TargetExpression:
     return Binary(operator="!=", left=value, right=number(other))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from t2s.backends.text.identifiers import Identifiers
-from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.verilog_ast import (
     INTEGER,
     WORD,
@@ -22,7 +22,6 @@ from t2s.backends.verilog.verilog_ast import (
     given,
     taken,
 )
-from t2s.backends.verilog.verilog_names import signal_names
 from t2s.core.expr import Parameter
 from t2s.core.walk import walk
 from t2s.graph.analysis import memory_bytes, most_bytes

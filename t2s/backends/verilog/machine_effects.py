@@ -8,10 +8,10 @@ from math import prod
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Literal,
     Name,
+    TargetExpression,
     TargetStatement,
     Ternary,
     number,
@@ -28,10 +28,10 @@ from t2s.backends.verilog.verilog_ast import (
     Combinational,
     Concatenation,
     ContinuousAssignment,
+    HardwareModule,
     Heading,
     Instance,
     Item,
-    Module,
     Resize,
     UnrolledFor,
     element,
@@ -52,7 +52,7 @@ class Effects:
     node: Machine
     state: State
     rules: Sequence[RuleLogic]
-    modules: Sequence[Module]
+    modules: Sequence[HardwareModule]
     cooldown: str
     mode_type: Bits
 
@@ -84,7 +84,7 @@ class Effects:
                 if sent.channel == channel.name:
                     own: list[TargetStatement] = []
                     if sent.value is not None:
-                        data: Expression = Name(name=sent.value)
+                        data: TargetExpression = Name(name=sent.value)
                         if isinstance(sent.tag, Name):
                             is_value = Binary(operator="==", left=sent.tag, right=number(0))
                             data = Ternary(condition=is_value, if_true=data, if_false=ZEROS)
@@ -96,7 +96,7 @@ class Effects:
                         body = (If(condition=condition, then=tuple(own), otherwise=body),)
         items: list[Item] = [variable(value, element_type)]
         start: list[TargetStatement] = [put(value, ZEROS)]
-        whole: Expression = Name(name=value)
+        whole: TargetExpression = Name(name=value)
         if tagged:
             items.append(variable(tag, INTEGER))
             start.append(put(tag, number(0)))
@@ -119,7 +119,7 @@ class Effects:
                 ContinuousAssignment(target=Name(name=names.drop), value=any_of(dropping)),
             ]
             for at, target in enumerate((*names.keys, names.value)):
-                chosen: Expression = ZEROS
+                chosen: TargetExpression = ZEROS
                 for rule in reversed(adding):
                     one = Name(name=rule.added[memory.name][at])
                     chosen = Ternary(condition=Name(name=rule.taken), if_true=one, if_false=chosen)

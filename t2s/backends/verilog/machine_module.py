@@ -12,10 +12,10 @@ from math import prod
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Literal,
     Name,
+    TargetExpression,
     TargetStatement,
     Ternary,
     call,
@@ -42,9 +42,9 @@ from t2s.backends.verilog.verilog_ast import (
     Combinational,
     Constant,
     ContinuousAssignment,
+    HardwareModule,
     Heading,
     Item,
-    Module,
     Resize,
     Slice,
     both,
@@ -111,7 +111,7 @@ class MachineModule:
             full=fresh(f"{name}_{ports.full}"),
         )
 
-    def build(self) -> tuple[Module, ...]:
+    def build(self) -> tuple[HardwareModule, ...]:
         """The modules."""
         self.rules.build()
         memories = [
@@ -127,7 +127,7 @@ class MachineModule:
             *self._firing(),
             *self._effects(memories).build(),
         ]
-        module = Module(
+        module = HardwareModule(
             name=self.name,
             about=(f"One machine of {self.node.name}.",),
             ports=ports_of_one(self.interface, self.space.values()),
@@ -214,10 +214,10 @@ class MachineModule:
             items.append(ContinuousAssignment(target=Name(name=port.MOVED), value=self._moved()))
         return items
 
-    def _moved(self) -> Expression:
+    def _moved(self) -> TargetExpression:
         """The bytes of the next rule."""
         costs = [sum(path_bytes(self.graph, path)) for path in self.node.paths()]
-        moved: Expression = number(0)
+        moved: TargetExpression = number(0)
         for cost in sorted(set(costs) - {0}):
             rules = [rule for rule, c in zip(self.rules.rules, costs, strict=True) if c == cost]
             moved = Ternary(condition=any_of(rules), if_true=number(cost), if_false=moved)
@@ -225,7 +225,7 @@ class MachineModule:
 
     def _firing(self) -> list[Item]:
         fires = Name(name=port.FIRES)
-        conditions: list[Expression] = [
+        conditions: list[TargetExpression] = [
             Name(name=self.decided),
             Binary(operator="==", left=Name(name=self.cooldown), right=number(0)),
         ]
@@ -282,7 +282,7 @@ class MachineModule:
                 chain = (If(condition=condition, then=(what,), otherwise=chain),)
         return Combinational(body=(put(port.FAULT, number(0)), *chain))
 
-    def _effects(self, memories: list[Module]) -> Effects:
+    def _effects(self, memories: list[HardwareModule]) -> Effects:
         return Effects(
             interface=self.interface,
             node=self.node,
@@ -294,6 +294,6 @@ class MachineModule:
         )
 
 
-def _cut(tag: Expression) -> Expression:
+def _cut(tag: TargetExpression) -> TargetExpression:
     """A tag as a token carries it."""
     return Resize(bits=32, value=call("$signed", Resize(bits=TAG_BITS, value=tag)))

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     Literal,
     Name,
     Set,
+    TargetExpression,
     TargetStatement,
     Ternary,
     Unary,
@@ -65,12 +65,12 @@ NOWHERE = Literal(text="32'hffffffff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class RuleEffect:
     """A register write of a rule: a variable with the value, and the place in a register file."""
 
     register: str
     value: str
-    at: Expression | None
+    at: TargetExpression | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Sent:
 
     channel: str
     value: str | None
-    tag: Expression | None
+    tag: TargetExpression | None
 
 
 @dataclass(kw_only=True)
@@ -93,7 +93,7 @@ class RuleLogic:
     taken: str
     rule: Rule
     needs: tuple[str, ...]
-    written: list[Written] = field(default_factory=list)
+    written: list[RuleEffect] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     added: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dropped: list[str] = field(default_factory=list)
@@ -133,8 +133,8 @@ class RuleWriter:
         self._searches = iter(interface.searches)
         self.items: list[Item] = []
         self.rules: list[RuleLogic] = []
-        self.stray: list[Expression] = []
-        self.outside: list[Expression] = []
+        self.stray: list[TargetExpression] = []
+        self.outside: list[TargetExpression] = []
 
     def build(self) -> None:
         """Write all modes."""
@@ -161,11 +161,11 @@ class RuleWriter:
         names: Mapping[str, str],
     ) -> None:
         """Alternatives in order: the first that holds is taken, once its heads are there."""
-        before: list[Expression] = [Name(name=reached)]
+        before: list[TargetExpression] = [Name(name=reached)]
         for position, choice in enumerate(choices):
             inner = choice.inside
             what = inner.name if isinstance(inner, Rule) else f"{label}_{position}"
-            holds: list[Expression] = []
+            holds: list[TargetExpression] = []
             if choice.when is not None:
                 holds = [Name(name=self._condition(f"if_{what}", choice.when, names))]
             chosen = both(*before, *holds, *self._there(choice.needs))
@@ -219,7 +219,7 @@ class RuleWriter:
                 at = self._element(register, statement.indices, logic.taken, names)
                 wanted = f"{logic.rule.name}_{register}"
                 logic.written.append(
-                    Written(register=register, value=self._let(wanted, value, names), at=at)
+                    RuleEffect(register=register, value=self._let(wanted, value, names), at=at)
                 )
             case MemorySize(target=target, memory=memory):
                 names[target] = self.state.points[memory].count
@@ -290,7 +290,7 @@ class RuleWriter:
 
     def _element(
         self, register: str, indices: tuple[Expr, ...], taken: str, names: Mapping[str, str]
-    ) -> Expression | None:
+    ) -> TargetExpression | None:
         """The place in a register file, which a fault says is none; ``None`` for one element."""
         shape = self.registers[register].shape
         if not shape:
@@ -312,7 +312,7 @@ class RuleWriter:
         register = statement.register
         at = self._element(register, statement.indices, logic.taken, names)
         file = self.state.files[register]
-        value: Expression = Name(name=file) if at is None else element(file, at)
+        value: TargetExpression = Name(name=file) if at is None else element(file, at)
         for write in logic.written:
             if write.register == register and (at is None or write.at is None):
                 value = Name(name=write.value)
@@ -325,7 +325,7 @@ class RuleWriter:
 
     # -------------------------------------------------------------------------------- writing
 
-    def _there(self, needs: tuple[str, ...]) -> list[Expression]:
+    def _there(self, needs: tuple[str, ...]) -> list[TargetExpression]:
         return [Name(name=self.valid[channel]) for channel in needs]
 
     def _seen(self, needs: tuple[str, ...]) -> dict[str, str]:
@@ -339,7 +339,7 @@ class RuleWriter:
         self.items.append(variable(name, type))
         return name
 
-    def _wire(self, wanted: str, value: Expression) -> str:
+    def _wire(self, wanted: str, value: TargetExpression) -> str:
         name = self._declared(wanted, BIT)
         self.items.append(ContinuousAssignment(target=Name(name=name), value=value))
         return name
@@ -359,7 +359,7 @@ class RuleWriter:
 
     def _scalar(
         self, wanted: str, value: Expr, names: Mapping[str, str], *, inline: bool
-    ) -> Expression:
+    ) -> TargetExpression:
         if inline:
             return self._writer(names).scalar(value)
         return Name(name=self._let(wanted, value, names))
@@ -368,7 +368,7 @@ class RuleWriter:
         writer = self._writer(names)
         self._block(writer.assign(target, value), writer)
 
-    def _set(self, target: str, value: Expression, writer: ExpressionWriter) -> None:
+    def _set(self, target: str, value: TargetExpression, writer: ExpressionWriter) -> None:
         self._block([*writer.take_before(), put(target, value)], writer)
 
     def _block(self, body: list[TargetStatement], writer: ExpressionWriter) -> None:
@@ -381,7 +381,7 @@ class RuleWriter:
                 self.items.append(Combinational(body=tuple(body)))
 
 
-def _position(writer: ExpressionWriter, index: Expr) -> Expression:
+def _position(writer: ExpressionWriter, index: Expr) -> TargetExpression:
     """An index in 32 bits; one that does not fit is outside of everything."""
     if index.type.bits < 32 or (index.type.kind is Kind.INT and index.type.bits == 32):
         return writer.index(index)
@@ -391,12 +391,12 @@ def _position(writer: ExpressionWriter, index: Expr) -> Expression:
     return Ternary(condition=fits, if_true=writer.index(index), if_false=outside)
 
 
-def _below(value: Expression, extent: int) -> Expression:
+def _below(value: TargetExpression, extent: int) -> TargetExpression:
     """Whether an index is from 0 to ``extent - 1``."""
     positive = call("$unsigned", Resize(bits=32, value=value))
     return Binary(operator="<", left=positive, right=Literal(text=f"32'd{extent}"))
 
 
-def any_of(rules: Sequence[RuleLogic]) -> Expression:
+def any_of(rules: Sequence[RuleLogic]) -> TargetExpression:
     """Whether one of these rules is the next firing."""
     return either(*(Name(name=rule.taken) for rule in rules))

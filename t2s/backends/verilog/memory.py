@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Name,
+    TargetExpression,
     TargetStatement,
     call,
     number,
@@ -119,7 +119,7 @@ class MemoryModel:
         return [*(variable(name, WORD) for name in names), Combinational(body=(loop,))]
 
 
-def _of(name: str) -> Expression:
+def _of(name: str) -> TargetExpression:
     return element(name, Name(name=P))
 
 
@@ -129,7 +129,7 @@ def _lanes(
     """Move all lanes of PE ``p`` between memory and the port."""
     data, address = _of(access.data), _of(access.address)
     if type.lanes == 1:
-        place: Expression = element(memory, address)
+        place: TargetExpression = element(memory, address)
         return (put(data, place) if reads else put(place, data, clocked=True),)
     where = Binary(operator="+", left=address, right=Name(name=LANE))
     place = element(memory, where)

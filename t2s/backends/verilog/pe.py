@@ -10,29 +10,29 @@ from __future__ import annotations
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Literal,
     Name,
+    TargetExpression,
     TargetStatement,
     Ternary,
     number,
 )
 from t2s.backends.verilog import interfaces as port
-from t2s.backends.verilog.counters import CounterNames, Counters
 from t2s.backends.verilog.datapath import Datapath
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface, ports_of_one
-from t2s.backends.verilog.nests import Nest
+from t2s.backends.verilog.loop_counters import CounterNames, NestCounters
+from t2s.backends.verilog.nests import CountedNest
 from t2s.backends.verilog.verilog_ast import (
     INTEGER,
     WORD,
     Clocked,
     Combinational,
     ContinuousAssignment,
+    HardwareModule,
     Heading,
     Item,
-    Module,
     both,
     either,
     negation,
@@ -50,7 +50,7 @@ TRUE = Literal(text="1'b1")
 class PEModule:
     """Builds the module."""
 
-    def __init__(self, interface: Interface, node: PEArray, nest: Nest, name: str) -> None:
+    def __init__(self, interface: Interface, node: PEArray, nest: CountedNest, name: str) -> None:
         self.interface, self.node, self.nest, self.name = interface, node, nest, name
         fresh = interface.identifiers.fresh
         self.space = {d.name: fresh(d.name) for d in self.node.space}
@@ -77,13 +77,13 @@ class PEModule:
     def _writer(self, names: dict[str, str]) -> ExpressionWriter:
         return ExpressionWriter(names=names, identifiers=self.interface.identifiers)
 
-    def build(self) -> Module:
+    def build(self) -> HardwareModule:
         """The module."""
         counting = self._counting()
         control = self._control()
         values = self._values()
         hoisted = (*self.control.declarations, *self.coming.declarations)
-        return Module(
+        return HardwareModule(
             name=self.name,
             about=(f"One PE of {self.node.name}.",),
             ports=ports_of_one(self.interface, self.space.values()),
@@ -99,7 +99,7 @@ class PEModule:
         items += [variable(name, INTEGER) for name in (*names.now, *names.after)]
         items.append(variable(names.finishes))
         exists = self.node.exists
-        counters = Counters(
+        counters = NestCounters(
             loops=self.node.loops,
             names=names,
             present=self.control,
@@ -117,16 +117,19 @@ class PEModule:
         """The block with what its expressions need before it."""
         return (*self.control.take_before(), *self.coming.take_before(), *body)
 
-    def _condition(self, condition: Expr | None) -> Expression:
+    def _condition(self, condition: Expr | None) -> TargetExpression:
         return TRUE if condition is None else self.control.scalar(condition)
 
     def _control(self) -> list[Item]:
         items: list[Item] = [Heading(text="what the present firing needs, and where")]
         body: list[TargetStatement] = []
-        moved: list[Expression] = []
+        moved: list[TargetExpression] = []
 
         def set_where(
-            target: str, indices: tuple[Expr, ...], shape: tuple[int, ...], used: Expression = TRUE
+            target: str,
+            indices: tuple[Expr, ...],
+            shape: tuple[int, ...],
+            used: TargetExpression = TRUE,
         ) -> None:
             where = flat(tuple(self.control.index(index) for index in indices), shape)
             body.extend(self.control.take_before())
@@ -144,7 +147,7 @@ class PEModule:
         sent = {s.channel: s.condition for s in body_of_pe if isinstance(s, Send)}
         for taking in self.interface.taking:
             condition, needed = received[taking.channel.name], self.needs[taking.channel.name]
-            used: Expression = TRUE if condition is None else Name(name=needed)
+            used: TargetExpression = TRUE if condition is None else Name(name=needed)
             items.append(variable(needed))
             set_whether(needed, condition)
             set_where(taking.at, taking.channel.sink_index, taking.channel.shape, used)
@@ -170,7 +173,7 @@ class PEModule:
         return [*items, Combinational(body=tuple(body))] if body else []
 
     def _firing(self) -> list[Item]:
-        conditions: list[Expression] = [
+        conditions: list[TargetExpression] = [
             negation(Name(name=port.FINISHED)),
             Binary(operator="==", left=Name(name=self.cooldown), right=number(0)),
         ]
@@ -238,6 +241,6 @@ class PEModule:
         return [Heading(text="what a firing leaves behind"), Clocked(body=tuple(body))]
 
 
-def _bytes_if(enable: str, type: Type) -> Expression:
+def _bytes_if(enable: str, type: Type) -> TargetExpression:
     """What an access moves."""
     return Ternary(condition=Name(name=enable), if_true=number(type.bytes), if_false=number(0))

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     If,
     Literal,
     Name,
+    TargetExpression,
     TargetStatement,
     Ternary,
     number,
 )
 from t2s.backends.verilog import interfaces as port
-from t2s.backends.verilog.data_types import bits_of, signed_as
+from t2s.backends.verilog.data_types import bits_of, signal_names, signed_as
 from t2s.backends.verilog.expressions import apply
 from t2s.backends.verilog.verilog_ast import (
     BIT,
@@ -30,9 +30,9 @@ from t2s.backends.verilog.verilog_ast import (
     Combinational,
     ContinuousAssignment,
     Element,
+    HardwareModule,
     Heading,
     Item,
-    Module,
     ModulePort,
     UnrolledFor,
     both,
@@ -44,7 +44,6 @@ from t2s.backends.verilog.verilog_ast import (
     taken,
     variable,
 )
-from t2s.backends.verilog.verilog_names import signal_names
 from t2s.graph.machine import SortedMemory
 
 POINTS = 1024
@@ -101,12 +100,12 @@ def typed_ports(memory: SortedMemory, names: PointPorts) -> Iterator[ModulePort]
     yield given(names.full)
 
 
-def sorted_memory_module(memory: SortedMemory, name: str) -> Module:
+def sorted_memory_module(memory: SortedMemory, name: str) -> HardwareModule:
     """The module of that name."""
-    return _Writer(memory, name).build()
+    return _MemoryWriter(memory, name).build()
 
 
-class _Writer:
+class _MemoryWriter:
     def __init__(self, memory: SortedMemory, name: str) -> None:
         self.memory, self.name = memory, name
         self.ports = point_ports(memory)
@@ -119,7 +118,7 @@ class _Writer:
         self.place, self.present = fresh("place"), fresh("present")
         self.combined = fresh("combined")
 
-    def build(self) -> Module:
+    def build(self) -> HardwareModule:
         ports = (taken(port.CLOCK), taken(port.RESET), *typed_ports(self.memory, self.ports))
         keys = "one key" if len(self.memory.keys) == 1 else f"{len(self.memory.keys)} keys"
         columns = [variable(name, type, POINTS) for name, type, _ in self.columns]
@@ -135,7 +134,7 @@ class _Writer:
             Heading(text="one point comes or goes"),
             Clocked(body=self._change()),
         ]
-        return Module(
+        return HardwareModule(
             name=self.name,
             about=(f"A sorted memory: up to {POINTS} points of {keys}, the first one first.",),
             ports=ports,
@@ -163,8 +162,8 @@ class _Writer:
     def _combine(self) -> TargetStatement:
         """What becomes of the value at a point that is there, lane by lane."""
         type, lane = self.memory.type, Name(name=LANE)
-        stored: Expression = element(self.values, Name(name=self.place))
-        value: Expression = Name(name=self.ports.value)
+        stored: TargetExpression = element(self.values, Name(name=self.place))
+        value: TargetExpression = Name(name=self.ports.value)
         if type.lanes == 1:
             combined = apply(self.memory.operator, type, (stored, value))
             return put(self.combined, combined)
@@ -238,7 +237,7 @@ class _Writer:
         return put(element(row, target), element(row, source), clocked=True)
 
 
-def _less(pairs: Sequence[tuple[Expression, Expression]]) -> Expression:
+def _less(pairs: Sequence[tuple[TargetExpression, TargetExpression]]) -> TargetExpression:
     """Whether the first point comes before the second, in lexicographic order."""
     (left, right), *rest = pairs
     smaller = Binary(operator="<", left=left, right=right)

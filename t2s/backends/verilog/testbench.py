@@ -15,10 +15,10 @@ from t2s.backends.base import DeviceTimes
 from t2s.backends.text.expressions import (
     Binary,
     Do,
-    Expression,
     If,
     Literal,
     Name,
+    TargetExpression,
     TargetStatement,
     Ternary,
     call,
@@ -29,7 +29,7 @@ from t2s.backends.verilog.arbiter import Arbiter
 from t2s.backends.verilog.data_types import bits_of, width_of
 from t2s.backends.verilog.faults import FaultFinder, FaultNames
 from t2s.backends.verilog.memory import MemoryModel
-from t2s.backends.verilog.timing import Bounds
+from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.top import Top
 from t2s.backends.verilog.verilog_ast import (
     BIT,
@@ -40,11 +40,11 @@ from t2s.backends.verilog.verilog_ast import (
     Combinational,
     Declaration,
     Finally,
+    HardwareModule,
     Heading,
     Initially,
     Instance,
     Item,
-    Module,
     Resize,
     Signal,
     UnrolledFor,
@@ -137,7 +137,7 @@ class Testbench:
             lengths={tensor.name: self._length(tensor) for tensor in top.graph.tensors},
         )
 
-    def _length(self, tensor: Tensor) -> Expression:
+    def _length(self, tensor: Tensor) -> TargetExpression:
         """The number of elements that may be touched."""
         if tensor.open and tensor.role is TensorRole.INPUT:
             return Name(name=self.lengths[tensor.name])
@@ -147,9 +147,9 @@ class Testbench:
         self.settings.append((name, type, value))
         return name
 
-    def build(self) -> Module:
+    def build(self) -> HardwareModule:
         """The module."""
-        return Module(
+        return HardwareModule(
             name="testbench",
             about=(f"A testbench of {self.top.graph.name}: for simulation only.",),
             ports=(taken(port.CLOCK),),
@@ -368,17 +368,17 @@ def _element(tensor: Tensor) -> Bits:
     return Bits(width=width_of(tensor.type))
 
 
-def _of(name: str) -> Expression:
+def _of(name: str) -> TargetExpression:
     return element(name, Name(name=P))
 
 
-def _at(name: str) -> Expression:
+def _at(name: str) -> TargetExpression:
     return element(name, Name(name=AT))
 
 
-def _later(name: str, value: Expression) -> TargetStatement:
+def _later(name: str, value: TargetExpression) -> TargetStatement:
     return put(name, value, clocked=True)
 
 
-def _show(form: str, *values: Expression) -> TargetStatement:
+def _show(form: str, *values: TargetExpression) -> TargetStatement:
     return Do(call=call("$display", Literal(text=f'"{form}"'), *values))

@@ -12,24 +12,23 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
-from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
-from t2s.backends.verilog.timing import Bounds
+from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.verilog_ast import (
     BIT,
     WORD,
     Bits,
     Generate,
+    HardwareModule,
     Instance,
     Item,
-    Module,
     ModulePort,
     element,
     given,
     taken,
     variable,
 )
-from t2s.backends.verilog.verilog_names import signal_names
 from t2s.graph.graph import Channel, Graph
 
 Fresh = Callable[[str], str]
@@ -218,7 +217,7 @@ def _node_names(interface: Interface, module: str, fresh: Fresh) -> NodeNames:
     )
 
 
-def top_module(top: Top, bounds: Bounds) -> Module:
+def top_module(top: Top, bounds: Bounds) -> HardwareModule:
     """The module of the design; ``bounds`` sizes the FIFOs."""
     items: list[Item] = []
     for channel, names in top.channels:
@@ -226,7 +225,7 @@ def top_module(top: Top, bounds: Bounds) -> Module:
     channels = {channel.name: names for channel, names in top.channels}
     parameters = dict(zip((p.name for p in top.graph.parameters), top.parameters, strict=True))
     items += [_node(interface, node, channels, parameters) for interface, node in top.nodes]
-    return Module(
+    return HardwareModule(
         name=top.module,
         about=(
             f"The design {top.graph.name}.",

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.backends.base import DeviceTimes, Stalling
-from t2s.backends.verilog.contents import hexadecimal, memory_of, read_back
+from t2s.backends.verilog.data_types import hexadecimal, memory_of, read_back
 from t2s.backends.verilog.emit import files_of
 from t2s.backends.verilog.faults import fault_text
+from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.testbench import Testbench
-from t2s.backends.verilog.timing import Bounds
 from t2s.backends.verilog.top import top_of
 from t2s.core.errors import InternalError, UserError
 from t2s.core.files import write_texts

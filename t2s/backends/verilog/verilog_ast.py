@@ -10,10 +10,10 @@ from enum import Enum
 
 from t2s.backends.text.expressions import (
     Binary,
-    Expression,
     Literal,
     Name,
     Set,
+    TargetExpression,
     TargetStatement,
     Unary,
     number,
@@ -23,35 +23,35 @@ from t2s.backends.text.expressions import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resize(Expression):
+class Resize(TargetExpression):
     """``bits'(value)``: the value by itself, then cut or extended by its own signedness."""
 
     bits: int
-    value: Expression
+    value: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Element(Expression):
+class Element(TargetExpression):
     """``base[index]``: an element of an array, or a lane of a packed vector."""
 
-    base: Expression
-    index: Expression
+    base: TargetExpression
+    index: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice(Expression):
+class Slice(TargetExpression):
     """``base[high:low]``: some of the bits of a vector."""
 
-    base: Expression
+    base: TargetExpression
     high: int
     low: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concatenation(Expression):
+class Concatenation(TargetExpression):
     """``{parts}``: the first part in the highest bits."""
 
-    parts: tuple[Expression, ...]
+    parts: tuple[TargetExpression, ...]
 
 
 # ------------------------------------------------------------------------- types and variables
@@ -78,7 +78,7 @@ class Signal:
     name: str
     type: Bits
     count: int | None = None
-    initial: Expression | None = None
+    initial: TargetExpression | None = None
 
 
 class Direction(Enum):
@@ -103,8 +103,8 @@ class ModulePort:
 class SetAtClock(TargetStatement):
     """``target <= value``: from the next clock edge on."""
 
-    target: Expression
-    value: Expression
+    target: TargetExpression
+    value: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +151,8 @@ class Constant(Item):
 class ContinuousAssignment(Item):
     """``assign target = value``."""
 
-    target: Expression
-    value: Expression
+    target: TargetExpression
+    value: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +189,8 @@ class Instance(Item):
 
     module: str
     name: str
-    parameters: tuple[tuple[str, Expression], ...] = ()
-    connections: tuple[tuple[str, Expression], ...]
+    parameters: tuple[tuple[str, TargetExpression], ...] = ()
+    connections: tuple[tuple[str, TargetExpression], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,7 @@ class Generate(Item):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Module:
+class HardwareModule:
     """A module; ``about`` is the comment before it.
 
     ``shared`` keeps a simulator from copying the module into every place that uses it.
@@ -225,13 +225,13 @@ INTEGER = Bits(width=32, signed=True)
 LONG = Bits(width=64, signed=True)
 
 
-def element(base: str, index: Expression | int) -> Element:
+def element(base: str, index: TargetExpression | int) -> Element:
     """An element of a variable."""
     at = number(index) if isinstance(index, int) else index
     return Element(base=Name(name=base), index=at)
 
 
-def both(*conditions: Expression) -> Expression:
+def both(*conditions: TargetExpression) -> TargetExpression:
     """The conjunction; true for none."""
     if not conditions:
         return Literal(text="1'b1")
@@ -241,7 +241,7 @@ def both(*conditions: Expression) -> Expression:
     return result
 
 
-def either(*conditions: Expression) -> Expression:
+def either(*conditions: TargetExpression) -> TargetExpression:
     """The disjunction; false for none."""
     if not conditions:
         return Literal(text="1'b0")
@@ -251,7 +251,7 @@ def either(*conditions: Expression) -> Expression:
     return result
 
 
-def negation(condition: Expression) -> Expression:
+def negation(condition: TargetExpression) -> TargetExpression:
     """``!condition``."""
     return Unary(operator="!", operand=condition)
 
@@ -273,7 +273,9 @@ def given(name: str, type: Bits = BIT, count: int | None = None) -> ModulePort:
     )
 
 
-def put(target: str | Expression, value: Expression, *, clocked: bool = False) -> TargetStatement:
+def put(
+    target: str | TargetExpression, value: TargetExpression, *, clocked: bool = False
+) -> TargetStatement:
     """An assignment."""
     to = Name(name=target) if isinstance(target, str) else target
     if clocked:

@@ -9,12 +9,12 @@ from t2s.backends.text.expressions import (
     PRECEDENCE,
     Binary,
     Do,
-    Expression,
     If,
     Name,
     Set,
     Show,
     Spelling,
+    TargetExpression,
     TargetStatement,
 )
 from t2s.backends.verilog.verilog_ast import (
@@ -28,11 +28,11 @@ from t2s.backends.verilog.verilog_ast import (
     Element,
     Finally,
     Generate,
+    HardwareModule,
     Heading,
     Initially,
     Instance,
     Item,
-    Module,
     ModulePort,
     Resize,
     SetAtClock,
@@ -47,12 +47,12 @@ _COLUMNS = 100
 _AND = PRECEDENCE["&&"]
 
 
-def print_modules(modules: tuple[Module, ...]) -> str:
+def print_modules(modules: tuple[HardwareModule, ...]) -> str:
     """The text of a file."""
     return "\n".join("\n".join(_module(module)) + "\n" for module in modules)
 
 
-def _module(module: Module) -> Iterator[str]:
+def _module(module: HardwareModule) -> Iterator[str]:
     yield from (f"// {one_line(line)}".rstrip() for line in module.about)
     yield f"module {module.name} ("
     for position, port in enumerate(module.ports):
@@ -113,7 +113,7 @@ def _item(item: Item, indent: str) -> Iterator[str]:
             raise TypeError(f"{item.__class__.__name__} has no spelling")
 
 
-def _wire(target: Expression, value: Expression, indent: str) -> Iterator[str]:
+def _wire(target: TargetExpression, value: TargetExpression, indent: str) -> Iterator[str]:
     line = f"{indent}assign {show(target)} = {show(value)};"
     parts = _conjuncts(value)
     if len(line) <= _COLUMNS or len(parts) == 1:
@@ -125,7 +125,7 @@ def _wire(target: Expression, value: Expression, indent: str) -> Iterator[str]:
         yield f"{indent}{_INDENT}{joined}" + (";" if position == len(parts) - 1 else "")
 
 
-def _conjuncts(value: Expression) -> list[Expression]:
+def _conjuncts(value: TargetExpression) -> list[TargetExpression]:
     match value:
         case Binary(operator="&&", left=left, right=right):
             return [*_conjuncts(left), right]
@@ -187,7 +187,7 @@ def _if(
             yield f"{indent}end"
 
 
-def _own(expression: Expression, show: Show) -> str | None:
+def _own(expression: TargetExpression, show: Show) -> str | None:
     """The expressions of SystemVerilog."""
     match expression:
         case Resize(bits=bits, value=value):

@@ -4,13 +4,15 @@ Like ``driver``, of which it is a part, it knows the directives of ``t2s.spatial
 ``t2s.sparse_repr`` builds from them: directives become the parts and numbers of a ``Product``.
 """
 
-from t2s.driver.product.designs import is_sparse, refuse_sparse, split_inputs
-from t2s.driver.product.product import (
+from t2s.driver.product.from_func import (
     bytes_moved,
     interpret_product,
+    is_sparse,
     lower_product,
     parts_of,
     product_of,
+    refuse_sparse,
+    split_inputs,
 )
 from t2s.sparse_repr.representation.hardware.product import Product
 

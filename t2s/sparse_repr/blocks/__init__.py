@@ -1,5 +1,5 @@
-"""The blocks of the Sparse Abstract Machine (papers/001) as machines of the graph.
+"""The blocks of the Sparse Abstract Machine (papers/001), one class each.
 
-A constructor of a block returns a ``Block``: a machine whose channels are still called by the names
-of its ports.  ``t2s.sparse_repr.streams`` connects blocks.
+``draft.py`` has what they are written with, ``lists.py`` what diagrams ask of them, and
+``connections.py`` connects them.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
@@ -15,14 +15,13 @@ from t2s.core.ops import OPERATORS, Op
 from t2s.graph.graph import StreamKind, StreamType
 from t2s.graph.nodes import Role
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import BlockKind, Draft, In, StreamBlock, put, rule, when
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends, put, rule, when
 from t2s.sparse_repr.blocks.expressions import (
     EMPTY_TAG,
     Formula,
     both,
     cast,
     either,
-    equal,
     select,
     spread,
     zero,
@@ -57,36 +56,22 @@ class Alu(StreamBlock):
             for i, value in zip(inputs, zeros, strict=True)
         ]
         result = self.function(*values)
-        first = inputs[0]
-        val = draft.output("val", result.type, StreamKind.VALUE, first.stream.nesting)
+        val = draft.output("val", result.type, StreamKind.VALUE, operands[0].nesting)
         nothing = put(val, tag=EMPTY_TAG) if self.instead is None else put(val, self.instead)
         empty = (
             []
             if self.lost is None
             else [both(*(i.is_item for i in inputs), self.lost(*(i.is_empty for i in inputs)))]
         )
+        there = both(*(i.is_item for i in inputs))
         draft.mode(
             "run",
             *(when(one, rule("nothing", "run", takes=inputs, puts=[nothing])) for one in empty),
-            when(
-                both(*(i.is_item for i in inputs)),
-                rule("compute", "run", takes=inputs, puts=[put(val, result)]),
-            ),
-            when(
-                both(first.is_stop, *_same(inputs)),
-                rule("stop", "run", takes=inputs, puts=[put(val, tag=first.tag)]),
-            ),
-            when(
-                both(first.is_done, *_same(inputs)),
-                rule("done", None, takes=inputs, puts=[put(val, tag=first.tag)]),
-            ),
+            when(there, rule("compute", "run", takes=inputs, puts=[put(val, result)])),
+            *ends(inputs, val),
             needs=inputs,
             expected="operands of one shape",
         )
-
-
-def _same(inputs: Sequence[In]) -> list[Expr]:
-    return [equal(inputs[0].tag, other.tag) for other in inputs[1:]]
 
 
 @dataclass(frozen=True, slots=True)

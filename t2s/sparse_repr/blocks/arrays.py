@@ -20,12 +20,7 @@ from t2s.sparse_repr.blocks.draft import (
     store,
     when,
 )
-from t2s.sparse_repr.blocks.expressions import (
-    EMPTY_TAG,
-    both,
-    equal,
-    multiply,
-)
+from t2s.sparse_repr.blocks.expressions import EMPTY_TAG, both, equal, multiply
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
 

@@ -195,6 +195,11 @@ class Connections:
         location = block.machine.location
         return tuple(Stream(self, fresh, o.port, o.stream, location) for o in block.outputs)
 
+    def pair(self, block: StreamBlock, name: str, *inputs: Stream) -> tuple[Stream, Stream]:
+        """Put a block with two outputs."""
+        first, second = self.put(block, name, *inputs)
+        return first, second
+
     def comes_from(self, stream: Stream, positions: Tensor, coordinates: Tensor) -> None:
         """Say that a stream is what is stored between positions."""
         self._stored[stream.node] = positions, coordinates

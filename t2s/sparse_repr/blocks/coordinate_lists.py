@@ -16,8 +16,8 @@ from t2s.graph.graph import StreamType, Tensor
 from t2s.graph.machine import Search
 from t2s.graph.nodes import Role
 from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, load
-from t2s.sparse_repr.blocks.expressions import add, cast, less, one, zero
-from t2s.sparse_repr.blocks.scanners import Body, Fiber, Values, scanner
+from t2s.sparse_repr.blocks.expressions import add, cast, one
+from t2s.sparse_repr.blocks.scanners import Body, Values, scanner, segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,6 @@ def _runs(
     open_fiber: Callable[[Expr], tuple[Body, Values]],
 ) -> None:
     type = reference.element
-    at, end = draft.register("at", type), draft.register("end", type)
 
     def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
         here, coordinate = load(name, coordinates, values[0])
@@ -106,11 +105,4 @@ def _runs(
         )
         return (here, search), (coordinate, values[0]), (after, values[1])
 
-    fiber = Fiber(
-        registers=(at, end),
-        closed=(zero(type), zero(type)),
-        open=open_fiber,
-        more=lambda values: less(values[0], values[1]),
-        element=element,
-    )
-    scanner(draft, reference, coordinates.type, fiber)
+    scanner(draft, reference, coordinates.type, segment(draft, type, open_fiber, element))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from inspect import signature
 from typing import Any
 
 from t2s.core.checks import whole
@@ -189,6 +190,15 @@ class StreamBlock(Term):
     def block(self, inputs: Sequence[StreamType], location: SourceLocation | None) -> Block:
         """The machine for inputs of these types, with its ports and tensors."""
         draft = Draft(self.kind, self.role, location)
+        taken = signature(self.draft)
+        try:
+            taken.bind(draft, *inputs)
+        except TypeError:
+            raise UserError(
+                f"a block {type(self).__name__} does not take {len(inputs)} streams",
+                location=location,
+                expected=f"the streams {', '.join(tuple(taken.parameters)[1:]) or 'of none'}",
+            ) from None
         for term in children(self):
             if isinstance(term, Tensor):
                 draft.tensor(term)
@@ -357,6 +367,17 @@ def pass_done(source: In, *outputs: Out) -> Choice:
         source.is_done,
         rule("done", None, takes=[source], puts=[put(o, tag=tag(DONE)) for o in outputs]),
     )
+
+
+def ends(inputs: Sequence[In], *outputs: Out, after: str = "run") -> list[Choice]:
+    """All inputs end a list, or themselves, in the same way, which is passed on."""
+    first, *others = inputs
+    same = [equal(first.tag, other.tag) for other in others]
+    puts = [put(o, tag=first.tag) for o in outputs]
+    return [
+        when(both(first.is_stop, *same), rule("stop", after, takes=inputs, puts=puts)),
+        when(both(first.is_done, *same), rule("done", None, takes=inputs, puts=puts)),
+    ]
 
 
 def check_number(

@@ -9,15 +9,7 @@ from typing import Any
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.graph.body import Load
-from t2s.graph.graph import (
-    Channel,
-    Graph,
-    Region,
-    ScalarParameter,
-    StreamType,
-    Tensor,
-    TensorRole,
-)
+from t2s.graph.graph import Channel, Graph, Region, ScalarParameter, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import Node, Role
 from t2s.graph.verify_machine import accesses_of
 

@@ -227,28 +227,22 @@ def _join_mode(
 
 
 def join(
-    to: Connections, kind: BlockKind, sides: Sequence[Sequence[Stream]], name: str
-) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
-    """The coordinates of an intersection or a union, and what is beside them on each side.
-
-    Up to ``MOST_SIDES`` sides are one block, more of them a tree of blocks.
-    """
-    return _join(to, kind, sides, name, count=True)
-
-
-def _join(
     to: Connections,
     kind: BlockKind,
     sides: Sequence[Sequence[Stream]],
     name: str,
     *,
-    count: bool,
+    count: bool = True,
 ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
+    """The coordinates of an intersection or a union, and what is beside them on each side.
+
+    Up to ``MOST_SIDES`` sides are one block, more of them a tree of blocks.
+    """
     if len(sides) > MOST_SIDES:
         first, rest = sides[:MOST_SIDES], sides[MOST_SIDES:]
-        crd, inside = _join(to, kind, first, name, count=count)
+        crd, inside = join(to, kind, first, name, count=count)
         merged = [crd, *(stream for side in inside for stream in side)]
-        crd, others = _join(to, kind, [merged, *rest], name, count=False)
+        crd, others = join(to, kind, [merged, *rest], name, count=False)
         beside = iter(others[0])
         back = tuple(tuple(next(beside) for _ in side[1:]) for side in first)
         return crd, (*back, *others[1:])

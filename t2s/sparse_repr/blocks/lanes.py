@@ -266,15 +266,15 @@ def groups_of(ways: int) -> tuple[int, ...]:
 
 
 def deal(
-    to: Connections, streams: Sequence[Stream], ways: int, run: int, name: str
+    to: Connections,
+    streams: Sequence[Stream],
+    ways: int,
+    run: int,
+    name: str,
+    *,
+    count: bool = True,
 ) -> tuple[tuple[Stream, ...], ...]:
     """Deal items out in turn: for each lane its part of every stream.  Many lanes are a tree."""
-    return _dealt(to, streams, ways, run, name, count=True)
-
-
-def _dealt(
-    to: Connections, streams: Sequence[Stream], ways: int, run: int, name: str, *, count: bool
-) -> tuple[tuple[Stream, ...], ...]:
     if ways <= WIDEST:
         return _deal(to, streams, ways, run, name, count=count)
     groups = groups_of(ways)
@@ -283,7 +283,7 @@ def _dealt(
     return tuple(
         lane
         for side, own in zip(sides, groups, strict=True)
-        for lane in _dealt(to, side, own, run, name, count=False)
+        for lane in deal(to, side, own, run, name, count=False)
     )
 
 
@@ -327,17 +327,14 @@ def gather(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deal(DiagramBlock):
+class DealLanes(DiagramBlock):
     """The items of streams of one shape, ``run`` of them to each lane in turn, lane after lane."""
 
     kind = BlockKind.PARALLEL
+    counted = ("parallelizer",)
 
     lanes: int
     run: int = 1
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        return ("parallelizer",)
 
     def meaning(self, known: Known, *streams: Lists) -> tuple[Nested, ...]:
         def dealt(items: list[Any], lane: int) -> list[Any]:
@@ -356,16 +353,13 @@ class Deal(DiagramBlock):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gather(DiagramBlock):
+class GatherLanes(DiagramBlock):
     """What lanes made of the items of a stream, in their order."""
 
     kind = BlockKind.PARALLEL
+    counted = ("serializer",)
 
     run: int = 1
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        return ("serializer",)
 
     def meaning(self, known: Known, order: Lists, *parts: Lists) -> tuple[Nested, ...]:
         run = self.run

@@ -18,6 +18,7 @@ from t2s.sparse_repr.blocks.draft import (
     Draft,
     StreamBlock,
     copy,
+    ends,
     load,
     put,
     rule,
@@ -145,13 +146,10 @@ class _Located:
         """Write the mode, given what to do with a coordinate and its fiber."""
         crd, inputs = self.crd, self.inputs
         items = both(crd.is_value, *(i.is_item for i in inputs[1:]))
-        same = [equal(crd.tag, i.tag) for i in inputs[1:]]
-        stops = [put(o, tag=crd.tag) for o in self._outputs]
         self._draft.mode(
             "run",
             when(items, choices),
-            when(both(crd.is_stop, *same), rule("stop", "run", takes=inputs, puts=stops)),
-            when(both(crd.is_done, *same), rule("done", None, takes=inputs, puts=stops)),
+            *ends(inputs, *self._outputs),
             needs=inputs,
             expected="streams of one shape",
         )
@@ -170,7 +168,7 @@ class _Address(Formula):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Locate(DiagramBlock):
+class LocateAddress(DiagramBlock):
     """``reference * scale + coordinate * stride``: where a dense level has a coordinate.
 
     ``scale`` and ``stride`` are products of extents of variables.  Empty references stay empty.

@@ -15,18 +15,14 @@ from t2s.sparse_repr.blocks.draft import (
     StreamBlock,
     copy,
     count_up,
+    ends,
     load,
     pass_done,
     put,
     rule,
     when,
 )
-from t2s.sparse_repr.blocks.expressions import (
-    DONE_TAG,
-    equal,
-    select,
-    zero,
-)
+from t2s.sparse_repr.blocks.expressions import DONE_TAG, equal, select, zero
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Nested, Placing
 
 
@@ -38,9 +34,7 @@ class Root(DiagramBlock):
 
     type: Type = INT32
 
-    @property
-    def counted(self) -> tuple[str, ...]:
-        return ()
+    counted = ()
 
     def meaning(self, known: Known) -> tuple[Nested, ...]:
         return (0,)
@@ -158,8 +152,7 @@ class ValuesOnly(StreamBlock):
                     puts=[put(out, select(val.is_value, val.value, instead))],
                 ),
             ),
-            when(val.is_stop, rule("stop", "run", takes=[val])),
-            when(val.is_done, rule("done", None, takes=[val])),
+            *ends([val]),
             needs=[val],
         )
 

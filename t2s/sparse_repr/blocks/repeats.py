@@ -1,29 +1,27 @@
-"""Repeating the tokens of one stream over the fibers of another one."""
+"""Tokens of one stream in the lists of another one: repeated over them, or dealt into them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
 from t2s.graph.graph import StreamType
+from t2s.graph.machine import Choice
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.draft import (
-    BlockKind,
-    Draft,
-    copy,
-    put,
-    rule,
-    when,
-    write,
-)
+from t2s.sparse_repr.blocks.draft import BlockKind, Draft, In, Out, copy, put, rule, when, write
 from t2s.sparse_repr.blocks.expressions import (
     DONE_TAG,
     FIRST_STOP,
+    add,
     both,
     decreased,
     equal,
     increased,
     less,
+    unequal,
 )
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
 
@@ -92,3 +90,112 @@ class Repeat(DiagramBlock):
         )
         closing = when(equal(ref.tag, after), rule("close", "start", takes=[ref]))
         draft.mode("close", closing, needs=[ref], expected=expected)
+
+
+_EXPECTED = "an item for each item of like, in lists that join two levels of like"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regroup(DiagramBlock):
+    """The items in the innermost lists of ``like``: what ``Flattener`` did is undone.
+
+    A ``Flattener`` makes one list of two levels; what is computed at its items, a value or a list
+    for each, gets the two levels back from the inner one of the streams that were flattened.
+    ``items`` has one list where ``like`` has a list of lists.  An item is a value or a list of any
+    depth; ``like`` has a token for each of them, whose value does not matter.
+    Ports: ``in``, ``like``; ``out``, one level deeper than ``in``.
+    """
+
+    kind = BlockKind.CONVERT
+    counted = ("regroup",)
+
+    def meaning(self, known: Known, items: Lists, like: Lists) -> tuple[Nested, ...]:
+        def lists(items: list[Any], rows: list[list[Any]]) -> Nested:
+            rest = iter(items)
+            return [[next(rest) for _ in row] for row in rows]
+
+        return (each(lists, like.depth - 2, items, like),)
+
+    def place(self, graph: Placing, items: Stream, like: Stream) -> tuple[Stream, ...]:
+        return graph.streams.put(self, f"regroup_{graph.loop}", items, like)
+
+    def draft(self, draft: Draft, items: StreamType, like: StreamType) -> None:
+        source, shape = draft.input("in", items), draft.input("like", like)
+        depth = items.nesting - like.nesting + 1
+        out = draft.output("out", items.element, items.kind, items.nesting + 1)
+        _Regroup(draft, source, shape, out, depth).modes()
+
+
+class _Regroup:
+    """The ports, and ``own``: the tag of the stop between two items that are lists."""
+
+    def __init__(self, draft: Draft, source: In, like: In, out: Out, depth: int) -> None:
+        self._draft = draft
+        self._source, self._like, self._out = source, like, out
+        self._depth, self._own = depth, const(depth, INT32)
+        self._raised = add(like.tag, self._own)
+
+    def modes(self) -> None:
+        source, like, out = self._source, self._like, self._out
+        both_in = [source, like]
+        passed = [copy(out, source)]
+        if self._depth:
+            begin = rule("begin", "copy", takes=both_in, puts=passed)
+            empty = rule("empty", "ended", takes=[like])
+            items = [when(self._is_inside(), begin), when(source.is_stop, empty)]
+        else:
+            item = rule("item", "item", takes=both_in, puts=passed)
+            items = [when(source.is_item, item)]
+        no_list = rule("no_item", "item", takes=[like], puts=[put(out, tag=self._raised)])
+        done = rule("done", None, takes=both_in, puts=[put(out, tag=DONE_TAG)])
+        self._draft.mode(
+            "item",
+            when(like.is_item, items, needs=[source]),
+            when(equal(like.tag, FIRST_STOP), no_list),
+            when(like.is_stop, [self._lists_end("lists")], needs=[source]),
+            when(like.is_done, [when(source.is_done, done)], needs=[source]),
+            needs=[like],
+            expected=_EXPECTED,
+        )
+        if not self._depth:
+            return
+        following = rule("copy", "copy", takes=[source], puts=passed)
+        self._draft.mode(
+            "copy",
+            when(self._is_inside(), following),
+            when(source.is_stop, self._item_ends("item"), needs=[like]),
+            needs=[source],
+            expected=_EXPECTED,
+        )
+        ends = self._item_ends("empty_item")
+        self._draft.mode("ended", *ends, needs=both_in, expected=_EXPECTED)
+
+    def _is_inside(self) -> Expr:
+        """The head of ``in`` belongs to an item, and does not end it."""
+        source = self._source
+        return both(less(source.tag, self._own), unequal(source.tag, DONE_TAG))
+
+    def _lists_end(self, name: str) -> Choice:
+        """A higher stop of ``like``, and the one of ``in`` that ends the same list of lists."""
+        same = equal(self._source.tag, decreased(self._raised))
+        end = rule(
+            f"{name}_end",
+            "item",
+            takes=[self._source, self._like],
+            puts=[put(self._out, tag=self._raised)],
+        )
+        return when(same, end)
+
+    def _item_ends(self, name: str) -> Sequence[Choice]:
+        """At the stop of ``in`` that ends an item: ``like`` tells which list ends with it."""
+        source, like, out = self._source, self._like, self._out
+        between = equal(source.tag, self._own)
+        raised = [put(out, tag=self._raised)]
+        next_item = rule(f"{name}_next", "item", takes=[source], puts=[copy(out, source)])
+        list_end = rule(f"{name}_list", "item", takes=[source, like], puts=raised)
+        last_list = rule(f"{name}_last_list", "item", takes=[like], puts=raised)
+        return [
+            when(both(like.is_item, between), next_item),
+            when(equal(like.tag, FIRST_STOP), [when(between, list_end), when(None, last_list)]),
+            when(like.is_stop, [self._lists_end(name)]),
+        ]

@@ -69,6 +69,22 @@ class Fiber:
     element: Callable[[Values, str], tuple[Body, tuple[Expr, ...], Values]]
 
 
+def segment(
+    draft: Draft,
+    type: Type,
+    open: Callable[[Expr], tuple[Body, Values]],
+    element: Callable[[Values, str], tuple[Body, tuple[Expr, ...], Values]],
+) -> Fiber:
+    """A fiber from one position to another one."""
+    return Fiber(
+        registers=(draft.register("at", type), draft.register("end", type)),
+        closed=(zero(type), zero(type)),
+        open=open,
+        more=lambda values: less(values[0], values[1]),
+        element=element,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedScanner(StreamBlock):
     """Fiber ``r`` holds elements ``positions[r]`` to ``positions[r + 1] - 1`` of ``coordinates``.
@@ -84,7 +100,6 @@ class CompressedScanner(StreamBlock):
 
     def draft(self, draft: Draft, reference: StreamType) -> None:
         type = reference.element
-        at, end = draft.register("at", type), draft.register("end", type)
 
         def open_fiber(fiber: Expr) -> tuple[Body, Values]:
             index = cast(fiber, type)
@@ -96,13 +111,7 @@ class CompressedScanner(StreamBlock):
             statement, coordinate = load(name, self.coordinates, values[0])
             return (statement,), (coordinate, values[0]), (add(values[0], one(type)), values[1])
 
-        fiber = Fiber(
-            registers=(at, end),
-            closed=(zero(type), zero(type)),
-            open=open_fiber,
-            more=lambda values: less(values[0], values[1]),
-            element=element,
-        )
+        fiber = segment(draft, type, open_fiber, element)
         scanner(draft, reference, self.coordinates.type, fiber)
 
 
@@ -222,7 +231,6 @@ class BitvectorScanner(StreamBlock):
 
     def draft(self, draft: Draft, reference: StreamType) -> None:
         type = reference.element
-        at, end = draft.register("at", type), draft.register("end", type)
         count = const(self.words_per_fiber, type)
 
         def element(values: Values, name: str) -> tuple[Body, tuple[Expr, ...], Values]:
@@ -235,13 +243,7 @@ class BitvectorScanner(StreamBlock):
             statement, begin = let("begin", multiply(fiber, count))
             return (statement,), (begin, add(begin, count))
 
-        fiber = Fiber(
-            registers=(at, end),
-            closed=(zero(type), zero(type)),
-            open=open_fiber,
-            more=lambda values: less(values[0], values[1]),
-            element=element,
-        )
+        fiber = segment(draft, type, open_fiber, element)
         scanner(draft, reference, self.words.type, fiber, bits=True)
 
 

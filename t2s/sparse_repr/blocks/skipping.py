@@ -77,7 +77,7 @@ class SkippingScanner(StreamBlock):
         nesting = reference.nesting + 1
         crd = draft.output("crd", self.coordinates.type, StreamKind.COORDINATE, nesting)
         out = draft.output("out_ref", reference.element, StreamKind.REFERENCE, nesting)
-        state = _State(draft, reference.element, (self.positions, self.coordinates), (crd, out))
+        state = _SkipState(draft, reference.element, (self.positions, self.coordinates), (crd, out))
         _idle_mode(draft, ref, state)
         _run_mode(draft, ref, skip, state, self.lag)
         left = less(zero(INT32), state.old)
@@ -102,7 +102,7 @@ class SkippingScanner(StreamBlock):
         )
 
 
-class _State:
+class _SkipState:
     """Where the scanner is: ``new`` and ``old`` wishes of this and of earlier fibers are due."""
 
     def __init__(
@@ -143,7 +143,7 @@ class _State:
         return when(None, rule(name, after, takes=takes, body=body, puts=puts), body=[here])
 
 
-def _idle_mode(draft: Draft, ref: In, state: _State) -> None:
+def _idle_mode(draft: Draft, ref: In, state: _SkipState) -> None:
     loads, bounds = state.opened(ref)
     raised = [put(o, tag=increased(ref.tag)) for o in state.outputs]
     draft.mode(
@@ -166,7 +166,7 @@ def _idle_mode(draft: Draft, ref: In, state: _State) -> None:
     )
 
 
-def _run_mode(draft: Draft, ref: In, skip: In, state: _State, lag: int) -> None:
+def _run_mode(draft: Draft, ref: In, skip: In, state: _SkipState, lag: int) -> None:
     more = less(state.at, state.end)
     ahead = less(add(state.new, state.old), const(lag, INT32))
     search = Search(
@@ -210,7 +210,7 @@ def _run_mode(draft: Draft, ref: In, skip: In, state: _State, lag: int) -> None:
     )
 
 
-def _closing(ref: In, state: _State) -> list[Choice]:
+def _closing(ref: In, state: _SkipState) -> list[Choice]:
     loads, bounds = state.opened(ref)
     stops = [put(o, tag=FIRST_STOP) for o in state.outputs]
     raised = [put(o, tag=increased(ref.tag)) for o in state.outputs]

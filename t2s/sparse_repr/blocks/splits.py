@@ -172,12 +172,9 @@ class Flatten(DiagramBlock):
     """
 
     kind = BlockKind.CONVERT
+    counted = ("flatten",)
 
     extent: str
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        return ("flatten",)
 
     def meaning(
         self, known: Known, outer: Lists, inner: Lists, *beside: Lists

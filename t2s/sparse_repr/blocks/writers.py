@@ -20,6 +20,7 @@ from t2s.sparse_repr.blocks.draft import (
     In,
     StreamBlock,
     count_up,
+    ends,
     let,
     load,
     rule,
@@ -32,7 +33,6 @@ from t2s.sparse_repr.blocks.expressions import (
     both,
     cast,
     count_ones,
-    equal,
     one,
     subtract,
     unequal,
@@ -78,8 +78,7 @@ def _append(draft: Draft, val: In, stored: Tensor, missing: Expr | None) -> None
     kept = store(stored, place, cast(val.value, type))
     choices = [
         when(val.is_value, rule("store", "run", takes=[val], body=[kept, count_up(at)])),
-        when(val.is_stop, rule("stop", "run", takes=[val])),
-        when(val.is_done, rule("done", None, takes=[val])),
+        *ends([val]),
     ]
     if missing is not None:
         instead = store(stored, place, cast(missing, type))
@@ -153,8 +152,7 @@ class BitvectorWriter(StreamBlock):
         draft.mode(
             "run",
             when(val.is_value, rule("store", "run", takes=[val], body=body)),
-            when(val.is_stop, rule("stop", "run", takes=[val])),
-            when(val.is_done, rule("done", None, takes=[val])),
+            *ends([val]),
             needs=[val],
             expected="words, stops or D",
         )
@@ -194,7 +192,6 @@ class LinkedListWriter(StreamBlock):
             store(self.followers, subtract(tail, one(tail.type)), cast(node, self.followers.type)),
         ]
         started = [*common, store(self.heads, parent.value, cast(node, self.heads.type))]
-        same = equal(crd.tag, parent.tag)
         draft.mode(
             "run",
             when(
@@ -208,8 +205,7 @@ class LinkedListWriter(StreamBlock):
                 ],
                 body=[find],
             ),
-            when(both(crd.is_stop, same), rule("stop", "run", takes=pair)),
-            when(both(crd.is_done, same), rule("done", None, takes=pair)),
+            *ends(pair),
             needs=pair,
             expected="a fiber for each coordinate, and the same stops",
         )

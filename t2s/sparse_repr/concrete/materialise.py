@@ -8,7 +8,7 @@ import numpy as np
 
 from t2s.sparse_repr.concrete.ir import View
 from t2s.sparse_repr.formats import Format, Part
-from t2s.sparse_repr.levels import Array, Arrays, Compressed, Level
+from t2s.sparse_repr.levels import Array
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_coordinates
 
 
@@ -92,7 +92,7 @@ def as_blocks_need_it(tensor: SparseTensor) -> SparseTensor:
         tensor.format.levels, tensor.levels, tensor.extents, strict=True
     ):
         inner = above is not None and not level.full and not above.full
-        if inner and not _all_filled(level, arrays, count, extent):
+        if inner and not level.all_filled(arrays, count, extent):
             table, values = tensor.coordinates()
             return from_coordinates(table, values, tensor.shape, tensor.format, fill=tensor.fill)
         count, above = level.positions(arrays, count, extent), level
@@ -101,10 +101,3 @@ def as_blocks_need_it(tensor: SparseTensor) -> SparseTensor:
 
 def _repeats(table: Array) -> bool:
     return bool((table[1:] == table[:-1]).all(axis=1).any()) if len(table) > 1 else False
-
-
-def _all_filled(level: Level, arrays: Arrays, count: int, extent: int) -> bool:
-    if isinstance(level, Compressed):
-        return bool(np.diff(arrays["pos"]).all())
-    found = level.unpack(arrays, np.arange(count), extent)
-    return bool(np.bincount(found.parents, minlength=count).all())

@@ -8,8 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from t2s.core.types import UInt
-from t2s.sparse_repr.blocks.bit_trees import Words, scan_bit_tree, write_bit_tree
-from t2s.sparse_repr.blocks.bitvectors import BitvectorConverter, coordinates_of, join_bits
+from t2s.sparse_repr.blocks.bitvectors import (
+    BitvectorConverter,
+    Words,
+    coordinates_of,
+    join_bits,
+    scan_bit_tree,
+    write_bit_tree,
+)
 from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.scanners import BitvectorScanner
@@ -106,7 +112,7 @@ class Bitvector(Level):
             ranks=level.array("pos"),
             words_per_fiber=words_of(level.extent),
         )
-        return level.put(block, name, reference)
+        return level.to.pair(block, name, reference)
 
     def has_writer(self, dropping: int) -> bool:
         return True
@@ -118,7 +124,7 @@ class Bitvector(Level):
             empty_fibers=given.empty_fibers,
             rank=level.to.index,
         )
-        words, _ = level.put(converter, f"{name}_bits", given.coordinate)
+        words, _ = level.to.pair(converter, f"{name}_bits", given.coordinate)
         arrays = level.array("bits", words=True), level.array("pos")
         level.to.put(BitvectorWriter(words=arrays[0], ranks=arrays[1]), name, words)
 

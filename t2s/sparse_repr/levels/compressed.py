@@ -62,6 +62,9 @@ class Compressed(Level):
             f"pos of {count + 1} numbers that never decrease, from 0 to the length of crd, {length}"
         )
 
+    def all_filled(self, arrays: Arrays, count: int, extent: int) -> bool:
+        return bool(np.diff(arrays["pos"]).all())
+
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         pos, crd = level.array("pos"), level.array("crd")
         return scan_compressed(level.to, reference, pos, crd, name)
@@ -102,7 +105,7 @@ class CompressedNonUnique(Compressed):
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         """Each coordinate once, with its run in the list as its fiber."""
         pos, crd = level.array("pos"), level.array("crd")
-        return level.put(UniqueScanner(positions=pos, coordinates=crd), name, reference)
+        return level.to.pair(UniqueScanner(positions=pos, coordinates=crd), name, reference)
 
     def has_writer(self, dropping: int) -> bool:
         return False
@@ -147,13 +150,13 @@ class Singleton(Level):
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         """In a list of coordinates each of them once, below the runs of the levels above."""
         if not level.listed:
-            return level.put(SingletonScanner(coordinates=level.array("crd")), name, reference)
+            return level.to.pair(SingletonScanner(coordinates=level.array("crd")), name, reference)
         block = RunScanner(
             positions=level.array("pos", level=0),
             above=tuple(level.array("crd", level=number) for number in range(level.number)),
             coordinates=level.array("crd"),
         )
-        return level.put(block, name, reference)
+        return level.to.pair(block, name, reference)
 
     def has_writer(self, dropping: int) -> bool:
         """Not below dense levels alone, whose fibers may be empty."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from t2s.sparse_repr.blocks.connections import Stream
-from t2s.sparse_repr.blocks.locators import Locate
+from t2s.sparse_repr.blocks.locators import LocateAddress
 from t2s.sparse_repr.blocks.scanners import DenseScanner
 from t2s.sparse_repr.levels.level import Array, Arrays, GraphLevel, Level, Packed, Unpacked
 
@@ -34,7 +34,7 @@ class Dense(Level):
         return count * extent
 
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
-        return level.put(DenseScanner(size=level.extent), name, reference)
+        return level.to.pair(DenseScanner(size=level.extent), name, reference)
 
-    def locate(self, variable: str) -> Locate | None:
-        return Locate(scale=(variable,))
+    def locate(self, variable: str) -> LocateAddress | None:
+        return LocateAddress(scale=(variable,))

@@ -20,8 +20,8 @@ import numpy as np
 from t2s.core.walk import Term
 from t2s.graph.graph import Tensor
 from t2s.sparse_repr.blocks.connections import Connections, Stream
-from t2s.sparse_repr.blocks.draft import BlockKind, StreamBlock
-from t2s.sparse_repr.blocks.locators import Locate
+from t2s.sparse_repr.blocks.draft import BlockKind
+from t2s.sparse_repr.blocks.locators import LocateAddress
 from t2s.sparse_repr.blocks.storage import Manner
 
 Array = np.ndarray[Any, Any]
@@ -103,11 +103,6 @@ class GraphLevel:
         given = LevelStreams(coordinate=coordinate, above=above, empty_fibers=empty_fibers)
         self.kind.write(self, given, name)
 
-    def put(self, block: StreamBlock, name: str, *inputs: Stream) -> tuple[Stream, Stream]:
-        """The two outputs of a block."""
-        first, second = self.to.put(block, name, *inputs)
-        return first, second
-
 
 JoinedSide = tuple[GraphLevel, Stream, str]
 """A level, the references of its fibers, the name of the scanner."""
@@ -148,6 +143,11 @@ class Level(Term):
         """What arrays below ``count`` positions have to be and are not; ``None`` if they fit."""
         return None
 
+    def all_filled(self, arrays: Arrays, count: int, extent: int) -> bool:
+        """Whether no fiber is empty."""
+        found = self.unpack(arrays, np.arange(count), extent)
+        return bool(np.bincount(found.parents, minlength=count).all())
+
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         """Put the scanner: the coordinates and the references of fibers."""
         raise ValueError(f"no scanner for a {self.title} level")
@@ -158,7 +158,7 @@ class Level(Term):
         """Put scanners and a joiner that work together: the coordinates, references of each."""
         raise ValueError(f"no scanners for {self.title} levels together")
 
-    def locate(self, variable: str) -> Locate | None:
+    def locate(self, variable: str) -> LocateAddress | None:
         """The block that finds a coordinate of a variable in a fiber; ``None`` if none does."""
         return None
 

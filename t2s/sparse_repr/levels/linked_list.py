@@ -70,7 +70,7 @@ class LinkedList(Level):
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         heads, coordinates, followers = (level.array(of) for of in self.array_names)
         block = LinkedListScanner(heads=heads, coordinates=coordinates, followers=followers)
-        return level.put(block, name, reference)
+        return level.to.pair(block, name, reference)
 
     def has_writer(self, dropping: int) -> bool:
         """It is written fiber by fiber: below one level at most that leaves coordinates out."""

@@ -7,27 +7,20 @@ from dataclasses import dataclass
 from t2s.core.ops import Op
 from t2s.sparse_repr.blocks.alu import Compute, Fill, Lost, Spread, SumLanes
 from t2s.sparse_repr.blocks.arrays import LoadValues
-from t2s.sparse_repr.lowering.diagram import TokenKind, Wire
-from t2s.sparse_repr.lowering.scope import Scope
-from t2s.sparse_repr.notation.ir import (
-    Access,
-    Combine,
-    Expression,
-    Negative,
-    Number,
-    is_finite,
-)
+from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
+from t2s.sparse_repr.lowering.scope import NestScope
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, is_finite
 from t2s.sparse_repr.notation.types import combined
 
 
-def compute(scope: Scope, value: Expression, result: Access) -> Wire:
+def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
     """The values of an expression at the depth of the scope, for a result.
 
     In lanes: vectors, if the result has the variable of the lanes, else the sums of vectors.
     """
     found = _value(scope, value).operand
-    if not isinstance(found, Wire):
-        by = scope.coordinates[-1] if scope.coordinates else scope.root()
+    if not isinstance(found, DiagramWire):
+        by = scope.driver
         output = _new(scope)
         scope.blocks.add(Fill(value=found), [by], [output], scope.region)
         found = output
@@ -42,7 +35,7 @@ def compute(scope: Scope, value: Expression, result: Access) -> Wire:
     return found
 
 
-def _new(scope: Scope, about: str = "", lanes: int = 1) -> Wire:
+def _new(scope: NestScope, about: str = "", lanes: int = 1) -> DiagramWire:
     return scope.blocks.stream(TokenKind.VALUE, scope.depth, about, lanes)
 
 
@@ -50,11 +43,11 @@ def _new(scope: Scope, about: str = "", lanes: int = 1) -> Wire:
 class _Value:
     """The values of an expression, or a constant; ``optional`` if N may be among them."""
 
-    operand: Wire | float | int
+    operand: DiagramWire | float | int
     optional: bool = False
 
 
-def _value(scope: Scope, value: Expression, factor: bool = False) -> _Value:
+def _value(scope: NestScope, value: Expression, factor: bool = False) -> _Value:
     """The values of an expression, of a ``factor`` of a product with N where there is nothing.
 
     What is not stored is not multiplied: a product of N and infinity is nothing, not NaN.
@@ -66,7 +59,7 @@ def _value(scope: Scope, value: Expression, factor: bool = False) -> _Value:
             return _Value(_load(scope, value), scope.operands[value].missing)
         case Negative(value=inner):
             one = _value(scope, inner, factor)
-            if not isinstance(one.operand, Wire):
+            if not isinstance(one.operand, DiagramWire):
                 return _Value(-one.operand)
             return _alu(scope, Op.NEGATE, (one,), Lost.ALL, factor)
         case Combine(operator=operator, left=left, right=right):
@@ -82,23 +75,23 @@ def _value(scope: Scope, value: Expression, factor: bool = False) -> _Value:
 
 
 def _combine(
-    scope: Scope, operator: Op, both: tuple[_Value, _Value], lost: Lost, factor: bool
+    scope: NestScope, operator: Op, both: tuple[_Value, _Value], lost: Lost, factor: bool
 ) -> _Value:
     left, right = (one.operand for one in both)
-    if isinstance(left, Wire) or isinstance(right, Wire):
-        if operator is Op.DIVIDE and not isinstance(right, Wire):
+    if isinstance(left, DiagramWire) or isinstance(right, DiagramWire):
+        if operator is Op.DIVIDE and not isinstance(right, DiagramWire):
             return _alu(scope, operator, both[:1], Lost.ALL, factor, right)
         return _alu(scope, operator, both, lost, factor)
     found = combined(operator, left, right)
     if found is not None:
         return _Value(found)
-    by = scope.coordinates[-1] if scope.coordinates else scope.root()
+    by = scope.driver
     dividend = _new(scope)
     scope.blocks.add(Fill(value=left), [by], [dividend], scope.region)
     return _alu(scope, operator, (_Value(dividend),), Lost.NEVER, factor, right)
 
 
-def _load(scope: Scope, access: Access) -> Wire:
+def _load(scope: NestScope, access: Access) -> DiagramWire:
     operand = scope.operands[access]
     stream = operand.stream
     if stream.kind is TokenKind.VALUE:
@@ -110,7 +103,7 @@ def _load(scope: Scope, access: Access) -> Wire:
 
 
 def _alu(
-    scope: Scope,
+    scope: NestScope,
     operator: Op,
     given: tuple[_Value, ...],
     lost: Lost,
@@ -123,13 +116,13 @@ def _alu(
     if lost is Lost.NEVER or not matters:
         lost = Lost.NEVER
     operands = [one.operand for one in given] + ([] if divisor is None else [divisor])
-    wires = [one for one in operands if isinstance(one, Wire)]
+    wires = [one for one in operands if isinstance(one, DiagramWire)]
     lanes = max(wire.lanes for wire in wires)
     output = _new(scope, lanes=lanes)
     optional = factor and lost is not Lost.NEVER
     block = Compute(
         operator=operator,
-        constants=tuple(None if isinstance(one, Wire) else one for one in operands),
+        constants=tuple(None if isinstance(one, DiagramWire) else one for one in operands),
         lanes=lanes,
         lost=lost,
         optional=optional,

@@ -15,6 +15,7 @@ from enum import Enum
 
 from t2s.core.location import SourceLocation
 from t2s.core.walk import Term
+from t2s.graph.graph import Region
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.lists import DiagramBlock
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
@@ -29,7 +30,7 @@ class TokenKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire(Term):
+class DiagramWire(Term):
     """A stream: its number in the diagram, what its tokens are, and how deep it is nested.
 
     Values of several ``lanes`` are vectors.
@@ -50,40 +51,22 @@ class Wired(Term):
     """
 
     block: DiagramBlock
-    inputs: tuple[Wire, ...]
-    outputs: tuple[Wire, ...]
+    inputs: tuple[DiagramWire, ...]
+    outputs: tuple[DiagramWire, ...]
     loop: str = ""
     location: SourceLocation | None = field(default=None, compare=False)
-
-
-class LoopKind(Enum):
-    """How a loop finds its coordinates."""
-
-    RANGE = "range"
-    SCAN = "scan"
-    INTERSECT = "intersect"
-    UNION = "union"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopInfo(Term):
-    """A loop of the stage: its variable, how it iterates, the loop around it."""
-
-    name: str
-    variable: str
-    kind: LoopKind
-    parent: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagram(Term):
     """The blocks of a stage, sources first, its loops, the tensor that it writes, the semiring.
 
-    Reducers and sums of lanes add as the semiring does, and an empty reference is its zero.
+    A loop is a region of the graph, whose index is its variable.  Reducers and sums of lanes add as
+    the semiring does, and an empty reference is its zero.
     """
 
     blocks: tuple[Wired, ...]
-    loops: tuple[LoopInfo, ...]
+    loops: tuple[Region, ...]
     result: str
     semiring: Semiring = PLUS_TIMES
 

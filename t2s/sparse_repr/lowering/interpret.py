@@ -14,7 +14,7 @@ import numpy as np
 from t2s.core.errors import InternalError
 from t2s.sparse_repr.blocks.lists import Lists, Nested
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.lowering.diagram import Diagram, Wire
+from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_coordinates
 
 
@@ -31,7 +31,7 @@ def interpret_diagram(
     ``tensors`` are those that it reads, by name, ``extents`` those of all variables;
     ``kind`` is the type of the values.
     """
-    run, fill = _Run(diagram, tensors, extents, kind), diagram.semiring.zero
+    run, fill = _Meaning(diagram, tensors, extents, kind), diagram.semiring.zero
     if run.stored is not None:
         count = prod(shape[mode] for mode in format.modes)
         values = np.full(count, fill, kind)
@@ -61,7 +61,7 @@ def interpret_diagram(
     return from_coordinates(table, data, shape, format, fill=fill)
 
 
-class _Run:
+class _Meaning:
     """The lists of the wires, and the results, for tensors and extents (see ``Known``)."""
 
     def __init__(
@@ -76,8 +76,8 @@ class _Run:
         self.written: Nested = None
         self.stored: list[tuple[int, Any]] | None = None
         self._kind, self._tensors, self._extents, self._loop = kind, tensors, extents, ""
-        self._variables = {loop.name: loop.variable for loop in diagram.loops}
-        lists: dict[Wire, Nested] = {}
+        self._variables = {loop.name: loop.index for loop in diagram.loops}
+        lists: dict[DiagramWire, Nested] = {}
         for wired in diagram.blocks:
             self._loop = wired.loop
             given = (Lists(wire.depth, lists[wire], wire.lanes) for wire in wired.inputs)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import InternalError, UserError
+from t2s.graph.graph import RegionKind
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.joins import Join
 from t2s.sparse_repr.blocks.repeats import Repeat
@@ -24,8 +25,8 @@ from t2s.sparse_repr.concrete.merge import (
     merge_of,
 )
 from t2s.sparse_repr.levels import Level
-from t2s.sparse_repr.lowering.diagram import LoopKind, TokenKind, Wire
-from t2s.sparse_repr.lowering.scope import Operand, Scope
+from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
+from t2s.sparse_repr.lowering.scope import LoopLevel, NestOperand, NestScope
 from t2s.sparse_repr.notation.ir import Access, Expression, accesses
 
 
@@ -37,13 +38,13 @@ class _Joined:
     ``filled``: no fiber is empty.
     """
 
-    coordinate: Wire
-    operands: dict[Access, Operand]
+    coordinate: DiagramWire
+    operands: dict[Access, NestOperand]
     full: bool
     filled: bool
 
 
-def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
+def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
     """The scope inside of a loop around ``value``."""
     variable = loop.variable
     merge = merge_of(value, variable)
@@ -71,18 +72,17 @@ def enter_loop(scope: Scope, loop: Forall, value: Expression) -> Scope:
             if access in located:
                 repeated = _locate(scope, access, repeated, joined.coordinate, region)
             operands[access] = repeated
-    return replace(
-        scope,
-        variables=(*scope.variables, variable),
-        regions=(*scope.regions, region),
-        coordinates=(*scope.coordinates, joined.coordinate),
-        filled=(*scope.filled, joined.filled),
-        covered=(*scope.covered, joined.full),
-        operands=operands,
+    entered = LoopLevel(
+        variable=variable,
+        region=region,
+        coordinate=joined.coordinate,
+        filled=joined.filled,
+        covered=joined.full,
     )
+    return replace(scope, loops=(*scope.loops, entered), operands=operands)
 
 
-def _is_located(scope: Scope, loop: Forall, access: Access) -> bool:
+def _is_located(scope: NestScope, loop: Forall, access: Access) -> bool:
     """Whether an operand is located into; by default only dense levels of a tensor are."""
     if access.tensor not in loop.located or loop.variable not in access.variables:
         return False
@@ -92,7 +92,7 @@ def _is_located(scope: Scope, loop: Forall, access: Access) -> bool:
     return level is not None and level.locate(loop.variable) is not None
 
 
-def _check_located(scope: Scope, access: Access) -> None:
+def _check_located(scope: NestScope, access: Access) -> None:
     level = _level(scope, access)
     format = scope.program.format_of(access.tensor)
     variable = access.variables[format.modes[scope.operands[access].level]]
@@ -106,7 +106,7 @@ def _check_located(scope: Scope, access: Access) -> None:
     )
 
 
-def enter_lanes(scope: Scope, loop: Forall) -> Scope:
+def enter_lanes(scope: NestScope, loop: Forall) -> NestScope:
     """The scope inside of the loop over the lanes of vectors: references are those of vectors."""
     operands = dict(scope.operands)
     for access, operand in scope.operands.items():
@@ -115,17 +115,17 @@ def enter_lanes(scope: Scope, loop: Forall) -> Scope:
     return replace(scope, operands=operands, lane=loop.variable, width=loop.vector)
 
 
-def _kind(scope: Scope, merge: Merge) -> LoopKind:
+def _kind(scope: NestScope, merge: Merge) -> RegionKind:
     match merge:
         case Leaf(access=access):
             level = _level(scope, access) if access in scope.operands else None
-            return LoopKind.RANGE if level is not None and level.full else LoopKind.SCAN
+            return RegionKind.RANGE if level is not None and level.full else RegionKind.SCAN
         case Everything():
-            return LoopKind.RANGE
+            return RegionKind.RANGE
         case Both():
-            return LoopKind.INTERSECT
+            return RegionKind.INTERSECT
         case Either():
-            return LoopKind.UNION
+            return RegionKind.UNION
 
 
 def _without(merge: Merge, located: set[Access]) -> Merge:
@@ -142,7 +142,7 @@ def _without(merge: Merge, located: set[Access]) -> Merge:
             return either(*parts, everything=everything)
 
 
-def _level(scope: Scope, access: Access) -> Level | None:
+def _level(scope: NestScope, access: Access) -> Level | None:
     """The next level of an operand; ``None`` for a temporary."""
     operand = scope.operands[access]
     if operand.pending is not None:
@@ -150,7 +150,7 @@ def _level(scope: Scope, access: Access) -> Level | None:
     return scope.program.format_of(access.tensor).levels[operand.level]
 
 
-def _lower(scope: Scope, merge: Merge, variable: str, region: str) -> _Joined:
+def _lower(scope: NestScope, merge: Merge, variable: str, region: str) -> _Joined:
     match merge:
         case Leaf(access=access):
             return _scan(scope, access, variable, region)
@@ -165,7 +165,7 @@ def _lower(scope: Scope, merge: Merge, variable: str, region: str) -> _Joined:
             return _unite(scope, sides, region)
 
 
-def _scan(scope: Scope, access: Access, variable: str, region: str) -> _Joined:
+def _scan(scope: NestScope, access: Access, variable: str, region: str) -> _Joined:
     operand = scope.operands[access]
     depth = scope.depth + 1
     if operand.pending is not None:  # a temporary that comes as a fiber
@@ -189,21 +189,21 @@ def _scan(scope: Scope, access: Access, variable: str, region: str) -> _Joined:
     )
 
 
-def _solid(scope: Scope, access: Access) -> bool:
+def _solid(scope: NestScope, access: Access) -> bool:
     """Whether the next level has a coordinate in every fiber: what is stored is not empty."""
     operand = scope.operands[access]
     format = scope.program.format_of(access.tensor)
     return operand.level > 0 and not format.levels[operand.level - 1].full
 
 
-def _count(scope: Scope, variable: str, region: str) -> _Joined:
-    driver = scope.coordinates[-1] if scope.coordinates else scope.root()
+def _count(scope: NestScope, variable: str, region: str) -> _Joined:
+    driver = scope.driver
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, scope.depth + 1, variable)
     scope.blocks.add(Count(), [driver], [coordinate], region)
     return _Joined(coordinate=coordinate, operands={}, full=True, filled=variable not in scope.void)
 
 
-def _intersect(scope: Scope, members: tuple[Merge, ...], variable: str, region: str) -> _Joined:
+def _intersect(scope: NestScope, members: tuple[Merge, ...], variable: str, region: str) -> _Joined:
     """The coordinates of all members; those that go on without an end are looked up at the others.
 
     Such a member, as ``1 + b``, is there wherever the others are, so its operands are united with
@@ -229,12 +229,12 @@ def _intersect(scope: Scope, members: tuple[Merge, ...], variable: str, region: 
     return replace(joined, full=base.full, filled=base.filled)
 
 
-def _optional(scope: Scope, member: Either, variable: str, region: str) -> list[_Joined]:
+def _optional(scope: NestScope, member: Either, variable: str, region: str) -> list[_Joined]:
     return _sides(scope, BlockKind.UNION, member.members, variable, region)
 
 
 def _sides(
-    scope: Scope, kind: BlockKind, members: tuple[Merge, ...], variable: str, region: str
+    scope: NestScope, kind: BlockKind, members: tuple[Merge, ...], variable: str, region: str
 ) -> list[_Joined]:
     """The sides of a joiner; levels that are joined as they are scanned are one side."""
     manner, together = _together(scope, kind, members)
@@ -246,7 +246,7 @@ def _sides(
 
 
 def _together(
-    scope: Scope, kind: BlockKind, members: tuple[Merge, ...]
+    scope: NestScope, kind: BlockKind, members: tuple[Merge, ...]
 ) -> tuple[Manner | None, tuple[Leaf, ...]]:
     """The levels that can be joined as they are scanned: bitvectors, or where the user skips."""
     leaves = [member for member in members if isinstance(member, Leaf)]
@@ -263,7 +263,7 @@ def _together(
 
 
 def _scan_join(
-    scope: Scope, kind: BlockKind, manner: Manner, leaves: tuple[Leaf, ...], region: str
+    scope: NestScope, kind: BlockKind, manner: Manner, leaves: tuple[Leaf, ...], region: str
 ) -> _Joined:
     depth, operands = scope.depth + 1, {}
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, depth)
@@ -292,7 +292,7 @@ def _scan_join(
     return _Joined(coordinate=coordinate, operands=missing, full=False, filled=any(solid))
 
 
-def _unite(scope: Scope, sides: list[_Joined], region: str) -> _Joined:
+def _unite(scope: NestScope, sides: list[_Joined], region: str) -> _Joined:
     if len(sides) == 1:
         return sides[0]
     joined = _join(scope, BlockKind.UNION, sides, region)
@@ -309,7 +309,7 @@ def _unite(scope: Scope, sides: list[_Joined], region: str) -> _Joined:
     return replace(joined, operands=operands, full=full, filled=filled)
 
 
-def _one_is_there(scope: Scope, sides: Iterable[_Joined]) -> bool:
+def _one_is_there(scope: NestScope, sides: Iterable[_Joined]) -> bool:
     """Whether these operands were united in the loop around, and each that is there has a fiber."""
     single = [next(iter(side.operands)) for side in sides if len(side.operands) == 1]
     before = {access: scope.operands[access] for access in single}
@@ -322,11 +322,11 @@ def _one_is_there(scope: Scope, sides: Iterable[_Joined]) -> bool:
     )
 
 
-def _join(scope: Scope, kind: BlockKind, sides: list[_Joined], region: str) -> _Joined:
+def _join(scope: NestScope, kind: BlockKind, sides: list[_Joined], region: str) -> _Joined:
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, scope.depth + 1)
-    operands: dict[Access, Operand] = {}
-    inputs: list[Wire] = []
-    outputs: list[Wire] = []
+    operands: dict[Access, NestOperand] = {}
+    inputs: list[DiagramWire] = []
+    outputs: list[DiagramWire] = []
     for side in sides:
         inputs.append(side.coordinate)
         for access, operand in side.operands.items():
@@ -339,15 +339,15 @@ def _join(scope: Scope, kind: BlockKind, sides: list[_Joined], region: str) -> _
     return _Joined(coordinate=coordinate, operands=operands, full=False, filled=False)
 
 
-def _repeat(scope: Scope, operand: Operand, by: Wire, region: str) -> Operand:
+def _repeat(scope: NestScope, operand: NestOperand, by: DiagramWire, region: str) -> NestOperand:
     output = scope.blocks.like(operand.stream, scope.depth + 1)
     scope.blocks.add(Repeat(), [by, operand.stream], [output], region)
     return replace(operand, stream=output)
 
 
 def _locate(
-    scope: Scope, access: Access, operand: Operand, coordinate: Wire, region: str
-) -> Operand:
+    scope: NestScope, access: Access, operand: NestOperand, coordinate: DiagramWire, region: str
+) -> NestOperand:
     format = scope.program.format_of(access.tensor)
     variable = access.variables[format.modes[operand.level]]
     output = scope.blocks.like(operand.stream)

@@ -24,10 +24,10 @@ from t2s.sparse_repr.concrete.schedule import Schedule, Skip
 from t2s.sparse_repr.lowering.bodies import in_fused, in_lanes
 from t2s.sparse_repr.lowering.compute import compute
 from t2s.sparse_repr.lowering.construct import construct
-from t2s.sparse_repr.lowering.diagram import Diagram, TokenKind, Wire
+from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.iterate import enter_lanes, enter_loop
 from t2s.sparse_repr.lowering.reduce import Around, Computed, outermost_vector, reduce_loops
-from t2s.sparse_repr.lowering.scope import Blocks, Operand, Scope
+from t2s.sparse_repr.lowering.scope import Blocks, NestOperand, NestScope
 from t2s.sparse_repr.notation.ir import Access
 
 
@@ -38,8 +38,8 @@ def lower_stage(
     stage = _numbered(stage)
     blocks = Blocks()
     root = _Root(blocks)
-    operands = {access: Operand(stream=root()) for access in reads_of(stage)}
-    scope = Scope(program=program, blocks=blocks, root=root, operands=operands, void=void)
+    operands = {access: NestOperand(stream=root()) for access in reads_of(stage)}
+    scope = NestScope(program=program, blocks=blocks, root=root, operands=operands, void=void)
     computed = _lower(scope, stage, top=True)
     result = result_of(stage)
     construct(scope, result, computed)
@@ -54,7 +54,7 @@ def lower_stage(
 def check_skips(schedule: Schedule, diagrams: Sequence[Diagram]) -> None:
     """Raise ``UserError`` for a ``skip`` where no intersecter skips."""
     skipping = {
-        loop.variable
+        loop.index
         for diagram in diagrams
         for wired in diagram.blocks
         for loop in diagram.loops
@@ -78,9 +78,9 @@ class _Root:
     """Makes the root when it is first needed."""
 
     blocks: Blocks
-    stream: Wire | None = None
+    stream: DiagramWire | None = None
 
-    def __call__(self) -> Wire:
+    def __call__(self) -> DiagramWire:
         if self.stream is None:
             self.stream = self.blocks.stream(TokenKind.REFERENCE, 0, "root")
             self.blocks.add(Root(), [], [self.stream], "")
@@ -106,7 +106,7 @@ def _numbered(stage: Statement) -> Statement:
 
 
 def _lower(
-    scope: Scope, statement: Statement, *, top: bool, items: bool = False, clean: bool = True
+    scope: NestScope, statement: Statement, *, top: bool, items: bool = False, clean: bool = True
 ) -> Computed:
     """Blocks for a statement; what it computes, over the loops inside of ``scope``.
 
@@ -132,20 +132,12 @@ def _lower(
                 statement = consumer
     if inner is None:
         assert isinstance(statement, Assign)
-        inner = Computed.of(compute(scope, statement.value, result))
-    computed = Computed(
-        variables=scope.variables[outside:] + inner.variables,
-        regions=scope.regions[outside:] + inner.regions,
-        coordinates=scope.coordinates[outside:] + inner.coordinates,
-        filled=scope.filled[outside:] + inner.filled,
-        covered=scope.covered[outside:] + inner.covered,
-        value=inner.value,
-        optional=inner.optional,
-    )
+        inner = Computed(loops=(), value=compute(scope, statement.value, result))
+    computed = replace(inner, loops=scope.loops[outside:] + inner.loops)
     clean = clean and top and not _written_dense(scope.program, result)
     around = Around(
-        coordinate=scope.coordinates[outside - 1] if outside else None,
-        filled=all(scope.filled[:outside]),
+        coordinate=scope.loops[outside - 1].coordinate if outside else None,
+        filled=all(level.filled for level in scope.loops[:outside]),
         items=items,
     )
     kept = frozenset(result.variables)
@@ -154,16 +146,16 @@ def _lower(
 
 
 def _body(
-    scope: Scope, statement: Statement, result: Access, top: bool
-) -> Callable[[Scope], Computed]:
+    scope: NestScope, statement: Statement, result: Access, top: bool
+) -> Callable[[NestScope], Computed]:
     """What is inside of a loop that is computed in lanes or fused.
 
     Inside of a loop that a reducer of coordinates sums out, empty fibers stay: it needs coordinates
     and values of one shape.
     """
-    loops = tuple(term.variable for term in walk(statement) if isinstance(term, Forall))
-    outermost = outermost_vector((*scope.variables, *loops), frozenset(result.variables))
-    clean = outermost >= len(scope.variables)
+    around = [level.variable for level in scope.loops]
+    loops = [term.variable for term in walk(statement) if isinstance(term, Forall)]
+    clean = outermost_vector([*around, *loops], frozenset(result.variables)) >= len(around)
     return lambda inside: _lower(inside, statement, top=top, items=True, clean=clean)
 
 
@@ -185,9 +177,9 @@ def _written_dense(program: ConcreteProgram, result: Access) -> bool:
     return all(level.full for level in program.format_of(result.tensor).levels)
 
 
-def _with_temporary(scope: Scope, producer: Statement) -> Scope:
+def _with_temporary(scope: NestScope, producer: Statement) -> NestScope:
     computed = _lower(scope, producer, top=False)
     result = result_of(producer)
-    pending = computed.coordinates[0] if computed.coordinates else None
+    pending = computed.loops[0].coordinate if computed.loops else None
     access = Access(tensor=result.tensor, variables=result.variables)
-    return scope.with_operand(access, Operand(stream=computed.value, pending=pending))
+    return scope.with_operand(access, NestOperand(stream=computed.value, pending=pending))

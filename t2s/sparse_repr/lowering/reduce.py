@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper
 from t2s.sparse_repr.blocks.point_reducers import ReducePoints
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists
-from t2s.sparse_repr.lowering.diagram import Wire
-from t2s.sparse_repr.lowering.scope import Blocks
+from t2s.sparse_repr.lowering.diagram import DiagramWire
+from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
-    """What a nest computes: the coordinates of its loops, outermost first, and the values.
+    """What a nest computes: its loops, outermost first, and the values.
 
-    ``filled``: no fiber of the level is empty; ``covered``: every coordinate is there;
-    ``regions``: the loops in the diagram.  ``optional``: where there is nothing the value is N.
+    ``optional``: where there is nothing the value is N.
     """
 
-    variables: tuple[str, ...]
-    regions: tuple[str, ...]
-    coordinates: tuple[Wire, ...]
-    filled: tuple[bool, ...]
-    covered: tuple[bool, ...]
-    value: Wire
+    loops: tuple[LoopLevel, ...]
+    value: DiagramWire
     optional: bool = False
 
-    @classmethod
-    def of(cls, value: Wire) -> Computed:
-        """A value without loops."""
-        return cls(variables=(), regions=(), coordinates=(), filled=(), covered=(), value=value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Level:
-    variable: str
-    region: str
-    coordinate: Wire
-    filled: bool
-    covered: bool
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the loops."""
+        return tuple(loop.variable for loop in self.loops)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +36,7 @@ class Around:
     ``items``: each of these coordinates has to get an item, be it N.
     """
 
-    coordinate: Wire | None
+    coordinate: DiagramWire | None
     filled: bool
     items: bool = False
 
@@ -70,22 +57,12 @@ def reduce_loops(
     Without it every fiber that a scalar reducer sums gives a value, zero if it is empty.
     ``around`` are the loops around the nest; the coordinates of ``whole`` variables all stay.
     """
-    levels = [
-        _Level(variable=v, region=r, coordinate=c, filled=f, covered=a)
-        for v, r, c, f, a in zip(
-            computed.variables,
-            computed.regions,
-            computed.coordinates,
-            computed.filled,
-            computed.covered,
-            strict=True,
-        )
-    ]
+    levels = list(computed.loops)
     value, optional = computed.value, False
     if computed.optional and clean and levels:
         levels[-1], value = _drop_missing(blocks, levels[-1], value)
-    inner: list[_Level] = []  # the levels that are kept, outermost first
-    below: _Level | None = None  # the level whose fibers hang on the coordinates of the next one
+    inner: list[LoopLevel] = []  # the levels that are kept, outermost first
+    below: LoopLevel | None = None  # the level whose fibers hang on the coordinates of the next one
     vectors = outermost_vector(computed.variables, kept)
     for at in range(len(levels) - 1, -1, -1):
         level = levels[at]
@@ -108,25 +85,18 @@ def reduce_loops(
         else:
             inner, value = _vector(blocks, level, inner, value)
             below = inner[0]
-    return Computed(
-        variables=tuple(level.variable for level in inner),
-        regions=tuple(level.region for level in inner),
-        coordinates=tuple(level.coordinate for level in inner),
-        filled=tuple(level.filled for level in inner),
-        covered=tuple(level.covered for level in inner),
-        value=value,
-        optional=optional or (computed.optional and not levels),
-    )
+    optional = optional or (computed.optional and not levels)
+    return Computed(loops=tuple(inner), value=value, optional=optional)
 
 
-def _by(outer: list[_Level], around: Around) -> Wire | None:
+def _by(outer: list[LoopLevel], around: Around) -> DiagramWire | None:
     """The coordinates of the loop above, if a fiber of the loops above may be empty."""
     if around.filled and all(level.filled for level in outer):
         return None
     return outer[-1].coordinate if outer else around.coordinate
 
 
-def outermost_vector(variables: tuple[str, ...], kept: frozenset[str]) -> int:
+def outermost_vector(variables: Sequence[str], kept: frozenset[str]) -> int:
     """The place of the outermost variable that is summed out above one that is kept."""
     for at, name in enumerate(variables):
         if name not in kept and any(other in kept for other in variables[at + 1 :]):
@@ -134,31 +104,21 @@ def outermost_vector(variables: tuple[str, ...], kept: frozenset[str]) -> int:
     return len(variables)
 
 
-def _drop(blocks: Blocks, outer: _Level, inner: _Level) -> tuple[_Level, _Level]:
+def _drop(blocks: Blocks, outer: LoopLevel, inner: LoopLevel) -> tuple[LoopLevel, LoopLevel]:
     """Both levels without the coordinates of ``outer`` that have an empty fiber."""
     new_outer = blocks.like(outer.coordinate)
     new_inner = blocks.like(inner.coordinate)
     given = [outer.coordinate, inner.coordinate]
     blocks.add(CoordinateDropper(), given, [new_outer, new_inner], outer.region)
     return (
-        _Level(
-            variable=outer.variable,
-            region=outer.region,
-            coordinate=new_outer,
-            filled=False,
-            covered=False,
-        ),
-        _Level(
-            variable=inner.variable,
-            region=inner.region,
-            coordinate=new_inner,
-            filled=True,
-            covered=inner.covered,
-        ),
+        replace(outer, coordinate=new_outer, filled=False, covered=False),
+        replace(inner, coordinate=new_inner, filled=True),
     )
 
 
-def _drop_missing(blocks: Blocks, level: _Level, value: Wire) -> tuple[_Level, Wire]:
+def _drop_missing(
+    blocks: Blocks, level: LoopLevel, value: DiagramWire
+) -> tuple[LoopLevel, DiagramWire]:
     """The innermost level and the values, without the coordinates whose value is N."""
     coordinate, kept = blocks.like(level.coordinate), blocks.like(value)
     block = ValueDropper(missing_only=True)
@@ -166,7 +126,9 @@ def _drop_missing(blocks: Blocks, level: _Level, value: Wire) -> tuple[_Level, W
     return replace(level, coordinate=coordinate, filled=False, covered=False), kept
 
 
-def _sum(blocks: Blocks, level: _Level, value: Wire, empty: EmptyFiber, by: Wire | None) -> Wire:
+def _sum(
+    blocks: Blocks, level: LoopLevel, value: DiagramWire, empty: EmptyFiber, by: DiagramWire | None
+) -> DiagramWire:
     output = blocks.like(value, value.depth - 1)
     given = [value] if by is None else [value, by]
     blocks.add(ReduceLists(empty=empty), given, [output], level.region)
@@ -174,20 +136,14 @@ def _sum(blocks: Blocks, level: _Level, value: Wire, empty: EmptyFiber, by: Wire
 
 
 def _vector(
-    blocks: Blocks, level: _Level, inner: list[_Level], value: Wire
-) -> tuple[list[_Level], Wire]:
+    blocks: Blocks, level: LoopLevel, inner: list[LoopLevel], value: DiagramWire
+) -> tuple[list[LoopLevel], DiagramWire]:
     outputs = tuple(blocks.like(one.coordinate, one.coordinate.depth - 1) for one in inner)
     output = blocks.like(value, value.depth - 1)
     given = [*(one.coordinate for one in inner), value]
     blocks.add(ReducePoints(keys=len(inner)), given, [*outputs, output], level.region)
-    first, *rest = [
-        _Level(
-            variable=one.variable,
-            region=one.region,
-            coordinate=stream,
-            filled=number > 0,
-            covered=False,
-        )
-        for number, (one, stream) in enumerate(zip(inner, outputs, strict=True))
+    levels = [
+        replace(one, coordinate=wire, filled=number > 0, covered=False)
+        for number, (one, wire) in enumerate(zip(inner, outputs, strict=True))
     ]
-    return [first, *rest], output
+    return levels, output

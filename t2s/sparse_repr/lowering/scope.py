@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from t2s.core.location import SourceLocation
+from t2s.graph.graph import Region, RegionKind
 from t2s.sparse_repr.blocks.lists import DiagramBlock
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
-from t2s.sparse_repr.lowering.diagram import LoopInfo, LoopKind, TokenKind, Wire, Wired
+from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind, Wired
 from t2s.sparse_repr.notation.ir import Access
 
 
@@ -17,15 +18,15 @@ class Blocks:
 
     def __init__(self) -> None:
         self.blocks: list[Wired] = []
-        self.loops: list[LoopInfo] = []
+        self.loops: list[Region] = []
         self._streams = 0
 
-    def stream(self, kind: TokenKind, depth: int, about: str = "", lanes: int = 1) -> Wire:
+    def stream(self, kind: TokenKind, depth: int, about: str = "", lanes: int = 1) -> DiagramWire:
         """A new stream."""
         self._streams += 1
-        return Wire(number=self._streams, kind=kind, depth=depth, about=about, lanes=lanes)
+        return DiagramWire(number=self._streams, kind=kind, depth=depth, about=about, lanes=lanes)
 
-    def like(self, stream: Wire, depth: int | None = None) -> Wire:
+    def like(self, stream: DiagramWire, depth: int | None = None) -> DiagramWire:
         """A new stream of the same tokens."""
         deep = stream.depth if depth is None else depth
         return self.stream(stream.kind, deep, stream.about, stream.lanes)
@@ -33,8 +34,8 @@ class Blocks:
     def add(
         self,
         block: DiagramBlock,
-        inputs: Sequence[Wire],
-        outputs: Sequence[Wire],
+        inputs: Sequence[DiagramWire],
+        outputs: Sequence[DiagramWire],
         loop: str,
         location: SourceLocation | None = None,
     ) -> None:
@@ -48,16 +49,16 @@ class Blocks:
         )
         self.blocks.append(made)
 
-    def add_loop(self, variable: str, kind: LoopKind, parent: str | None) -> str:
+    def add_loop(self, variable: str, kind: RegionKind, parent: str | None) -> str:
         """A loop level; its name is unique in the diagram."""
-        same = sum(loop.variable == variable for loop in self.loops)
+        same = sum(loop.index == variable for loop in self.loops)
         name = variable if not same else f"{variable}_{same + 1}"
-        self.loops.append(LoopInfo(name=name, variable=variable, kind=kind, parent=parent))
+        self.loops.append(Region(name=name, index=variable, kind=kind, parent=parent))
         return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operand:
+class NestOperand:
     """How far an operand has come in the loops around.
 
     Attributes
@@ -70,25 +71,35 @@ class Operand:
     pending: of a temporary with a fiber: the coordinates that go with ``stream``, one level down.
     """
 
-    stream: Wire
+    stream: DiagramWire
     level: int = 0
     missing: bool = False
     together: frozenset[Access] = frozenset()
     lanes: int = 1
-    pending: Wire | None = None
+    pending: DiagramWire | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class LoopLevel:
+    """A loop of a nest: its variable, its name in the diagram, and its final coordinates.
+
+    ``filled``: its fibers are never empty; ``covered``: all coordinates of its variable are there.
+    """
+
+    variable: str
+    region: str
+    coordinate: DiagramWire
+    filled: bool
+    covered: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NestScope:
     """The loops around a statement, and where its operands are.
 
     Attributes
     ----------
-    variables: the loops around, outermost first.
-    regions: the names of these loops in the diagram.
-    coordinates: the final coordinates of each loop.
-    filled: for each loop, whether its fibers are never empty.
-    covered: for each loop, whether it visits all coordinates of its variable.
+    loops: the loops around, outermost first.
     operands: by access; temporaries by an access too.
     root: the reference 0 at depth 0.
     void: variables of extent 0.
@@ -98,13 +109,9 @@ class Scope:
 
     program: ConcreteProgram
     blocks: Blocks
-    root: Callable[[], Wire]
-    variables: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
-    coordinates: tuple[Wire, ...] = ()
-    filled: tuple[bool, ...] = ()
-    covered: tuple[bool, ...] = ()
-    operands: dict[Access, Operand] = field(default_factory=dict)
+    root: Callable[[], DiagramWire]
+    loops: tuple[LoopLevel, ...] = ()
+    operands: dict[Access, NestOperand] = field(default_factory=dict)
     void: frozenset[str] = frozenset()
     skip: bool = False
     lane: str = ""
@@ -113,13 +120,18 @@ class Scope:
     @property
     def depth(self) -> int:
         """Number of loops around."""
-        return len(self.variables)
+        return len(self.loops)
 
     @property
     def region(self) -> str:
         """The name of the innermost loop."""
-        return self.regions[-1] if self.regions else ""
+        return self.loops[-1].region if self.loops else ""
 
-    def with_operand(self, access: Access, operand: Operand) -> Scope:
+    @property
+    def driver(self) -> DiagramWire:
+        """A stream with a token for every iteration: the innermost coordinates, or the root."""
+        return self.loops[-1].coordinate if self.loops else self.root()
+
+    def with_operand(self, access: Access, operand: NestOperand) -> NestScope:
         """The scope with one more operand."""
         return replace(self, operands={**self.operands, access: operand})

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
 
 from t2s.core.expr import Const, Expr
 from t2s.core.types import INT32, Type
-from t2s.graph.graph import Graph, Region, RegionKind, Tensor, TensorRole, located
+from t2s.graph.graph import (
+    Channel,
+    Graph,
+    StreamKind,
+    Tensor,
+    TensorRole,
+    located,
+)
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
 from t2s.sparse_repr.blocks.expressions import spread
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.levels import GraphLevel
 from t2s.sparse_repr.lowering.arrays import ArrayNames, ArrayOf
-from t2s.sparse_repr.lowering.balance import balanced
-from t2s.sparse_repr.lowering.diagram import Diagram, LoopKind, Wire, Wired
+from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, Wired
 from t2s.sparse_repr.semiring import Semiring
 
-_REGIONS = {
-    LoopKind.RANGE: RegionKind.RANGE,
-    LoopKind.SCAN: RegionKind.SCAN,
-    LoopKind.INTERSECT: RegionKind.INTERSECT,
-    LoopKind.UNION: RegionKind.UNION,
-}
+LOOK_AHEAD = 1
+"""Cycles for which a block may hold a token until it has seen the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ def diagram_to_graph(
     of different length hold more.
     """
     streams = Connections(name, index=index, capacity=capacity, latency=latency)
-    writer = _Writer(streams, program, diagram, extents, values)
+    writer = _StageWriter(streams, program, diagram, extents, values)
     for wired in diagram.blocks:
         writer.write(wired)
     graph = located(streams.unverified(), program.location)
@@ -64,8 +67,44 @@ def diagram_to_graph(
     return StageGraph(graph=graph, reads=tuple(writer.reads), writes=tuple(writer.writes))
 
 
+def balanced(graph: Graph) -> Graph:
+    """The same graph; a channel on a short way holds more, by the cycles of the longest beside it.
+
+    A stream often reaches a block on two ways, as the coordinates that a reducer takes beside the
+    values that were computed at them.  The tokens of the short way wait until those of the long way
+    arrive: its channel has to hold one for every cycle that the long way takes more, or the long
+    way is never full.  (The channels of papers/001 have no bounds.)
+
+    The graph has no cycles, other than from a node to itself and through the wishes of an
+    intersecter that skips.
+    """
+    channels = [
+        channel
+        for channel in graph.channels
+        if channel.source != channel.sink and channel.stream.kind is not StreamKind.CONTROL
+    ]
+    into: dict[str, list[Channel]] = {node.name: [] for node in graph.nodes}
+    for channel in channels:
+        into[channel.sink].append(channel)
+    start = dict.fromkeys(into, 0)
+    sources = {name: {channel.source for channel in found} for name, found in into.items()}
+    for name in TopologicalSorter(sources).static_order():
+        start[name] = max(
+            (start[one.source] + one.latency + LOOK_AHEAD for one in into[name]), default=0
+        )
+    waits = {
+        one.name: start[one.sink] - start[one.source] - one.latency - LOOK_AHEAD for one in channels
+    }
+    return replace(
+        graph,
+        channels=tuple(
+            replace(one, capacity=one.capacity + waits.get(one.name, 0)) for one in graph.channels
+        ),
+    )
+
+
 @dataclass
-class _Writer:
+class _StageWriter:
     """The streams of the wires so far, and where the next block is put (see ``Placing``)."""
 
     streams: Connections
@@ -73,7 +112,7 @@ class _Writer:
     diagram: Diagram
     extents: Mapping[str, int]
     values: Type
-    ports: dict[Wire, Stream] = field(default_factory=dict)
+    ports: dict[DiagramWire, Stream] = field(default_factory=dict)
     tensors: dict[ArrayOf, Tensor] = field(default_factory=dict)
     reads: list[ArrayOf] = field(default_factory=list)
     writes: list[ArrayOf] = field(default_factory=list)
@@ -82,16 +121,9 @@ class _Writer:
 
     def __post_init__(self) -> None:
         self.names = ArrayNames(self.values, self.streams.index)
-        self.variables = {loop.name: loop.variable for loop in self.diagram.loops}
+        self.variables = {loop.name: loop.index for loop in self.diagram.loops}
         for loop in self.diagram.loops:
-            self.streams.add_region(
-                Region(
-                    name=loop.name,
-                    index=loop.variable,
-                    kind=_REGIONS[loop.kind],
-                    parent=loop.parent,
-                )
-            )
+            self.streams.add_region(loop)
 
     @property
     def semiring(self) -> Semiring:

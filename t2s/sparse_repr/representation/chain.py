@@ -9,19 +9,19 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import is_name
 from t2s.func.symbols import Var
-from t2s.sparse_repr.representation import steps
-from t2s.sparse_repr.representation.layout import Layout
-from t2s.sparse_repr.representation.vocabulary import (
-    Dimension,
-    Extent,
+from t2s.sparse_repr.representation import chain_steps as steps
+from t2s.sparse_repr.representation.chain_layout import ChainLayout
+from t2s.sparse_repr.representation.chain_words import (
+    BlockPadding,
     Index,
     Length,
-    Padding,
+    MatrixDimension,
+    NamedStructure,
     Policy,
-    Structure,
+    WholeExtent,
 )
 
-Target = Dimension | Var
+Target = MatrixDimension | Var
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -31,15 +31,15 @@ class Chain:
     Chains are values: they may be kept, shared between matrices, and continued in several ways.
     """
 
-    layout: Layout = field(default_factory=Layout)
+    layout: ChainLayout = field(default_factory=ChainLayout)
     written: tuple[str, ...] = ("dense()",)
-    names: tuple[Structure, ...] = ()
+    names: tuple[NamedStructure, ...] = ()
     location: SourceLocation = field(default_factory=user_location)
 
     def __repr__(self) -> str:
         return ".".join(self.written)
 
-    def skew(self, dimension: Dimension) -> Chain:
+    def skew(self, dimension: MatrixDimension) -> Chain:
         """Give every value its diagonal, ``j - i + rows - 1``, as a dimension ``Diagonals``.
 
         ``skew(Columns)`` replaces the columns.  It has to be the first step.
@@ -47,7 +47,7 @@ class Chain:
         text = f"skew({dimension!r})"
         return self._then(text, steps.skew(self.layout, self._place(text), dimension))
 
-    def pack(self, dimension: Target, *structure: Structure) -> Chain:
+    def pack(self, dimension: Target, *structure: NamedStructure) -> Chain:
         """Keep what is not zero along a dimension, and record where it was.
 
         ``pack(Columns, Index(col_idx), Length(row_len))`` packs every row: ``Index`` records the
@@ -65,8 +65,8 @@ class Chain:
     def block(
         self,
         dimension: Target,
-        factor: int | Extent,
-        padding: Padding,
+        factor: int | WholeExtent,
+        padding: BlockPadding,
         length: Length | None = None,
     ) -> Chain:
         """Divide a dimension into blocks of ``factor``.
@@ -89,7 +89,7 @@ class Chain:
         dimension: Target,
         machines: int,
         policy: Policy,
-        padding: Padding,
+        padding: BlockPadding,
         index: Index | None = None,
     ) -> Chain:
         """Deal out rows, columns or blocks to machines; the last step of a chain.
@@ -104,15 +104,15 @@ class Chain:
         layout = steps.schedule(self.layout, at, dimension, machines, policy, padding, index)
         return self._then(text, layout, *parts)
 
-    def _place(self, text: str) -> steps.Place:
-        return steps.Place(
+    def _place(self, text: str) -> steps.StepPlace:
+        return steps.StepPlace(
             text=text,
             before=repr(self),
             location=user_location(),
             known={part.name: part for part in self.names},
         )
 
-    def _then(self, text: str, layout: Layout, *names: Structure) -> Chain:
+    def _then(self, text: str, layout: ChainLayout, *names: NamedStructure) -> Chain:
         return replace(
             self, layout=layout, written=(*self.written, text), names=(*self.names, *names)
         )

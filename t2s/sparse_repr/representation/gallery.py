@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from t2s.func.symbols import Var
 from t2s.sparse_repr.representation.chain import Chain, dense
-from t2s.sparse_repr.representation.vocabulary import (
+from t2s.sparse_repr.representation.chain_words import (
     ASAP,
     Columns,
     Diagonals,

@@ -3,7 +3,7 @@
 The map is a description, derived from the chain alone, of a small stateful decoder for each stream
 of values.  It consists of four parts, from the outside to the inside:
 
-1. which job comes next on a machine (``Order``);
+1. which job comes next on a machine (``Order``; ``assign`` deals jobs out in that order);
 2. which fibre comes next in the job, and for how many slots;
 3. which unit a slot holds: the next entry of the index stream, or a counter;
 4. which element of the unit a value is: counters again, and then arithmetic.
@@ -13,15 +13,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from heapq import heapreplace
+from typing import Any
 
-from t2s.sparse_repr.representation.layout import (
+import numpy as np
+
+from t2s.sparse_repr.representation.chain_layout import (
     BlockJob,
+    ChainLayout,
+    DenseTile,
     FibreJob,
-    Layout,
     Lengths,
-    Tile,
 )
-from t2s.sparse_repr.representation.vocabulary import Dimension, Policy
+from t2s.sparse_repr.representation.chain_words import MatrixDimension, Policy
+
+Array = np.ndarray[Any, Any]
 
 
 class Order(Enum):
@@ -57,9 +63,9 @@ class InverseMap:
     fibre_by_slot: bool
     unit: str | None
     job_index: str | None
-    tiles: tuple[Tile, ...]
-    major: Dimension
-    minor: Dimension
+    tiles: tuple[DenseTile, ...]
+    major: MatrixDimension
+    minor: MatrixDimension
 
     def streams(self) -> tuple[str, ...]:
         """Names of the structure that the decoder reads."""
@@ -105,13 +111,13 @@ class InverseMap:
 
     def _coordinates(self) -> list[str]:
         names = {self.major: "fibre", self.minor: "unit"}
-        second = Dimension.DIAGONALS if self.diagonals else Dimension.COLUMNS
-        row, column = (self._coordinate(names[d], d) for d in (Dimension.ROWS, second))
+        second = MatrixDimension.DIAGONALS if self.diagonals else MatrixDimension.COLUMNS
+        row, column = (self._coordinate(names[d], d) for d in (MatrixDimension.ROWS, second))
         if self.diagonals:
             column = f"i + {column} - (rows - 1)"
         return [f"i:      {row}", f"j:      {column}"]
 
-    def _coordinate(self, outer: str, dimension: Dimension) -> str:
+    def _coordinate(self, outer: str, dimension: MatrixDimension) -> str:
         factors = [tile.factor for tile in self.tiles if tile.dimension is dimension]
         if not factors:
             return outer
@@ -125,10 +131,10 @@ class InverseMap:
     @property
     def diagonals(self) -> bool:
         """Whether the second dimension counts diagonals."""
-        return Dimension.DIAGONALS in (self.major, self.minor)
+        return MatrixDimension.DIAGONALS in (self.major, self.minor)
 
 
-def job_order(layout: Layout) -> Order | None:
+def job_order(layout: ChainLayout) -> Order | None:
     """How the jobs of a scheduled layout are found again; ``None`` if they cannot be."""
     schedule = layout.schedule
     assert schedule is not None
@@ -142,7 +148,7 @@ def job_order(layout: Layout) -> Order | None:
     return Order.REPLAYED if schedule.policy is Policy.ASAP else None
 
 
-def inverse_map(layout: Layout) -> InverseMap:
+def inverse_map(layout: ChainLayout) -> InverseMap:
     """The inverse map of a whole chain."""
     schedule, order = layout.schedule, None
     if schedule is not None:
@@ -163,4 +169,63 @@ def inverse_map(layout: Layout) -> InverseMap:
         tiles=layout.tiles,
         major=layout.major,
         minor=layout.other(layout.major),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JobAssignment:
+    """Jobs by their numbers: the machine of each and its first slot there.
+
+    ``sequence`` lists the jobs in the order in which machines get them; ``loads`` are the slots of
+    all jobs of a machine.
+    """
+
+    machine: Array
+    start: Array
+    sequence: Array
+    loads: Array
+
+
+def assign(lengths: Array, machines: int, policy: Policy, order: Order) -> JobAssignment:
+    """Deal out jobs of ``lengths`` slots."""
+    sequence = np.arange(lengths.size)
+    if order is Order.STRIDED or policy is Policy.ROUND_ROBIN:
+        return _round_robin(lengths, machines, sequence)
+    if policy is Policy.LONGEST_FIRST:
+        sequence = np.argsort(-lengths, kind="stable")
+    return _first_free(lengths, machines, sequence)
+
+
+def _round_robin(lengths: Array, machines: int, sequence: Array) -> JobAssignment:
+    rounds = -(-lengths.size // machines)
+    table = np.zeros((rounds, machines), np.int64)
+    table.reshape(-1)[: lengths.size] = lengths
+    ends = np.cumsum(table, axis=0)
+    return JobAssignment(
+        machine=sequence % machines,
+        start=(ends - table).reshape(-1)[: lengths.size],
+        sequence=sequence,
+        loads=ends[-1] if rounds else np.zeros(machines, np.int64),
+    )
+
+
+def _first_free(lengths: Array, machines: int, sequence: Array) -> JobAssignment:
+    """Each job to the machine that ends first, the lowest number of those.
+
+    The heap holds ``end * machines + machine``: the smallest one is the machine wanted.
+    """
+    heap = list(range(machines))
+    keys = np.empty(lengths.size, np.int64)
+    steps = (lengths[sequence] * machines).tolist()
+    taken = []
+    for step in steps:
+        key = heap[0]
+        taken.append(key)
+        heapreplace(heap, key + step)
+    keys[sequence] = taken
+    loads = np.zeros(machines, np.int64)
+    for key in heap:
+        loads[key % machines] = key // machines
+    return JobAssignment(
+        machine=keys % machines, start=keys // machines, sequence=sequence, loads=loads
     )

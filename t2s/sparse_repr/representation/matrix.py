@@ -15,7 +15,7 @@ from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.sparse_repr.tensors.coordinates import Coordinates
 from t2s.sparse_repr.tensors.interchange import coordinates_of, to_csr
-from t2s.sparse_repr.tensors.market import check_path, market_text, read_market
+from t2s.sparse_repr.tensors.matrix_market import check_path, market_text, read_market
 
 MOST_ROWS = 2**27
 """Rows, and columns, of a matrix: operands and results are kept on the chip, whose indices, those

@@ -13,12 +13,12 @@ from t2s.core.location import user_location
 from t2s.core.types import INT32, Int, Type
 from t2s.func.expression import Expression, Symbol
 from t2s.func.symbols import ImageParam, RVar, Var
-from t2s.sparse_repr.representation.build import build_storage
 from t2s.sparse_repr.representation.chain import Chain, Representation, check_chain, dense
+from t2s.sparse_repr.representation.chain_words import MatrixDimension
+from t2s.sparse_repr.representation.encode import build_storage
 from t2s.sparse_repr.representation.inverse_map import InverseMap, inverse_map
 from t2s.sparse_repr.representation.matrix import matrix_of
 from t2s.sparse_repr.representation.storage import Storage
-from t2s.sparse_repr.representation.vocabulary import Dimension
 
 
 class Parameter(Symbol):
@@ -53,8 +53,8 @@ class Parameter(Symbol):
         self.type = type
         self.representation = representation
         self.values = Values(self)
-        self.row = Coordinate(self, Dimension.ROWS)
-        self.column = Coordinate(self, Dimension.COLUMNS)
+        self.row = DecodedCoordinate(self, MatrixDimension.ROWS)
+        self.column = DecodedCoordinate(self, MatrixDimension.COLUMNS)
 
     @property
     def chain(self) -> Chain:
@@ -116,17 +116,17 @@ class Values(ImageParam):
         return _extent(self, self.matrix.name, dimension, ("machines", "positions"))
 
 
-class Coordinate(ImageParam):
+class DecodedCoordinate(ImageParam):
     """The row or the column of every value."""
 
-    def __init__(self, matrix: Parameter, dimension: Dimension) -> None:
+    def __init__(self, matrix: Parameter, dimension: MatrixDimension) -> None:
         what = dimension.value.lower().removesuffix("s")
         super().__init__(Int(32), 2, name=f"{matrix.name}_{what}")
         self.matrix = matrix
         self.dimension = dimension
 
 
-class Extent(Symbol):
+class MatrixExtent(Symbol):
     """A size that the matrix decides: extent ``dimension`` of ``owner``."""
 
     kind = "extent"
@@ -145,6 +145,6 @@ def _extent(owner: Symbol, matrix: str, dimension: int, names: tuple[str, str]) 
             expected="0 or 1",
             given=repr(dimension),
         )
-    symbol = Extent(f"{matrix}_{names[dimension]}", owner, dimension)
+    symbol = MatrixExtent(f"{matrix}_{names[dimension]}", owner, dimension)
     node = ScalarParameter(name=symbol.name, type=INT32)
     return Expression(node, {symbol.name: symbol}, symbol.location)

@@ -1,25 +1,55 @@
-"""The arrays that a representation of a matrix consists of, and what they cost."""
+"""The arrays that a representation of a matrix consists of, what they cost, and undoing them.
+
+``decode`` finds the row and the column of every stored value from values and structure alone: the
+inverse map for all positions at once, with numpy.  The decoders in hardware compute the same one
+value after the other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from t2s.core.types import Type
-from t2s.sparse_repr.representation.decode import coordinates, decode
-from t2s.sparse_repr.representation.layout import Layout
-from t2s.sparse_repr.representation.streams import Scope, Stream
-from t2s.sparse_repr.tensors.coordinates import Coordinates, Stored
+from t2s.sparse_repr.representation.chain_layout import (
+    BlockJob,
+    ChainLayout,
+    FibreJob,
+    MatrixUnits,
+    units_of,
+)
+from t2s.sparse_repr.representation.chain_words import MatrixDimension, Policy
+from t2s.sparse_repr.representation.inverse_map import InverseMap, Order, assign, inverse_map
+from t2s.sparse_repr.tensors.coordinates import Coordinates, HasEntries
 from t2s.sparse_repr.tensors.interchange import to_csr
 
 Array = np.ndarray[Any, Any]
 
 
+class StructureScope(Enum):
+    """Who reads a stream of structure."""
+
+    SHARED = "shared"
+    MACHINE = "machine"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StructureStream:
+    """A part of the structure: one row for each machine, or one sequence for all of them.
+
+    Entries that stand for nothing are -1 in a stream of indices and 0 in a stream of lengths.
+    """
+
+    scope: StructureScope
+    data: Array
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Storage(Stored):
+class Storage(HasEntries):
     """A matrix in a representation.
 
     Attributes
@@ -29,13 +59,13 @@ class Storage(Stored):
     loads: slots of each machine up to its last job; the others are padding at its end.
     """
 
-    layout: Layout
+    layout: ChainLayout
     shape: tuple[int, int]
     type: Type
     nnz: int
     unit: int
     values: Array
-    streams: Mapping[str, Stream]
+    streams: Mapping[str, StructureStream]
     loads: Array
 
     def __repr__(self) -> str:
@@ -70,7 +100,7 @@ class Storage(Stored):
     def machine_streams(self, machine: int) -> dict[str, Array]:
         """What one machine reads: ``values``, and its own or everybody's structure by name."""
         found = {
-            name: stream.data[machine] if stream.scope is Scope.MACHINE else stream.data
+            name: stream.data[machine] if stream.scope is StructureScope.MACHINE else stream.data
             for name, stream in self.streams.items()
         }
         return {"values": self.values[machine], **found}
@@ -97,3 +127,164 @@ class Storage(Stored):
     def to_scipy(self) -> Any:
         """The matrix, decoded, as a ``scipy.sparse.csr_array``."""
         return to_csr(self.coordinates())
+
+
+def decode(storage: Storage) -> tuple[Array, Array]:
+    """Row and column of every value, machines x positions; -1 where there is padding."""
+    mapping = inverse_map(storage.layout)
+    units = units_of(storage.layout, storage.shape)
+    fibre, place = _slots(mapping, storage, units)
+    if mapping.unit is not None:
+        place = storage.streams[mapping.unit].data
+    valid = (fibre >= 0) & (place >= 0)
+    at: dict[MatrixDimension, Array] = {}
+    for dimension, outer in ((mapping.major, fibre), (mapping.minor, place)):
+        elements = outer.astype(np.int64)[:, :, None] * units.factor(dimension)
+        at[dimension] = (elements + units.offsets(dimension)).reshape(storage.values.shape)
+    rows, columns = at[MatrixDimension.ROWS], at.get(MatrixDimension.COLUMNS)
+    if columns is None:
+        columns = rows + at[MatrixDimension.DIAGONALS] - (storage.shape[0] - 1)
+    inside = np.repeat(valid, units.size, axis=1)
+    for index, extent in ((rows, storage.shape[0]), (columns, storage.shape[1])):
+        inside &= (index >= 0) & (index < extent)
+    return np.where(inside, rows, -1), np.where(inside, columns, -1)
+
+
+def coordinates(storage: Storage) -> Coordinates:
+    """The entries of the matrix again, by rows.
+
+    Zeros inside of dense units and of matrices that are not packed are no entries; all other
+    stored zeros are.
+    """
+    rows, columns = decode(storage)
+    kept = rows >= 0
+    if storage.unit > 1 or storage.layout.minor is None:
+        kept &= storage.values != 0
+    rows, columns, values = rows[kept], columns[kept], storage.values[kept]
+    order = np.lexsort((columns, rows))
+    return Coordinates(
+        shape=storage.shape, modes=(rows[order], columns[order]), values=values[order]
+    )
+
+
+def _slots(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> tuple[Array, Array]:
+    """Fibre, and place in the fibre, of every slot; -1 after the last job of a machine."""
+    machines, slots = storage.values.shape[0], storage.slots
+    if mapping.fibre_by_slot and mapping.fibre is not None:
+        fibre = storage.streams[mapping.fibre].data
+        return fibre, np.zeros_like(fibre)
+    if mapping.order is Order.FREE:
+        return np.zeros((machines, slots), np.int64), np.zeros((machines, slots), np.int64)
+    numbers, lengths, machine_of = _fibres(mapping, storage, units)
+    if isinstance(mapping.job, BlockJob):
+        return _deal_blocks(mapping.job.slots, numbers, lengths, (machines, slots))
+    fibre = np.full((machines, slots), -1, np.int64)
+    place = np.zeros((machines, slots), np.int64)
+    for machine in range(machines):
+        mine = machine_of == machine
+        here = np.repeat(numbers[mine], lengths[mine])
+        fibre[machine, : here.size] = here
+        place[machine, : here.size] = _count(lengths[mine])
+    return fibre, place
+
+
+def _deal_blocks(
+    block: int, numbers: Array, lengths: Array, shape: tuple[int, int]
+) -> tuple[Array, Array]:
+    """Blocks of slots in turn, block k to machine k modulo their number."""
+    machines, slots = shape
+    result = []
+    for data, empty in ((np.repeat(numbers, lengths), -1), (_count(lengths), 0)):
+        full = np.full(machines * slots, empty, np.int64)
+        full[: data.size] = data
+        dealt = full.reshape(-1, machines, block).transpose(1, 0, 2)
+        result.append(dealt.reshape(machines, slots))
+    return result[0], result[1]
+
+
+def _count(lengths: Array) -> Array:
+    """0, 1, ... for each of the lengths."""
+    total = int(lengths.sum())
+    counted: Array = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return counted
+
+
+def _fibres(
+    mapping: InverseMap, storage: Storage, units: MatrixUnits
+) -> tuple[Array, Array, Array]:
+    """The number, the slots and the machine of every fibre, in an order right for each machine."""
+    machines = mapping.machines
+    if mapping.order is Order.RECORDED or _local(mapping, storage):
+        return _local_fibres(mapping, storage, units)
+    lengths = _shared_lengths(mapping, storage, units)
+    numbers = np.arange(lengths.size)
+    if mapping.fibre is not None:
+        numbers = storage.streams[mapping.fibre].data.reshape(-1)
+    if isinstance(mapping.job, BlockJob):
+        return numbers, lengths, np.zeros(lengths.size, np.int64)
+    fibres = mapping.job.fibres
+    jobs = lengths.reshape(-1, fibres).sum(axis=1)
+    dealt = assign(jobs, machines, Policy.ASAP, mapping.order)
+    return numbers, lengths, np.repeat(dealt.machine, fibres)
+
+
+def _local(mapping: InverseMap, storage: Storage) -> bool:
+    """Whether each machine has the lengths, or the numbers, of its own fibres."""
+    names = [mapping.fibre, mapping.lengths.name if mapping.lengths is not None else None]
+    return any(
+        name is not None and storage.streams[name].scope is StructureScope.MACHINE for name in names
+    )
+
+
+def _local_fibres(
+    mapping: InverseMap, storage: Storage, units: MatrixUnits
+) -> tuple[Array, Array, Array]:
+    """As ``_fibres``, from streams that each machine has of its own."""
+    assert isinstance(mapping.job, FibreJob)
+    machines, fibres = mapping.machines, mapping.job.fibres
+    table = _local_lengths(mapping, storage)
+    owner = np.repeat(np.arange(machines), table.shape[1])
+    if mapping.fibre is not None:
+        numbers = storage.streams[mapping.fibre].data
+    else:
+        jobs = (
+            np.arange(table.shape[1] // fibres)[None, :] * machines + np.arange(machines)[:, None]
+        )
+        if mapping.job_index is not None:
+            jobs = storage.streams[mapping.job_index].data
+        numbers = jobs[:, :, None] * fibres + np.arange(fibres)
+    numbers = np.where(numbers.reshape(machines, -1) < 0, -1, numbers.reshape(machines, -1))
+    lengths = np.where(numbers < 0, 0, table) if mapping.job_index is not None else table
+    return numbers.reshape(-1), lengths.reshape(-1), owner
+
+
+def _local_lengths(mapping: InverseMap, storage: Storage) -> Array:
+    """Slots of the fibres of each machine."""
+    assert mapping.lengths is not None
+    assert isinstance(mapping.job, FibreJob)
+    lengths = mapping.lengths
+    data = _scaled(lengths.round, lengths.scale, storage.streams[lengths.name].data)
+    if lengths.fibres is None:
+        jobs = storage.streams[mapping.job_index or mapping.fibre or ""].data.shape[1]
+        count = jobs * (mapping.job.fibres if mapping.job_index is not None else 1)
+        entry = data.reshape(-1)[0] if data.size else 0
+        return np.full((mapping.machines, count), entry)
+    return np.repeat(data, min(lengths.fibres, mapping.job.fibres), axis=1)
+
+
+def _shared_lengths(mapping: InverseMap, storage: Storage, units: MatrixUnits) -> Array:
+    """Slots of all fibres, in order."""
+    count = units.count(mapping.major)
+    if mapping.fibre is not None:
+        count = storage.streams[mapping.fibre].data.size
+    count += -count % storage.layout.group_size
+    if mapping.lengths is None:
+        return np.full(count, units.count(mapping.minor))
+    lengths = mapping.lengths
+    data = _scaled(lengths.round, lengths.scale, storage.streams[lengths.name].data.reshape(-1))
+    return np.repeat(data, lengths.fibres or count)[:count]
+
+
+def _scaled(round: int, scale: int, entries: Array) -> Array:
+    scaled: Array = -(-entries.astype(np.int64) // round) * round * scale
+    return scaled

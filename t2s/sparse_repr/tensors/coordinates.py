@@ -41,7 +41,7 @@ class Coordinates:
         return self.modes[1]
 
 
-class Stored(ABC):
+class HasEntries(ABC):
     """What holds a matrix or a tensor in memory in some form of its own."""
 
     @abstractmethod

@@ -15,8 +15,8 @@ from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, as_format, coo, csc, csr, dense
 from t2s.sparse_repr.levels import Array
-from t2s.sparse_repr.tensors.checks import real_values
-from t2s.sparse_repr.tensors.coordinates import Coordinates, Stored, in_order
+from t2s.sparse_repr.tensors.coordinates import Coordinates, HasEntries, in_order
+from t2s.sparse_repr.tensors.requirements import real_values
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,
     as_stored,
@@ -41,7 +41,7 @@ def coordinates_of(value: object, what: str) -> Coordinates | None:
     """
     if isinstance(value, Coordinates):
         return value
-    if isinstance(value, Stored):
+    if isinstance(value, HasEntries):
         _check_fill(value, "fill", what)
         return value.entries()
     if isinstance(value, np.ndarray):

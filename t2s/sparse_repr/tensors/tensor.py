@@ -13,7 +13,15 @@ from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, as_format, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 from t2s.sparse_repr.shapes import checked_shape
-from t2s.sparse_repr.tensors.checks import (
+from t2s.sparse_repr.tensors.coordinates import (
+    Coordinates,
+    HasEntries,
+    first_repeat,
+    in_order,
+    sorted_entries,
+    summed,
+)
+from t2s.sparse_repr.tensors.requirements import (
     check_levels,
     check_positions,
     checked_fill,
@@ -21,17 +29,9 @@ from t2s.sparse_repr.tensors.checks import (
     plain_array,
     real_values,
 )
-from t2s.sparse_repr.tensors.coordinates import (
-    Coordinates,
-    Stored,
-    first_repeat,
-    in_order,
-    sorted_entries,
-    summed,
-)
 
 
-class SparseTensor(Stored):
+class SparseTensor(HasEntries):
     """A tensor in a format.
 
     Attributes

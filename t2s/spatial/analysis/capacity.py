@@ -23,26 +23,46 @@ whose last PE is at most the inner chain's own lag behind its first, so that thi
 reduction loop in time around the chain, whose sums go back to the first PE, cuts the order into
 pieces, one for each iteration, of which each is as above.  A channel takes one cycle, so that two
 tokens more than L, or as many as the default, keep every PE busy in every cycle.
+
+**Diamonds**: where one stream comes together with what was computed from it, it has to wait.  If P
+feeds F and G, and G takes the results of F too, then G may need a result of F before it takes what
+P has sent meanwhile::
+
+    P ---> F          F[i] needs A[i, k] for all k before it sends,
+     \\     |          and G needs F[i] before it takes the first A[i, k]:
+      \\--> G          the channel from P to G has to hold a row of A, or P, F and G wait for ever
+
+All functions of such a diamond run through their common outer loops together, so both channels that
+enter G get room for the tokens of one iteration of these loops, and of one more for every buffer on
+the way, which sends what it took an iteration earlier.  Where one way leads through memory, whose
+readers wait for the last store, it is the whole stream.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from itertools import combinations
 from math import prod
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, index_names
-from t2s.spatial.analysis.depths import LARGEST
+from t2s.core.expr import Expr, Index, index_names, reads, substitute
 from t2s.spatial.analysis.token_order import drains
-from t2s.spatial.directive import DEFAULT_CAPACITY, SKEW
-from t2s.spatial.ir import Kernel, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
+from t2s.spatial.operands import KernelOperand
+from t2s.spatial.work import LoadUnit
+
+DEFAULT_CAPACITY = 2  # tokens: enough for one every cycle over a channel of latency 1
+
+
+SKEW = 32  # more of them, where a hop waits for values that take longer to the next PE
 
 
 def channel_capacity(
     program: SpatialProgram,
-    producer: Kernel,
-    consumer: Kernel,
-    operand: Operand,
+    producer: SpatialKernel,
+    consumer: SpatialKernel,
+    operand: KernelOperand,
     source: tuple[Expr, ...],
     sink: tuple[Expr, ...],
     least: int,
@@ -66,7 +86,9 @@ def channel_capacity(
     return max(DEFAULT_CAPACITY, least, burst + 1 if burst > 1 else 1) + late
 
 
-def _burst(kernel: Kernel, element: tuple[Expr, ...], pinned: frozenset[str], *, once: bool) -> int:
+def _burst(
+    kernel: SpatialKernel, element: tuple[Expr, ...], pinned: frozenset[str], *, once: bool
+) -> int:
     """Most tokens for one element until a kernel, serving all in turn, has come round to it again.
 
     The loops that choose the element are those its position depends on.  Inside of the outermost
@@ -75,7 +97,7 @@ def _burst(kernel: Kernel, element: tuple[Expr, ...], pinned: frozenset[str], *,
     """
     chosen = frozenset[str]().union(*(index_names(position) for position in element))
     chosen |= frozenset([kernel.digit] if kernel.digit is not None else [])
-    serial = kernel.kind(LoopKind.SERIAL)
+    serial = kernel.kind(LoopExecution.SERIAL)
     outermost = next((at for at, loop in enumerate(serial) if loop.name in chosen), len(serial))
     repeating = [
         loop
@@ -85,14 +107,14 @@ def _burst(kernel: Kernel, element: tuple[Expr, ...], pinned: frozenset[str], *,
     return prod(kernel.longest(loop) for loop in repeating)
 
 
-def _backlog(producer: Kernel, consumer: Kernel) -> int:
+def _backlog(producer: SpatialKernel, consumer: SpatialKernel) -> int:
     """Most results that a reduction sends before those sent in a row have been gathered.
 
     Of ``count`` PEs that are gathered each sends one token in ``count`` firings.  Loops that make
     results faster than that let all of them wait.
     """
     stream = None if consumer.gathering is None else consumer.loop(consumer.gathering.loop)
-    serial = producer.kind(LoopKind.SERIAL)
+    serial = producer.kind(LoopExecution.SERIAL)
     reductions = [at for at, loop in enumerate(serial) if loop.reduction]
     if producer.initial is None or stream is None or not reductions:
         return 1
@@ -107,19 +129,21 @@ def _backlog(producer: Kernel, consumer: Kernel) -> int:
     return waiting
 
 
-def _shares_stream(program: SpatialProgram, producer: Kernel, consumer: Kernel) -> bool:
+def _shares_stream(
+    program: SpatialProgram, producer: SpatialKernel, consumer: SpatialKernel
+) -> bool:
     """Whether PEs of a reduction get this operand from one stream, here or further upstream."""
-    late = [x.definition for x in consumer.kind(LoopKind.UNROLLED) if x.reduction]
+    late = [x.definition for x in consumer.kind(LoopExecution.UNROLLED) if x.reduction]
     pending = [producer] if consumer.initial is not None and late else []
     while pending:
         kernel = pending.pop()
-        if any(loop.definition in late for loop in kernel.kind(LoopKind.SERIAL)):
+        if any(loop.definition in late for loop in kernel.kind(LoopExecution.SERIAL)):
             return True
         pending += [program.sender(o) for o in kernel.operands if o.taken is None]
     return False
 
 
-def hop_capacity(kernel: Kernel, operand: Operand, position: int) -> int:
+def hop_capacity(kernel: SpatialKernel, operand: KernelOperand, position: int) -> int:
     """Room in the channels from PE to PE along a loop of ``operand.forwards``, as asked or needed.
 
     In a recurrence the operand waits for values that take longer than it does.
@@ -145,7 +169,7 @@ def hop_capacity(kernel: Kernel, operand: Operand, position: int) -> int:
     return DEFAULT_CAPACITY + lag
 
 
-def _lags(kernel: Kernel) -> dict[str, int]:
+def _lags(kernel: SpatialKernel) -> dict[str, int]:
     """Firings by which a PE of a reduction starts after the one before, by loop in space.
 
     A partial result moves on to the next PE after the last step of the reduction loops in time
@@ -157,19 +181,191 @@ def _lags(kernel: Kernel) -> dict[str, int]:
     total, steps = 0, 0
     inside = 1
     for loop in reversed(kernel.loops):
-        if loop.kind is LoopKind.SERIAL:
+        if loop.kind is LoopExecution.SERIAL:
             extent = kernel.longest(loop)
             steps += (extent - 1) * inside if loop.reduction else 0
             inside *= extent
-        elif loop.kind is LoopKind.UNROLLED and loop.reduction:
+        elif loop.kind is LoopExecution.UNROLLED and loop.reduction:
             lags[loop.name] = steps + total
             total += (kernel.longest(loop) - 1) * (steps + total)
     return lags
 
 
-def _lag(kernel: Kernel) -> int:
+def _lag(kernel: SpatialKernel) -> int:
     """Firings by which the last PE of a reduction in space starts after the first."""
     lags = _lags(kernel)
     return sum(
         (kernel.longest(loop) - 1) * lags[loop.name] for loop in kernel.loops if loop.name in lags
+    )
+
+
+LARGEST = 1 << 16
+"""Tokens that a channel holds at most without the user asking for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How a kernel leads to another one, over whose variables its serial ``loops`` are given.
+
+    ``channels`` and ``memory``: whether it does by channels alone, and through memory.  A kernel
+    with a buffer keeps one iteration of its ``buffered`` outermost loops.
+    """
+
+    loops: tuple[SpatialLoop, ...]
+    channels: bool
+    memory: bool
+    buffered: int | None = None
+
+
+def meeting_depths(program: SpatialProgram) -> dict[tuple[str, str], int]:
+    """The least depths of the channels that close a diamond, by consumer and operand."""
+    depths: dict[tuple[str, str], int] = {}
+    for kernel in program.kernels:
+        ways = {operand.name: _ways(program, operand) for operand in kernel.operands}
+        for pair in combinations(kernel.operands, 2):
+            first, second = (ways[operand.name] for operand in pair)
+            common = {
+                name
+                for name in first.keys() & second.keys()
+                if first[name].channels or second[name].channels
+            }
+            if not common:
+                continue
+            prefix, iterations = _common_loops(program, kernel, common, [first, second])
+            for operand in pair:
+                if not any(ways[operand.name][name].channels for name in common):
+                    continue
+                depth = _tokens(program, operand, prefix) * iterations + 1
+                key = (kernel.name, operand.name)
+                depths[key] = max(depth, depths.get(key, 0))
+                _check_size(program, kernel, operand, depths[key])
+    return depths
+
+
+def _ways(program: SpatialProgram, operand: KernelOperand) -> dict[str, _Way]:
+    """Everything that leads to an operand, by kernel."""
+    producer = program.kernel(operand.producer)
+    serial = producer.kind(LoopExecution.SERIAL)
+    names = [loop.name for loop in serial]
+    kept = None if producer.buffer is None else names.index(producer.buffer.loop) + 1
+    ways = {producer.name: _Way(loops=serial, channels=True, memory=False, buffered=kept)}
+    for upstream in producer.operands:
+        for name, way in _ways(program, upstream).items():
+            ways[name] = _joined(ways[name], way) if name in ways else way
+    for name in _stored_by(program, producer):
+        ways[name] = _Way(loops=(), channels=name in ways, memory=True)
+    return {name: _renamed(way, producer, operand) for name, way in ways.items()}
+
+
+def _stored_by(program: SpatialProgram, load: SpatialKernel) -> list[str]:
+    """The kernels whose values a load unit reads from memory."""
+    if not isinstance(load.work, LoadUnit):
+        return []
+    tensors = {read.source for read in reads(load.work.value)}
+    found: list[str] = []
+    for kernel in program.kernels:
+        if kernel.store is not None and kernel.store.tensor in tensors:
+            above = (name for operand in kernel.operands for name in _ways(program, operand))
+            found += [kernel.name, *above]
+    return found
+
+
+def _renamed(way: _Way, producer: SpatialKernel, operand: KernelOperand) -> _Way:
+    if not operand.renames:
+        return way
+    names: dict[str, Expr] = {
+        name: Index(name=f"{producer.function}.{name}") for name, _ in producer.variables
+    }
+    for rename in operand.renames:
+        names[rename.sender] = shifted(Index(name=rename.reader), rename.offset)
+    loops = tuple(
+        replace(loop, definition=substitute(loop.definition, names)) for loop in way.loops
+    )
+    return replace(way, loops=loops)
+
+
+def _joined(left: _Way, right: _Way) -> _Way:
+    kept = [way.buffered for way in (left, right) if way.buffered is not None]
+    return _Way(
+        loops=_prefix(left.loops, right.loops),
+        channels=left.channels or right.channels,
+        memory=left.memory or right.memory,
+        buffered=min(kept, default=None),
+    )
+
+
+def _prefix(
+    left: tuple[SpatialLoop, ...], right: tuple[SpatialLoop, ...]
+) -> tuple[SpatialLoop, ...]:
+    """The outer loops of one nest that are those of the other too."""
+    count = 0
+    for one, other in zip(left, right, strict=False):
+        if (one.definition, one.minimum, one.extent) != (
+            other.definition,
+            other.minimum,
+            other.extent,
+        ):
+            break
+        count += 1
+    return left[:count]
+
+
+def _common_loops(
+    program: SpatialProgram, kernel: SpatialKernel, common: set[str], sides: list[dict[str, _Way]]
+) -> tuple[tuple[SpatialLoop, ...], int]:
+    """The loops that a diamond runs through together, and how many iterations are on the way.
+
+    ``common`` are the kernels where it may begin, ``sides`` what leads to its two ends.
+    """
+    passed = [
+        way
+        for side in sides
+        for name, way in side.items()
+        if name in common or common & _above(program, program.kernel(name))
+    ]
+    if any(way.memory for way in passed):
+        return (), 1
+    prefix = kernel.kind(LoopExecution.SERIAL)
+    for way in passed:
+        if way.buffered is not None:
+            prefix = prefix[: way.buffered]
+        prefix = _prefix(prefix, way.loops)
+    return prefix, 1 + sum(way.buffered is not None for way in passed)
+
+
+def _above(program: SpatialProgram, kernel: SpatialKernel) -> set[str]:
+    """The kernels whose values a kernel gets."""
+    direct = {name for operand in kernel.operands for name in _ways(program, operand)}
+    return direct | set(_stored_by(program, kernel))
+
+
+def _tokens(
+    program: SpatialProgram, operand: KernelOperand, prefix: tuple[SpatialLoop, ...]
+) -> int:
+    """How many tokens of an operand are sent in one iteration of the outer loops ``prefix``."""
+    sender = program.sender(operand)
+    known = [loop.definition for loop in prefix]
+    return prod(
+        sender.longest(loop)
+        for loop in sender.kind(LoopExecution.SERIAL)
+        if loop.definition not in known and not (drains(sender) and loop.reduction)
+    )
+
+
+def _check_size(
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, depth: int
+) -> None:
+    producer = program.kernel(operand.producer)
+    if depth <= LARGEST or producer.capacity is not None:
+        return
+    takings = (o.taken for o in (operand, *kernel.operands) if o.taken is not None)
+    taken = next((taking.by for taking in takings), None)
+    raise UserError(
+        f"{taken.text + ' on ' if taken else ''}{kernel.name}: {producer.name} sends {depth - 1} "
+        f"values before {kernel.name} can take them",
+        location=taken.location if taken is not None else kernel.location,
+        expected=f"at most {LARGEST} values in a channel",
+        given=f"{kernel.name} waits for something that is computed from the same stream",
+        hint=f"give {kernel.name} a producer of its own, give both the same outer loops, or ask "
+        f"for the room: {producer.name}.depth({depth})",
     )

@@ -6,20 +6,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, Local, Read, apply, substitute
+from t2s.core.expr import Expr, Index, Local, Read, apply, conjunction, index_names, substitute
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, distinct, walk
+from t2s.spatial.analysis.lookup import varies
 from t2s.spatial.analysis.recurrences import member_reads
+from t2s.spatial.analysis.reduction_form import mentions_previous
 from t2s.spatial.directive import Directive
-from t2s.spatial.directives.isolate import varies
-from t2s.spatial.ir import Kernel, Loop
-from t2s.spatial.work import Member
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import SpatialLoop
+from t2s.spatial.work import Calculation, LoadUnit, StoreTarget, StoreUnit, SystemMember
 
 
 def check_contiguous(
-    kernel: Kernel, source: str, access: tuple[Expr, ...], subject: str, location: SourceLocation
+    kernel: SpatialKernel,
+    source: str,
+    access: tuple[Expr, ...],
+    subject: str,
+    location: SourceLocation,
 ) -> None:
     """The last subscript has to advance by one with the vector loop, the others not at all."""
     loop = kernel.vector_loop
@@ -40,7 +46,7 @@ def check_contiguous(
         )
 
 
-def check_independent(kernel: Kernel, loop: Loop, directive: Directive) -> None:
+def check_independent(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> None:
     """A recurrence stays in its lane."""
     for found in member_reads(kernel):
         member = kernel.member(found.read.source)
@@ -61,7 +67,7 @@ def check_independent(kernel: Kernel, loop: Loop, directive: Directive) -> None:
             )
 
 
-def check_system_lanes(kernel: Kernel) -> None:
+def check_system_lanes(kernel: SpatialKernel) -> None:
     """Lanes of a system: its operands are contiguous, and no value uses the lane's number."""
     loop = kernel.vector_loop
     if loop is None or not kernel.members:
@@ -91,7 +97,7 @@ def _mentions(expr: Expr, name: str) -> bool:
     return any(isinstance(node, Index) and node.name == name for node in walk(expr))
 
 
-def _reader(kernel: Kernel, operand: str) -> Member:
+def _reader(kernel: SpatialKernel, operand: str) -> SystemMember:
     """The member that uses an operand."""
     for member in kernel.members:
         for node in walk(member):
@@ -110,3 +116,87 @@ def outside_reads(expr: Term) -> Iterator[Index]:
     for node in distinct(expr, into=lambda term: not isinstance(term, Read)):
         if isinstance(node, Index):
             yield node
+
+
+def check_lanes(kernel: SpatialKernel, directive: Directive) -> None:
+    """No condition varies along the lanes, and only elements depend on them."""
+    loop = kernel.vector_loop
+    if loop is None:
+        return
+    for part in _free_parts(kernel):
+        if loop.name in index_names(kernel.place(part)):
+            raise UserError(
+                f"{directive.text} on {kernel.name}: the computation uses the index of the vector "
+                f"loop {loop.name} itself",
+                location=directive.location,
+                expected="an index that occurs in subscripts only",
+                given=f"{show(kernel.place(part))} in its value or in a condition",
+                hint="put another loop innermost",
+            )
+
+
+def check_contiguity(program: SpatialProgram) -> SpatialProgram:
+    """The program, if all vectors that the device loads and stores are contiguous in memory.
+
+    What the host orders is.
+    """
+    hosts = {kernel.name for kernel in program.kernels if kernel.on_host}
+    for kernel in program.kernels:
+        loop, directive = kernel.vector_loop, kernel.vectorised
+        if loop is None or directive is None or kernel.name in hosts:
+            continue
+        subject, location = f"{directive.text} on {kernel.function}", directive.location
+        match kernel.work:
+            case LoadUnit(value=Read(source=source, indices=indices)):
+                check_contiguous(kernel, source, indices, subject, location)
+            case StoreUnit(store=StoreTarget(tensor=tensor, indices=indices)):
+                check_contiguous(kernel, tensor, indices, subject, location)
+    return program
+
+
+def _free_parts(kernel: SpatialKernel) -> Iterator[Expr]:
+    """The value, initial value and conditions, without the subscripts inside them."""
+    for expr in (kernel.value, kernel.initial, kernel.condition):
+        if expr is not None:
+            yield from outside_reads(expr)
+    condition = conjunction(*(operand.condition for operand in kernel.operands))
+    if condition is not None:
+        yield condition
+
+
+def check_complete(kernel: SpatialKernel) -> None:
+    """Before lowering: everything that varies was asked for, and vector results are stored so."""
+    check_system_lanes(kernel)
+    loop, directive, work = kernel.vector_loop, kernel.vectorised, kernel.work
+    if loop is None or directive is None or not isinstance(work, Calculation):
+        return
+    check_lanes(kernel, directive)
+    subject = f"{directive.text} on {kernel.name}"
+    for operand in kernel.operands:
+        asked = {operand.source, operand.producer} & set(work.vector_operands)
+        if asked or not varies(kernel, operand.access, loop.name):
+            continue
+        raise UserError(
+            f"{subject}: {operand.source} varies along the vector loop {loop.name} too and is not "
+            "loaded as a vector",
+            location=directive.location,
+            expected=f"vload({', '.join([*work.vector_operands, operand.source])})",
+            given=f"vload({', '.join(work.vector_operands)})",
+            hint="everything that varies along the innermost loop becomes a vector; put another "
+            "loop innermost to keep it a single value",
+        )
+    own = kernel.name == kernel.function or bool(kernel.members)
+    if not loop.reduction and own and not work.vector_store:
+        raise UserError(
+            f"{subject}: the results are vectors along {loop.name} and are not stored as vectors",
+            location=directive.location,
+            expected=f"{kernel.name}.vstore({kernel.name}) as well",
+            given=f"{loop.name} innermost, which is not a reduction",
+            hint="a reduction loop innermost would give single results, by dot products",
+        )
+    if loop.reduction and kernel.initial is not None and not mentions_previous(kernel.value):
+        raise UserError(
+            f"{subject}: every lane of the vector loop {loop.name} would overwrite one value",
+            location=directive.location,
+            expected=f"a reduction such as {kernel.name}[...] += ...",
+        )

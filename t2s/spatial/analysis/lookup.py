@@ -1,20 +1,25 @@
-"""Finding the loops a directive names, and the errors for those it cannot find."""
+"""Finding the loops a directive names, what varies along them, and what takes a value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from t2s.core.errors import UserError
-from t2s.core.expr import index_names
+from t2s.core.expr import Expr, index_names
+from t2s.core.isl import LoopDomain
 from t2s.core.location import SourceLocation
 from t2s.core.printer import show
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 
-_DONE = {LoopKind.UNROLLED: "is unrolled", LoopKind.VECTOR: "has become the lanes of vectors"}
+_DONE = {
+    LoopExecution.UNROLLED: "is unrolled",
+    LoopExecution.VECTOR: "has become the lanes of vectors",
+}
 
 
-def find_loop(kernel: Kernel, name: str, directive: Directive) -> Loop:
+def find_loop(kernel: SpatialKernel, name: str, directive: Directive) -> SpatialLoop:
     """The loop of that name in the kernel, or a ``UserError`` that lists its loops."""
     loop = kernel.loop(name)
     if loop is None:
@@ -30,10 +35,10 @@ def find_loop(kernel: Kernel, name: str, directive: Directive) -> Loop:
     return loop
 
 
-def find_serial(kernel: Kernel, name: str, directive: Directive) -> Loop:
+def find_serial(kernel: SpatialKernel, name: str, directive: Directive) -> SpatialLoop:
     """As ``find_loop``, and the loop still has to be serial."""
     loop = find_loop(kernel, name, directive)
-    if loop.kind is not LoopKind.SERIAL:
+    if loop.kind is not LoopExecution.SERIAL:
         raise UserError(
             f"{directive.text} on {kernel.name}: loop {name} {_DONE[loop.kind]} already",
             location=directive.location,
@@ -45,7 +50,7 @@ def find_serial(kernel: Kernel, name: str, directive: Directive) -> Loop:
     return loop
 
 
-def check_not_time(kernel: Kernel, loop: Loop, directive: Directive) -> None:
+def check_not_time(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> None:
     """The time loop of a schedule stays as it is."""
     if kernel.timed == loop.name:
         raise UserError(
@@ -57,7 +62,9 @@ def check_not_time(kernel: Kernel, loop: Loop, directive: Directive) -> None:
         )
 
 
-def constant_bounds(kernel: Kernel, loop: Loop, directive: Directive) -> tuple[int, int]:
+def constant_bounds(
+    kernel: SpatialKernel, loop: SpatialLoop, directive: Directive
+) -> tuple[int, int]:
     """(minimum, extent) of a loop that has to have constant bounds."""
     if loop.constant is None:
         depends = ", ".join(sorted(index_names(loop.minimum) | index_names(loop.extent)))
@@ -71,7 +78,7 @@ def constant_bounds(kernel: Kernel, loop: Loop, directive: Directive) -> tuple[i
     return loop.constant
 
 
-def same_loop(loops: Iterable[Loop], wanted: Loop) -> Loop | None:
+def same_loop(loops: Iterable[SpatialLoop], wanted: SpatialLoop) -> SpatialLoop | None:
     """The loop that iterates over the same thing: it has the same definition.
 
     Loops of one iteration may have equal definitions; of these the one of the same name.
@@ -80,7 +87,9 @@ def same_loop(loops: Iterable[Loop], wanted: Loop) -> Loop | None:
     return next((loop for loop in alike if loop.name == wanted.name), alike[0] if alike else None)
 
 
-def counterpart(partner: Kernel, kernel: Kernel, loop: Loop, directive: Directive) -> Loop:
+def counterpart(
+    partner: SpatialKernel, kernel: SpatialKernel, loop: SpatialLoop, directive: Directive
+) -> SpatialLoop:
     """The loop of ``partner``, which sends to or takes from ``kernel``, that iterates alike.
 
     Loops are the same if they have the same definition; a ``UserError`` says that there is none.
@@ -99,7 +108,7 @@ def counterpart(partner: Kernel, kernel: Kernel, loop: Loop, directive: Directiv
     return found
 
 
-def _loop_names(kernel: Kernel) -> str:
+def _loop_names(kernel: SpatialKernel) -> str:
     return ", ".join(loop.name for loop in kernel.loops)
 
 
@@ -128,7 +137,7 @@ def check_names_free(program: SpatialProgram, name: str, directive: Directive) -
 
 
 def check_new_names(
-    kernel: Kernel, new: tuple[str, ...], replaced: tuple[str, ...], directive: Directive
+    kernel: SpatialKernel, new: tuple[str, ...], replaced: tuple[str, ...], directive: Directive
 ) -> None:
     """New loop names must not collide with loops that stay."""
     staying = {loop.name for loop in kernel.loops} - set(replaced)
@@ -142,8 +151,21 @@ def check_new_names(
             )
 
 
+def consumers(program: SpatialProgram, name: str) -> Iterator[SpatialKernel]:
+    for kernel in program.kernels:
+        if any(operand.producer == name for operand in kernel.operands):
+            yield kernel
+            yield from consumers(program, kernel.name)
+
+
+def varies(kernel: SpatialKernel, indices: tuple[Expr, ...], loop: str) -> bool:
+    """Whether subscripts over the domain take different values along a loop of the kernel."""
+    nest = LoopDomain([loop.interval for loop in kernel.loops])
+    return nest.varies_along([kernel.place(index) for index in indices], loop)
+
+
 def check_in_all_iterations(
-    kernel: Kernel, loop: Loop, directive: Directive, expected: str
+    kernel: SpatialKernel, loop: SpatialLoop, directive: Directive, expected: str
 ) -> None:
     """Which iterations there are may not depend on a loop, padded ones left out included."""
     if kernel.active is not None and loop.name in index_names(kernel.active):

@@ -3,6 +3,11 @@
 An operand that is named alone (``A``) may occur several times with the same subscripts: it is one
 value then.  With different subscripts it is not clear which one is meant, and ``A[i, k]`` says so.
 An expression (``alpha * A[i, k]``) is found by its structure.
+
+``check_loadable`` proves that a load unit may load what a definition reads.  A definition reads an
+element only where its path condition holds.  Hardware decides whether to load from the static part
+of that condition alone (``conditions.py``); what depends on data merely selects between values that
+are there.  So the address has to be in range under the static part.
 """
 
 from __future__ import annotations
@@ -11,19 +16,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from t2s.core.errors import UserError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Index, Read, conjuncts, reads
+from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.location import SourceLocation
 from t2s.core.printer import show
 from t2s.core.walk import distinct, walk
-from t2s.func.bounds import GuardedRead, guarded_nodes, guarded_reads
+from t2s.func.accesses import GuardedRead, guarded_nodes, guarded_reads
 from t2s.func.ir import TemporalProgram
-from t2s.spatial.analysis.conditions import any_of
+from t2s.spatial.analysis.conditions import any_of, is_static
 from t2s.spatial.analysis.reduction_form import readable_update
-from t2s.spatial.analysis.safety import check_loadable
 from t2s.spatial.directive import IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel
+from t2s.spatial.ir import SpatialKernel
 from t2s.spatial.operands import ComputedValue, Content, LoadedElement
 
 
@@ -64,8 +69,8 @@ def _subscripts(expr: Expr) -> Iterator[Expr]:
 
 
 def find_occurrence(
-    program: TemporalProgram, kernel: Kernel, directive: IsolateProducer
-) -> tuple[Kernel, Occurrence]:
+    program: TemporalProgram, kernel: SpatialKernel, directive: IsolateProducer
+) -> tuple[SpatialKernel, Occurrence]:
     """What a directive moves, and the kernel it was found in (with Funcs inlined if need be).
 
     Raises ``UserError`` if it is not there, or not clear, and ``UnsupportedError`` if it cannot be
@@ -88,12 +93,12 @@ def find_occurrence(
     return kernel, occurrence_of(kernel, value)
 
 
-def occurrence_of(kernel: Kernel, value: Expr) -> Occurrence:
+def occurrence_of(kernel: SpatialKernel, value: Expr) -> Occurrence:
     """A value that occurs in a kernel, under any of the conditions that it has there."""
     return _occurrence(kernel, value, list(_everywhere(kernel, value)))
 
 
-def loads_of(kernel: Kernel) -> list[Occurrence]:
+def loads_of(kernel: SpatialKernel) -> list[Occurrence]:
     """What a kernel loads itself: reads that have no producer yet, each once."""
     found: dict[Read, list[tuple[Expr | None, bool]]] = {}
     for guarded, start in all_reads(kernel, nested=False):
@@ -102,7 +107,7 @@ def loads_of(kernel: Kernel) -> list[Occurrence]:
 
 
 def _occurrence(
-    kernel: Kernel, value: Expr, found: Sequence[tuple[Expr | None, bool]]
+    kernel: SpatialKernel, value: Expr, found: Sequence[tuple[Expr | None, bool]]
 ) -> Occurrence:
     condition = found[0][0]
     for other, _ in found[1:]:
@@ -118,7 +123,7 @@ def _occurrence(
     )
 
 
-def _everywhere(kernel: Kernel, value: Expr) -> Iterator[tuple[Expr | None, bool]]:
+def _everywhere(kernel: SpatialKernel, value: Expr) -> Iterator[tuple[Expr | None, bool]]:
     """The conditions under which a value is needed, and whether at the start of a reduction."""
     if kernel.initial is not None:
         yield from ((guard, True) for guard in _guards(kernel.initial, value, None))
@@ -134,7 +139,7 @@ def _guards(expr: Expr, value: Expr, condition: Expr | None) -> Iterator[Expr | 
             yield where
 
 
-def all_reads(kernel: Kernel, *, nested: bool = True) -> list[tuple[GuardedRead, bool]]:
+def all_reads(kernel: SpatialKernel, *, nested: bool = True) -> list[tuple[GuardedRead, bool]]:
     """The reads that have no producer yet, and whether only the start of a reduction needs them.
 
     Those in subscripts of others are left out unless ``nested``.
@@ -147,7 +152,7 @@ def all_reads(kernel: Kernel, *, nested: bool = True) -> list[tuple[GuardedRead,
     ]
 
 
-def _reads_of_members(kernel: Kernel, nested: bool) -> list[GuardedRead]:
+def _reads_of_members(kernel: SpatialKernel, nested: bool) -> list[GuardedRead]:
     """What the members of a kernel read that are not members themselves."""
     names = {member.name for member in kernel.members}
     exprs = [e for m in kernel.members for e in (m.value, m.initial) if e is not None]
@@ -156,8 +161,8 @@ def _reads_of_members(kernel: Kernel, nested: bool) -> list[GuardedRead]:
 
 
 def _named(
-    program: TemporalProgram, kernel: Kernel, directive: IsolateProducer
-) -> tuple[Kernel, Read]:
+    program: TemporalProgram, kernel: SpatialKernel, directive: IsolateProducer
+) -> tuple[SpatialKernel, Read]:
     """The one element of a named operand, and the kernel it was found in."""
     name = directive.operand
     found = _reads_of(kernel, name)
@@ -181,11 +186,11 @@ def _named(
     )
 
 
-def _reads_of(kernel: Kernel, name: str) -> list[Read]:
+def _reads_of(kernel: SpatialKernel, name: str) -> list[Read]:
     return [guarded.read for guarded, _ in all_reads(kernel) if guarded.read.source == name]
 
 
-def _no_operand(kernel: Kernel, directive: IsolateProducer) -> UserError:
+def _no_operand(kernel: SpatialKernel, directive: IsolateProducer) -> UserError:
     name = directive.operand
     isolated = next((o for o in kernel.operands if o.source == name), None)
     if isolated is not None:
@@ -209,7 +214,7 @@ def _no_operand(kernel: Kernel, directive: IsolateProducer) -> UserError:
 
 
 def _inside(
-    kernel: Kernel, directive: IsolateProducer, part: str, producer: str, whole: Expr
+    kernel: SpatialKernel, directive: IsolateProducer, part: str, producer: str, whole: Expr
 ) -> UserError:
     return UserError(
         f"{directive.text} on {kernel.name}: {part} is a part of {show(whole)}, which {producer} "
@@ -221,7 +226,7 @@ def _inside(
     )
 
 
-def _not_there(kernel: Kernel, directive: IsolateProducer, target: Expr) -> UserError:
+def _not_there(kernel: SpatialKernel, directive: IsolateProducer, target: Expr) -> UserError:
     for operand in kernel.operands:
         content = operand.content
         whole = content.value if isinstance(content, ComputedValue) else None
@@ -249,3 +254,45 @@ def _not_there(kernel: Kernel, directive: IsolateProducer, target: Expr) -> User
         given=show(target),
         hint="it is found as it is written: the same operands in the same order",
     )
+
+
+def check_loadable(program: TemporalProgram, kernel: SpatialKernel, guarded: GuardedRead) -> None:
+    """Raise ``UnsupportedError`` for an address that depends on data or may be out of range."""
+    read = guarded.read
+    location = read.location or kernel.location
+    inner = next((part for index in read.indices for part in reads(index)), None)
+    if inner is not None:
+        raise UnsupportedError(
+            f"{show(read)} in {kernel.name} is read at a place that depends on data",
+            location=location,
+            expected="subscripts of loop variables, numbers and Params",
+            given=show(inner),
+            hint="it can be computed by t2s.interpret; hardware for it is not generated yet",
+        )
+    parts = conjuncts(guarded.condition)
+    dynamic = [part for part in parts if not is_static(part)]
+    if not dynamic:
+        return
+    domain = LoopDomain([d.interval for d in kernel.domain], filter(is_affine, parts))
+    for index, (low, extent) in zip(read.indices, _bounds(program, read), strict=True):
+        found = domain.range_of(index) if is_affine(index) else None
+        if found is not None and low <= found[0] and found[1] < low + extent:
+            continue
+        if domain.is_empty():
+            continue
+        raise UnsupportedError(
+            f"{show(read)} in {kernel.name} cannot be loaded ahead of the condition that guards it",
+            location=location,
+            expected=f"{show(index)} within {low}..{low + extent - 1} whatever the data",
+            given=f"a guard that depends on data: {show(dynamic[0])}",
+            hint="add a condition on the loops, as in t2s.select((i > 0) & (x[i] > 0), ...), or "
+            "clamp the subscript with t2s.max and t2s.min",
+        )
+
+
+def _bounds(program: TemporalProgram, read: Read) -> tuple[tuple[int, int], ...]:
+    """(minimum, extent) of each dimension of what is read."""
+    for array in program.inputs:
+        if array.name == read.source:
+            return tuple((0, extent) for extent in array.shape)
+    return program.function(read.source).bounds

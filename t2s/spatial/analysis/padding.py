@@ -23,7 +23,8 @@ from t2s.core.isl_maps import condition
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.directive import Directive
-from t2s.spatial.ir import Kernel, Loop, Padding, SpatialProgram, shifted
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import PaddedVariable, SpatialLoop, shifted
 from t2s.spatial.work import LoadUnit
 
 Origins = Mapping[str, tuple[int, ...]]
@@ -34,13 +35,13 @@ def origins_of(program: SpatialProgram) -> dict[str, tuple[int, ...]]:
     return {f.name: tuple(low for low, _ in f.bounds) for f in program.temporal.functions}
 
 
-def nest_of(kernel: Kernel) -> LoopDomain:
+def nest_of(kernel: SpatialKernel) -> LoopDomain:
     """All iterations of a kernel, lanes and padded ones as well."""
     conditions = [] if kernel.active is None else [kernel.active]
     return LoopDomain([loop.interval for loop in kernel.loops], conditions)
 
 
-def with_padding(kernel: Kernel, loop: Loop, directive: Directive) -> Kernel:
+def with_padding(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> SpatialKernel:
     """Note which variables leave their domain now that ``loop`` has become longer.
 
     Raises ``UserError`` if padded iterations would compute points of the domain a second time, or
@@ -58,7 +59,7 @@ def with_padding(kernel: Kernel, loop: Loop, directive: Directive) -> Kernel:
             hint="only the outermost part of a dimension has a ragged end: split that part, or "
             "split the dimension in the other order",
         )
-    paddings: list[Padding] = []
+    paddings: list[PaddedVariable] = []
     variables = dict(kernel.variables)
     known = {padding.variable: padding for padding in kernel.paddings}
     for dimension in kernel.domain:
@@ -68,7 +69,7 @@ def with_padding(kernel: Kernel, loop: Loop, directive: Directive) -> Kernel:
             continue
         old, padded = known.get(dimension.name), reached[1] - bounds[0] + 1
         if old is None or old.padded != padded:
-            old = Padding(
+            old = PaddedVariable(
                 variable=dimension.name,
                 limit=sum(bounds),
                 extent=bounds[1],
@@ -79,7 +80,7 @@ def with_padding(kernel: Kernel, loop: Loop, directive: Directive) -> Kernel:
     return replace(kernel, paddings=tuple(paddings))
 
 
-def _keeps_meaning(kernel: Kernel, nest: LoopDomain) -> bool:
+def _keeps_meaning(kernel: SpatialKernel, nest: LoopDomain) -> bool:
     """Whether iterations still are points, one each, and every loop what its definition says."""
     if not nest.is_injective([expr for _, expr in kernel.variables]):
         return False
@@ -93,7 +94,7 @@ def _keeps_meaning(kernel: Kernel, nest: LoopDomain) -> bool:
     )
 
 
-def _extent(loop: Loop) -> int:
+def _extent(loop: SpatialLoop) -> int:
     return loop.constant[1] if loop.constant is not None else 1
 
 
@@ -101,7 +102,7 @@ def _divisors(extent: int) -> str:
     return ", ".join(str(n) for n in range(1, extent + 1) if extent % n == 0)
 
 
-def _check_not_empty(kernel: Kernel, padded: Loop, directive: Directive) -> None:
+def _check_not_empty(kernel: SpatialKernel, padded: SpatialLoop, directive: Directive) -> None:
     """A reduction whose length depends on a padded loop still has a step in every iteration."""
     found = _shorter_than(kernel, 1)
     if found is None:
@@ -120,7 +121,7 @@ def _check_not_empty(kernel: Kernel, padded: Loop, directive: Directive) -> None
     )
 
 
-def check_not_negative(kernel: Kernel, padded: Loop, directive: Directive) -> None:
+def check_not_negative(kernel: SpatialKernel, padded: SpatialLoop, directive: Directive) -> None:
     """In padded iterations of a system the loops inside have as many iterations as none, or more.
 
     Raises ``UserError`` where a bound counts down past zero.
@@ -139,9 +140,9 @@ def check_not_negative(kernel: Kernel, padded: Loop, directive: Directive) -> No
     )
 
 
-def _shorter_than(kernel: Kernel, least: int) -> tuple[Loop, str] | None:
+def _shorter_than(kernel: SpatialKernel, least: int) -> tuple[SpatialLoop, str] | None:
     """A loop that has fewer iterations somewhere, and the iteration of the loops around it."""
-    outer: list[Loop] = []
+    outer: list[SpatialLoop] = []
     for loop in kernel.loops:
         if loop.constant is None:
             intervals = [other.interval for other in outer]
@@ -152,12 +153,12 @@ def _shorter_than(kernel: Kernel, least: int) -> tuple[Loop, str] | None:
     return None
 
 
-def padding_text(kernel: Kernel) -> str:
+def padding_text(kernel: SpatialKernel) -> str:
     """``i: 30 padded to 32`` for every padded variable."""
     return ", ".join(map(str, active_paddings(kernel))) or "no padding"
 
 
-def active_paddings(kernel: Kernel) -> Iterator[Padding]:
+def active_paddings(kernel: SpatialKernel) -> Iterator[PaddedVariable]:
     """The paddings of the variables that leave their domain in this kernel.
 
     A producer that has lost the loop of a variable stays at its first value.
@@ -172,7 +173,7 @@ def active_paddings(kernel: Kernel) -> Iterator[Padding]:
             yield padding
 
 
-def in_domain(kernel: Kernel, *, reductions_only: bool = False) -> Expr | None:
+def in_domain(kernel: SpatialKernel, *, reductions_only: bool = False) -> Expr | None:
     """The condition, over the domain's variables, for an iteration not to be a padded one.
 
     ``None``: no iteration is.
@@ -187,7 +188,7 @@ def in_domain(kernel: Kernel, *, reductions_only: bool = False) -> Expr | None:
     )
 
 
-def inside_of_domain(kernel: Kernel, *within: Expr) -> Kernel:
+def inside_of_domain(kernel: SpatialKernel, *within: Expr) -> SpatialKernel:
     """A system with a ragged nest: the iterations past the end of the domain are left out.
 
     ``within`` holds for those of them that are inside of the loop that was split.
@@ -201,7 +202,7 @@ def inside_of_domain(kernel: Kernel, *within: Expr) -> Kernel:
     return replace(kernel, active=condition(nest, held.points))
 
 
-def memory_guard(kernel: Kernel, origins: Origins) -> Expr | None:
+def memory_guard(kernel: SpatialKernel, origins: Origins) -> Expr | None:
     """The condition, over the domain's variables, under which a load or store may touch memory."""
     if not kernel.paddings:
         return kernel.condition
@@ -227,7 +228,7 @@ def allocated_shape(
     return tuple(needed) if tuple(needed) != shape else None
 
 
-def _accessed(kernel: Kernel) -> str | None:
+def _accessed(kernel: SpatialKernel) -> str | None:
     """The array that a load or store kernel touches."""
     match kernel.work:
         case LoadUnit(value=Read(source=source)):
@@ -235,7 +236,7 @@ def _accessed(kernel: Kernel) -> str | None:
     return kernel.store.tensor if kernel.store is not None else None
 
 
-def _indices(kernel: Kernel, origins: Origins) -> tuple[Expr, ...]:
+def _indices(kernel: SpatialKernel, origins: Origins) -> tuple[Expr, ...]:
     """The place in memory of a load or a store, over the domain's variables."""
     match kernel.work:
         case LoadUnit(value=Read(source=source, indices=indices)):
@@ -245,7 +246,7 @@ def _indices(kernel: Kernel, origins: Origins) -> tuple[Expr, ...]:
 
 
 def _ranges(
-    kernel: Kernel, indices: tuple[Expr, ...], condition: Expr | None
+    kernel: SpatialKernel, indices: tuple[Expr, ...], condition: Expr | None
 ) -> list[tuple[int, int] | None]:
     """Smallest and largest subscripts, over all lanes; ``None`` where that cannot be proved.
 

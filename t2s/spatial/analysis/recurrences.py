@@ -22,10 +22,11 @@ from t2s.core.isl import LoopDomain, NotAffine, is_affine
 from t2s.core.isl_maps import Case, cases, condition, translated
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.func.bounds import GuardedRead, guarded_reads
+from t2s.func.accesses import GuardedRead, guarded_reads
 from t2s.spatial.analysis.conditions import any_of, static_conjuncts
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.work import Member
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
+from t2s.spatial.work import SystemMember
 
 MOST_TRANSFERS = 32
 """Most different distances that one read may have over the loops."""
@@ -41,7 +42,7 @@ class MemberRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer:
+class RecurrenceTransfer:
     """One distance of a read.
 
     Attributes
@@ -52,19 +53,19 @@ class Transfer:
     """
 
     source: str
-    distance: tuple[tuple[Loop, int], ...]
+    distance: tuple[tuple[SpatialLoop, int], ...]
     receive: Expr | None
     send: Expr | None
 
     @property
-    def hop(self) -> tuple[tuple[Loop, int], ...]:
+    def hop(self) -> tuple[tuple[SpatialLoop, int], ...]:
         """The distance in space, unrolled loops only."""
-        return tuple((x, d) for x, d in self.distance if x.kind is LoopKind.UNROLLED)
+        return tuple((x, d) for x, d in self.distance if x.kind is LoopExecution.UNROLLED)
 
     @property
-    def delay(self) -> tuple[tuple[Loop, int], ...]:
+    def delay(self) -> tuple[tuple[SpatialLoop, int], ...]:
         """The distance in time, outermost loop first."""
-        return tuple((x, d) for x, d in self.distance if x.kind is LoopKind.SERIAL)
+        return tuple((x, d) for x, d in self.distance if x.kind is LoopExecution.SERIAL)
 
     @property
     def stays(self) -> bool:
@@ -82,10 +83,10 @@ class ReadTransfers:
     """All transfers of one read; ``read`` is found in the values of the members."""
 
     read: Read
-    transfers: tuple[Transfer, ...]
+    transfers: tuple[RecurrenceTransfer, ...]
 
 
-def member_reads(kernel: Kernel) -> list[MemberRead]:
+def member_reads(kernel: SpatialKernel) -> list[MemberRead]:
     """The reads of members by members; equal reads under one condition."""
     names = {member.name for member in kernel.members}
     found: dict[tuple[str, tuple[Expr, ...]], MemberRead] = {}
@@ -101,7 +102,7 @@ def member_reads(kernel: Kernel) -> list[MemberRead]:
     return list(found.values())
 
 
-def _guarded(kernel: Kernel) -> Iterator[tuple[Member, GuardedRead]]:
+def _guarded(kernel: SpatialKernel) -> Iterator[tuple[SystemMember, GuardedRead]]:
     for member in kernel.members:
         for expr in (member.value, member.initial):
             if expr is not None:
@@ -113,13 +114,13 @@ def _conjoined(where: Expr | None) -> Expr | None:
     return conjunction(*(part for part in static_conjuncts(where) if is_affine(part)))
 
 
-def transfers_of(kernel: Kernel, found: MemberRead) -> ReadTransfers:
+def transfers_of(kernel: SpatialKernel, found: MemberRead) -> ReadTransfers:
     """The transfers of one read.
 
     Raises ``UnsupportedError`` where the distance is not one of a few constants, and where the read
     may leave the domain under the part of its condition that does not depend on data.
     """
-    loops = [loop for loop in kernel.loops if loop.kind is not LoopKind.VECTOR]
+    loops = [loop for loop in kernel.loops if loop.kind is not LoopExecution.VECTOR]
     where = None if found.condition is None else kernel.first_lane(kernel.place(found.condition))
     domain = kernel.domain_of_iterations
     try:
@@ -144,7 +145,7 @@ def transfers_of(kernel: Kernel, found: MemberRead) -> ReadTransfers:
     )
 
 
-def _distances(kernel: Kernel, found: MemberRead, loops: list[Loop]) -> list[Expr]:
+def _distances(kernel: SpatialKernel, found: MemberRead, loops: list[SpatialLoop]) -> list[Expr]:
     """Receiving minus sending iteration, for each loop, over the loops."""
     member = _source(kernel, found)
     source = dict(zip(member.arguments, found.read.indices, strict=True))
@@ -156,17 +157,19 @@ def _distances(kernel: Kernel, found: MemberRead, loops: list[Loop]) -> list[Exp
     return steps
 
 
-def _source(kernel: Kernel, found: MemberRead) -> Member:
+def _source(kernel: SpatialKernel, found: MemberRead) -> SystemMember:
     member = kernel.member(found.read.source)
     if member is None:
         raise InternalError(f"{found.read.source} is no member of {kernel.name}")
     return member
 
 
-def _transfer(kernel: Kernel, found: MemberRead, loops: list[Loop], case: Case) -> Transfer:
+def _transfer(
+    kernel: SpatialKernel, found: MemberRead, loops: list[SpatialLoop], case: Case
+) -> RecurrenceTransfer:
     sending = translated(case.points, [-step for step in case.values])
     everywhere = kernel.domain_of_iterations
-    return Transfer(
+    return RecurrenceTransfer(
         source=found.read.source,
         distance=tuple(zip(loops, case.values, strict=True)),
         receive=condition(everywhere, case.points),
@@ -174,7 +177,7 @@ def _transfer(kernel: Kernel, found: MemberRead, loops: list[Loop], case: Case) 
     )
 
 
-def _check_inside(kernel: Kernel, found: MemberRead, domain: LoopDomain) -> None:
+def _check_inside(kernel: SpatialKernel, found: MemberRead, domain: LoopDomain) -> None:
     """The element that is read has to be one that is computed, whatever the data."""
     member = _source(kernel, found)
     bounds = {dimension.name: dimension for dimension in kernel.domain}
@@ -198,7 +201,7 @@ def _check_inside(kernel: Kernel, found: MemberRead, domain: LoopDomain) -> None
                 )
 
 
-def firings_between(transfer: Transfer) -> int | None:
+def firings_between(transfer: RecurrenceTransfer) -> int | None:
     """Firings of one PE from sending to receiving; ``None`` if the nest is not rectangular."""
     loops = [loop for loop, _ in transfer.delay]
     changed = [at for at, (_, step) in enumerate(transfer.delay) if step]
@@ -213,7 +216,7 @@ def firings_between(transfer: Transfer) -> int | None:
     return total
 
 
-def most_firings_between(kernel: Kernel, transfer: Transfer) -> int:
+def most_firings_between(kernel: SpatialKernel, transfer: RecurrenceTransfer) -> int:
     """At most so many firings of one PE lie between sending and receiving."""
     loops = [loop for loop, _ in transfer.delay]
     total = 0
@@ -223,17 +226,17 @@ def most_firings_between(kernel: Kernel, transfer: Transfer) -> int:
     return max(total, 0)
 
 
-def _extent(loop: Loop) -> int:
+def _extent(loop: SpatialLoop) -> int:
     return loop.constant[1] if loop.constant is not None else 1
 
 
-def inner_address(transfer: Transfer, firings: int) -> tuple[Loop, ...] | None:
+def inner_address(transfer: RecurrenceTransfer, firings: int) -> tuple[SpatialLoop, ...] | None:
     """The innermost loops whose iterations are just the delay: they address its register file.
 
     ``None`` if there is no such set of loops.
     """
     size = 1
-    chosen: list[Loop] = []
+    chosen: list[SpatialLoop] = []
     for loop, _ in reversed(transfer.delay):
         if size == firings:
             break
@@ -244,6 +247,6 @@ def inner_address(transfer: Transfer, firings: int) -> tuple[Loop, ...] | None:
     return tuple(chosen) if size == firings else None
 
 
-def position(loop: Loop) -> Expr:
+def position(loop: SpatialLoop) -> Expr:
     """The index of a loop from 0."""
     return simplify(apply(Op.SUBTRACT, Index(name=loop.name), loop.minimum))

@@ -1,18 +1,32 @@
-"""Finding a legal schedule, to suggest it where one is refused."""
+"""Legal schedules: that a kernel has one, and which, to suggest it where one is refused.
+
+``check_causal``: where loops of a recurrence are unrolled, every value is computed before it is
+used.  Where it is not, time can often be skewed: a PE starts later than the one before it, so that
+what it needs is there.  The refusal then gives the schedule, found over the distances of all reads.
+
+``suggestion``: a schedule for a ``space_time_transform`` that is illegal as it was written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Const, Expr, Index, apply, const, index_names, simplify, substitute
+from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.printer import show
-from t2s.spatial.analysis.recurrences import member_reads, transfers_of
-from t2s.spatial.directive import SpaceTimeTransform
-from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.analysis.recurrences import (
+    MemberRead,
+    RecurrenceTransfer,
+    member_reads,
+    transfers_of,
+)
+from t2s.spatial.directive import Directive
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 
 MOST_SUGGESTED = 2
 """Largest coefficient of the schedules that are tried for a suggestion, besides extents."""
@@ -25,19 +39,27 @@ MOST_TRIED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """A transformation of a kernel: old loops, new loops, each new one over the old ones."""
+class SpaceTimePlan:
+    """A transformation of a kernel: old loops, new loops, each new one over the old ones.
 
-    sources: tuple[Loop, ...]
+    ``skewed``: the user gave the skew of an old loop in time, not the new loops.
+    """
+
+    sources: tuple[SpatialLoop, ...]
     maps: dict[str, Expr]
-    directive: SpaceTimeTransform
+    skewed: bool
+    directive: Directive
 
     @property
     def time(self) -> str:
         return list(self.maps)[-1]
 
 
-def suggestion(kernel: Kernel, plan: Plan, is_legal: Callable[[Kernel, Plan], bool]) -> str | None:
+def suggestion(
+    kernel: SpatialKernel,
+    plan: SpaceTimePlan,
+    is_legal: Callable[[SpatialKernel, SpaceTimePlan], bool],
+) -> str | None:
     """The simplest schedule with the given places that is legal, found by trying."""
     steps = _steps(kernel, plan)
     if steps is None or len(plan.sources) > MOST_LOOPS:
@@ -47,20 +69,19 @@ def suggestion(kernel: Kernel, plan: Plan, is_legal: Callable[[Kernel, Plan], bo
         if not all(_fits(plan, step, coefficients) for step in steps):
             continue
         time = _linear(plan.sources, coefficients)
-        skewed = bool(plan.directive.coefficients)
-        if time is None or time == plan.maps[plan.time] or (skewed and coefficients[-1] != 1):
+        if time is None or time == plan.maps[plan.time] or (plan.skewed and coefficients[-1] != 1):
             continue
         tried += 1
         if tried > MOST_TRIED:
             return None
         if is_legal(kernel, replace(plan, maps={**plan.maps, plan.time: time})):
-            if skewed:
+            if plan.skewed:
                 return f"the coefficients {list(coefficients[:-1])} would be legal"
             return f"{plan.time} = {show(time)} would be legal"
     return None
 
 
-def _candidates(plan: Plan) -> list[tuple[int, ...]]:
+def _candidates(plan: SpaceTimePlan) -> list[tuple[int, ...]]:
     """Coefficients of schedules, the simplest first.
 
     Besides small numbers, a loop that is not placed may step over all iterations of those after it.
@@ -88,7 +109,7 @@ class _Step:
     hop: int
 
 
-def _steps(kernel: Kernel, plan: Plan) -> list[_Step] | None:
+def _steps(kernel: SpatialKernel, plan: SpaceTimePlan) -> list[_Step] | None:
     """The distances of all reads for which the schedule has to leave time.
 
     That is not so where a loop in time outside of the schedule advances, and in one iteration.
@@ -96,7 +117,7 @@ def _steps(kernel: Kernel, plan: Plan) -> list[_Step] | None:
     """
     names = {loop.name for loop in plan.sources}
     last = max(kernel.loops.index(loop) for loop in plan.sources)
-    outside = [x.name for x in kernel.loops[:last] if x.kind is LoopKind.SERIAL]
+    outside = [x.name for x in kernel.loops[:last] if x.kind is LoopExecution.SERIAL]
     found: list[_Step] = []
     try:
         transfers = [t for r in member_reads(kernel) for t in transfers_of(kernel, r).transfers]
@@ -115,7 +136,7 @@ def _steps(kernel: Kernel, plan: Plan) -> list[_Step] | None:
     return found
 
 
-def _fits(plan: Plan, step: _Step, coefficients: tuple[int, ...]) -> bool:
+def _fits(plan: SpaceTimePlan, step: _Step, coefficients: tuple[int, ...]) -> bool:
     """Whether a schedule gives a value time enough for its distance."""
     schedule = dict(zip((loop.name for loop in plan.sources), coefficients, strict=True))
     cycles = sum(schedule[name] * by for name, by in step.sources.items())
@@ -133,7 +154,7 @@ def _advance(expr: Expr, step: Mapping[str, int]) -> int:
     return 0
 
 
-def _linear(loops: tuple[Loop, ...], coefficients: tuple[int, ...]) -> Expr | None:
+def _linear(loops: tuple[SpatialLoop, ...], coefficients: tuple[int, ...]) -> Expr | None:
     """The sum of the loops with these factors, one with a positive factor first."""
     total: Expr | None = None
     terms = sorted(zip(loops, coefficients, strict=True), key=lambda term: term[1] < 0)
@@ -145,3 +166,123 @@ def _linear(loops: tuple[Loop, ...], coefficients: tuple[int, ...]) -> Expr | No
             operator = Op.ADD if factor > 0 else Op.SUBTRACT
             total = term if total is None else apply(operator, total, term)
     return total
+
+
+MOST_TRIED = 50_000
+"""Most combinations of skews that are tried for a hint."""
+
+
+def check_causal(
+    kernel: SpatialKernel,
+    found: MemberRead,
+    transfer: RecurrenceTransfer,
+    everything: Sequence[RecurrenceTransfer],
+) -> None:
+    """Raise ``UserError`` for a value that would be needed before it is computed.
+
+    ``everything`` are the transfers of all reads, for which the hint has a legal schedule.
+    """
+    first = next(((loop, step) for loop, step in transfer.delay if step), None)
+    if first is None or first[1] > 0:
+        return
+    loop, step = first
+    directive = kernel.reshaped
+    subject = f"{directive.text} on {kernel.name}: " if directive is not None else ""
+    schedule = _legal_schedule(kernel, loop, everything)
+    raise UserError(
+        f"{subject}{found.member} needs {show(found.read)} before it is computed",
+        location=directive.location if directive is not None else kernel.location,
+        expected="an order of the loops in which every value is computed before it is used",
+        given=f"it is computed {-step} iteration{'s' if step != -1 else ''} of {loop.name} later",
+        notes=((found.read.location, f"{show(found.read)} is read here"),),
+        hint="put the loops along which it depends on earlier values outside, in the order of "
+        "the definition"
+        if schedule is None
+        else f"in place of the unrolling, with {schedule}",
+    )
+
+
+def _legal_schedule(
+    kernel: SpatialKernel, loop: SpatialLoop, everything: Sequence[RecurrenceTransfer]
+) -> str | None:
+    """A transform that delays the PEs, so that every value comes in time; ``None`` without one.
+
+    The loop that was found wrong is skewed, or else the outermost one for which there are skews.
+    """
+    spaces = kernel.kind(LoopExecution.UNROLLED)
+    if kernel.timed is not None or not spaces:
+        return None
+    for time in dict.fromkeys([loop, *kernel.kind(LoopExecution.SERIAL)]):
+        needs = _needs(everything, time, spaces)
+        skews = None if needs is None else _skews(needs, len(spaces))
+        if skews is not None:
+            return _text(kernel, spaces, time, skews)
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Need:
+    """The skews times the ``hops`` have to be at least ``cycles``."""
+
+    hops: tuple[int, ...]
+    cycles: int
+
+    def is_met(self, skews: Sequence[int]) -> bool:
+        return sum(by * hop for by, hop in zip(skews, self.hops, strict=True)) >= self.cycles
+
+
+def _needs(
+    everything: Sequence[RecurrenceTransfer], time: SpatialLoop, spaces: Sequence[SpatialLoop]
+) -> list[_Need] | None:
+    """What skews of a loop have to give the transfers; ``None`` if none helps."""
+    needs: dict[_Need, None] = {}
+    for transfer in everything:
+        outer, step, inner = _delays(transfer, time)
+        if outer < 0:
+            return None
+        if outer > 0 or (transfer.stays and (transfer.immediate or (not step and inner > 0))):
+            continue
+        hop = {loop.name: by for loop, by in transfer.hop}
+        hops = tuple(hop.get(space.name, 0) for space in spaces)
+        need = _Need(hops=hops, cycles=max(1, *map(abs, hops)) - step)
+        if not any(hops) and need.cycles > 0:
+            return None
+        needs[need] = None
+    return list(needs)
+
+
+def _delays(transfer: RecurrenceTransfer, time: SpatialLoop) -> tuple[int, int, int]:
+    """How far a loop in time advances, and the first loop that does outside and inside of it."""
+    names = [loop.name for loop, _ in transfer.delay]
+    steps = [step for _, step in transfer.delay]
+    at = names.index(time.name)
+    outer, inner = (next(filter(None, part), 0) for part in (steps[:at], steps[at + 1 :]))
+    return outer, steps[at], inner
+
+
+def _skews(needs: Sequence[_Need], count: int) -> tuple[int, ...] | None:
+    """The smallest skews that meet all needs, positive ones first."""
+    longest = max((abs(hop) for need in needs for hop in need.hops), default=0)
+    most = longest * sum(max(need.cycles, 0) for need in needs)
+    while (2 * most + 1) ** count > MOST_TRIED:
+        most -= 1
+    tried = sorted(
+        product(range(-most, most + 1), repeat=count),
+        key=lambda skews: (sum(map(abs, skews)), [-skew for skew in skews]),
+    )
+    return next((skews for skews in tried if all(n.is_met(skews) for n in needs)), None)
+
+
+def _text(
+    kernel: SpatialKernel, spaces: Sequence[SpatialLoop], time: SpatialLoop, skews: Sequence[int]
+) -> str:
+    """The variable and the directive, as they are to be written."""
+    new = NameSupply(loop.name for loop in kernel.loops).fresh("time")
+    total = time.name
+    for space, skew in zip(spaces, skews, strict=True):
+        if skew:
+            term = f"{abs(skew)} * {space.name}" if abs(skew) > 1 else space.name
+            total += f" {'+' if skew > 0 else '-'} {term}"
+    loops = ", ".join(loop.name for loop in (*spaces, time))
+    places = ", ".join(f"{space.name}: {space.name}" for space in spaces)
+    return f'{new} = Var("{new}"): space_time_transform([{loops}], {{{places}, {new}: {total}}})'

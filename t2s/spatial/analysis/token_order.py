@@ -1,6 +1,6 @@
 """Proof that every channel delivers tokens in the order in which they are consumed.
 
-Buffers may reorder: those are checked in ``passes/buffer.py``.  Streams that are scattered or
+Buffers may reorder: those are checked in ``buffering.py``.  Streams that are scattered or
 gathered have one order by construction (``passes/follow.py``).
 
 A producer and a consumer may iterate differently, as long as every element of the channel array
@@ -12,25 +12,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, apply, equals, simplify
-from t2s.core.isl import LoopDomain
+from t2s.core.expr import Expr, Index, apply, const, equals, simplify
+from t2s.core.isl import Interval, LoopDomain
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.analysis.padding import padding_text
 from t2s.spatial.directive import Directive
-from t2s.spatial.directives.stream import check_all_read
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand, StreamedResults
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
+from t2s.spatial.operands import KernelOperand, StreamedResults
 
 
-def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
+def stream_loops(
+    producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOperand
+) -> tuple[SpatialLoop, ...]:
     """The consumer's loops (without lanes) that the tokens of an operand are indexed by."""
     return tuple(
         loop
         for loop in consumer.loops
-        if loop.kind is not LoopKind.VECTOR
+        if loop.kind is not LoopExecution.VECTOR
         and loop.name not in operand.forwards
         and loop.name not in operand.removed
         and loop.name not in operand.pinned
@@ -38,9 +41,11 @@ def stream_loops(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[
     )
 
 
-def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ...]:
+def axes(
+    producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOperand
+) -> tuple[SpatialLoop, ...]:
     """The dimensions of the channel array: loops that are space on either side."""
-    result: list[Loop] = []
+    result: list[SpatialLoop] = []
     gathered, scattered = producer.gathering, consumer.scattering
     candidates = [
         *(
@@ -58,12 +63,12 @@ def axes(producer: Kernel, consumer: Kernel, operand: Operand) -> tuple[Loop, ..
     ]
     for loop in candidates:
         known = any(other.definition == loop.definition for other in result)
-        if loop.kind is LoopKind.UNROLLED and not known:
+        if loop.kind is LoopExecution.UNROLLED and not known:
             result.append(loop)
     return tuple(result)
 
 
-def position(kernel: Kernel, axis: Loop) -> Expr:
+def position(kernel: SpatialKernel, axis: SpatialLoop) -> Expr:
     """The position along one axis, from 0, over the loops of a kernel that may have others."""
     own = kernel.loop(axis.name)
     same = own is not None and own.definition == axis.definition
@@ -71,7 +76,7 @@ def position(kernel: Kernel, axis: Loop) -> Expr:
     return simplify(apply(Op.SUBTRACT, value, axis.minimum))
 
 
-def drains(producer: Kernel) -> bool:
+def drains(producer: SpatialKernel) -> bool:
     """Whether a kernel sends one value for all steps of a reduction."""
     return producer.initial is not None
 
@@ -93,11 +98,13 @@ def check_streams(program: SpatialProgram) -> None:
 
 
 def _check_same_loops(
-    producer: Kernel, consumer: Kernel, operand: Operand, directive: Directive
+    producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOperand, directive: Directive
 ) -> None:
     """A sender that did not follow the loops of its consumer has the same ones nevertheless."""
     streamed = isinstance(operand.taken, StreamedResults)
-    vectors = [loop for loop in consumer.kind(LoopKind.VECTOR) if _varies(consumer, operand, loop)]
+    vectors = [
+        loop for loop in consumer.kind(LoopExecution.VECTOR) if _varies(consumer, operand, loop)
+    ]
     sent = [_range_of(loop) for loop in producer.loops]
     if consumer.buffer is None:
         wanted = stream_loops(producer, consumer, operand)
@@ -106,7 +113,7 @@ def _check_same_loops(
     else:
         wanted = consumer.loops
         same = set(sent) <= {_range_of(loop) for loop in wanted}
-    lanes = [_range_of(loop) for loop in producer.kind(LoopKind.VECTOR)]
+    lanes = [_range_of(loop) for loop in producer.kind(LoopExecution.VECTOR)]
     if same and lanes == [_range_of(loop) for loop in vectors]:
         return
     raise UserError(
@@ -119,38 +126,38 @@ def _check_same_loops(
     )
 
 
-def _varies(kernel: Kernel, operand: Operand, loop: Loop) -> bool:
+def _varies(kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop) -> bool:
     nest = LoopDomain([other.interval for other in kernel.loops])
     return nest.varies_along([kernel.place(index) for index in operand.access], loop.name)
 
 
-def _range_of(loop: Loop) -> tuple[Expr, Expr, Expr]:
+def _range_of(loop: SpatialLoop) -> tuple[Expr, Expr, Expr]:
     return loop.definition, loop.minimum, loop.extent
 
 
-def _nest(kernel: Kernel, loops: Sequence[Loop]) -> str:
+def _nest(kernel: SpatialKernel, loops: Sequence[SpatialLoop]) -> str:
     parts = (
         f"{show(loop.definition)} in {show(loop.minimum)}..{show(loop.last)}"
-        + (" as lanes" if loop.kind is LoopKind.VECTOR else "")
+        + (" as lanes" if loop.kind is LoopExecution.VECTOR else "")
         for loop in dict.fromkeys(loops)
     )
     return ", ".join(parts) or "one value"
 
 
-def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
+def _check(producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOperand) -> None:
     receiving = stream_loops(producer, consumer, operand)
     sending = tuple(
         loop
         for loop in producer.loops
-        if loop.kind is not LoopKind.VECTOR
+        if loop.kind is not LoopExecution.VECTOR
         and loop.name not in operand.pinned
         and not (loop.reduction and drains(producer))
     )
     if [loop.definition for loop in receiving] == [loop.definition for loop in sending]:
         return
     elements = [loop.definition for loop in axes(producer, consumer, operand)]
-    send_order = [loop.definition for loop in sending if loop.kind is LoopKind.SERIAL]
-    receive_order = [loop.definition for loop in receiving if loop.kind is LoopKind.SERIAL]
+    send_order = [loop.definition for loop in sending if loop.kind is LoopExecution.SERIAL]
+    receive_order = [loop.definition for loop in receiving if loop.kind is LoopExecution.SERIAL]
     domain = LoopDomain(
         [dimension.interval for dimension in consumer.padded_domain], _fixed(consumer, operand)
     )
@@ -181,7 +188,9 @@ def _check(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
     )
 
 
-def _check_padding(producer: Kernel, consumer: Kernel, operand: Operand) -> None:
+def _check_padding(
+    producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOperand
+) -> None:
     """Both ends have to run the same iterations, padded ones as well."""
     names = [name for name, _ in producer.variables if name in dict(consumer.variables)]
     sent = LoopDomain([loop.interval for loop in producer.loops], _at_first(producer, operand))
@@ -207,7 +216,7 @@ def _check_padding(producer: Kernel, consumer: Kernel, operand: Operand) -> None
     )
 
 
-def _ragged(producer: Kernel, consumer: Kernel) -> tuple[Kernel, Directive]:
+def _ragged(producer: SpatialKernel, consumer: SpatialKernel) -> tuple[SpatialKernel, Directive]:
     """The kernel that pads what the other one does not, and its directive."""
     ends = ((consumer, producer), (producer, consumer))
     found = [(kernel, p) for kernel, _ in ends for p in kernel.paddings]
@@ -219,26 +228,30 @@ def _ragged(producer: Kernel, consumer: Kernel) -> tuple[Kernel, Directive]:
     return found[0][0], found[0][1].directive
 
 
-def _at_first(producer: Kernel, operand: Operand) -> list[Expr]:
+def _at_first(producer: SpatialKernel, operand: KernelOperand) -> list[Expr]:
     """One token for each vector, and one for each result of a reduction."""
     return [
         equals(Index(name=loop.name), loop.minimum)
         for loop in producer.loops
-        if loop.kind is LoopKind.VECTOR or (loop.reduction and drains(producer))
+        if loop.kind is LoopExecution.VECTOR or (loop.reduction and drains(producer))
     ]
 
 
-def _culprit(producer: Kernel, consumer: Kernel) -> Directive | None:
+def _culprit(producer: SpatialKernel, consumer: SpatialKernel) -> Directive | None:
     """The directive that made the two nests differ: only one of the kernels has it."""
     found = [k.reshaped for k in (producer, consumer) if producer.reshaped != consumer.reshaped]
     return next((directive for directive in found if directive is not None), None)
 
 
-def _order(loops: tuple[Loop, ...]) -> str:
-    return ", ".join(loop.name for loop in loops if loop.kind is LoopKind.SERIAL) or "one value"
+def _order(loops: tuple[SpatialLoop, ...]) -> str:
+    return (
+        ", ".join(loop.name for loop in loops if loop.kind is LoopExecution.SERIAL) or "one value"
+    )
 
 
-def _repeating(consumer: Kernel, operand: Operand, *, buffered: bool = True) -> tuple[Loop, ...]:
+def _repeating(
+    consumer: SpatialKernel, operand: KernelOperand, *, buffered: bool = True
+) -> tuple[SpatialLoop, ...]:
     """The loops in which the consumer does not take the tokens again.
 
     Those over which a buffer keeps a value are among them if it is ``buffered``.
@@ -253,9 +266,72 @@ def _repeating(consumer: Kernel, operand: Operand, *, buffered: bool = True) -> 
     )
 
 
-def _fixed(consumer: Kernel, operand: Operand, *, buffered: bool = True) -> list[Expr]:
+def _fixed(consumer: SpatialKernel, operand: KernelOperand, *, buffered: bool = True) -> list[Expr]:
     """One representative iteration for everything the tokens are not indexed by."""
-    lanes = consumer.kind(LoopKind.VECTOR)
+    lanes = consumer.kind(LoopExecution.VECTOR)
     dropped = dict.fromkeys((*_repeating(consumer, operand, buffered=buffered), *lanes))
     conditions = [] if operand.condition is None or not operand.pinned else [operand.condition]
     return [*(equals(loop.definition, loop.minimum) for loop in dropped), *conditions]
+
+
+def _with_padded(producer: SpatialKernel, box: LoopDomain) -> LoopDomain:
+    """The values of a function with those of the padded iterations of its kernel."""
+    pure = [dimension.name for dimension in producer.domain if not dimension.reduction]
+    padded = {padding.variable: const(padding.padded) for padding in producer.paddings}
+    intervals = [
+        replace(interval, extent=padded.get(name, interval.extent))
+        for name, interval in zip(pure, box.intervals, strict=False)
+    ]
+    return LoopDomain([*intervals, *box.intervals[len(intervals) :]])
+
+
+def check_all_read(
+    program: SpatialProgram,
+    consumer: SpatialKernel,
+    operand: KernelOperand,
+    repeating: tuple[SpatialLoop, ...],
+) -> None:
+    """Every value of a streamed function is taken exactly once.
+
+    ``repeating`` are the loops in which the consumer does not take the values again.  What the
+    producer sends in padded iterations may be taken too; that both ends have the same of these is
+    checked elsewhere.
+    """
+    function, taken = program.temporal.function(operand.source), operand.taken
+    names = list(function.arguments)
+    box = LoopDomain(
+        [
+            Interval(name=name, minimum=const(low), extent=const(extent))
+            for name, (low, extent) in zip(names, function.bounds, strict=True)
+        ]
+    )
+    nest = [loop.interval for loop in consumer.loops]
+    once = [equals(Index(name=loop.name), loop.minimum) for loop in repeating]
+    places = [consumer.place(index) for index in operand.access]
+    within = _with_padded(program.kernel(operand.producer), box)
+    problem = LoopDomain(nest, once).covers_exactly(
+        places, box, names=names, within=within, what="taken"
+    )
+    if problem is None or taken is None:
+        return
+    directive = taken.by
+    again = [
+        loop.name
+        for loop in consumer.loops
+        if loop not in repeating and not LoopDomain(nest).varies_along(places, loop.name)
+    ]
+    hint = f"read {function.name} from memory, as without stream"
+    if again:
+        problem = f"{consumer.text_of(operand)} again for every {', '.join(again)}"
+        hint = (
+            f"forward it along {again[0]} where that is unrolled, or keep it on chip: take the "
+            f"stream in a feeder, isolate_producer({function.name}, feeder), and buffer it there"
+        )
+    raise UserError(
+        f"{directive.text} on {consumer.name}: {consumer.name} does not take every value of "
+        f"{function.name} exactly once",
+        location=directive.location,
+        expected=f"each of {function.name}[{', '.join(names)}] once",
+        given=problem,
+        hint=hint,
+    )

@@ -12,24 +12,47 @@ values and R reads in each iteration it sends in every cycle, after W cycles at 
 buffer fills and then sends, in W + R cycles.  Every value that is written is read at least once, so
 R >= W and the filling of a double buffer is hidden, unless the values are scattered: then those of
 all PEs arrive at the first one, and where W > R the feeder waits W - R cycles, with a warning.
+
+**Feeders that nobody isolated**: ``buffer`` and ``scatter`` on a function that computes make one,
+for a function that takes A and B from loaders::
+
+    C.buffer(A_loader, k).buffer(B_loader, k)
+        A_loader -> C <- B_loader   ->   A_loader -> C_A_feeder -> C <- C_B_feeder <- B_loader
+
+The feeder has the loops of the function, less those along which values are forwarded or which the
+operand does not need, and the buffer or the stream is in the feeder.  That is the same as isolating
+a chain with a feeder in it; a function may have one for each of its operands.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import prod
+from dataclasses import dataclass, replace
 
-from t2s.core.errors import UserError, warn
-from t2s.spatial.analysis.lookup import constant_bounds, find_serial
-from t2s.spatial.directive import Buffer
+from t2s.core.errors import UserError
+from t2s.core.expr import Local
+from t2s.core.names import NameSupply
+from t2s.spatial.analysis.lookup import constant_bounds, find_serial, varies
+from t2s.spatial.directive import Directive
 from t2s.spatial.directives.host import check_operand_on_device
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand, Removal
-from t2s.spatial.work import Relay, RelayBuffer
+from t2s.spatial.directives.isolate import inherited
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution
+from t2s.spatial.operands import KernelOperand
+from t2s.spatial.work import Calculation, Relay, RelayBuffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer(Directive):
+    """A feeder keeps what ``operand`` sends during one iteration of ``loop`` on chip."""
+
+    operand: str
+    loop: str
+    double: bool
 
 
 def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProgram:
     """Record the buffer on the kernel; it is checked when the design is complete."""
+    program, name = with_feeder(program, name, directive.operand, directive)
     kernel = program.kernel(name)
     if not isinstance(kernel.work, Relay):
         raise UserError(
@@ -55,149 +78,66 @@ def buffer(program: SpatialProgram, name: str, directive: Buffer) -> SpatialProg
             hint="load it unconditionally: move the access out of the select",
         )
     find_serial(kernel, directive.loop, directive)
-    for other in kernel.kind(LoopKind.SERIAL):
+    for other in kernel.kind(LoopExecution.SERIAL):
         constant_bounds(kernel, other, directive)
     kept = RelayBuffer(loop=directive.loop, double=directive.double, by=directive)
     return program.with_kernel(replace(kernel, work=replace(kernel.work, buffer=kept)))
 
 
-def split_at(kernel: Kernel, name: str) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:
-    """The serial loops down to and with the named one, and those inside of it."""
-    serial = kernel.kind(LoopKind.SERIAL)
-    position = [loop.name for loop in serial].index(name) + 1
-    return serial[:position], serial[position:]
+def with_feeder(
+    program: SpatialProgram, name: str, wanted: str, directive: Directive
+) -> tuple[SpatialProgram, str]:
+    """The program and the kernel in which a directive about the operand ``wanted`` is carried out.
 
-
-def fill_loops(producer: Kernel, consumer: Kernel, outer: tuple[Loop, ...]) -> tuple[Loop, ...]:
-    """The producer's loops over the values that arrive for one iteration of the buffer's loop.
-
-    One PE of the consumer keeps all of them, or its share of what is scattered.
+    That is a feeder for the operand if the named function computes with it, else the function.
     """
-    known = [loop.definition for loop in outer]
-    digit = scattered(consumer)
-    known += [loop.definition for loop in consumer.kind(LoopKind.UNROLLED) if loop is not digit]
-    return tuple(loop for loop in producer.kind(LoopKind.SERIAL) if loop.definition not in known)
+    kernel = program.kernel(name)
+    if not isinstance(kernel.work, Calculation):
+        return program, name
+    for operand in kernel.operands:
+        producer = program.kernel(operand.producer)
+        made = isinstance(producer.work, Relay) and producer.work.inserted
+        if made and wanted in (
+            operand.source,
+            producer.operands[0].producer,
+        ):
+            return program, producer.name
+    for operand in kernel.operands:
+        fed = not operand.is_result and operand.taken is None
+        if fed and wanted in (operand.source, operand.producer):
+            return _inserted(program, kernel, operand, directive)
+    return program, name
 
 
-def scattered(kernel: Kernel) -> Loop | None:
-    """The loop along which the kernel scatters what it receives, if it does."""
-    stream = kernel.scattering
-    return None if stream is None else kernel.loop(stream.loop)
+def _inserted(
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Directive
+) -> tuple[SpatialProgram, str]:
+    names = NameSupply(other.name for other in program.kernels)
+    feeder = _feeder(kernel, operand, names.fresh(f"{kernel.name}_{operand.source}_feeder"))
+    feeder = replace(feeder, location=directive.location)
+    taken = replace(operand, producer=feeder.name, removal=None)
+    program = program.with_kernel(kernel.with_operand(operand, taken))
+    return program.with_before(kernel.name, feeder), feeder.name
 
 
-def trips(loops: tuple[Loop, ...]) -> int:
-    """Iterations of loops with constant bounds."""
-    return prod(loop.constant[1] for loop in loops if loop.constant is not None)
-
-
-def check_buffers(program: SpatialProgram) -> None:
-    """Every removed loop has a buffer that replaces it, and every buffer restores its stream."""
-    for kernel in program.kernels:
-        for operand in kernel.operands:
-            producer = program.sender(operand)
-            check_buffer(producer, kernel, operand)
-            if kernel.buffer is not None and kernel.buffer.double:
-                _warn_if_slow(producer, kernel, kernel.buffer)
-
-
-def _warn_if_slow(producer: Kernel, kernel: Kernel, buffer: RelayBuffer) -> None:
-    """Filling takes longer than sending: possible only for what is scattered."""
-    outer, inner = split_at(kernel, buffer.loop)
-    writes, reads = trips(fill_loops(producer, kernel, outer)), trips(inner)
-    if writes <= reads:
-        return
-    warn(
-        f"{buffer.by.text} on {kernel.name}: filling the buffer takes longer than sending from it",
-        location=buffer.by.location,
-        expected=f"at most {reads} values for all PEs in each iteration of {buffer.loop}, since "
-        f"each PE sends {reads}",
-        given=f"{writes} values from {producer.name}: {kernel.name} stalls for "
-        f"{writes - reads} of {writes} cycles",
-        hint=f"remove more loops from {producer.name}, buffer at a loop further out, or reuse each "
-        "value more often",
+def _feeder(kernel: SpatialKernel, operand: KernelOperand, name: str) -> SpatialKernel:
+    dropped = {loop.name for loop in kernel.loops if operand.at_start and loop.reduction}
+    dropped |= {*operand.forwards, *operand.pinned}
+    vector = kernel.vector_loop
+    if vector is not None and not varies(kernel, operand.access, vector.name):
+        dropped.add(vector.name)
+    domain = tuple(d for d in kernel.domain if not (operand.at_start and d.reduction))
+    narrowed = kernel.without(frozenset(dropped))
+    known = {dimension.name for dimension in domain}
+    arriving = replace(operand, name=operand.source, at_start=False, pinned=(), hops=())
+    return replace(
+        narrowed,
+        name=name,
+        domain=domain,
+        loops=inherited(kernel.name, narrowed.loops),
+        variables=tuple((v, expr) for v, expr in narrowed.variables if v in known),
+        operands=(arriving,),
+        work=Relay(value=Local(name=operand.source, type=operand.type), inserted=True),
+        condition=operand.condition,
+        capacity=None,
     )
-
-
-def check_buffer(producer: Kernel, kernel: Kernel, operand: Operand) -> None:
-    """What was removed from the producer of one operand is restored by its buffer."""
-    if kernel.buffer is not None:
-        _check_still_there(kernel, kernel.buffer)
-    if operand.removal is not None and not producer.on_host:
-        _check_removed(producer, kernel, operand.removal)
-    if kernel.buffer is not None:
-        _check_restored(producer, kernel, kernel.buffer)
-
-
-def _check_still_there(kernel: Kernel, buffer: RelayBuffer) -> None:
-    """Later directives must have left the buffer's loop in time."""
-    loop = kernel.loop(buffer.loop)
-    if loop is not None and loop.kind is LoopKind.SERIAL:
-        return
-    raise UserError(
-        f"{buffer.by.text} on {kernel.name}: loop {buffer.loop} does not run in time any more",
-        location=buffer.by.location,
-        expected="a loop that stays as it is after buffer",
-        given=loop.reason if loop is not None else f"{kernel.name} lost the loop",
-        hint="transform, unroll and forward first, then buffer",
-    )
-
-
-def _check_removed(producer: Kernel, consumer: Kernel, removal: Removal) -> None:
-    directive, buffer = removal.by, consumer.buffer
-    still = [name for name in removal.loops if consumer.loop(name) is not None]
-    if not still:
-        return
-    if buffer is None:
-        raise UserError(
-            f"{directive.text} on {producer.name}: {consumer.name} still needs every value "
-            f"along {', '.join(still)}",
-            location=directive.location,
-            expected=f"a buffer in {consumer.name}",
-            hint=f"write {consumer.name}.buffer({producer.name}, loop) with a loop outside of "
-            f"{', '.join(still)}",
-        )
-    for loop in consumer.kind(LoopKind.UNROLLED):
-        if loop.name in still:
-            raise UserError(
-                f"{directive.text} on {producer.name}: {consumer.name} has a PE for each "
-                f"{loop.name}",
-                location=directive.location,
-                expected=f"one PE of {consumer.name} for each stream of {producer.name}",
-                given=f"{loop.name} in {consumer.name}: {loop.reason}",
-                hint=f"keep {loop.name} in time in {consumer.name}, or do not remove it",
-            )
-    outer, _ = split_at(consumer, buffer.loop)
-    for loop in outer:
-        if loop.name in still:
-            raise UserError(
-                f"{buffer.by.text} on {consumer.name}: {loop.name} was removed from "
-                f"{producer.name} and is not inside of {buffer.loop}",
-                location=buffer.by.location,
-                expected=f"a loop outside of {loop.name}",
-                notes=((directive.location, f"{loop.name} was removed here"),),
-                hint=f"loops of {consumer.name}, outermost first: "
-                + ", ".join(other.name for other in consumer.kind(LoopKind.SERIAL)),
-            )
-
-
-def _check_restored(producer: Kernel, consumer: Kernel, buffer: RelayBuffer) -> None:
-    outer, inner = split_at(consumer, buffer.loop)
-    fill = fill_loops(producer, consumer, outer)
-    first = producer.kind(LoopKind.SERIAL)[: len(outer)]
-    same_outer = [loop.definition for loop in first] == [loop.definition for loop in outer]
-    digit = scattered(consumer)
-    reads = [loop.definition for loop in (*inner, *([] if digit is None else [digit]))]
-    if not same_outer or any(loop.definition not in reads for loop in fill):
-        raise UserError(
-            f"{buffer.by.text} on {consumer.name}: {producer.name} does not fill the buffer once "
-            f"for each iteration of {buffer.loop}",
-            location=buffer.by.location,
-            expected="the loops of " + _names(consumer) + ", less those that were removed",
-            given="the loops of " + _names(producer),
-            notes=((producer.location, f"{producer.name} was made here"),),
-        )
-
-
-def _names(kernel: Kernel) -> str:
-    loops = ", ".join(loop.name for loop in kernel.kind(LoopKind.SERIAL))
-    return f"{kernel.name} ({loops or 'none'})"

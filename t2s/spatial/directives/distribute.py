@@ -12,30 +12,50 @@ directives, with their proofs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import index_names
-from t2s.spatial.directive import (
-    Distribute,
-    Forward,
-    Remove,
-    RemoveReuse,
-    Scatter,
-)
-from t2s.spatial.directives.buffer import split_at
-from t2s.spatial.directives.forward import forward
-from t2s.spatial.directives.isolate import varies
-from t2s.spatial.directives.remove import fed_by, remove
-from t2s.spatial.directives.scatter import scatter
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.analysis.buffering import split_at
+from t2s.spatial.analysis.lookup import varies
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.forward import Forward, forward
+from t2s.spatial.directives.remove import Remove, fed_by, remove
+from t2s.spatial.directives.scatter import Scatter, scatter
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import Relay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribute(Directive):
+    """What the last stage of a chain sends gets to all PEs; becomes ``Forward`` and ``Scatter``.
+
+    ``operand`` is that stage, ``scattering`` are the stages that may take one stream.
+    """
+
+    operand: str
+    scattering: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveReuse(Directive):
+    """A producer drops all loops inside of ``scope`` along which it would send the same values.
+
+    ``None``: all such loops that it has.  Becomes ``Remove``.
+    """
+
+    may_be_on_host = True
+
+    scope: str | None
 
 
 def distribute(program: SpatialProgram, name: str, directive: Distribute) -> SpatialProgram:
     """Forward along the PEs that need the same values, scatter to those that need others."""
     kernel = program.kernel(name)
     operand = next(o for o in kernel.operands if o.producer == directive.operand)
-    along = [loop for loop in kernel.kind(LoopKind.UNROLLED) if _needed_along(operand, loop)]
+    along = [loop for loop in kernel.kind(LoopExecution.UNROLLED) if _needed_along(operand, loop)]
     if kernel.timed is not None and along:
         raise UnsupportedError(
             f"{directive.text}: {name} has a schedule",
@@ -85,7 +105,7 @@ def remove_reuse(program: SpatialProgram, name: str, directive: RemoveReuse) -> 
         outer, inner = split_at(consumer, directive.scope)
         _check_nested(program, kernel, consumer, [loop.name for loop in outer], directive)
         inside = {loop.name for loop in inner}
-        candidates = tuple(x for x in kernel.kind(LoopKind.SERIAL) if x.name in inside)
+        candidates = tuple(x for x in kernel.kind(LoopExecution.SERIAL) if x.name in inside)
     reuse = tuple(loop.name for loop in candidates if not _depends(kernel, operand, loop))
     if not reuse:
         return program
@@ -96,13 +116,13 @@ def remove_reuse(program: SpatialProgram, name: str, directive: RemoveReuse) -> 
 
 def _check_nested(
     program: SpatialProgram,
-    producer: Kernel,
-    consumer: Kernel,
+    producer: SpatialKernel,
+    consumer: SpatialKernel,
     around: list[str],
     directive: RemoveReuse,
 ) -> None:
     """A memory keeps values for a part of the time for which those before it keep theirs."""
-    here: Kernel | None = producer
+    here: SpatialKernel | None = producer
     while here is not None and here.operands:
         operand = here.operands[0]
         buffer = here.buffer
@@ -114,19 +134,19 @@ def _check_nested(
                 expected=f"{directive.scope} inside of {buffer.loop}: {here.name} comes "
                 "first, so it keeps its values longer",
                 given="loops, outermost first: "
-                + ", ".join(loop.name for loop in consumer.kind(LoopKind.SERIAL)),
+                + ", ".join(loop.name for loop in consumer.kind(LoopExecution.SERIAL)),
                 hint="exchange the two scopes, or reorder the loops",
             )
         here = program.find(operand.producer) if isinstance(here.work, Relay) else None
 
 
-def _needed_along(operand: Operand, loop: Loop) -> bool:
+def _needed_along(operand: KernelOperand, loop: SpatialLoop) -> bool:
     """Whether PEs along the loop take the operand, and do not pass it on already."""
     elsewhere = loop.name in operand.pinned or loop.name in operand.forwards
     return not elsewhere and not (operand.at_start and loop.reduction)
 
 
-def _depends(kernel: Kernel, operand: Operand, loop: Loop) -> bool:
+def _depends(kernel: SpatialKernel, operand: KernelOperand, loop: SpatialLoop) -> bool:
     """Whether the operand changes along a loop, or would if the loop had several iterations."""
     access = operand.access
     if loop.constant is not None and loop.constant[1] == 1:
@@ -135,7 +155,7 @@ def _depends(kernel: Kernel, operand: Operand, loop: Loop) -> bool:
 
 
 def _check_one_stream(
-    kernel: Kernel, operand: Operand, loops: list[Loop], directive: Distribute
+    kernel: SpatialKernel, operand: KernelOperand, loops: list[SpatialLoop], directive: Distribute
 ) -> None:
     """One stage has one stream along one loop."""
     stages, names = directive.scattering, [loop.name for loop in loops]

@@ -11,29 +11,40 @@ Before -> after, for PEs along ``ii``::
 
 The loop runs in time, innermost, in all that takes the results (data gathering, T2S-Tensor §III.B).
 Where it becomes the lanes of a ``vstore``, every PE puts its own value into its lane of a vector
-that goes from PE to PE, see ``passes/lanes.py``.
+that goes from PE to PE, see ``vectors.py``.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Local
 from t2s.core.names import NameSupply
-from t2s.spatial.analysis.lookup import counterpart
-from t2s.spatial.directive import Gather
+from t2s.spatial.analysis.lookup import consumers, counterpart
+from t2s.spatial.directive import Directive
 from t2s.spatial.directives.scatter import check_same_nest, one_stream, unrolled_loop
-from t2s.spatial.directives.vectorize import consumers
-from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.work import GatheredStream, Relay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather(Directive):
+    """The PEs along ``loop`` send the results of ``function`` as one stream, from PE to PE.
+
+    The stream leaves at the first PE, or with ``reverse`` at the last one.
+    """
+
+    function: str
+    loop: str
+    reverse: bool
 
 
 def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProgram:
     """Record the stream on the kernel, and run the loop in time in all that takes the results."""
     kernel = program.kernel(name)
-    relay = _relay(kernel, directive)
-    loop = unrolled_loop(kernel, directive)
+    relay = _relay(program, kernel, directive)
+    loop = unrolled_loop(kernel, directive.loop, directive)
     if kernel.gathering is not None and kernel.gathering.loop != loop.name:
         program, collector = _with_collector(program, kernel, directive)
         return gather(program, collector, replace(directive, function=name))
@@ -52,7 +63,7 @@ def gather(program: SpatialProgram, name: str, directive: Gather) -> SpatialProg
 
 
 def _with_collector(
-    program: SpatialProgram, kernel: Kernel, directive: Gather
+    program: SpatialProgram, kernel: SpatialKernel, directive: Gather
 ) -> tuple[SpatialProgram, str]:
     """A relay behind a kernel that gathers along another loop already, made if there is none."""
     follower = next(iter(consumers(program, kernel.name)))
@@ -71,7 +82,7 @@ def _with_collector(
     return program.with_kernel(behind).with_before(follower.name, collector), collector.name
 
 
-def _relay(kernel: Kernel, directive: Gather) -> Relay:
+def _relay(program: SpatialProgram, kernel: SpatialKernel, directive: Gather) -> Relay:
     """What a consumer in the middle of a chain does with the results that it takes."""
     operand = next((o for o in kernel.operands if o.is_result), None)
     if operand is None:
@@ -89,7 +100,8 @@ def _relay(kernel: Kernel, directive: Gather) -> Relay:
             expected=f"gather({operand.producer}, ...)",
             given=directive.function,
         )
-    if not isinstance(kernel.work, Relay):
+    following = next(consumers(program, kernel.name), None)
+    if not isinstance(kernel.work, Relay) or (following is not None and following.on_host):
         raise UserError(
             f"{directive.text} on {kernel.name}: {kernel.name} stores the results itself",
             location=directive.location,

@@ -16,25 +16,21 @@ left; the loader then reads the array in memory again in each iteration of the d
 from __future__ import annotations
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Read, index_names, reads
+from t2s.core.expr import Read, reads
 from t2s.core.isl import is_affine
 from t2s.core.printer import show
 from t2s.spatial.analysis.occurrences import Occurrence
-from t2s.spatial.directive import (
-    Directive,
-    IsolateConsumer,
-    IsolateProducer,
-    Reassociate,
-    Remove,
-    RemoveReuse,
-)
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import LoadUnit, StoreUnit
 
 
 def check_serializer(
-    program: SpatialProgram, kernel: Kernel, occurrence: Occurrence, directive: IsolateProducer
+    program: SpatialProgram,
+    kernel: SpatialKernel,
+    occurrence: Occurrence,
+    directive: IsolateProducer,
 ) -> None:
     """A host function can give ``occurrence`` to the chain of ``directive``."""
     serializer, *chain = directive.producers
@@ -73,16 +69,12 @@ def check_serializer(
         )
 
 
-def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: IsolateConsumer) -> None:
+def check_deserializer(
+    program: SpatialProgram, kernel: SpatialKernel, directive: IsolateConsumer
+) -> None:
     """A host function can take the results from the chain of ``directive``."""
-    *chain, deserializer = directive.consumers
-    subject = f"{directive.text} on {kernel.name}"
-    if not chain and not isinstance(kernel.work, StoreUnit):
-        raise UserError(
-            f"{subject}: nothing on the device stores what {deserializer} takes from memory",
-            location=directive.location,
-            expected=f"a chain: isolate_consumer_chain(unloader, {deserializer})",
-        )
+    check_device_stores(kernel.name, kernel, directive)
+    deserializer, subject = directive.consumers[-1], f"{directive.text} on {kernel.name}"
     output = kernel.function in program.temporal.outputs
     readers = _readers(program, kernel.function) if output else []
     if readers or not output:
@@ -98,6 +90,18 @@ def check_deserializer(program: SpatialProgram, kernel: Kernel, directive: Isola
         )
 
 
+def check_device_stores(name: str, kernel: SpatialKernel, directive: IsolateConsumer) -> None:
+    """Something on the device stores the results of the Func ``name`` for the host."""
+    *chain, deserializer = directive.consumers
+    if not chain and not isinstance(kernel.work, StoreUnit):
+        raise UserError(
+            f"{directive.text} on {name}: nothing on the device stores what {deserializer} takes "
+            "from memory",
+            location=directive.location,
+            expected=f"a chain: isolate_consumer_chain(unloader, {deserializer})",
+        )
+
+
 def _readers(program: SpatialProgram, function: str) -> list[str]:
     """The other functions that read a function's array."""
     found = {
@@ -109,9 +113,9 @@ def _readers(program: SpatialProgram, function: str) -> list[str]:
     return sorted(found - {function})
 
 
-def check_directive_on_host(kernel: Kernel, directive: Directive) -> None:
+def check_directive_on_host(kernel: SpatialKernel, directive: Directive) -> None:
     """What a user may ask of a function on the host."""
-    if not kernel.on_host or isinstance(directive, Remove | RemoveReuse | Reassociate):
+    if not kernel.on_host or directive.may_be_on_host:
         return
     chain = isinstance(directive, IsolateProducer | IsolateConsumer)
     raise UserError(
@@ -126,7 +130,7 @@ def check_directive_on_host(kernel: Kernel, directive: Directive) -> None:
 
 
 def check_operand_on_device(
-    program: SpatialProgram, kernel: Kernel, operand: Operand, directive: Directive
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Directive
 ) -> None:
     """What comes from memory is not a channel, so it is neither passed on nor buffered there."""
     producer = program.kernel(operand.producer)
@@ -139,23 +143,3 @@ def check_operand_on_device(
         expected=f"a function behind {kernel.name} in the chain",
         hint=f"isolate one more function: a feeder that takes the values from {kernel.name}",
     )
-
-
-def layout_loops(kernel: Kernel) -> tuple[Loop, ...]:
-    """The dimensions of the array in memory, outermost first.
-
-    PEs that work at the same time, and the lanes of vectors, are innermost: what is used at one
-    time lies together.  Raises ``UnsupportedError`` for loops without constant bounds.
-    """
-    for loop in kernel.loops:
-        if loop.constant is None:
-            depends = ", ".join(sorted(index_names(loop.minimum) | index_names(loop.extent)))
-            raise UnsupportedError(
-                f"{kernel.name} runs on the host and its loop {loop.name} has no constant bounds",
-                location=kernel.location,
-                expected="loops whose minima and extents are numbers",
-                given=f"bounds of {loop.name} depend on {depends}",
-                hint="let the device load this operand without a function on the host",
-            )
-    order = (LoopKind.SERIAL, LoopKind.UNROLLED, LoopKind.VECTOR)
-    return tuple(loop for kind in order for loop in kernel.kind(kind))

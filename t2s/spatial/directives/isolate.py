@@ -20,17 +20,21 @@ from dataclasses import replace
 
 from t2s.core.errors import InternalError, UserError
 from t2s.core.expr import Expr, Local, Read, conjunction, reads
-from t2s.core.isl import LoopDomain
 from t2s.core.names import NameSupply
 from t2s.core.walk import Term, rewrite
-from t2s.spatial.analysis.conditions import static_conjuncts
+from t2s.spatial.analysis.conditions import Pinned, pin, static_conjuncts
+from t2s.spatial.analysis.lookup import varies
 from t2s.spatial.analysis.occurrences import Occurrence, find_occurrence, occurrence_of
-from t2s.spatial.analysis.pins import Pinned, pin
 from t2s.spatial.directive import IsolateConsumer, IsolateProducer
-from t2s.spatial.directives.host import check_deserializer, check_serializer
+from t2s.spatial.directives.host import (
+    check_deserializer,
+    check_device_stores,
+    check_serializer,
+)
 from t2s.spatial.directives.stream import share
-from t2s.spatial.ir import Kernel, Loop, SpatialProgram
-from t2s.spatial.operands import FinalValue, Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import SpatialLoop
+from t2s.spatial.operands import FinalValue, KernelOperand
 from t2s.spatial.work import (
     Evaluation,
     LoadUnit,
@@ -64,7 +68,7 @@ def isolate_producer(
 
 def extract(
     program: SpatialProgram,
-    kernel: Kernel,
+    kernel: SpatialKernel,
     occurrence: Occurrence,
     chain: tuple[str, ...],
     directive: IsolateProducer | None,
@@ -76,7 +80,7 @@ def extract(
 
 def with_operand(
     program: SpatialProgram,
-    kernel: Kernel,
+    kernel: SpatialKernel,
     occurrence: Occurrence,
     chain: tuple[str, ...],
     directive: IsolateProducer | None,
@@ -88,7 +92,7 @@ def with_operand(
     value = occurrence.value
     source = value.source if isinstance(value, Read) else chain[0]
     base, condition, pinned = _producer(kernel, occurrence)
-    sent = Operand(
+    sent = KernelOperand(
         name=source,
         content=occurrence.content(source),
         producer="",  # filled in for each kernel of the chain
@@ -129,7 +133,7 @@ def with_operand(
     return program.with_kernel(placed), local
 
 
-def _receiving(kernel: Kernel, value: Expr, local: Local, source: str) -> Work:
+def _receiving(kernel: SpatialKernel, value: Expr, local: Local, source: str) -> Work:
     """The work of a kernel that is about to receive a value as an operand.
 
     A producer whose value is no single element computes.
@@ -161,21 +165,21 @@ def computing(value: Expr) -> Evaluation:
     return Evaluation(value=value, vector_operands=tuple(read.source for read in reads(value)))
 
 
-def storing(relay: Kernel, target: StoreTarget, *, on_host: bool = False) -> Kernel:
+def storing(relay: SpatialKernel, target: StoreTarget, *, on_host: bool = False) -> SpatialKernel:
     """The end of a chain of relays, which stores what it receives."""
     if not isinstance(relay.work, Relay):
         raise InternalError(f"{relay.name} passes nothing on")
     return replace(relay, work=StoreUnit(value=relay.work.value, store=target, on_host=on_host))
 
 
-def inherited(owner: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+def inherited(owner: str, loops: tuple[SpatialLoop, ...]) -> tuple[SpatialLoop, ...]:
     """Loops copied from another kernel; their reasons say so."""
     return tuple(replace(loop, reason=f"as in {owner}: {loop.reason}") for loop in loops)
 
 
 def _producer(
-    kernel: Kernel, occurrence: Occurrence
-) -> tuple[Kernel, Expr | None, tuple[str, ...]]:
+    kernel: SpatialKernel, occurrence: Occurrence
+) -> tuple[SpatialKernel, Expr | None, tuple[str, ...]]:
     """The kernel that evaluates a value for every iteration of ``kernel`` that needs it.
 
     Also the condition under which ``kernel`` needs it, and the loops that this pins.
@@ -204,12 +208,6 @@ def _producer(
         capacity=None,
     )
     return producer, condition, tuple(pinned.values)
-
-
-def varies(kernel: Kernel, indices: tuple[Expr, ...], loop: str) -> bool:
-    """Whether subscripts over the domain take different values along a loop of the kernel."""
-    nest = LoopDomain([loop.interval for loop in kernel.loops])
-    return nest.varies_along([kernel.place(index) for index in indices], loop)
 
 
 def isolate_consumer(
@@ -243,6 +241,8 @@ def isolate_result(
             expected=f"a result of {name} that it still saves itself",
             given=function if result is None else f"{function}, saved by {result.consumer}",
         )
+    if directive.on_host:
+        check_device_stores(function, kernel, directive)
     program = program.with_kernel(kernel.with_consumer(result, directive.consumers[0]))
     target = StoreTarget(tensor=function, indices=result.indices)
     return _consumer_chain(program, program.kernel(name), directive, target, result)
@@ -250,7 +250,7 @@ def isolate_result(
 
 def _consumer_chain(
     program: SpatialProgram,
-    kernel: Kernel,
+    kernel: SpatialKernel,
     directive: IsolateConsumer,
     target: StoreTarget,
     result: Result | None,
@@ -267,7 +267,7 @@ def _consumer_chain(
     return program.with_kernel(storing(previous, target, on_host=directive.on_host))
 
 
-def consumer_of(kernel: Kernel, name: str) -> Kernel:
+def consumer_of(kernel: SpatialKernel, name: str) -> SpatialKernel:
     """A relay that receives the final values of ``kernel``, without its reduction loops."""
     reductions = frozenset(loop.name for loop in kernel.reduction_loops)
     narrowed = kernel.without(reductions)
@@ -282,7 +282,7 @@ def consumer_of(kernel: Kernel, name: str) -> Kernel:
         domain=domain,
         variables=tuple((n, expr) for n, expr in narrowed.variables if n in names),
         operands=(
-            Operand(
+            KernelOperand(
                 name=local.name,
                 content=FinalValue(source=kernel.function),
                 producer=kernel.name,
@@ -296,7 +296,7 @@ def consumer_of(kernel: Kernel, name: str) -> Kernel:
     )
 
 
-def consumer_of_result(kernel: Kernel, result: Result, name: str) -> Kernel:
+def consumer_of_result(kernel: SpatialKernel, result: Result, name: str) -> SpatialKernel:
     """A relay that receives one result of a system, without the loops that its condition pins."""
     member = kernel.member(result.member)
     if member is None:
@@ -308,7 +308,7 @@ def consumer_of_result(kernel: Kernel, result: Result, name: str) -> Kernel:
     where = None if pinned.complete else result.condition
     narrowed = pinned.kernel
     local = Local(name=f"{result.function}_result", type=member.type)
-    operand = Operand(
+    operand = KernelOperand(
         name=local.name,
         content=FinalValue(source=result.function),
         producer=kernel.name,

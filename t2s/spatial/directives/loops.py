@@ -1,4 +1,4 @@
-"""``split``, ``tile``, ``reorder`` and ``fuse``.
+"""``split``, ``tile``, ``reorder``, ``fuse`` and ``unroll``.
 
 Before -> after, for a loop ``i`` of extent 32::
 
@@ -6,38 +6,91 @@ Before -> after, for a loop ``i`` of extent 32::
     split(i, i, ii, 5)     for i in 32        ->  for i in 7: for ii in 5      (3 are padding)
     fuse(j, i, f)          for i: for j in 8  ->  for f                        (i = f//8, j = f%8)
     reorder(i, j)          for i: for j       ->  for j: for i
+    unroll(ii, jj)         for i: for ii in 8: for k   ->   PEs [ii: 8] each: for i: for k
 
-Every result is checked by isl: the loops cover the domain (with its padding) exactly once, and a
-rounding reduction keeps its order unless the user wrote ``reassociate()``.
+``reshaping.py`` proves every result but that of ``unroll``, which keeps the loops.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from t2s.core.errors import InternalError, UserError
-from t2s.core.expr import Expr, Index, apply, const, index_names, simplify, substitute
-from t2s.core.isl import LoopDomain
-from t2s.core.ops import Op, reorderable
+from t2s.core.errors import UserError
+from t2s.core.expr import Expr, Index, apply, conjunction, const, index_names, simplify
+from t2s.core.isl_maps import condition
+from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.types import INT32, value_range
 from t2s.spatial.analysis.lookup import check_new_names, constant_bounds, find_serial
 from t2s.spatial.analysis.padding import (
     check_not_negative,
-    in_domain,
     inside_of_domain,
-    nest_of,
     with_padding,
 )
-from t2s.spatial.analysis.reduction_form import reduction_operator
-from t2s.spatial.directive import Directive, Fuse, Reorder, Split, Tile
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
-from t2s.spatial.work import Calculation, Reduction
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.reshaping import proved, substituted
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 
 
-def split(kernel: Kernel, directive: Split) -> Kernel:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split(Directive):
+    """``loop`` becomes ``outer`` over ``inner``, ``inner`` having ``factor`` iterations."""
+
+    loop: str
+    outer: str
+    inner: str
+    factor: int
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return (self.outer, self.inner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile(Directive):
+    """Several splits; then all inner loops go inside all outer ones, innermost first."""
+
+    loops: tuple[str, ...]
+    outers: tuple[str, ...]
+    inners: tuple[str, ...]
+    factors: tuple[int, ...]
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return (*self.outers, *self.inners)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reorder(Directive):
+    """The named loops change places among themselves; innermost first."""
+
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fuse(Directive):
+    """``outer`` and ``inner``, directly nested, become the one loop ``fused``."""
+
+    inner: str
+    outer: str
+    fused: str
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return (self.fused,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unroll(Directive):
+    """The loops become space: one PE for each iteration."""
+
+    loops: tuple[str, ...]
+
+
+def split(kernel: SpatialKernel, directive: Split) -> SpatialKernel:
     """Split one loop; a factor that does not divide its extent pads it."""
-    return _checked(
+    return proved(
         kernel,
         _split(
             kernel, directive.loop, directive.outer, directive.inner, directive.factor, directive
@@ -46,7 +99,7 @@ def split(kernel: Kernel, directive: Split) -> Kernel:
     )
 
 
-def tile(kernel: Kernel, directive: Tile) -> Kernel:
+def tile(kernel: SpatialKernel, directive: Tile) -> SpatialKernel:
     """Split several loops, then put the inner loops (in the given order) inside the outer ones."""
     before = kernel
     for loop, outer, inner, factor in zip(
@@ -54,15 +107,15 @@ def tile(kernel: Kernel, directive: Tile) -> Kernel:
     ):
         kernel = _split(kernel, loop, outer, inner, factor, directive)
     order = (*directive.inners, *directive.outers)
-    return _checked(before, _reorder(kernel, order, directive), directive)
+    return proved(before, _reorder(kernel, order, directive), directive)
 
 
-def reorder(kernel: Kernel, directive: Reorder) -> Kernel:
+def reorder(kernel: SpatialKernel, directive: Reorder) -> SpatialKernel:
     """Permute the named loops among the places they occupy."""
-    return _checked(kernel, _reorder(kernel, directive.loops, directive), directive)
+    return proved(kernel, _reorder(kernel, directive.loops, directive), directive)
 
 
-def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
+def fuse(kernel: SpatialKernel, directive: Fuse) -> SpatialKernel:
     """Replace two directly nested loops by one."""
     inner = find_serial(kernel, directive.inner, directive)
     outer = find_serial(kernel, directive.outer, directive)
@@ -90,11 +143,11 @@ def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
         outer.name: shifted(apply(Op.FLOOR_DIVIDE, index, const(inner_extent)), outer_minimum),
         inner.name: shifted(apply(Op.MODULO, index, const(inner_extent)), inner_minimum),
     }
-    fused = Loop(
+    fused = SpatialLoop(
         name=directive.fused,
         minimum=const(0),
         extent=const(outer_extent * inner_extent),
-        kind=LoopKind.SERIAL,
+        kind=LoopExecution.SERIAL,
         reduction=inner.reduction,
         definition=simplify(
             apply(
@@ -106,12 +159,12 @@ def fuse(kernel: Kernel, directive: Fuse) -> Kernel:
         reason=f"{outer.name} and {inner.name} fused by {directive.text}",
     )
     loops = (*kernel.loops[:position], fused, *kernel.loops[position + 2 :])
-    return _checked(kernel, _substituted(replace(kernel, loops=loops), values), directive)
+    return proved(kernel, substituted(replace(kernel, loops=loops), values), directive)
 
 
 def _split(
-    kernel: Kernel, name: str, outer: str, inner: str, factor: int, directive: Directive
-) -> Kernel:
+    kernel: SpatialKernel, name: str, outer: str, inner: str, factor: int, directive: Directive
+) -> SpatialKernel:
     loop = find_serial(kernel, name, directive)
     minimum, extent = constant_bounds(kernel, loop, directive)
     check_new_names(kernel, (outer, inner), (name,), directive)
@@ -120,12 +173,12 @@ def _split(
     offset = shifted(loop.definition, -minimum)
     text = directive.text
 
-    def part(new: str, size: int, definition: Expr, what: str) -> Loop:
-        return Loop(
+    def part(new: str, size: int, definition: Expr, what: str) -> SpatialLoop:
+        return SpatialLoop(
             name=new,
             minimum=const(0),
             extent=const(size),
-            kind=LoopKind.SERIAL,
+            kind=LoopExecution.SERIAL,
             reduction=loop.reduction,
             definition=simplify(definition),
             reason=f"{what} part of {name} by {text}",
@@ -140,7 +193,7 @@ def _split(
     sum_of_parts = apply(Op.ADD, apply(Op.MULTIPLY, Index(name=outer), by), Index(name=inner))
     value = shifted(sum_of_parts, minimum)
     loops = (*kernel.loops[:position], *new, *kernel.loops[position + 1 :])
-    result = _substituted(replace(kernel, loops=loops), {name: value})
+    result = substituted(replace(kernel, loops=loops), {name: value})
     if not extent % factor:
         return result
     if not kernel.members:
@@ -149,7 +202,7 @@ def _split(
     return inside_of_domain(result, apply(Op.LESS, value, const(minimum + extent)))
 
 
-def _check_size(kernel: Kernel, size: int, directive: Directive) -> None:
+def _check_size(kernel: SpatialKernel, size: int, directive: Directive) -> None:
     _, high = value_range(INT32)
     if size <= high:
         return
@@ -162,7 +215,7 @@ def _check_size(kernel: Kernel, size: int, directive: Directive) -> None:
     )
 
 
-def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Kernel:
+def _reorder(kernel: SpatialKernel, names: tuple[str, ...], directive: Directive) -> SpatialKernel:
     loops = [find_serial(kernel, name, directive) for name in names]
     places = sorted((kernel.loops.index(loop) for loop in loops), reverse=True)
     order = list(kernel.loops)
@@ -184,83 +237,33 @@ def _reorder(kernel: Kernel, names: tuple[str, ...], directive: Directive) -> Ke
     return replace(kernel, loops=tuple(order))
 
 
-def _substituted(kernel: Kernel, values: dict[str, Expr]) -> Kernel:
-    """Replace old loop indices in the variables and in the bounds of the remaining loops."""
-    return replace(
-        kernel,
-        active=None if kernel.active is None else substitute(kernel.active, values),
-        variables=tuple((name, substitute(expr, values)) for name, expr in kernel.variables),
-        loops=tuple(
-            replace(
-                loop,
-                minimum=substitute(loop.minimum, values)
-                if loop.name not in values
-                else loop.minimum,
-                extent=substitute(loop.extent, values) if loop.name not in values else loop.extent,
-            )
-            for loop in kernel.loops
-        ),
+def _boxed(kernel: SpatialKernel, loop: SpatialLoop) -> tuple[SpatialKernel, SpatialLoop]:
+    """A loop whose bounds vary over all values it ever has; the others are not active."""
+    low, high = kernel.domain_of_iterations.range_of(Index(name=loop.name)) or (0, 0)
+    index = Index(name=loop.name)
+    inside = conjunction(
+        apply(Op.GREATER_EQUAL, index, loop.minimum),
+        apply(Op.LESS_EQUAL, index, loop.last),
+        kernel.active,
     )
+    boxed = replace(loop, minimum=const(low), extent=const(high - low + 1))
+    loops = tuple(boxed if old is loop else old for old in kernel.loops)
+    wide = replace(kernel, loops=loops, active=None)
+    held = wide.domain_of_iterations.restricted(*([inside] if inside is not None else []))
+    return replace(wide, active=condition(wide.domain_of_iterations, held.points)), boxed
 
 
-def _checked(before: Kernel, kernel: Kernel, directive: Directive) -> Kernel:
-    """Prove that the loops cover the domain exactly and that a reduction keeps its order.
-
-    An isolated Func may have lost loops; it has to cover what it covered before.
-    """
-    nest = nest_of(kernel)
-    names = [name for name, _ in kernel.variables]
-    computed = [expr for _, expr in kernel.variables]
-    within: LoopDomain | None = None
-    if isinstance(kernel.work, Calculation) and not kernel.paddings:
-        wanted = LoopDomain([dimension.interval for dimension in kernel.domain])
-        target: list[Expr] = [Index(name=name) for name in names]
-    else:
-        wanted = nest_of(before)
-        target = [expr for _, expr in before.variables]
-    if kernel.paddings != before.paddings:
-        within = LoopDomain([dimension.interval for dimension in kernel.padded_domain])
-    problem = nest.covers_exactly(computed, wanted, target, names, within)
-    if problem is not None:
-        raise InternalError(f"{directive.text} on {kernel.name} broke the loop nest: {problem}")
-    _check_reduction_order(kernel, directive)
-    return replace(kernel, reshaped=directive)
-
-
-def _check_reduction_order(kernel: Kernel, directive: Directive) -> None:
-    match kernel.work:
-        case Reduction(value=value, reassociate=reassociate):
-            operator = reduction_operator(value)
-        case _:
-            return
-    free = reassociate or (operator and reorderable(operator, value.type))
-    if operator is not None and free:
-        return
-    variables = dict(kernel.variables)
-    pure = [variables[d.name] for d in kernel.domain if not d.reduction]
-    written = [*pure, *(variables[d.name] for d in kernel.domain if d.reduction)]
-    executed = [*pure, *(Index(name=loop.name) for loop in kernel.reduction_loops)]
-    inside = in_domain(kernel)
-    conditions = [] if inside is None else [kernel.place(inside)]
-    nest = LoopDomain([loop.interval for loop in kernel.loops], conditions)
-    clash = nest.reverses(written, executed)
-    if clash is None:
-        return
-    order = ", ".join(d.name for d in kernel.domain if d.reduction)
-    step = ", ".join(f"{name}={value}" for name, value in clash.items())
-    if operator is None:
-        raise UserError(
-            f"{directive.text} on {kernel.name} changes the order of a recurrence",
-            location=directive.location,
-            expected=f"the order of {order} as written, because every step needs the one before",
-            given=f"for one element, the step at {step} would run after one that needs it",
-            hint="only reductions such as += may be reordered",
+def unroll(kernel: SpatialKernel, directive: Unroll) -> SpatialKernel:
+    """Mark the loops as unrolled; their bounds have to be constant."""
+    for name in directive.loops:
+        loop = find_serial(kernel, name, directive)
+        if loop.constant is None and kernel.members:
+            kernel, loop = _boxed(kernel, loop)
+        constant_bounds(kernel, loop, directive)
+        spatial = replace(
+            loop, kind=LoopExecution.UNROLLED, reason=f"one PE each by {directive.text}"
         )
-    raise UserError(
-        f"{directive.text} on {kernel.name} changes the order of a reduction that rounds",
-        location=directive.location,
-        expected=f"the order of {order} as written, because {value.type} {operator.value} "
-        "is not associative",
-        given=f"for one element, the step at {step} would run after one that follows it",
-        hint=f"write {kernel.name}.reassociate() first if another rounding is acceptable",
-    )
+        kernel = replace(
+            kernel, loops=tuple(spatial if old is loop else old for old in kernel.loops)
+        )
+    return kernel

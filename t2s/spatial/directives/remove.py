@@ -10,17 +10,26 @@ iterations that were dropped, in a ``buffer`` (T2S-Tensor §IV.A, loop removal a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
-from t2s.spatial.analysis.lookup import find_loop, find_serial
-from t2s.spatial.directive import Remove, RemoveReuse
+from t2s.spatial.analysis.lookup import find_loop, find_serial, varies
+from t2s.spatial.directive import Directive
 from t2s.spatial.directives.forward import drop_upstream
-from t2s.spatial.directives.isolate import varies
-from t2s.spatial.ir import Kernel, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand, Removal
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution
+from t2s.spatial.operands import KernelOperand, Removal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove(Directive):
+    """A producer drops loops along which it would send the same values again."""
+
+    may_be_on_host = True
+
+    loops: tuple[str, ...]
 
 
 def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProgram:
@@ -33,7 +42,7 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
         if varies(kernel, operand.access, loop):
             legal = [
                 other.name
-                for other in kernel.kind(LoopKind.SERIAL)
+                for other in kernel.kind(LoopExecution.SERIAL)
                 if not varies(kernel, operand.access, other.name)
             ]
             raise UserError(
@@ -50,7 +59,7 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
     return program.with_kernel(consumer.with_operand(operand, changed))
 
 
-def _check_counts(kernel: Kernel, name: str, directive: Remove) -> None:
+def _check_counts(kernel: SpatialKernel, name: str, directive: Remove) -> None:
     """No loop that stays has bounds that depend on the loop."""
     for other in kernel.loops:
         if name in index_names(other.minimum) | index_names(other.extent):
@@ -64,8 +73,8 @@ def _check_counts(kernel: Kernel, name: str, directive: Remove) -> None:
 
 
 def fed_by(
-    program: SpatialProgram, kernel: Kernel, directive: Remove | RemoveReuse
-) -> tuple[Kernel, Operand]:
+    program: SpatialProgram, kernel: SpatialKernel, directive: Directive
+) -> tuple[SpatialKernel, KernelOperand]:
     """The kernel that receives what a producer sends, and the operand it is there."""
     for consumer in program.kernels:
         for operand in consumer.operands:

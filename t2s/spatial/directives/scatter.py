@@ -15,7 +15,7 @@ like its producer.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Local, index_names
@@ -26,21 +26,36 @@ from t2s.spatial.analysis.lookup import (
     constant_bounds,
     counterpart,
     find_loop,
+    varies,
 )
-from t2s.spatial.directive import Gather, Scatter
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.buffer import with_feeder
 from t2s.spatial.directives.host import check_operand_on_device
-from t2s.spatial.directives.isolate import varies
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
-from t2s.spatial.operands import Operand
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import PassedStream, Relay, ScatteredStream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter(Directive):
+    """The PEs along ``loop`` take ``operand`` from one stream, from PE to PE.
+
+    The stream enters at the first PE, or with ``reverse`` at the last one.
+    """
+
+    operand: str
+    loop: str
+    reverse: bool
 
 
 def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialProgram:
     """Record the stream on the kernel, and run the loop in time in all that feeds it."""
+    program, name = with_feeder(program, name, directive.operand, directive)
     kernel = program.kernel(name)
     relay, operand = _find(kernel, directive)
     check_operand_on_device(program, kernel, operand, directive)
-    loop = unrolled_loop(kernel, directive)
+    loop = unrolled_loop(kernel, directive.loop, directive)
     if kernel.scattering is not None and kernel.scattering.loop != loop.name:
         program, distributor = _with_distributor(program, kernel, operand, directive)
         return scatter(program, distributor, replace(directive, operand=operand.source))
@@ -81,7 +96,7 @@ def scatter(program: SpatialProgram, name: str, directive: Scatter) -> SpatialPr
 
 
 def _with_distributor(
-    program: SpatialProgram, kernel: Kernel, operand: Operand, directive: Scatter
+    program: SpatialProgram, kernel: SpatialKernel, operand: KernelOperand, directive: Scatter
 ) -> tuple[SpatialProgram, str]:
     """A relay in front of a kernel that scatters along another loop, made if there is none."""
     producer = program.kernel(operand.producer)
@@ -101,7 +116,7 @@ def _with_distributor(
     return program.with_kernel(fed).with_before(kernel.name, distributor), distributor.name
 
 
-def _find(kernel: Kernel, directive: Scatter) -> tuple[Relay, Operand]:
+def _find(kernel: SpatialKernel, directive: Scatter) -> tuple[Relay, KernelOperand]:
     """What a kernel that only passes its operand on does, and that operand."""
     if not isinstance(kernel.work, Relay):
         raise UserError(
@@ -126,10 +141,10 @@ def _find(kernel: Kernel, directive: Scatter) -> tuple[Relay, Operand]:
     return kernel.work, operand
 
 
-def unrolled_loop(kernel: Kernel, directive: Scatter | Gather) -> Loop:
+def unrolled_loop(kernel: SpatialKernel, name: str, directive: Directive) -> SpatialLoop:
     """The loop of a scatter or gather: space, with constant bounds."""
-    loop = find_loop(kernel, directive.loop, directive)
-    if loop.kind is not LoopKind.UNROLLED:
+    loop = find_loop(kernel, name, directive)
+    if loop.kind is not LoopExecution.UNROLLED:
         raise UserError(
             f"{directive.text} on {kernel.name}: loop {loop.name} is not unrolled",
             location=directive.location,
@@ -140,7 +155,7 @@ def unrolled_loop(kernel: Kernel, directive: Scatter | Gather) -> Loop:
     return loop
 
 
-def one_stream(kernel: Kernel, before: PassedStream, directive: Scatter | Gather) -> UserError:
+def one_stream(kernel: SpatialKernel, before: PassedStream, directive: Directive) -> UserError:
     """The error for a second scatter, or a second gather, along one loop."""
     scattered = isinstance(before, ScatteredStream)
     what, verb = ("scatters", "scatter") if scattered else ("gathers", "gather")
@@ -152,7 +167,7 @@ def one_stream(kernel: Kernel, before: PassedStream, directive: Scatter | Gather
     )
 
 
-def check_same_nest(kernel: Kernel, loop: Loop, directive: Scatter | Gather) -> None:
+def check_same_nest(kernel: SpatialKernel, loop: SpatialLoop, directive: Directive) -> None:
     """Neither bounds of other loops nor the iterations there are depend on the stream's loop."""
     check_in_all_iterations(
         kernel, loop, directive, f"the same iterations in all PEs along {loop.name}"

@@ -21,7 +21,7 @@ are there; nothing waits for a clock.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.affine import tidy
 from t2s.core.errors import InternalError, UserError
@@ -39,16 +39,39 @@ from t2s.core.isl_maps import Transformation, condition
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.spatial.analysis.lookup import check_new_names, find_serial
-from t2s.spatial.analysis.recurrences import MemberRead, Transfer, member_reads, transfers_of
-from t2s.spatial.analysis.schedules import Plan, suggestion
-from t2s.spatial.directive import SpaceTimeTransform, Unroll
-from t2s.spatial.directives.unroll import unroll
-from t2s.spatial.ir import Kernel, Loop, LoopKind
-from t2s.spatial.recurrence_form import as_system
+from t2s.spatial.analysis.recurrences import (
+    MemberRead,
+    RecurrenceTransfer,
+    member_reads,
+    transfers_of,
+)
+from t2s.spatial.analysis.schedules import SpaceTimePlan, suggestion
+from t2s.spatial.directive import Directive
+from t2s.spatial.directives.loops import Unroll, unroll
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.kernels import as_system
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 from t2s.spatial.work import Calculation, Recurrences
 
 
-def space_time_transform(kernel: Kernel, directive: SpaceTimeTransform) -> Kernel:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceTimeTransform(Directive):
+    """``loops`` become loops in space and one loop in time.
+
+    ``maps`` gives each new loop over the old ones, time last.  Without it ``coefficients`` gives
+    the skew of time along each loop; without those the loops are unrolled and time stays.
+    """
+
+    loops: tuple[str, ...]
+    coefficients: tuple[int, ...]
+    maps: tuple[tuple[str, Expr], ...]
+
+    @property
+    def new_loops(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.maps if name not in self.loops)
+
+
+def space_time_transform(kernel: SpatialKernel, directive: SpaceTimeTransform) -> SpatialKernel:
     """Apply the transformation to a kernel that computes."""
     if not directive.maps and not directive.coefficients:
         return unroll(
@@ -63,7 +86,7 @@ def space_time_transform(kernel: Kernel, directive: SpaceTimeTransform) -> Kerne
     return after
 
 
-def _check_early(kernel: Kernel, directive: SpaceTimeTransform) -> None:
+def _check_early(kernel: SpatialKernel, directive: SpaceTimeTransform) -> None:
     if not isinstance(kernel.work, Calculation):
         raise UserError(
             f"{directive.text} on {kernel.name}: {kernel.name} only passes values on",
@@ -91,14 +114,16 @@ def _check_early(kernel: Kernel, directive: SpaceTimeTransform) -> None:
         )
 
 
-def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> Plan:
+def _plan(kernel: SpatialKernel, directive: SpaceTimeTransform) -> SpaceTimePlan:
     sources = [find_serial(kernel, name, directive) for name in directive.loops]
     if directive.maps:
-        plan = Plan(sources=tuple(sources), maps=dict(directive.maps), directive=directive)
+        plan = SpaceTimePlan(
+            sources=tuple(sources), maps=dict(directive.maps), skewed=False, directive=directive
+        )
         check_new_names(kernel, tuple(plan.maps), directive.loops, directive)
         _check_maps(plan)
         return plan
-    others = [loop for loop in kernel.kind(LoopKind.SERIAL) if loop not in sources]
+    others = [loop for loop in kernel.kind(LoopExecution.SERIAL) if loop not in sources]
     if not others:
         raise UserError(
             f"{directive.text} on {kernel.name}: no loop is left in time",
@@ -113,10 +138,12 @@ def _plan(kernel: Kernel, directive: SpaceTimeTransform) -> Plan:
         time = simplify(apply(Op.ADD, time, term))
     maps: dict[str, Expr] = {loop.name: Index(name=loop.name) for loop in sources}
     maps[others[-1].name] = time
-    return Plan(sources=(*sources, others[-1]), maps=maps, directive=directive)
+    return SpaceTimePlan(
+        sources=(*sources, others[-1]), maps=maps, skewed=True, directive=directive
+    )
 
 
-def _check_maps(plan: Plan) -> None:
+def _check_maps(plan: SpaceTimePlan) -> None:
     known = {loop.name for loop in plan.sources}
     for name, expr in plan.maps.items():
         unknown = sorted(index_names(expr) - known)
@@ -132,7 +159,7 @@ def _check_maps(plan: Plan) -> None:
             )
 
 
-def _transformed(kernel: Kernel, plan: Plan) -> Kernel:
+def _transformed(kernel: SpatialKernel, plan: SpaceTimePlan) -> SpatialKernel:
     names = {loop.name for loop in plan.sources}
     outer, inner = _around(kernel, plan)
     for loop in (*outer, *inner):
@@ -150,7 +177,7 @@ def _transformed(kernel: Kernel, plan: Plan) -> Kernel:
         raise InternalError(f"{kernel.name} has no members")
     change = Transformation(*_change(kernel, plan.maps, plan))
     _check_injective(kernel, plan, change)
-    loops = [*outer, *_new_loops(kernel, plan, change), *inner, *kernel.kind(LoopKind.VECTOR)]
+    loops = [*outer, *_new_loops(kernel, plan, change), *inner, *kernel.kind(LoopExecution.VECTOR)]
     values = change.inverse()
     result = replace(
         kernel,
@@ -164,17 +191,19 @@ def _transformed(kernel: Kernel, plan: Plan) -> Kernel:
     return replace(result, active=condition(nest, change.image))
 
 
-def _around(kernel: Kernel, plan: Plan) -> tuple[list[Loop], list[Loop]]:
+def _around(
+    kernel: SpatialKernel, plan: SpaceTimePlan
+) -> tuple[list[SpatialLoop], list[SpatialLoop]]:
     """The loops outside and inside of those that are transformed."""
     names = {loop.name for loop in plan.sources}
     last = max(kernel.loops.index(loop) for loop in plan.sources)
-    serial = [loop for loop in kernel.loops if loop.kind is not LoopKind.VECTOR]
+    serial = [loop for loop in kernel.loops if loop.kind is not LoopExecution.VECTOR]
     outer = [x for x in serial if kernel.loops.index(x) < last and x.name not in names]
     return outer, [x for x in serial if kernel.loops.index(x) > last]
 
 
 def _change(
-    kernel: Kernel, maps: Mapping[str, Expr], plan: Plan
+    kernel: SpatialKernel, maps: Mapping[str, Expr], plan: SpaceTimePlan
 ) -> tuple[LoopDomain, dict[str, Expr]]:
     """All loops of the new nest over those of the old one."""
     outer, inner = _around(kernel, plan)
@@ -184,7 +213,9 @@ def _change(
     return kernel.domain_of_iterations, new
 
 
-def _new_loops(kernel: Kernel, plan: Plan, change: Transformation) -> list[Loop]:
+def _new_loops(
+    kernel: SpatialKernel, plan: SpaceTimePlan, change: Transformation
+) -> list[SpatialLoop]:
     old = {loop.name: loop.definition for loop in plan.sources}
     result = []
     for name, expr in plan.maps.items():
@@ -198,11 +229,11 @@ def _new_loops(kernel: Kernel, plan: Plan, change: Transformation) -> list[Loop]
             minimum, extent = const(low), const(high - low + 1)
         what = "time of" if timed else "one PE each by"
         result.append(
-            Loop(
+            SpatialLoop(
                 name=name,
                 minimum=minimum,
                 extent=extent,
-                kind=LoopKind.SERIAL if timed else LoopKind.UNROLLED,
+                kind=LoopExecution.SERIAL if timed else LoopExecution.UNROLLED,
                 reduction=False,
                 definition=substitute(expr, old),
                 reason=f"{what} {plan.directive.text}",
@@ -211,7 +242,7 @@ def _new_loops(kernel: Kernel, plan: Plan, change: Transformation) -> list[Loop]
     return result
 
 
-def _check_injective(kernel: Kernel, plan: Plan, change: Transformation) -> None:
+def _check_injective(kernel: SpatialKernel, plan: SpaceTimePlan, change: Transformation) -> None:
     clash = change.clash()
     if clash is None:
         return
@@ -226,13 +257,15 @@ def _check_injective(kernel: Kernel, plan: Plan, change: Transformation) -> None
     )
 
 
-def _check_schedule(before: Kernel, after: Kernel, plan: Plan) -> None:
+def _check_schedule(before: SpatialKernel, after: SpatialKernel, plan: SpaceTimePlan) -> None:
     """Every value has time to get where it is needed."""
     for found, transfer in _violations(after, plan):
         raise _refusal(before, found, transfer, plan)
 
 
-def _violations(after: Kernel, plan: Plan) -> Iterator[tuple[MemberRead, Transfer]]:
+def _violations(
+    after: SpatialKernel, plan: SpaceTimePlan
+) -> Iterator[tuple[MemberRead, RecurrenceTransfer]]:
     """Transfers that the schedule gives too little time."""
     for found in member_reads(after):
         for transfer in transfers_of(after, found).transfers:
@@ -243,11 +276,11 @@ def _violations(after: Kernel, plan: Plan) -> Iterator[tuple[MemberRead, Transfe
                 yield found, transfer
 
 
-def _distance(transfer: Transfer) -> int:
+def _distance(transfer: RecurrenceTransfer) -> int:
     return max((abs(step) for _, step in transfer.hop), default=0)
 
 
-def _cycles(transfer: Transfer, time: str) -> int | None:
+def _cycles(transfer: RecurrenceTransfer, time: str) -> int | None:
     """Cycles that the schedule gives a value; ``None`` if another loop advances in between.
 
     That is one outside of the schedule, or, for what stays in its PE at the same time, one inside.
@@ -263,7 +296,9 @@ def _cycles(transfer: Transfer, time: str) -> int | None:
     return 0
 
 
-def _refusal(kernel: Kernel, found: MemberRead, transfer: Transfer, plan: Plan) -> UserError:
+def _refusal(
+    kernel: SpatialKernel, found: MemberRead, transfer: RecurrenceTransfer, plan: SpaceTimePlan
+) -> UserError:
     cycles, distance = _cycles(transfer, plan.time) or 0, _distance(transfer)
     moves = ", ".join(f"{loop.name} by {step}" for loop, step in transfer.hop if step)
     where = f"to another PE ({moves})" if moves else "in its PE"
@@ -284,7 +319,7 @@ def _refusal(kernel: Kernel, found: MemberRead, transfer: Transfer, plan: Plan) 
     )
 
 
-def _is_legal(kernel: Kernel, plan: Plan) -> bool:
+def _is_legal(kernel: SpatialKernel, plan: SpaceTimePlan) -> bool:
     if Transformation(*_change(kernel, plan.maps, plan)).clash() is not None:
         return False
     try:

@@ -8,16 +8,16 @@ Before -> after::
     G.isolate_producer(A, P)     G: ... A[i] ...                 G: ... receive ...
 
 The sender keeps its loops, so both have to agree about the values and their order.  That is checked
-when the design is complete (``check_taken``): later directives may still change the nests.
+when the design is complete (``analysis/token_order.py``): later directives may still change the
+nests.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, conjunction, const, equals
-from t2s.core.isl import Interval, LoopDomain
+from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, conjunction
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.printer import show
@@ -25,18 +25,25 @@ from t2s.core.walk import Term, rewrite
 from t2s.func.ir import Function
 from t2s.spatial.analysis.conditions import static_conjuncts
 from t2s.spatial.analysis.occurrences import Occurrence, all_reads, occurrence_of
-from t2s.spatial.directive import Directive, IsolateProducer, Stream
+from t2s.spatial.directive import Directive, IsolateProducer
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, Loop, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.operands import (
     ComputedValue,
+    KernelOperand,
     LoadedElement,
-    Operand,
     Rename,
     SharedProducer,
     StreamedResults,
 )
-from t2s.spatial.work import LoadUnit, Recurrences, Relay, StoreUnit
+from t2s.spatial.work import LoadUnit, Relay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream(Directive):
+    """The results of ``function`` come through a channel instead of through memory."""
+
+    function: str
 
 
 def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProgram:
@@ -52,7 +59,7 @@ def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProg
             expected="every value of the stream to be taken",
             hint=f"move the access out of the select, or read {function.name} from memory",
         )
-    taken = Operand(
+    taken = KernelOperand(
         name=NameSupply(operand.name for operand in kernel.operands).fresh(function.name),
         content=LoadedElement(source=function.name, access=read.indices),
         producer=sender.name,
@@ -65,7 +72,10 @@ def stream(program: SpatialProgram, name: str, directive: Stream) -> SpatialProg
 
 
 def share(
-    program: SpatialProgram, kernel: Kernel, occurrence: Occurrence, directive: IsolateProducer
+    program: SpatialProgram,
+    kernel: SpatialKernel,
+    occurrence: Occurrence,
+    directive: IsolateProducer,
 ) -> SpatialProgram:
     """Receive what a producer, isolated from another function, sends."""
     name = directive.producers[0]
@@ -74,7 +84,7 @@ def share(
     if removal is not None:
         left = tuple(loop for loop in removal.loops if kernel.loop(loop) is not None)
         removal = replace(removal, loops=left)
-    sample = Operand(
+    sample = KernelOperand(
         name=NameSupply(operand.name for operand in kernel.operands).fresh(known.source),
         content=occurrence.content(known.source),
         producer=name,
@@ -100,7 +110,7 @@ def share(
     return program.with_kernel(_taking(kernel, occurrence, sample))
 
 
-def _text(operand: Operand) -> str:
+def _text(operand: KernelOperand) -> str:
     match operand.content:
         case ComputedValue(value=value):
             return show(value)
@@ -109,8 +119,8 @@ def _text(operand: Operand) -> str:
 
 
 def _first_user(
-    program: SpatialProgram, kernel: Kernel, name: str, directive: IsolateProducer
-) -> tuple[Kernel, Operand]:
+    program: SpatialProgram, kernel: SpatialKernel, name: str, directive: IsolateProducer
+) -> tuple[SpatialKernel, KernelOperand]:
     for user in program.kernels:
         for operand in user.operands:
             if operand.producer == name:
@@ -123,7 +133,7 @@ def _first_user(
     )
 
 
-def _taking(kernel: Kernel, occurrence: Occurrence, operand: Operand) -> Kernel:
+def _taking(kernel: SpatialKernel, occurrence: Occurrence, operand: KernelOperand) -> SpatialKernel:
     """The kernel with an operand in the place of a value."""
     value, local = occurrence.value, Local(name=operand.name, type=operand.type)
 
@@ -134,12 +144,12 @@ def _taking(kernel: Kernel, occurrence: Occurrence, operand: Operand) -> Kernel:
     match kernel.work:
         case LoadUnit(value=whole) if whole == value:
             return replace(taking, work=Relay(value=local))
-        case Recurrences():
-            return taking
     return taking.rewritten(lambda expr: rewrite(expr, rule))
 
 
-def _stored(program: SpatialProgram, directive: Stream, subject: str) -> tuple[Function, Kernel]:
+def _stored(
+    program: SpatialProgram, directive: Stream, subject: str
+) -> tuple[Function, SpatialKernel]:
     """The function of a stream, and the kernel that stores its results."""
     for kernel in program.kernels:
         if kernel.store is not None and kernel.store.tensor == directive.function:
@@ -157,8 +167,8 @@ def _stored(program: SpatialProgram, directive: Stream, subject: str) -> tuple[F
 
 
 def _read_of(
-    program: SpatialProgram, kernel: Kernel, directive: Stream, subject: str
-) -> tuple[Kernel, Read]:
+    program: SpatialProgram, kernel: SpatialKernel, directive: Stream, subject: str
+) -> tuple[SpatialKernel, Read]:
     name = directive.function
     found = _reads(kernel, name)
     if not found:
@@ -185,7 +195,7 @@ def _read_of(
     )
 
 
-def _reads(kernel: Kernel, name: str) -> list[Read]:
+def _reads(kernel: SpatialKernel, name: str) -> list[Read]:
     found = (guarded.read for guarded, _ in all_reads(kernel) if guarded.read.source == name)
     return list(dict.fromkeys(found))
 
@@ -220,90 +230,3 @@ def _shifted_variable(index: Expr) -> tuple[str | None, int]:
         case Apply(operator=Op.SUBTRACT, operands=(Index(name=name), Const(value=int() as by))):
             return name, -by
     return None, 0
-
-
-def drop_unread_stores(program: SpatialProgram) -> SpatialProgram:
-    """Functions that are streamed and that nobody reads from memory are not stored.
-
-    If both happens, what is streamed leaves before the store unit.
-    """
-    inlined = (inline_functions(program.temporal, kernel) for kernel in program.kernels)
-    loaded = {guarded.read.source for kernel in inlined for guarded, _ in all_reads(kernel)}
-    loaded |= set(program.temporal.outputs)
-    for kernel in program.kernels:
-        takers = [k for k in program.kernels if any(_takes(o, kernel) for o in k.operands)]
-        if kernel.store is None or not takers:
-            continue
-        if kernel.store.tensor not in loaded:
-            program = program.with_kernel(kernel.without_store())
-        elif isinstance(kernel.work, StoreUnit):
-            before = kernel.operands[0].producer
-            for taker in takers:
-                operands = tuple(
-                    replace(o, producer=before) if _takes(o, kernel) else o for o in taker.operands
-                )
-                program = program.with_kernel(replace(taker, operands=operands))
-    return program
-
-
-def _takes(operand: Operand, kernel: Kernel) -> bool:
-    return isinstance(operand.taken, StreamedResults) and operand.producer == kernel.name
-
-
-def _with_padded(producer: Kernel, box: LoopDomain) -> LoopDomain:
-    """The values of a function with those of the padded iterations of its kernel."""
-    pure = [dimension.name for dimension in producer.domain if not dimension.reduction]
-    padded = {padding.variable: const(padding.padded) for padding in producer.paddings}
-    intervals = [
-        replace(interval, extent=padded.get(name, interval.extent))
-        for name, interval in zip(pure, box.intervals, strict=False)
-    ]
-    return LoopDomain([*intervals, *box.intervals[len(intervals) :]])
-
-
-def check_all_read(
-    program: SpatialProgram, consumer: Kernel, operand: Operand, repeating: tuple[Loop, ...]
-) -> None:
-    """Every value of a streamed function is taken exactly once.
-
-    ``repeating`` are the loops in which the consumer does not take the values again.  What the
-    producer sends in padded iterations may be taken too; that both ends have the same of these is
-    checked elsewhere.
-    """
-    function, taken = program.temporal.function(operand.source), operand.taken
-    names = list(function.arguments)
-    box = LoopDomain(
-        [
-            Interval(name=name, minimum=const(low), extent=const(extent))
-            for name, (low, extent) in zip(names, function.bounds, strict=True)
-        ]
-    )
-    nest = [loop.interval for loop in consumer.loops]
-    once = [equals(Index(name=loop.name), loop.minimum) for loop in repeating]
-    places = [consumer.place(index) for index in operand.access]
-    sent = _with_padded(program.kernel(operand.producer), box)
-    problem = LoopDomain(nest, once).covers_exactly(places, box, names=names, within=sent)
-    if problem is None or taken is None:
-        return
-    directive = taken.by
-    again = [
-        loop.name
-        for loop in consumer.loops
-        if loop not in repeating and not LoopDomain(nest).varies_along(places, loop.name)
-    ]
-    problem = problem.replace("computed", "taken")
-    hint = f"read {function.name} from memory, as without stream"
-    if again:
-        problem = f"{consumer.text_of(operand)} again for every {', '.join(again)}"
-        hint = (
-            f"forward it along {again[0]} where that is unrolled, or keep it on chip: take the "
-            f"stream in a feeder, isolate_producer({function.name}, feeder), and buffer it there"
-        )
-    raise UserError(
-        f"{directive.text} on {consumer.name}: {consumer.name} does not take every value of "
-        f"{function.name} exactly once",
-        location=directive.location,
-        expected=f"each of {function.name}[{', '.join(names)}] once",
-        given=problem,
-        hint=hint,
-    )

@@ -30,12 +30,12 @@ from t2s.graph.body import (
 from t2s.graph.graph import Channel
 from t2s.spatial.analysis.capacity import hop_capacity
 from t2s.spatial.analysis.padding import memory_guard
-from t2s.spatial.ir import Kernel, shifted
-from t2s.spatial.lowering.body_buffer import BufferPlan, buffered_body
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import shifted
 from t2s.spatial.lowering.body_builder import (
     Body,
-    Builder,
-    Links,
+    BodyBuilder,
+    KernelLinks,
     all_first,
     at_first,
     hop_channel,
@@ -47,9 +47,9 @@ from t2s.spatial.lowering.body_builder import (
     with_operands,
 )
 from t2s.spatial.lowering.body_reduction import reduce_step
-from t2s.spatial.lowering.body_streams import gathered_body, scattered_body
+from t2s.spatial.lowering.body_relay import BufferPlan, buffered_body, gathered_body, scattered_body
 from t2s.spatial.lowering.body_system import SystemBody
-from t2s.spatial.operands import Operand
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.work import (
     Evaluation,
     GatheredStream,
@@ -63,8 +63,8 @@ from t2s.spatial.work import (
 
 
 def build_body(
-    kernel: Kernel,
-    links: Links,
+    kernel: SpatialKernel,
+    links: KernelLinks,
     names: NameSupply,
     origins: Mapping[str, tuple[int, ...]],
     plan: BufferPlan | None,
@@ -75,7 +75,7 @@ def build_body(
     ``origins`` are the minima of the Funcs that are kept in memory; ``plan`` is given for a feeder
     with a buffer, ``active`` is the condition for iterations of its PEs (``None``: all).
     """
-    builder = Builder(kernel, links, names, origins)
+    builder = BodyBuilder(kernel, links, names, origins)
     if plan is None and kernel.stream is None:
         for operand in kernel.operands:
             _receive(builder, operand)
@@ -105,7 +105,7 @@ def build_body(
     )
 
 
-def _receive(builder: Builder, operand: Operand) -> None:
+def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
     """Receive an operand: at the boundary from its producer, elsewhere from the neighbour."""
     kernel = builder.kernel
     channel = builder.links.incoming[operand.name]
@@ -144,7 +144,7 @@ def _receive(builder: Builder, operand: Operand) -> None:
     builder.operands[operand.name] = value
 
 
-def _load(builder: Builder, read: Read, address: tuple[Expr, ...] | None) -> None:
+def _load(builder: BodyBuilder, read: Read, address: tuple[Expr, ...] | None) -> None:
     kernel = builder.kernel
     type = read.type.with_lanes(lanes_of(kernel))
     condition = placed(builder, kernel.condition)
@@ -160,7 +160,7 @@ def _load(builder: Builder, read: Read, address: tuple[Expr, ...] | None) -> Non
     send(builder, Local(name=target, type=type), condition)
 
 
-def _store(builder: Builder, unit: StoreUnit) -> None:
+def _store(builder: BodyBuilder, unit: StoreUnit) -> None:
     builder.statements.append(
         Store(
             tensor=unit.store.tensor,
@@ -172,7 +172,7 @@ def _store(builder: Builder, unit: StoreUnit) -> None:
     )
 
 
-def _in_steps(builder: Builder) -> Iterator[Statement]:
+def _in_steps(builder: BodyBuilder) -> Iterator[Statement]:
     """The statements, with large values in several steps."""
     for statement in builder.statements:
         match statement:
@@ -203,6 +203,6 @@ def _where_active(active: Expr | None, statements: Iterable[Statement]) -> Itera
                 yield statement
 
 
-def _addressed(builder: Builder, address: tuple[Expr, ...] | None) -> tuple[Expr, ...]:
+def _addressed(builder: BodyBuilder, address: tuple[Expr, ...] | None) -> tuple[Expr, ...]:
     """The subscripts of a tensor that the host orders; none for any other tensor."""
     return tuple(builder.first_lane(index) for index in address or ())

@@ -34,11 +34,12 @@ from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
 from t2s.reduction.carry import Hop
 from t2s.spatial.analysis.conditions import placed_condition
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
+class KernelLinks:
     """Channels of a kernel: incoming by operand name, outgoing, and their stream types.
 
     ``results`` says of which Func the tokens of an outgoing channel are elements, ``parameters``
@@ -62,15 +63,15 @@ class Body:
 
 
 @dataclass(slots=True)
-class Builder:
+class BodyBuilder:
     """A body in the making.
 
     ``operands`` maps the locals of the kernel's value to what the body knows them as, ``carried``
     lists the hops of a reduction with their channels, ``origins`` the minima of stored Funcs.
     """
 
-    kernel: Kernel
-    links: Links
+    kernel: SpatialKernel
+    links: KernelLinks
     channel_names: NameSupply
     origins: Mapping[str, tuple[int, ...]]
     locals: NameSupply = field(init=False)
@@ -99,23 +100,23 @@ class Builder:
         return Local(name=name, type=value.type)
 
 
-def lanes_of(kernel: Kernel) -> int:
+def lanes_of(kernel: SpatialKernel) -> int:
     """Lanes of the kernel's vectors; 1 without a vector loop."""
     vector = kernel.vector_loop
     return vector.constant[1] if vector is not None and vector.constant is not None else 1
 
 
-def at_first(loop: Loop) -> Expr:
+def at_first(loop: SpatialLoop) -> Expr:
     """The condition that a loop is at its first iteration."""
     return equals(Index(name=loop.name), loop.minimum)
 
 
-def at_last(loop: Loop) -> Expr:
+def at_last(loop: SpatialLoop) -> Expr:
     """The condition that a loop is at its last iteration."""
     return equals(Index(name=loop.name), loop.last)
 
 
-def placed(builder: Builder, condition: Expr | None) -> Expr | None:
+def placed(builder: BodyBuilder, condition: Expr | None) -> Expr | None:
     """A condition over the domain as one over the loops (``None``: always)."""
     return (
         None
@@ -124,18 +125,18 @@ def placed(builder: Builder, condition: Expr | None) -> Expr | None:
     )
 
 
-def stepped_loops(kernel: Kernel) -> list[Loop]:
+def stepped_loops(kernel: SpatialKernel) -> list[SpatialLoop]:
     """The reduction loops that advance in time or space (lanes are combined in one firing)."""
-    return [loop for loop in kernel.reduction_loops if loop.kind is not LoopKind.VECTOR]
+    return [loop for loop in kernel.reduction_loops if loop.kind is not LoopExecution.VECTOR]
 
 
-def all_first(loops: list[Loop]) -> Expr | None:
+def all_first(loops: list[SpatialLoop]) -> Expr | None:
     """The condition that all loops are at their first iteration (``None`` without loops)."""
     return conjunction(*(at_first(loop) for loop in loops))
 
 
 def receive_from(
-    builder: Builder, wanted: str, channel: str, element: Type, condition: Expr | None
+    builder: BodyBuilder, wanted: str, channel: str, element: Type, condition: Expr | None
 ) -> Local:
     """Append a receive and return its local."""
     target = builder.locals.fresh(wanted)
@@ -146,10 +147,10 @@ def receive_from(
 
 
 def hop_channel(
-    builder: Builder,
+    builder: BodyBuilder,
     wanted: str,
     element: Type,
-    loop: Loop,
+    loop: SpatialLoop,
     fixed: frozenset[str],
     capacity: int,
     *,
@@ -160,7 +161,9 @@ def hop_channel(
     With ``reverse`` it leads to the one before.
     ``fixed`` names unrolled loops along which only one PE takes part.
     """
-    space = [other for other in builder.kernel.kind(LoopKind.UNROLLED) if other.name not in fixed]
+    space = [
+        other for other in builder.kernel.kind(LoopExecution.UNROLLED) if other.name not in fixed
+    ]
     here = tuple(
         simplify(apply(Op.SUBTRACT, Index(name=other.name), other.minimum)) for other in space
     )
@@ -183,7 +186,7 @@ def hop_channel(
     return channel
 
 
-def send(builder: Builder, value: Expr, condition: Expr | None) -> None:
+def send(builder: BodyBuilder, value: Expr, condition: Expr | None) -> None:
     """Send a value to every consumer of the kernel, widened to the lanes of the channel."""
     for channel in builder.links.outgoing:
         lanes = builder.links.types[channel].element.lanes
@@ -191,7 +194,7 @@ def send(builder: Builder, value: Expr, condition: Expr | None) -> None:
         builder.statements.append(Send(channel=channel, value=widened, condition=condition))
 
 
-def in_all_lanes(builder: Builder, condition: Expr) -> Expr:
+def in_all_lanes(builder: BodyBuilder, condition: Expr) -> Expr:
     """A condition over the domain as one for each lane, or as one for all if it does not vary."""
     vector, lanes = builder.kernel.vector_loop, lanes_of(builder.kernel)
     if vector is None or lanes == 1:
@@ -205,7 +208,7 @@ def in_all_lanes(builder: Builder, condition: Expr) -> Expr:
     return widen(rewrite(builder.kernel.place(condition), rule))
 
 
-def with_operands(builder: Builder, expr: Expr) -> Expr:
+def with_operands(builder: BodyBuilder, expr: Expr) -> Expr:
     """The value over loops, with the received operands, widened to lanes where they are vectors."""
 
     def rule(node: Term) -> Term | None:

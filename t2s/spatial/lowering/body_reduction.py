@@ -30,9 +30,10 @@ from t2s.graph.nodes import Register
 from t2s.reduction.carry import CarryLoop, CarryPlan, Hop, plan_carry
 from t2s.spatial.analysis.padding import in_domain
 from t2s.spatial.analysis.reduction_form import PREVIOUS, mentions_previous, reduction_term
-from t2s.spatial.ir import Kernel, Loop, LoopKind
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 from t2s.spatial.lowering.body_builder import (
-    Builder,
+    BodyBuilder,
     all_first,
     at_first,
     at_last,
@@ -49,7 +50,7 @@ from t2s.spatial.lowering.body_builder import (
 from t2s.spatial.work import Reduction
 
 
-def reduce_step(builder: Builder, reduction: Reduction) -> None:
+def reduce_step(builder: BodyBuilder, reduction: Reduction) -> None:
     """One step of a reduction: previous partial result, new one, and where it goes."""
     kernel = builder.kernel
     stepped = stepped_loops(kernel)
@@ -65,21 +66,21 @@ def reduce_step(builder: Builder, reduction: Reduction) -> None:
     send(builder, result, conjunction(placed(builder, kernel.condition), final))
 
 
-def _carry_loops(kernel: Kernel) -> list[CarryLoop]:
+def _carry_loops(kernel: SpatialKernel) -> list[CarryLoop]:
     return [
         CarryLoop(
             name=loop.name,
             extent=kernel.longest(loop),
             least=_least(kernel, loop),
             reduction=loop.reduction,
-            space=loop.kind is LoopKind.UNROLLED,
+            space=loop.kind is LoopExecution.UNROLLED,
         )
         for loop in kernel.loops
-        if loop.kind is not LoopKind.VECTOR
+        if loop.kind is not LoopExecution.VECTOR
     ]
 
 
-def _least(kernel: Kernel, loop: Loop) -> int | None:
+def _least(kernel: SpatialKernel, loop: SpatialLoop) -> int | None:
     """Fewest iterations of a loop; ``None`` where steps of a reduction may differ in them."""
     if loop.constant is not None:
         return loop.constant[1]
@@ -91,7 +92,7 @@ def _least(kernel: Kernel, loop: Loop) -> int | None:
     return 0 if found is None else max(0, found[0])
 
 
-def _step(builder: Builder, previous: Expr, lanes: int, result_lanes: int) -> Expr:
+def _step(builder: BodyBuilder, previous: Expr, lanes: int, result_lanes: int) -> Expr:
     """The new partial result; lanes that are reduced become a balanced tree.
 
     In padded steps it is the previous one.
@@ -111,7 +112,7 @@ def _step(builder: Builder, previous: Expr, lanes: int, result_lanes: int) -> Ex
 
 
 def _over_lanes(
-    builder: Builder, operator: Op, term: Expr, lanes: int, inside: Expr | None
+    builder: BodyBuilder, operator: Op, term: Expr, lanes: int, inside: Expr | None
 ) -> Expr:
     """The term combined over the lanes.
 
@@ -140,7 +141,7 @@ def _factors(term: Expr) -> list[Expr]:
 
 
 def _masked_step(
-    builder: Builder, form: tuple[Op, Expr] | None, inside: Expr, previous: Expr
+    builder: BodyBuilder, form: tuple[Op, Expr] | None, inside: Expr, previous: Expr
 ) -> Expr:
     """A step that changes nothing where ``inside`` does not hold.
 
@@ -163,14 +164,18 @@ def _or_neutral(inside: Expr, operator: Op, term: Expr) -> Expr:
     return Select(condition=inside, if_true=term, if_false=otherwise, type=term.type)
 
 
-def _carries(kernel: Kernel) -> bool:
+def _carries(kernel: SpatialKernel) -> bool:
     """Whether a step needs the result of the one before."""
     padded = in_domain(kernel, reductions_only=True) is not None
     return padded or mentions_previous(kernel.value)
 
 
 def _previous(
-    builder: Builder, reduction: Reduction, plan: CarryPlan, stepped: list[Loop], type: Type
+    builder: BodyBuilder,
+    reduction: Reduction,
+    plan: CarryPlan,
+    stepped: list[SpatialLoop],
+    type: Type,
 ) -> Expr:
     """The partial result of the step before, or the initial value at the first step."""
     kernel = builder.kernel
@@ -209,7 +214,7 @@ def _previous(
     )
 
 
-def _addresses(builder: Builder, loops: tuple[str, ...]) -> tuple[Expr, ...]:
+def _addresses(builder: BodyBuilder, loops: tuple[str, ...]) -> tuple[Expr, ...]:
     return tuple(
         simplify(apply(Op.SUBTRACT, Index(name=loop.name), loop.minimum))
         for loop in builder.kernel.loops
@@ -217,12 +222,12 @@ def _addresses(builder: Builder, loops: tuple[str, ...]) -> tuple[Expr, ...]:
     )
 
 
-def _hop_loops(builder: Builder, hop: Hop) -> tuple[Loop, list[Loop]]:
+def _hop_loops(builder: BodyBuilder, hop: Hop) -> tuple[SpatialLoop, list[SpatialLoop]]:
     loops = {loop.name: loop for loop in builder.kernel.loops}
     return loops[hop.loop], [loops[name] for name in hop.inner]
 
 
-def _arriving(builder: Builder, hop: Hop, otherwise: Expr, type: Type) -> Expr:
+def _arriving(builder: BodyBuilder, hop: Hop, otherwise: Expr, type: Type) -> Expr:
     """The partial result that arrives from another PE when the hop's loop has advanced."""
     loop, inner = _hop_loops(builder, hop)
     moved = conjunction(
@@ -244,7 +249,7 @@ def _arriving(builder: Builder, hop: Hop, otherwise: Expr, type: Type) -> Expr:
     return Select(condition=moved, if_true=arrived, if_false=otherwise, type=type)
 
 
-def _carry_on(builder: Builder, plan: CarryPlan, result: Expr) -> None:
+def _carry_on(builder: BodyBuilder, plan: CarryPlan, result: Expr) -> None:
     """Keep the new partial result for the next step, here or in another PE."""
     if not _carries(builder.kernel):
         return

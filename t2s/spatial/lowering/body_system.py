@@ -29,10 +29,10 @@ from t2s.core.walk import Term, rewrite
 from t2s.graph.body import RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Channel, StreamType
 from t2s.graph.nodes import Register
-from t2s.spatial.analysis.causality import check_causal
+from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY, SKEW
 from t2s.spatial.analysis.recurrences import (
     ReadTransfers,
-    Transfer,
+    RecurrenceTransfer,
     firings_between,
     inner_address,
     member_reads,
@@ -40,17 +40,18 @@ from t2s.spatial.analysis.recurrences import (
     position,
     transfers_of,
 )
-from t2s.spatial.directive import DEFAULT_CAPACITY, SKEW
-from t2s.spatial.ir import Kernel, Loop, LoopKind, shifted
+from t2s.spatial.analysis.schedules import check_causal
+from t2s.spatial.ir import SpatialKernel
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 from t2s.spatial.lowering.body_builder import (
-    Builder,
+    BodyBuilder,
     broadcast,
     lanes_of,
     placed,
     receive_from,
     widen,
 )
-from t2s.spatial.work import Member, Recurrences
+from t2s.spatial.work import Recurrences, SystemMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class _Kept:
 
     register: str
     address: tuple[Expr, ...]
-    transfer: Transfer
+    transfer: RecurrenceTransfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +68,20 @@ class _Passed:
     """A value that goes through a channel."""
 
     channel: str
-    transfer: Transfer
+    transfer: RecurrenceTransfer
 
 
 class SystemBody:
     """Builds the statements of a system's kernel into a ``Builder``."""
 
-    def __init__(self, builder: Builder, system: Recurrences) -> None:
+    def __init__(self, builder: BodyBuilder, system: Recurrences) -> None:
         self._builder = builder
         self._system = system
         self._kernel = builder.kernel
         self._values: dict[str, Local] = {}
-        self._arriving: dict[tuple[str, tuple[Expr, ...]], list[tuple[Transfer, Expr | None]]] = {}
+        self._arriving: dict[
+            tuple[str, tuple[Expr, ...]], list[tuple[RecurrenceTransfer, Expr | None]]
+        ] = {}
         self._kept: list[_Kept] = []
         self._passed: list[_Passed] = []
         self._skewed = False
@@ -101,7 +104,7 @@ class SystemBody:
 
     # ------------------------------------------------------------------------------- arriving
 
-    def _arrival(self, transfer: Transfer) -> Expr | None:
+    def _arrival(self, transfer: RecurrenceTransfer) -> Expr | None:
         """The value that a transfer brings; ``None`` if it is computed in this very iteration."""
         if transfer.immediate and transfer.stays:
             return None
@@ -111,7 +114,9 @@ class SystemBody:
             return self._received(transfer)
         return self._read_back(transfer, address, firings or 1)
 
-    def _read_back(self, transfer: Transfer, address: tuple[Loop, ...], firings: int) -> Expr:
+    def _read_back(
+        self, transfer: RecurrenceTransfer, address: tuple[SpatialLoop, ...], firings: int
+    ) -> Expr:
         builder, type = self._builder, self._type(transfer)
         register = builder.locals.fresh(f"{transfer.source}_before")
         builder.registers.append(
@@ -131,7 +136,7 @@ class SystemBody:
         self._kept.append(_Kept(register=register, address=indices, transfer=transfer))
         return Local(name=target, type=type)
 
-    def _received(self, transfer: Transfer) -> Expr:
+    def _received(self, transfer: RecurrenceTransfer) -> Expr:
         builder, type = self._builder, self._type(transfer)
         steps = {loop.name: step for loop, step in transfer.hop}
         used = self._used(transfer)
@@ -158,9 +163,9 @@ class SystemBody:
         wanted = f"{transfer.source}_passed" if moves else f"{transfer.source}_kept"
         return receive_from(builder, wanted, channel.name, type, transfer.receive)
 
-    def _used(self, transfer: Transfer) -> list[tuple[Loop, int, int]]:
+    def _used(self, transfer: RecurrenceTransfer) -> list[tuple[SpatialLoop, int, int]]:
         """The space loops along which there is more than one channel; first PE, and how many."""
-        space = self._kernel.kind(LoopKind.UNROLLED)
+        space = self._kernel.kind(LoopExecution.UNROLLED)
         domain = self._kernel.domain_of_iterations
         if transfer.receive is not None:
             domain = domain.restricted(transfer.receive)
@@ -171,39 +176,39 @@ class SystemBody:
                 found.append((loop, low, high - low + 1))
         return found
 
-    def _latency(self, transfer: Transfer) -> int:
+    def _latency(self, transfer: RecurrenceTransfer) -> int:
         """The cycles that a schedule gives a hop; 1 without a schedule."""
         steps = [(loop, step) for loop, step in transfer.delay if step]
         if not transfer.stays and len(steps) == 1 and steps[0][0].name == self._system.timed:
             return max(1, steps[0][1])
         return 1
 
-    def _capacity(self, transfer: Transfer, latency: int) -> int:
+    def _capacity(self, transfer: RecurrenceTransfer, latency: int) -> int:
         """Room for the values on their way, and for those that wait for others that take longer."""
         waiting = most_firings_between(self._kernel, transfer)
         hops = sum(abs(step) for _, step in transfer.hop) if transfer.immediate else 0
         skew = max(hops - 1, 1 if self._skewed and not transfer.stays else 0)
         return max(waiting, latency - 1) + DEFAULT_CAPACITY + SKEW * skew
 
-    def _type(self, transfer: Transfer) -> Type:
+    def _type(self, transfer: RecurrenceTransfer) -> Type:
         member = self._member(transfer.source)
         return member.type.with_lanes(lanes_of(self._kernel) if self._wide(member) else 1)
 
-    def _wide(self, member: Member) -> bool:
+    def _wide(self, member: SystemMember) -> bool:
         return member.lanes and self._kernel.vector_loop is not None
 
-    def _member(self, name: str) -> Member:
+    def _member(self, name: str) -> SystemMember:
         member = self._kernel.member(name)
         if member is None:
             raise InternalError(f"{name} is no member of {self._kernel.name}")
         return member
 
-    def _location(self, transfer: Transfer) -> SourceLocation:
+    def _location(self, transfer: RecurrenceTransfer) -> SourceLocation:
         return self._member(transfer.source).location
 
     # ------------------------------------------------------------------------------ computing
 
-    def _value(self, member: Member) -> Expr:
+    def _value(self, member: SystemMember) -> Expr:
         lanes = lanes_of(self._kernel)
         value = self._placed(member.value)
         if member.combine is None:
@@ -280,20 +285,20 @@ class SystemBody:
             builder.statements.append(Send(channel=channel, value=value, condition=where))
 
 
-def _streams(kernel: Kernel, reads: Iterable[ReadTransfers]) -> int:
+def _streams(kernel: SpatialKernel, reads: Iterable[ReadTransfers]) -> int:
     """How many different values go from PE to PE."""
     moving = {t.source for split in reads for t in split.transfers if not t.stays}
     return len(moving) + sum(len(operand.hops) for operand in kernel.operands)
 
 
-def _bounds(loop: Loop) -> tuple[int, int]:
+def _bounds(loop: SpatialLoop) -> tuple[int, int]:
     if loop.constant is None:
         raise InternalError(f"{loop.name} has no constant bounds")
     low, extent = loop.constant
     return low, low + extent - 1
 
 
-def _place(loop: Loop, low: int, step: int) -> Expr:
+def _place(loop: SpatialLoop, low: int, step: int) -> Expr:
     """The position along a loop, from the PE ``low`` on, of the PE that is ``step`` further."""
     return shifted(Index(name=loop.name), step - low)
 
@@ -306,7 +311,7 @@ def _is_neutral(operator: Op, initial: Expr) -> bool:
     return False
 
 
-def _extent(loop: Loop) -> int:
+def _extent(loop: SpatialLoop) -> int:
     if loop.constant is None:
         raise InternalError(f"{loop.name} has no constant bounds")
     return loop.constant[1]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from t2s.core.errors import InternalError
-from t2s.core.expr import Expr, Index, Read, apply, simplify, substitute
+from t2s.core.errors import InternalError, UnsupportedError
+from t2s.core.expr import Expr, Index, Read, apply, index_names, simplify, substitute
 from t2s.core.ops import Op
 from t2s.graph.graph import Layout, Tensor, TensorRole
 from t2s.spatial.analysis.padding import allocated_shape, origins_of
 from t2s.spatial.analysis.token_order import position
-from t2s.spatial.directives.host import layout_loops
-from t2s.spatial.ir import Kernel, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 from t2s.spatial.work import LoadUnit, Relay, StoreTarget, StoreUnit, Work
 
 
@@ -30,7 +30,7 @@ def without_host(program: SpatialProgram) -> tuple[SpatialProgram, tuple[Tensor,
     return replace(program, kernels=device), tuple(tensors)
 
 
-def _unit(kernel: Kernel, host: Kernel) -> Kernel | None:
+def _unit(kernel: SpatialKernel, host: SpatialKernel) -> SpatialKernel | None:
     """A relay next to a kernel on the host, as the unit that loads or stores what that orders."""
     work: Work
     match host.work, kernel.work:
@@ -38,18 +38,20 @@ def _unit(kernel: Kernel, host: Kernel) -> Kernel | None:
             loaded = Read(source=host.name, indices=(), type=value.type)
             work = LoadUnit(value=loaded, address=_address(kernel, host))
             return replace(kernel, operands=(), work=work)
-        case StoreUnit(), Relay(value=relayed) if kernel.name == host.operands[0].producer:
+        case StoreUnit(), Relay(value=relayed, stream=None) if (
+            kernel.name == host.operands[0].producer
+        ):
             target = StoreTarget(tensor=host.name, indices=())
             work = StoreUnit(value=relayed, store=target, address=_address(kernel, host))
             return replace(kernel, work=work)
     return None
 
 
-def _address(kernel: Kernel, host: Kernel) -> tuple[Expr, ...]:
+def _address(kernel: SpatialKernel, host: SpatialKernel) -> tuple[Expr, ...]:
     return tuple(position(kernel, loop) for loop in layout_loops(host))
 
 
-def _tensor(program: SpatialProgram, kernel: Kernel) -> Tensor:
+def _tensor(program: SpatialProgram, kernel: SpatialKernel) -> Tensor:
     loops = layout_loops(kernel)
     points: dict[str, Expr] = {
         loop.name: simplify(apply(Op.ADD, Index(name=loop.name), loop.minimum)) for loop in loops
@@ -78,3 +80,23 @@ def _tensor(program: SpatialProgram, kernel: Kernel) -> Tensor:
         ),
         location=kernel.location,
     )
+
+
+def layout_loops(kernel: SpatialKernel) -> tuple[SpatialLoop, ...]:
+    """The dimensions of the array in memory, outermost first.
+
+    PEs that work at the same time, and the lanes of vectors, are innermost: what is used at one
+    time lies together.  Raises ``UnsupportedError`` for loops without constant bounds.
+    """
+    for loop in kernel.loops:
+        if loop.constant is None:
+            depends = ", ".join(sorted(index_names(loop.minimum) | index_names(loop.extent)))
+            raise UnsupportedError(
+                f"{kernel.name} runs on the host and its loop {loop.name} has no constant bounds",
+                location=kernel.location,
+                expected="loops whose minima and extents are numbers",
+                given=f"bounds of {loop.name} depend on {depends}",
+                hint="let the device load this operand without a function on the host",
+            )
+    order = (LoopExecution.SERIAL, LoopExecution.UNROLLED, LoopExecution.VECTOR)
+    return tuple(loop for kind in order for loop in kernel.kind(kind))

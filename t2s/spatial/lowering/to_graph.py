@@ -29,19 +29,19 @@ from t2s.graph.graph import (
 from t2s.graph.nodes import Loop as GraphLoop
 from t2s.graph.nodes import PEArray, SpaceDimension
 from t2s.graph.verify import verify_graph
-from t2s.spatial.analysis.capacity import channel_capacity
-from t2s.spatial.analysis.depths import meeting_depths
+from t2s.spatial.analysis.buffering import check_buffers
+from t2s.spatial.analysis.capacity import channel_capacity, meeting_depths
+from t2s.spatial.analysis.lanes import check_complete
 from t2s.spatial.analysis.padding import Origins, allocated_shape, in_domain, origins_of
 from t2s.spatial.analysis.token_order import axes, check_streams, drains, position
-from t2s.spatial.directives.buffer import check_buffers
-from t2s.spatial.directives.vectorize import check_complete
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop
 from t2s.spatial.lowering.barrier import add_barriers
 from t2s.spatial.lowering.body import build_body
-from t2s.spatial.lowering.body_buffer import BufferPlan, plan_buffer
-from t2s.spatial.lowering.body_builder import Links, lanes_of
+from t2s.spatial.lowering.body_builder import KernelLinks, lanes_of
+from t2s.spatial.lowering.body_relay import BufferPlan, plan_buffer
 from t2s.spatial.lowering.host_memory import without_host
-from t2s.spatial.operands import Operand
+from t2s.spatial.operands import KernelOperand
 from t2s.spatial.systems import stored_members
 
 
@@ -50,9 +50,9 @@ class _Link:
     """One operand: the channel to be, and its two ends."""
 
     channel: str
-    producer: Kernel
-    consumer: Kernel
-    operand: Operand
+    producer: SpatialKernel
+    consumer: SpatialKernel
+    operand: KernelOperand
 
 
 def lower_to_graph(program: SpatialProgram) -> Graph:
@@ -83,7 +83,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     nodes: list[PEArray] = []
     origins = origins_of(program)
     for kernel in program.kernels:
-        ends = Links(
+        ends = KernelLinks(
             incoming={k.operand.name: k.channel for k in links if k.consumer is kernel},
             outgoing=tuple(k.channel for k in links if k.producer.name == kernel.name),
             results={k.channel: k.operand.source for k in links if k.producer.name == kernel.name},
@@ -98,7 +98,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
             PEArray(
                 name=kernel.name,
                 role=kernel.role,
-                space=tuple(_space(loop) for loop in kernel.kind(LoopKind.UNROLLED)),
+                space=tuple(_space(loop) for loop in kernel.kind(LoopExecution.UNROLLED)),
                 loops=_loops(kernel) if plan is None else (plan.loop,),
                 registers=built.registers,
                 body=built.statements,
@@ -125,9 +125,9 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
     return graph
 
 
-def presence(kernel: Kernel) -> tuple[Expr | None, Expr | None]:
+def presence(kernel: SpatialKernel) -> tuple[Expr | None, Expr | None]:
     """Where there are PEs, and which iterations they skip: conditions over the loops."""
-    space = kernel.kind(LoopKind.UNROLLED)
+    space = kernel.kind(LoopExecution.UNROLLED)
     names = frozenset(loop.name for loop in space)
     bounds = [b for loop in kernel.loops for b in (loop.minimum, loop.extent)]
     if kernel.active is None and not any(index_names(bound) & names for bound in bounds):
@@ -141,7 +141,7 @@ def presence(kernel: Kernel) -> tuple[Expr | None, Expr | None]:
     return exists, condition(nest, nest.restricted(kernel.active).points)
 
 
-def _of_the_definition(kernel: Kernel, active: Expr | None) -> Expr | None:
+def _of_the_definition(kernel: SpatialKernel, active: Expr | None) -> Expr | None:
     """Which iterations the definition has, over the loops: those that are made, unless padded."""
     inside = in_domain(kernel)
     if inside is None:
@@ -149,20 +149,20 @@ def _of_the_definition(kernel: Kernel, active: Expr | None) -> Expr | None:
     return conjunction(active, kernel.first_lane(kernel.place(inside)))
 
 
-def _buffer_plan(program: SpatialProgram, kernel: Kernel) -> BufferPlan | None:
+def _buffer_plan(program: SpatialProgram, kernel: SpatialKernel) -> BufferPlan | None:
     if kernel.buffer is None:
         return None
     return plan_buffer(program.sender(kernel.operands[0]), kernel)
 
 
-def _loops(kernel: Kernel) -> tuple[GraphLoop, ...]:
+def _loops(kernel: SpatialKernel) -> tuple[GraphLoop, ...]:
     return tuple(
         GraphLoop(name=loop.name, minimum=loop.minimum, extent=_never_negative(kernel, loop))
-        for loop in kernel.kind(LoopKind.SERIAL)
+        for loop in kernel.kind(LoopExecution.SERIAL)
     )
 
 
-def _never_negative(kernel: Kernel, loop: Loop) -> Expr:
+def _never_negative(kernel: SpatialKernel, loop: SpatialLoop) -> Expr:
     """The extent of a loop; padded iterations of the loops around it may have passed its end."""
     if loop.constant is not None:
         return loop.extent
@@ -171,12 +171,12 @@ def _never_negative(kernel: Kernel, loop: Loop) -> Expr:
     return loop.extent if domain.is_empty() else apply(Op.MAXIMUM, loop.extent, const(0))
 
 
-def _space(loop: Loop) -> SpaceDimension:
+def _space(loop: SpatialLoop) -> SpaceDimension:
     minimum, extent = _constant(loop)
     return SpaceDimension(name=loop.name, minimum=minimum, extent=extent)
 
 
-def _constant(loop: Loop) -> tuple[int, int]:
+def _constant(loop: SpatialLoop) -> tuple[int, int]:
     if loop.constant is None:
         raise UserError(f"the unrolled loop {loop.name} has no constant bounds")
     return loop.constant
@@ -212,7 +212,7 @@ def _channel(
     dimensions = axes(producer, consumer, link.operand)
     for loop in dimensions if filling is not None else ():
         own = next((o for o in consumer.loops if o.definition == loop.definition), None)
-        space = own is not None and own.kind is LoopKind.UNROLLED
+        space = own is not None and own.kind is LoopExecution.UNROLLED
         if consumer.buffer is not None and not space:
             name = loop.name if own is None else own.name
             raise UnsupportedError(
@@ -241,8 +241,8 @@ def _channel(
     )
 
 
-def _region(kernel: Kernel) -> str | None:
-    path = [loop.name for loop in kernel.kind(LoopKind.SERIAL)]
+def _region(kernel: SpatialKernel) -> str | None:
+    path = [loop.name for loop in kernel.kind(LoopExecution.SERIAL)]
     return "/".join(path) or None
 
 
@@ -250,7 +250,7 @@ def _regions(program: SpatialProgram) -> tuple[Region, ...]:
     """The tree of serial loop nests: nodes with a common prefix of loops share those levels."""
     regions: dict[str, Region] = {}
     for kernel in program.kernels:
-        path = [loop.name for loop in kernel.kind(LoopKind.SERIAL)]
+        path = [loop.name for loop in kernel.kind(LoopExecution.SERIAL)]
         for depth in range(1, len(path) + 1):
             name = "/".join(path[:depth])
             regions.setdefault(

@@ -7,7 +7,7 @@ Before -> after, for PEs along ``ii`` behind ``for k: for ii: send``::
 The nest is that of the neighbour that has the whole stream: the producer of what is scattered, the
 consumer of what is gathered.  In it the loop over the PEs (the *digit*) counts only those whose
 tokens pass by: the PE's own and those of the PEs behind it.  A buffered feeder keeps its nest: its
-counter fills the buffer in the order of the stream (``body_buffer.py``).
+counter fills the buffer in the order of the stream (``lowering/body_relay.py``).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from t2s.core.errors import InternalError, UnsupportedError, UserError
 from t2s.core.expr import Expr, Index, apply, const, simplify, substitute
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
+from t2s.spatial.analysis.buffering import check_buffer
 from t2s.spatial.analysis.lookup import same_loop
-from t2s.spatial.directives.buffer import check_buffer
-from t2s.spatial.ir import Kernel, Loop, LoopKind, SpatialProgram, shifted
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.loop_nest import LoopExecution, SpatialLoop, shifted
 from t2s.spatial.work import PassedStream, Relay
 
 
@@ -42,29 +43,31 @@ def follow_streams(program: SpatialProgram) -> SpatialProgram:
     return program
 
 
-def _consumer(program: SpatialProgram, kernel: Kernel) -> Kernel:
+def _consumer(program: SpatialProgram, kernel: SpatialKernel) -> SpatialKernel:
     for other in program.kernels:
         if any(operand.producer == kernel.name for operand in other.operands):
             return other
     raise InternalError(f"nothing takes the results of {kernel.name}")
 
 
-def _following(kernel: Kernel, partner: Kernel, passed: PassedStream) -> Kernel:
+def _following(
+    kernel: SpatialKernel, partner: SpatialKernel, passed: PassedStream
+) -> SpatialKernel:
     """The kernel with the loops in time of the partner, which has the whole stream."""
     own = kernel.loop(passed.loop)
     if own is None or not isinstance(kernel.work, Relay):
         raise InternalError(f"{kernel.name} has lost {passed.loop}")
-    fixed = [loop for loop in kernel.loops if loop.kind is not LoopKind.SERIAL]
+    fixed = [loop for loop in kernel.loops if loop.kind is not LoopExecution.SERIAL]
     stream = same_loop(partner.loops, own)
     names = NameSupply(loop.name for loop in fixed)
     values: dict[str, Expr] = {}
-    loops: list[Loop] = []
+    loops: list[SpatialLoop] = []
     digit: str | None = None
     for loop in partner.loops:
         others = [other for other in fixed if other is not own]
         same = own if loop is stream else same_loop(others, loop)
         _check_in_time(kernel, partner, loop, same, passed)
-        if same is not None and (same is not own or loop.kind is LoopKind.VECTOR):
+        if same is not None and (same is not own or loop.kind is LoopExecution.VECTOR):
             values[loop.name] = Index(name=same.name)
             continue
         bounded = _bounded(loop, own, passed) if same is own else loop
@@ -84,9 +87,9 @@ def _following(kernel: Kernel, partner: Kernel, passed: PassedStream) -> Kernel:
     return replace(
         kernel,
         loops=(
-            *kernel.kind(LoopKind.UNROLLED),
+            *kernel.kind(LoopExecution.UNROLLED),
             *loops,
-            *kernel.kind(LoopKind.VECTOR),
+            *kernel.kind(LoopExecution.VECTOR),
         ),
         variables=_variables(kernel, partner, values),
         work=replace(kernel.work, digit=digit),
@@ -95,7 +98,7 @@ def _following(kernel: Kernel, partner: Kernel, passed: PassedStream) -> Kernel:
 
 
 def _variables(
-    kernel: Kernel, partner: Kernel, values: dict[str, Expr]
+    kernel: SpatialKernel, partner: SpatialKernel, values: dict[str, Expr]
 ) -> tuple[tuple[str, Expr], ...]:
     """Those of the partner, over the loops of the kernel.
 
@@ -108,7 +111,7 @@ def _variables(
     return (*followed, *pinned)
 
 
-def _bounded(loop: Loop, own: Loop, passed: PassedStream) -> Loop:
+def _bounded(loop: SpatialLoop, own: SpatialLoop, passed: PassedStream) -> SpatialLoop:
     """The loop over the PEs, less those whose tokens do not pass by."""
     if own.constant is None:
         raise InternalError(f"{own.name} has no constant bounds")
@@ -123,14 +126,14 @@ def _bounded(loop: Loop, own: Loop, passed: PassedStream) -> Loop:
 
 
 def _check_in_time(
-    kernel: Kernel,
-    partner: Kernel,
-    loop: Loop,
-    same: Loop | None,
+    kernel: SpatialKernel,
+    partner: SpatialKernel,
+    loop: SpatialLoop,
+    same: SpatialLoop | None,
     passed: PassedStream,
 ) -> None:
     """The stream is one for all PEs along its loop, and one for each PE along the others."""
-    if loop.kind is not LoopKind.UNROLLED:
+    if loop.kind is not LoopExecution.UNROLLED:
         return
     if same is not None and same.name == passed.loop:
         raise UserError(

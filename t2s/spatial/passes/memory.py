@@ -3,7 +3,7 @@
 Pure Funcs that are still read are inlined; every remaining read becomes an operand that a load
 kernel of its own sends, with the loops of the kernel; every result that is still stored by the
 kernel that computes it gets a store kernel.  After this pass only load kernels hold reads and only
-store kernels store.
+store kernels store.  Before it ``drop_unread_stores`` drops what is streamed and read by nobody.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import replace
 from t2s.core.errors import InternalError, UnsupportedError
 from t2s.core.expr import Expr, Local, Read, reads
 from t2s.core.names import NameSupply
-from t2s.spatial.analysis.occurrences import all_reads, loads_of
-from t2s.spatial.analysis.safety import check_loadable
+from t2s.spatial.analysis.occurrences import all_reads, check_loadable, loads_of
 from t2s.spatial.directives.isolate import (
     computing,
     consumer_of,
@@ -24,8 +23,9 @@ from t2s.spatial.directives.isolate import (
     with_operand,
 )
 from t2s.spatial.inline import inline_functions
-from t2s.spatial.ir import Kernel, SpatialProgram
-from t2s.spatial.work import Evaluation, LoadUnit, Reduction, StoreTarget
+from t2s.spatial.ir import SpatialKernel, SpatialProgram
+from t2s.spatial.operands import KernelOperand, StreamedResults
+from t2s.spatial.work import Evaluation, LoadUnit, Reduction, StoreTarget, StoreUnit
 
 MOST_LOADS = 4096
 """Most load units of one kernel."""
@@ -90,8 +90,36 @@ def _place_result_store(
 
 
 def _place_store(
-    program: SpatialProgram, kernel: Kernel, target: StoreTarget, names: NameSupply
+    program: SpatialProgram, kernel: SpatialKernel, target: StoreTarget, names: NameSupply
 ) -> SpatialProgram:
     unit = consumer_of(kernel, names.fresh(f"{kernel.name}_store"))
     program = program.with_kernel(kernel.without_store())
     return program.with_after(kernel.name, storing(unit, target))
+
+
+def drop_unread_stores(program: SpatialProgram) -> SpatialProgram:
+    """Functions that are streamed and that nobody reads from memory are not stored.
+
+    If both happens, what is streamed leaves before the store unit.
+    """
+    inlined = (inline_functions(program.temporal, kernel) for kernel in program.kernels)
+    loaded = {guarded.read.source for kernel in inlined for guarded, _ in all_reads(kernel)}
+    loaded |= set(program.temporal.outputs)
+    for kernel in program.kernels:
+        takers = [k for k in program.kernels if any(_takes(o, kernel) for o in k.operands)]
+        if kernel.store is None or not takers:
+            continue
+        if kernel.store.tensor not in loaded:
+            program = program.with_kernel(kernel.without_store())
+        elif isinstance(kernel.work, StoreUnit):
+            before = kernel.operands[0].producer
+            for taker in takers:
+                operands = tuple(
+                    replace(o, producer=before) if _takes(o, kernel) else o for o in taker.operands
+                )
+                program = program.with_kernel(replace(taker, operands=operands))
+    return program
+
+
+def _takes(operand: KernelOperand, kernel: SpatialKernel) -> bool:
+    return isinstance(operand.taken, StreamedResults) and operand.producer == kernel.name

@@ -47,11 +47,11 @@ from t2s.sparse_repr.representation.hardware.loaders import (
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    Body,
-    File,
     MachineDraft,
     NamedHead,
-    Wire,
+    RegisterFile,
+    Statements,
+    TypedWire,
     link,
     wire,
 )
@@ -69,11 +69,13 @@ BANK = "bank"
 class _Column:
     """What brings the place, and the element found so far, of a multiplier to the next node."""
 
-    place: Wire
-    found: Wire
+    place: TypedWire
+    found: TypedWire
 
 
-def load_banks(parts: Parts, product: Product, lines: tuple[Wire, ...]) -> tuple[Wire, ...]:
+def load_banks(
+    parts: Parts, product: Product, lines: tuple[TypedWire, ...]
+) -> tuple[TypedWire, ...]:
     """From the loader to the banks: each takes its own elements from the lines that pass.
 
     Returns the wires that bring a bank its words of a line.
@@ -82,7 +84,7 @@ def load_banks(parts: Parts, product: Product, lines: tuple[Wire, ...]) -> tuple
     groups = max(1, banks // words)  # lines until it is a bank's turn again
     outs = tuple(wire(f"{_bank(product)}_word_{n}", type) for n in range(max(1, words // banks)))
 
-    def sends(body: Body, given: tuple[Expr, ...]) -> None:
+    def sends(body: Statements, given: tuple[Expr, ...]) -> None:
         at = remainder(index(HOP), words)
         for number, out in enumerate(outs):
             value = given[0]
@@ -101,7 +103,7 @@ def load_banks(parts: Parts, product: Product, lines: tuple[Wire, ...]) -> tuple
     return outs
 
 
-def look_up(parts: Parts, product: Product, words: tuple[Wire, ...]) -> None:
+def look_up(parts: Parts, product: Product, words: tuple[TypedWire, ...]) -> None:
     """From the column indices of all multipliers to their elements of the dense operand."""
     node, hops, feeder = _bank(product), _hops(product), product.nodes.vector_feeder.name
     asking, numbers = product.place_taker, range(product.multipliers)
@@ -136,7 +138,7 @@ def _array(product: Product, name: str, where: tuple[SpaceDimension, ...]) -> Ar
     return ArrayDraft(name, Role.RELAY, where, (loop(STEP, product.steps),), location)
 
 
-def _ask(parts: Parts, product: Product, asked: list[Wire]) -> None:
+def _ask(parts: Parts, product: Product, asked: list[TypedWire]) -> None:
     """The column index of each multiplier, to a wire of its own."""
     node = product.place_taker
     unit = _array(product, node, product.places)
@@ -150,7 +152,7 @@ def _ask(parts: Parts, product: Product, asked: list[Wire]) -> None:
 def _pass_on(
     parts: Parts,
     product: Product,
-    asked: list[Wire],
+    asked: list[TypedWire],
     to_banks: list[_Column],
     back: list[_Column],
     passed: list[_Column],
@@ -185,7 +187,7 @@ def _pass_on(
 def _banks(
     parts: Parts,
     product: Product,
-    words: tuple[Wire, ...],
+    words: tuple[TypedWire, ...],
     asked: list[_Column],
     answers: list[_Column],
 ) -> None:
@@ -201,12 +203,12 @@ def _banks(
     kept = machine.file("kept", type, (product.bank_lines * len(words),))
     got = machine.file("got", type, (product.multipliers,))
     fill(machine, line, kept, given, product.bank_lines, "serve")
-    found = _Search(product, columns, kept, got, served)
+    found = _BankSearch(product, columns, kept, got, served)
     _serve(machine, product, found, answers, count)
     parts.nodes.append(machine.node())
 
 
-class _Search:
+class _BankSearch:
     """Which columns of the step are of this bank, and those that the ports look up now.
 
     Attributes
@@ -217,10 +219,15 @@ class _Search:
     """
 
     def __init__(
-        self, product: Product, columns: list[NamedHead], kept: File, got: File, served: Local
+        self,
+        product: Product,
+        columns: list[NamedHead],
+        kept: RegisterFile,
+        got: RegisterFile,
+        served: Local,
     ) -> None:
         self.places, self.values = columns[::2], columns[1::2]
-        self.keep, self.served, self.body = got, served, Body()
+        self.keep, self.served, self.body = got, served, Statements()
         self.mine: list[Local] = []
         self.got: list[Local] = []
         waits: list[Local] = []
@@ -239,7 +246,9 @@ class _Search:
         self.conflict = self.body.let("conflict", left)
         self.following = self.body.let("following", add(self.ports[-1][0], 1))
 
-    def _look_up(self, port: int, waits: list[Local], kept: File, banks: int) -> list[Local]:
+    def _look_up(
+        self, port: int, waits: list[Local], kept: RegisterFile, banks: int
+    ) -> list[Local]:
         """The first column that waits, for a port; returns which columns wait behind it."""
         first: Expr = const(0)
         at: Expr = const(0)
@@ -266,7 +275,11 @@ class _Search:
 
 
 def _serve(
-    machine: MachineDraft, product: Product, found: _Search, answers: list[_Column], count: Local
+    machine: MachineDraft,
+    product: Product,
+    found: _BankSearch,
+    answers: list[_Column],
+    count: Local,
 ) -> None:
     """Look up the next elements of this step that are here; with the last ones it leaves."""
     heads = [head for pair in zip(found.places, found.values, strict=True) for head in pair]

@@ -36,13 +36,19 @@ from t2s.graph.construct import (
 )
 from t2s.graph.machine import Choice
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
+from t2s.sparse_repr.representation.chain_layout import BlockJob
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.window import END, Window, load_lines
-from t2s.sparse_repr.representation.hardware.wires import Body, File, MachineDraft, Wire, link
-from t2s.sparse_repr.representation.layout import BlockJob
+from t2s.sparse_repr.representation.hardware.wires import (
+    MachineDraft,
+    RegisterFile,
+    Statements,
+    TypedWire,
+    link,
+)
 
 
-def deal_rows(parts: Parts, product: Product, sink: str, outs: tuple[Wire, ...]) -> None:
+def deal_rows(parts: Parts, product: Product, sink: str, outs: tuple[TypedWire, ...]) -> None:
     """Add the decoder, and what brings it lengths.
 
     The rows of machine m leave over ``outs[m]`` to ``sink``.
@@ -91,9 +97,9 @@ class _Dealing(ABC):
         self.product, self.window = product, window
         self.machines = range(product.machines)
         self.row: list[Local] = []
-        self.found = Body()
+        self.found = Statements()
 
-    def _read(self, file: File) -> list[Local]:
+    def _read(self, file: RegisterFile) -> list[Local]:
         """An element of a register file for each machine."""
         return [self.found.read(file, f"{file.name}_{m}", const(m)) for m in self.machines]
 
@@ -105,7 +111,7 @@ class _Dealing(ABC):
     def skip(self) -> list[Statement]:
         """What changes in a firing without a step."""
 
-    def deal(self, machine: MachineDraft, outs: tuple[Wire, ...]) -> None:
+    def deal(self, machine: MachineDraft, outs: tuple[TypedWire, ...]) -> None:
         """The mode: with a line where there is room for it, and without."""
         window = self.window
         low = less(window.level, window.ahead + window.words)
@@ -116,7 +122,7 @@ class _Dealing(ABC):
         )
         machine.mode("deal", when(None, inside, body=self.found.statements))
 
-    def _alternatives(self, outs: tuple[Wire, ...], *, line: bool) -> list[Choice]:
+    def _alternatives(self, outs: tuple[TypedWire, ...], *, line: bool) -> list[Choice]:
         window, steps = self.window, self.product.steps
         takes, suffix = (window.inputs, " and a line") if line else ([], "")
         puts = [put(out, row) for out, row in zip(outs, self.row, strict=True)]
@@ -199,7 +205,7 @@ class _Rows(_Dealing):
         return body
 
     def skip(self) -> list[Statement]:
-        body = Body()
+        body = Statements()
         for m in self.machines:
             taken = both(self.takes[m], unequal(self.ahead[m], -1))
             filled, here = body.let(f"filled_{m}", taken), const(m)

@@ -27,14 +27,14 @@ from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.machine import Rule
 from t2s.reduction.circuits import LANE, STEP
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
-from t2s.sparse_repr.representation.hardware.product import ELEMENT, WORD, Operand, Product
+from t2s.sparse_repr.representation.hardware.product import ELEMENT, WORD, Product, ProductOperand
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    Body,
-    File,
     MachineDraft,
     NamedHead,
-    Wire,
+    RegisterFile,
+    Statements,
+    TypedWire,
     link,
     wire,
 )
@@ -67,7 +67,7 @@ def input_tensor(
 
 
 def operand_tensor(
-    parts: Parts, operand: Operand, shape: tuple[int, ...], role: TensorRole
+    parts: Parts, operand: ProductOperand, shape: tuple[int, ...], role: TensorRole
 ) -> None:
     """Declare a dense operand or the result; in memory it has one element at least."""
     parts.tensors.append(
@@ -83,7 +83,7 @@ def operand_tensor(
 
 
 def load_slots(
-    parts: Parts, product: Product, tensor: str, type: Type, node: str, sink: str, to: Wire
+    parts: Parts, product: Product, tensor: str, type: Type, node: str, sink: str, to: TypedWire
 ) -> None:
     """A load unit for each multiplier, and a wire from each: one element in every step."""
     at = add(times(index(STEP), product.block), index(ELEMENT) if product.block > 1 else 0)
@@ -96,7 +96,7 @@ def load_slots(
     link(parts, to, node, sink, product.places, capacity=32 + product.slack)
 
 
-def load_vector(parts: Parts, product: Product) -> tuple[Wire, ...]:
+def load_vector(parts: Parts, product: Product) -> tuple[TypedWire, ...]:
     """Load the dense operand, some lines in each cycle; returns the wires of the words of a line.
 
     They lead to what passes lines on.
@@ -123,7 +123,9 @@ def flat_subscripts(at: Expr, width: int) -> tuple[Expr, ...]:
     return quotient(at, width), remainder(at, width)
 
 
-def relay_to_feeders(parts: Parts, product: Product, lines: tuple[Wire, ...]) -> tuple[Wire, ...]:
+def relay_to_feeders(
+    parts: Parts, product: Product, lines: tuple[TypedWire, ...]
+) -> tuple[TypedWire, ...]:
     """From the loader to the first feeder, and from each to the next.
 
     Returns the wires that bring a feeder the words of a line.
@@ -131,7 +133,7 @@ def relay_to_feeders(parts: Parts, product: Product, lines: tuple[Wire, ...]) ->
     count, feeder = product.multipliers, product.nodes.vector_feeder.name
     outs = tuple(wire(f"{feeder}_word_{word}", each.type) for word, each in enumerate(lines))
 
-    def sends(body: Body, words: tuple[Expr, ...]) -> None:
+    def sends(body: Statements, words: tuple[Expr, ...]) -> None:
         for out, word in zip(outs, words, strict=True):
             body.send(out, word)
 
@@ -147,9 +149,9 @@ def relay_to_feeders(parts: Parts, product: Product, lines: tuple[Wire, ...]) ->
 def relay_lines(
     parts: Parts,
     product: Product,
-    lines: tuple[Wire, ...],
+    lines: tuple[TypedWire, ...],
     count: int,
-    sends: Callable[[Body, tuple[Expr, ...]], None],
+    sends: Callable[[Statements, tuple[Expr, ...]], None],
 ) -> None:
     """Pass lines on over ``count`` hops, each of which sends what ``sends`` says of the words."""
     loader, feeder = product.nodes.vector_loader.name, product.nodes.vector_feeder
@@ -176,7 +178,7 @@ def relay_lines(
     parts.nodes.append(unit.node())
 
 
-def feed_vector(parts: Parts, product: Product, words: tuple[Wire, ...]) -> None:
+def feed_vector(parts: Parts, product: Product, words: tuple[TypedWire, ...]) -> None:
     """The feeders: each keeps the whole dense operand, and sends the elements that it is asked for.
 
     A feeder first takes all lines, then, for every column index that comes, sends the elements of
@@ -196,7 +198,12 @@ def feed_vector(parts: Parts, product: Product, words: tuple[Wire, ...]) -> None
 
 
 def fill(
-    machine: MachineDraft, line: Local, kept: File, heads: list[NamedHead], lines: int, after: str
+    machine: MachineDraft,
+    line: Local,
+    kept: RegisterFile,
+    heads: list[NamedHead],
+    lines: int,
+    after: str,
 ) -> None:
     """The mode in which a machine keeps the words of lines as they come, in ``kept``."""
     body: list[Statement] = [
@@ -224,7 +231,7 @@ def _sending(
     machine: MachineDraft,
     product: Product,
     place: NamedHead,
-    kept: File,
+    kept: RegisterFile,
     count: Local,
     side: Local | None,
 ) -> None:

@@ -10,10 +10,10 @@ from t2s.sparse_repr.representation.hardware.product import (
     ELEMENT,
     MATRIX,
     VECTOR,
-    Part,
+    NodeName,
     Product,
 )
-from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, Wire, link, wire
+from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, TypedWire, link, wire
 
 
 def multiply(parts: Parts, product: Product, sink: str, fused: int) -> None:
@@ -52,12 +52,12 @@ def lanes_of(product: Product, node: str, fused: int = 1) -> Lanes:
     )
 
 
-def _compute(product: Product, part: Part, space: tuple[SpaceDimension, ...]) -> ArrayDraft:
+def _compute(product: Product, part: NodeName, space: tuple[SpaceDimension, ...]) -> ArrayDraft:
     loops = step_loops(product.steps, product.width)
     return ArrayDraft(part.name, Role.COMPUTE, space, loops, part.location)
 
 
-def once_a_step(unit: ArrayDraft, product: Product, target: str, source: Wire) -> None:
+def once_a_step(unit: ArrayDraft, product: Product, target: str, source: TypedWire) -> None:
     """Receive a token for all right-hand sides of a step, as the local ``target``."""
     if product.width == 1:
         unit.receive(source, target)
@@ -93,7 +93,7 @@ def _row(unit: ArrayDraft, product: Product) -> None:
 
 
 def _to_adder(
-    parts: Parts, unit: ArrayDraft, product: Product, value: Expr, products: list[Wire]
+    parts: Parts, unit: ArrayDraft, product: Product, value: Expr, products: list[TypedWire]
 ) -> None:
     """Each multiplier of a block sends to its own input of the adder tree."""
     nodes = product.nodes
@@ -102,7 +102,9 @@ def _to_adder(
         link(parts, out, nodes.multiplier.name, nodes.adder.name, product.lanes)
 
 
-def _adder(parts: Parts, product: Product, products: list[Wire], sink: str, fused: int) -> None:
+def _adder(
+    parts: Parts, product: Product, products: list[TypedWire], sink: str, fused: int
+) -> None:
     """The adder trees of each machine: the sum of the products of a block, or of each of its rows.
 
     Rows that are handled at once are in as many lanes of each machine.

@@ -13,12 +13,11 @@ from t2s.graph.body import SpaceDimension
 from t2s.graph.construct import space
 from t2s.graph.graph import ScalarParameter, StreamKind
 from t2s.reduction.circuits import LANE, Circuit
-from t2s.sparse_repr.representation.hardware.wires import Wire, wire
+from t2s.sparse_repr.representation.chain_layout import BlockJob, MatrixUnits, units_of
+from t2s.sparse_repr.representation.chain_words import MatrixDimension
+from t2s.sparse_repr.representation.hardware.wires import TypedWire, wire
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order
-from t2s.sparse_repr.representation.layout import BlockJob
 from t2s.sparse_repr.representation.storage import Storage
-from t2s.sparse_repr.representation.units import Units, units_of
-from t2s.sparse_repr.representation.vocabulary import Dimension
 
 VECTOR_LINES = 2
 """Lines of the dense operand that are loaded in a cycle, by as many units: nothing can be computed
@@ -32,7 +31,7 @@ MATRIX, VECTOR = "a", "x"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operand:
+class ProductOperand:
     """A dense array beside the matrix; ``location`` is where the user made it."""
 
     name: str
@@ -41,7 +40,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class NodeName:
     """A node: its name, and the user's line that asked for it."""
 
     name: str
@@ -52,19 +51,19 @@ class Part:
 class Nodes:
     """Names of the nodes; those that the user isolated have the user's names."""
 
-    matrix_loader: Part
-    vector_loader: Part
-    vector_feeder: Part
-    multiplier: Part
-    adder: Part
-    combiner: Part
-    decoder: Part
-    reduction: Part
-    unloader: Part
+    matrix_loader: NodeName
+    vector_loader: NodeName
+    vector_feeder: NodeName
+    multiplier: NodeName
+    adder: NodeName
+    combiner: NodeName
+    decoder: NodeName
+    reduction: NodeName
+    unloader: NodeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class ResultStart:
     """What the elements of the result start from.
 
     Attributes
@@ -77,7 +76,7 @@ class Origin:
     value: Expr
     row: str
     side: str | None
-    operands: tuple[Operand, ...]
+    operands: tuple[ProductOperand, ...]
     shapes: Mapping[str, tuple[int, ...]]
     padded: Mapping[str, tuple[int, ...]]
     loaders: Mapping[Read, str]
@@ -109,13 +108,13 @@ class Product:
     banks: banks of the dense operand, a power of two; 0 for a copy for each multiplier.
     """
 
-    matrix: Operand
-    vector: Operand
-    result: Operand
+    matrix: ProductOperand
+    vector: ProductOperand
+    result: ProductOperand
     storage: Storage
     mapping: InverseMap
     term: Expr
-    start: Origin | None
+    start: ResultStart | None
     scalars: tuple[ScalarParameter, ...]
     width: int
     flat: bool
@@ -128,7 +127,7 @@ class Product:
     circuit: Circuit
     nodes: Nodes
     origin: tuple[str, ...]
-    structure_loaders: Mapping[str, Part]
+    structure_loaders: Mapping[str, NodeName]
     words: int
     banks: int
     location: SourceLocation | None
@@ -144,23 +143,23 @@ class Product:
         return (*self.lanes, *((space(ELEMENT, self.block),) if self.block > 1 else ()))
 
     @property
-    def values_wire(self) -> Wire:
+    def values_wire(self) -> TypedWire:
         """What brings each multiplier the values of the matrix."""
         return wire(f"{self.nodes.multiplier.name}_matrix", self.matrix.type)
 
     @property
-    def places_wire(self) -> Wire:
+    def places_wire(self) -> TypedWire:
         """What brings the feeders the column of every value; -1 is padding."""
         kind = StreamKind.VALUE if self.direct else StreamKind.COORDINATE
         return wire(f"{self.nodes.vector_feeder.name}_place", INT32, kind)
 
     @property
-    def vector_wire(self) -> Wire:
+    def vector_wire(self) -> TypedWire:
         """What brings each multiplier the elements of the dense operand."""
         return wire(f"{self.nodes.multiplier.name}_vector", self.vector.type)
 
     @property
-    def valid_wire(self) -> Wire:
+    def valid_wire(self) -> TypedWire:
         """What says of each of these whether it is of a value, where padding may be between."""
         return wire(f"{self.nodes.multiplier.name}_valid", BOOL, StreamKind.CONTROL)
 
@@ -170,7 +169,7 @@ class Product:
         return self.nodes.multiplier.name if self.block == 1 else self.nodes.adder.name
 
     @property
-    def row_wires(self) -> tuple[Wire, ...]:
+    def row_wires(self) -> tuple[TypedWire, ...]:
         """What brings the rows of a step: one for each row that is handled at once.
 
         Where rows are dealt, one for each machine.
@@ -215,7 +214,7 @@ class Product:
         return self.mapping.machines
 
     @property
-    def units(self) -> Units:
+    def units(self) -> MatrixUnits:
         """How the coordinates of a value divide into those of its unit and of its place there."""
         return units_of(self.storage.layout, self.storage.shape)
 
@@ -298,7 +297,7 @@ class Product:
         """Whether fibres are single rows, of single values."""
         mapping = self.mapping
         grouped = bool(mapping.tiles) or bool(self.storage.layout.groups)
-        return mapping.major is Dimension.ROWS and not grouped
+        return mapping.major is MatrixDimension.ROWS and not grouped
 
     def shape(self, extent: int) -> tuple[int, ...]:
         """The shape of the dense operand or of the result."""

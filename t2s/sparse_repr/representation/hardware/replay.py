@@ -22,6 +22,7 @@ from t2s.graph.graph import StreamKind
 from t2s.graph.machine import Choice, Put
 from t2s.reduction.circuits import LANE
 from t2s.sparse_repr.blocks.draft import count_up, put, rule, when, write
+from t2s.sparse_repr.representation.chain_layout import FibreJob
 from t2s.sparse_repr.representation.hardware.product import Product
 from t2s.sparse_repr.representation.hardware.runs import (
     END,
@@ -36,26 +37,25 @@ from t2s.sparse_repr.representation.hardware.runs import (
     steps_of,
 )
 from t2s.sparse_repr.representation.hardware.wires import (
-    Body,
     MachineDraft,
     NamedHead,
-    Wire,
+    Statements,
+    TypedWire,
     link,
     wire,
 )
-from t2s.sparse_repr.representation.layout import FibreJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Deal:
     """What brings a dealer its jobs: a machine, and a run for it."""
 
-    machine: Wire
-    row: Wire
-    length: Wire
+    machine: TypedWire
+    row: TypedWire
+    length: TypedWire
 
     @property
-    def all(self) -> tuple[Wire, Wire, Wire]:
+    def all(self) -> tuple[TypedWire, TypedWire, TypedWire]:
         """The three wires."""
         return self.machine, self.row, self.length
 
@@ -101,7 +101,7 @@ def runs_replayed(parts: Parts, product: Product) -> None:
 
 
 def _scheduler(
-    parts: Parts, product: Product, name: str, taken: tuple[Wire, ...], out: _Deal
+    parts: Parts, product: Product, name: str, taken: tuple[TypedWire, ...], out: _Deal
 ) -> None:
     """The end of every machine's stream; the next job is for the machine that ends first.
 
@@ -115,7 +115,7 @@ def _scheduler(
     heads = [machine.input(each, known) for each, known in zip(taken, names, strict=False)]
     ends_file = machine.file("ends", INT32, (machines,))
     row, ended = machine.register("row"), machine.register("ended")
-    body, length = Body(), heads[0].value
+    body, length = Statements(), heads[0].value
     ends = [body.read(ends_file, f"end_{n}", const(n)) for n in range(machines)]
     first = _earliest(body, ends)
     job_state = None
@@ -148,7 +148,7 @@ def _scheduler(
     parts.nodes.append(machine.node())
 
 
-def _earliest(body: Body, ends: Sequence[Expr]) -> Expr:
+def _earliest(body: Statements, ends: Sequence[Expr]) -> Expr:
     """The machine whose stream ends first, the lowest number of those."""
     best: list[tuple[Expr, Expr]] = [(end, const(machine)) for machine, end in enumerate(ends)]
     round = 0

@@ -1,15 +1,42 @@
-"""What all decoders share: loads of lengths, and wires of runs (a row and its steps)."""
+"""Runs, each a fibre and its steps, and where decoders get them from.
+
+* Structure that each machine has of its own: lengths, and numbers (``runs_of_machines``).
+* Lengths of all fibres, whose blocks of slots are dealt out in turn: each machine counts its own
+  (``runs_of_blocks``).
+* Lengths alone, where a schedule has to be repeated: ``replay.py``.
+"""
 
 from __future__ import annotations
 
 from t2s.core.expr import Expr, const
 from t2s.core.types import INT32
 from t2s.graph.body import Role
-from t2s.graph.construct import Parts, add, index, less, loop, quotient, select, times
+from t2s.graph.construct import (
+    Parts,
+    add,
+    equal,
+    index,
+    less,
+    loop,
+    quotient,
+    remainder,
+    select,
+    space,
+    subtract,
+    times,
+)
 from t2s.graph.graph import StreamKind
+from t2s.reduction.circuits import LANE
+from t2s.sparse_repr.representation.chain_layout import BlockJob, FibreJob
 from t2s.sparse_repr.representation.hardware.loaders import input_tensor
 from t2s.sparse_repr.representation.hardware.product import Product
-from t2s.sparse_repr.representation.hardware.wires import ArrayDraft, Wire, link, wire
+from t2s.sparse_repr.representation.hardware.wires import (
+    ArrayDraft,
+    RegisterFile,
+    TypedWire,
+    link,
+    wire,
+)
 
 END = -1
 """The length of a run behind the last one."""
@@ -27,7 +54,7 @@ def loader_name(product: Product, structure: str) -> str:
     return known.name if known is not None else f"{product.nodes.matrix_loader.name}_{structure}"
 
 
-def run_wires(product: Product) -> tuple[Wire, Wire]:
+def run_wires(product: Product) -> tuple[TypedWire, TypedWire]:
     """What brings a decoder its runs: rows, and their lengths."""
     decoder = product.nodes.decoder.name
     row = wire(f"{decoder}_run_row", INT32, StreamKind.COORDINATE)
@@ -124,3 +151,150 @@ def fibre_count(product: Product) -> int:
         return int(product.storage.streams[mapping.fibre].data.size)
     count = product.units.count(mapping.major)
     return count + -count % product.storage.layout.group_size
+
+
+def runs_of_machines(parts: Parts, product: Product) -> None:
+    """Each machine loads the lengths of its own fibres, and their numbers if they are recorded."""
+    mapping = product.mapping
+    lengths, job, (row, length) = mapping.lengths, mapping.job, run_wires(product)
+    assert lengths is not None
+    assert isinstance(job, FibreJob)
+    numbers = mapping.fibre or mapping.job_index
+    count, node = _fibres_of_a_machine(product), loader_name(product, lengths.name)
+    source = node if numbers is None else _load_numbers(parts, product, numbers, count)
+    tensor = structure_tensor(parts, product, lengths.name)
+    unit = _loader(product, node, count)
+    covered = min(lengths.fibres or 1, job.fibres)
+    at = (const(0),) if lengths.fibres is None else (index(LANE), _entry(covered))
+    exists = less(index(FIBRE), count)
+    entry = unit.load("entry", tensor, at, INT32, exists)
+    unit.send(length, select(exists, steps_of(product, entry), END))
+    if numbers is None:
+        first = times(add(times(_entry(job.fibres), product.machines), index(LANE)), job.fibres)
+        number = add(first, remainder(index(FIBRE), job.fibres))
+        beyond = fills_up(product) or lengths.fibres is None
+        unit.send(row, fibre_code(product, number, beyond=beyond))
+    parts.nodes.append(unit.node())
+    link_runs(parts, product, source, node, counted=numbers is None)
+
+
+def _entry(fibres: int) -> Expr:
+    """The place of the entry for a fibre, where each is for several."""
+    return quotient(index(FIBRE), fibres)
+
+
+def _fibres_of_a_machine(product: Product) -> int:
+    """The most fibres that any machine gets."""
+    mapping, streams = product.mapping, product.storage.streams
+    assert isinstance(mapping.job, FibreJob)
+    assert mapping.lengths is not None
+    fibres = mapping.job.fibres
+    if mapping.fibre is not None:
+        return int(streams[mapping.fibre].data.shape[1])
+    if mapping.job_index is not None:
+        return int(streams[mapping.job_index].data.shape[1]) * fibres
+    if mapping.lengths.fibres is None:
+        return -(-fibre_count(product) // (fibres * product.machines)) * fibres
+    return int(streams[mapping.lengths.name].data.shape[1]) * min(mapping.lengths.fibres, fibres)
+
+
+def _loader(product: Product, node: str, count: int) -> ArrayDraft:
+    """A load unit for each machine: it fires for each of its fibres, and once more behind them."""
+    location = product.nodes.matrix_loader.location
+    return ArrayDraft(node, Role.LOAD, product.lanes, (loop(FIBRE, count + 1),), location)
+
+
+def _load_numbers(parts: Parts, product: Product, name: str, count: int) -> str:
+    """A load unit for each machine: the numbers of its fibres, or of its jobs."""
+    node, job = loader_name(product, name), product.mapping.job
+    assert isinstance(job, FibreJob)
+    tensor = structure_tensor(parts, product, name)
+    fibres = 1 if name == product.mapping.fibre else job.fibres
+    unit, at = _loader(product, node, count), (index(LANE), _entry(fibres))
+    loaded = unit.load("loaded", tensor, at, INT32, less(index(FIBRE), count))
+    code = fibre_code(product, loaded, beyond=False)
+    if fibres > 1:
+        number = add(times(loaded, fibres), remainder(index(FIBRE), fibres))
+        code = select(less(loaded, 0), 0, fibre_code(product, number, beyond=fills_up(product)))
+    unit.send(run_wires(product)[0], code)
+    parts.nodes.append(unit.node())
+    return node
+
+
+def runs_of_blocks(parts: Parts, product: Product) -> None:
+    """Blocks are dealt in turn: of the blocks of a row, each machine takes every m-th.
+
+    A row of ``q * m + r`` blocks whose first block is for machine ``phase`` has ``q`` or ``q + 1``
+    of them on each machine.  The lengths go from machine to machine, divided already.
+    """
+    job, machines, fibres = product.mapping.job, product.machines, fibre_count(product)
+    assert isinstance(job, BlockJob)
+    relay = f"{product.nodes.decoder.name}_relay"
+    come = {
+        what: wire(f"{relay}_{what}", kind=StreamKind.CONTROL)
+        for what in ("quotient", "rest", "number")
+    }
+    loader, entry = lengths_loader(parts, product)
+    blocks = loader.let("blocks", blocks_of(product, entry, job.slots))
+    each = select(less(index(FIBRE), fibres), quotient(blocks, machines), END)
+    loader.send(come["quotient"], each)
+    if machines > 1:
+        loader.send(come["rest"], remainder(blocks, machines))
+    parts.nodes.append(loader.node())
+    lengths_from, numbers_from = loader.name, ""
+    if product.mapping.fibre is not None:
+        loader, number = numbers_loader(parts, product)
+        loader.send(come["number"], add(number, 1))
+        parts.nodes.append(loader.node())
+        numbers_from = loader.name
+    unit = ArrayDraft(
+        relay, Role.RELAY, product.lanes, (loop(FIBRE, fibres + 1),),
+        product.nodes.decoder.location,
+    )  # fmt: skip
+    phase = unit.file("phase_register") if machines > 1 else None
+    whole = _down_the_line(parts, product, unit, come["quotient"], lengths_from, "quotient")
+    mine, rest = whole, None
+    if phase is not None:
+        rest = _down_the_line(parts, product, unit, come["rest"], lengths_from, "rest")
+    code = fibre_code(product, index(FIBRE), beyond=fills_up(product))
+    if numbers_from:
+        code = _down_the_line(parts, product, unit, come["number"], numbers_from, "number")
+    if phase is not None and rest is not None:
+        mine = add(whole, _share(product, unit, phase, rest))
+    row, length = run_wires(product)
+    unit.send(row, code)
+    steps = times(mine, job.slots // product.slots_decoded_at_once)
+    unit.send(length, select(less(whole, 0), END, steps))
+    parts.nodes.append(unit.node())
+    link_runs(parts, product, relay, relay)
+
+
+def _share(product: Product, unit: ArrayDraft, kept: RegisterFile, rest: Expr) -> Expr:
+    """1 if a block of the rest of a fibre is that of this machine; moves on to the next fibre."""
+    machines, lane = product.machines, index(LANE)
+    phase = unit.read(kept, "phase")
+    after = add(phase, rest)
+    around = add(phase, subtract(rest, machines))
+    unit.write(kept, select(less(after, machines), after, around))
+    first = subtract(lane, phase)
+    first = select(less(lane, phase), add(first, machines), first)
+    return select(less(first, rest), 1, 0)
+
+
+def _down_the_line(
+    parts: Parts, product: Product, unit: ArrayDraft, taken: TypedWire, source: str, what: str
+) -> Expr:
+    """Take a number from ``source`` on the first machine, else from the machine before."""
+    machines, lane = product.machines, index(LANE)
+    link(parts, taken, source, unit.name)
+    start = equal(lane, 0)
+    first = unit.receive(taken, f"{what}_first", start if machines > 1 else None)
+    if machines == 1:
+        return unit.let(what, first)
+    on = wire(f"{taken.port}_next", kind=StreamKind.CONTROL)
+    before_this = (subtract(lane, 1),)
+    link(parts, on, unit.name, unit.name, (space(LANE, machines - 1),), sink_at=before_this)
+    before = unit.receive(on, f"{what}_before", less(0, lane))
+    value = unit.let(what, select(start, first, before))
+    unit.send(on, value, less(lane, machines - 1))
+    return value

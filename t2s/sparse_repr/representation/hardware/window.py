@@ -20,6 +20,7 @@ from t2s.graph.construct import (
 )
 from t2s.graph.graph import StreamKind
 from t2s.sparse_repr.blocks.draft import count_up, write
+from t2s.sparse_repr.representation.chain_layout import BlockJob
 from t2s.sparse_repr.representation.hardware.product import WORD, Product
 from t2s.sparse_repr.representation.hardware.runs import (
     blocks_of,
@@ -30,13 +31,12 @@ from t2s.sparse_repr.representation.hardware.runs import (
 )
 from t2s.sparse_repr.representation.hardware.wires import (
     ArrayDraft,
-    Body,
     MachineDraft,
-    Wire,
+    Statements,
+    TypedWire,
     link,
     wire,
 )
-from t2s.sparse_repr.representation.layout import BlockJob
 
 END = -2
 """What stands behind the last length (less one, so that an empty row is -1)."""
@@ -77,7 +77,7 @@ class Window:
         """A place of the window, from one that may be behind its end."""
         return both(place, const(self.size - 1))
 
-    def read(self, body: Body, number: int, offset: Expr | int) -> Local:
+    def read(self, body: Statements, number: int, offset: Expr | int) -> Local:
         """The length ``offset`` behind the first, as the local ``ahead_<number>``."""
         return body.read(self._kept, f"ahead_{number}", self.around(add(self.first, offset)))
 
@@ -99,7 +99,7 @@ class Window:
         return body
 
 
-def _length_wires(node: str, words: int) -> tuple[Wire, ...]:
+def _length_wires(node: str, words: int) -> tuple[TypedWire, ...]:
     """What brings a node the words of a line of lengths."""
     names = (f"{node}_length_{word}" for word in range(words))
     return tuple(wire(name, INT32, StreamKind.CONTROL) for name in names)
@@ -141,7 +141,7 @@ def load_lines(parts: Parts, product: Product, window: Window) -> None:
 
 
 def _sum_lengths(
-    parts: Parts, product: Product, window: Window, node: str, taken: tuple[Wire, ...]
+    parts: Parts, product: Product, window: Window, node: str, taken: tuple[TypedWire, ...]
 ) -> None:
     """From the lengths of rows to their ends, a line in a firing."""
     decoder = product.nodes.decoder

@@ -1,9 +1,9 @@
 """What hardware is written with: typed wires between nodes, and drafts of the nodes at their ends.
 
-A ``Wire`` is a port as those of blocks (``blocks/draft.py``): an output of the node that sends into
-it and, by ``head``, an input of the machine that takes from it, so that machines are written with
-the same choices, rules and puts.  A block is placed many times, and its ports are names of its own;
-a node of a product is placed once, so its ports have the names of the channels.
+A ``TypedWire`` is a port as those of blocks (``blocks/draft.py``): an output of the node that sends
+into it and, by ``head``, an input of the machine that takes from it, so that machines are written
+with the same choices, rules and puts.  A block is placed many times, and its ports are names of its
+own; a node of a product is placed once, so its ports have the names of the channels.
 
 Drafts collect registers and statements.  Their methods return the value that a statement binds.
 """
@@ -48,7 +48,7 @@ class NamedHead(In):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire(Out):
+class TypedWire(Out):
     """A channel of single values."""
 
     @property
@@ -61,14 +61,14 @@ class Wire(Out):
         return NamedHead(port=self.port, stream=self.stream, name=name)
 
 
-def wire(name: str, type: Type = INT32, kind: StreamKind = StreamKind.VALUE) -> Wire:
+def wire(name: str, type: Type = INT32, kind: StreamKind = StreamKind.VALUE) -> TypedWire:
     """A wire of single values."""
-    return Wire(port=name, stream=StreamType(element=type, kind=kind))
+    return TypedWire(port=name, stream=StreamType(element=type, kind=kind))
 
 
 def link(
     parts: Parts,
-    wire: Wire,
+    wire: TypedWire,
     source: str,
     sink: str,
     over: tuple[SpaceDimension, ...] = (),
@@ -98,7 +98,7 @@ def link(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class RegisterFile:
     """A register file; one element, without a place, is a register."""
 
     name: str
@@ -113,8 +113,8 @@ class File:
         return RegisterWrite(register=self.name, indices=at, value=value)
 
 
-class Body:
-    """Statements, collected."""
+class Statements:
+    """A list of statements that grows."""
 
     def __init__(self) -> None:
         self.statements: list[Statement] = []
@@ -124,13 +124,13 @@ class Body:
         self.statements.append(Let(target=name, value=value))
         return Local(name=name, type=value.type)
 
-    def receive(self, wire: Wire, name: str, when: Expr | None = None) -> Local:
+    def receive(self, wire: TypedWire, name: str, when: Expr | None = None) -> Local:
         """Take a token; zero where the condition does not hold."""
         statement = Receive(target=name, channel=wire.port, type=wire.type, condition=when)
         self.statements.append(statement)
         return Local(name=name, type=wire.type)
 
-    def send(self, wire: Wire, value: Expr, when: Expr | None = None) -> None:
+    def send(self, wire: TypedWire, value: Expr, when: Expr | None = None) -> None:
         """Put a token into a wire."""
         self.statements.append(Send(channel=wire.port, value=value, condition=when))
 
@@ -143,12 +143,12 @@ class Body:
         )
         return Local(name=name, type=type)
 
-    def read(self, file: File, name: str, *at: Expr) -> Local:
+    def read(self, file: RegisterFile, name: str, *at: Expr) -> Local:
         """An element of a register file."""
         self.statements.append(file.read(name, *at))
         return Local(name=name, type=file.type)
 
-    def write(self, file: File, value: Expr, *at: Expr) -> None:
+    def write(self, file: RegisterFile, value: Expr, *at: Expr) -> None:
         """Change an element of a register file."""
         self.statements.append(file.write(value, *at))
 
@@ -166,13 +166,13 @@ class _Registers:
         shape: tuple[int, ...] = (),
         distance: int = 1,
         location: SourceLocation | None = None,
-    ) -> File:
+    ) -> RegisterFile:
         """A register file."""
         self.registers.append(register(name, type, shape, distance, location))
-        return File(name=name, type=type)
+        return RegisterFile(name=name, type=type)
 
 
-class ArrayDraft(Body, _Registers):
+class ArrayDraft(Statements, _Registers):
     """An array of PEs, collected."""
 
     def __init__(
@@ -183,7 +183,7 @@ class ArrayDraft(Body, _Registers):
         loops: tuple[Loop, ...],
         location: SourceLocation | None,
     ) -> None:
-        Body.__init__(self)
+        Statements.__init__(self)
         _Registers.__init__(self)
         self.name, self._role = name, role
         self._space, self._loops, self._location = space, loops, location
@@ -216,7 +216,7 @@ class MachineDraft(_Registers):
         self._heads: list[In] = []
         self._modes: list[Mode] = []
 
-    def input(self, wire: Wire, name: str) -> NamedHead:
+    def input(self, wire: TypedWire, name: str) -> NamedHead:
         """An input, whose head is called ``name``."""
         self._heads.append(wire.head(name))
         return wire.head(name)

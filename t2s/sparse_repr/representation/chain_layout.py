@@ -1,0 +1,283 @@
+"""What a chain of transformations means: the order of the values in memory.
+
+Four notions describe every legal chain.
+
+* A *unit* is what is stored or left out as a whole: one value, or a dense tile where dimensions
+  were blocked before they were packed.
+* A *fibre* is the sequence of units along the packed dimension: a row, where columns are packed.
+* A fibre takes a number of *slots*, one for each of its units and one for each unit of padding.
+* A *job* is what a schedule deals out: some fibres in a row, or a block of slots.
+
+For a matrix of some shape, ``units_of`` says how the coordinates of an element divide into those of
+its unit and of its place there.  A dimension that is blocked several times before it is packed
+gives nested blocks.  Inside of a unit the outer blocks come first, and rows before columns at the
+same depth, so that a unit of 2 x 3 is in memory row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from t2s.core.location import SourceLocation
+from t2s.sparse_repr.representation.chain_words import BlockPadding, MatrixDimension, Policy
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenseTile:
+    """A block of a dimension that is not packed yet; ``factor`` ``None`` is the whole dimension."""
+
+    dimension: MatrixDimension
+    factor: int | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """A packed dimension and the structure that it leaves behind."""
+
+    dimension: MatrixDimension
+    index: str
+    length: str | None
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocking:
+    """Blocks of a packed dimension: ``factor`` units, or blocks of the blocking before.
+
+    ``group`` is the number of fibres among which ``Longest`` looks for the longest one; ``None``
+    are all.
+    """
+
+    factor: int
+    padding: BlockPadding
+    name: str | None
+    group: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """Blocks of ``size`` consecutive fibres."""
+
+    size: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FibreJob:
+    """A job of ``fibres`` consecutive fibres."""
+
+    fibres: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockJob:
+    """A job of ``slots`` consecutive slots of one fibre."""
+
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    """The last step; ``index`` records the number of each job."""
+
+    job: FibreJob | BlockJob
+    machines: int
+    policy: Policy
+    index: str | None
+    location: SourceLocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Where the number of slots of a fibre is recorded.
+
+    Structure ``name`` holds an entry ``n`` for every ``fibres`` fibres, one entry in all if
+    ``fibres`` is ``None``, and each of these fibres has ``ceil(n / round) * round * scale`` slots.
+    """
+
+    name: str
+    fibres: int | None
+    scale: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainLayout:
+    """The meaning of a chain so far.
+
+    ``minor`` is the packing of the units of a fibre, ``fibre`` the packing of the fibres
+    themselves; ``major`` is the dimension of the fibres as soon as it is known.
+    """
+
+    skewed: bool = False
+    tiles: tuple[DenseTile, ...] = ()
+    major: MatrixDimension | None = None
+    minor: Packing | None = None
+    fibre: Packing | None = None
+    blocks: tuple[Blocking, ...] = ()
+    groups: tuple[Grouping, ...] = ()
+    schedule: Scheduling | None = None
+
+    @property
+    def dimensions(self) -> tuple[MatrixDimension, MatrixDimension]:
+        """The two dimensions that the matrix has here."""
+        return (
+            MatrixDimension.ROWS,
+            MatrixDimension.DIAGONALS if self.skewed else MatrixDimension.COLUMNS,
+        )
+
+    def other(self, dimension: MatrixDimension) -> MatrixDimension:
+        """The dimension that is not ``dimension``."""
+        first, second = self.dimensions
+        return second if dimension is first else first
+
+    @property
+    def group_size(self) -> int:
+        """Fibres are padded to a multiple of this number."""
+        return prod(group.size for group in self.groups)
+
+    @property
+    def block_slots(self) -> int:
+        """The number of slots of a fibre is a multiple of this."""
+        return prod(block.factor for block in self.blocks)
+
+    @property
+    def whole_fibre(self) -> bool:
+        """Whether there is one fibre only, because its dimension is blocked as a whole."""
+        return (
+            any(tile.dimension is self.major and tile.factor is None for tile in self.tiles)
+            and not self.groups
+        )
+
+    @property
+    def rows_of_values(self) -> bool:
+        """Whether fibres are rows and units are values: rows and columns need no arithmetic."""
+        plain = not (self.tiles or self.skewed or self.minor is None)
+        return plain and self.major is MatrixDimension.ROWS
+
+    @property
+    def indexed_slots(self) -> bool:
+        """Whether every unit carries its fibre: packed twice, and no lengths to tell them."""
+        return self.fibre is not None and self.lengths is None
+
+    @property
+    def lengths(self) -> Lengths | None:
+        """Where the slots of fibres are recorded; ``None`` if nowhere."""
+        if self.minor is None:
+            return None
+        found = None
+        if self.minor.length is not None:
+            found = Lengths(name=self.minor.length, fibres=1, scale=1, round=1)
+        scale = 1
+        for block in self.blocks:
+            scale *= block.factor
+            if block.name is not None:
+                fibres = block.group if block.padding is BlockPadding.LONGEST else 1
+                found = Lengths(name=block.name, fibres=fibres, scale=scale, round=1)
+            elif found is None or block.padding is BlockPadding.LONGEST:
+                found = None
+            else:
+                found = Lengths(
+                    name=found.name,
+                    fibres=found.fibres,
+                    scale=found.scale,
+                    round=found.round * block.factor,
+                )
+        return found
+
+    @property
+    def equal_jobs(self) -> bool:
+        """Whether all jobs are equally long, whatever the matrix is."""
+        assert self.schedule is not None
+        if isinstance(self.schedule.job, BlockJob) or self.minor is None:
+            return True
+        lengths = self.lengths
+        return lengths is not None and lengths.fibres is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitLoop:
+    """A loop inside of a unit: ``extent`` steps of ``stride`` along ``dimension``."""
+
+    dimension: MatrixDimension
+    stride: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixUnits:
+    """The units of a matrix of a given shape.
+
+    ``extents`` are those of the dimensions, in elements; ``digits`` the loops inside of a unit,
+    outermost first.
+    """
+
+    extents: tuple[tuple[MatrixDimension, int], ...]
+    digits: tuple[UnitLoop, ...]
+
+    @property
+    def size(self) -> int:
+        """Elements of a unit."""
+        return prod(digit.extent for digit in self.digits)
+
+    def factor(self, dimension: MatrixDimension) -> int:
+        """Elements of a unit along a dimension."""
+        return prod(digit.extent for digit in self.digits if digit.dimension is dimension)
+
+    def extent(self, dimension: MatrixDimension) -> int:
+        """Elements of the matrix along a dimension."""
+        return dict(self.extents)[dimension]
+
+    def count(self, dimension: MatrixDimension) -> int:
+        """Units along a dimension, the incomplete last one included."""
+        return -(-self.extent(dimension) // self.factor(dimension))
+
+    def place(self, coordinates: dict[MatrixDimension, Array]) -> Array:
+        """The position of elements inside of their unit."""
+        weight, place = self.size, np.zeros_like(next(iter(coordinates.values())))
+        for digit in self.digits:
+            weight //= digit.extent
+            value = coordinates[digit.dimension] // digit.stride % digit.extent
+            place += (value * weight).astype(place.dtype)
+        return place
+
+    def offsets(self, dimension: MatrixDimension) -> Array:
+        """How far along a dimension each position inside of a unit is."""
+        weight, position = self.size, np.arange(self.size)
+        result = np.zeros(self.size, np.int64)
+        for digit in self.digits:
+            weight //= digit.extent
+            if digit.dimension is dimension:
+                result += position // weight % digit.extent * digit.stride
+        return result
+
+
+def units_of(layout: ChainLayout, shape: tuple[int, int]) -> MatrixUnits:
+    """The units of a matrix of ``shape`` in a layout."""
+    rows, columns = shape
+    second = columns
+    if layout.skewed:
+        second = rows + columns - 1 if rows and columns else 0
+    extents = dict(zip(layout.dimensions, (rows, second), strict=True))
+    strides = dict.fromkeys(layout.dimensions, 1)
+    found: list[tuple[int, UnitLoop]] = []
+    for tile in layout.tiles:
+        factor = _factor(tile, extents[tile.dimension], strides[tile.dimension])
+        stride = strides[tile.dimension]
+        depth = sum(digit.dimension is tile.dimension for _, digit in found)
+        found.append((depth, UnitLoop(dimension=tile.dimension, stride=stride, extent=factor)))
+        strides[tile.dimension] *= factor
+    order = list(layout.dimensions)
+    found.sort(key=lambda item: (-item[0], order.index(item[1].dimension)))
+    return MatrixUnits(extents=tuple(extents.items()), digits=tuple(digit for _, digit in found))
+
+
+def _factor(tile: DenseTile, extent: int, stride: int) -> int:
+    return tile.factor if tile.factor is not None else max(1, -(-extent // stride))

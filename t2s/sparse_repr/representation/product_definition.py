@@ -1,0 +1,278 @@
+"""The definition of a product, ``y[i] += A.values[p, q] * x[j]``, taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.expr import Apply, Expr, Index, Local, Parameter, Read, apply, const
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Op
+from t2s.core.printer import show
+from t2s.core.walk import Term, rewrite, walk
+from t2s.func.expression import Symbol
+from t2s.func.func import TemporalFunc, index_name, typed_value
+from t2s.func.symbols import ImageParam, Param, RVar, Var
+from t2s.sparse_repr.representation import parameter as sparse
+from t2s.sparse_repr.representation.hardware.product import MATRIX, VECTOR
+from t2s.sparse_repr.representation.start_value import Start, scalars_in, start_of
+from t2s.sparse_repr.representation.storage import Storage
+
+AnyFunc = TemporalFunc[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductDefinition:
+    """``y[r] = start; y[i] += term`` taken apart.
+
+    ``side`` is the Var of the right-hand sides, if any, ``start`` is ``None`` for 0, ``scalars``
+    are the Params of both, ``sizes`` the sizes of the matrix that they use, by name.
+    """
+
+    func: AnyFunc
+    matrix: sparse.Parameter
+    vector: ImageParam
+    term: Expr
+    machine: str
+    position: str
+    side: str | None
+    width: int
+    start: Start | None
+    scalars: tuple[Param, ...]
+    sizes: Mapping[str, sparse.MatrixExtent]
+    location: SourceLocation
+
+    def sized(self, expression: Expr, storage: Storage) -> Expr:
+        """An expression with the sizes of the matrix as numbers."""
+        shapes = {self.matrix: storage.shape, self.matrix.values: storage.values.shape}
+
+        def rule(node: Term) -> Term | None:
+            if isinstance(node, Parameter) and node.name in self.sizes:
+                size = self.sizes[node.name]
+                return const(shapes[size.owner][size.dimension], node.type)
+            return None
+
+        return rewrite(expression, rule)
+
+
+def definition_of(func: AnyFunc) -> ProductDefinition:
+    """Take the definition of a product apart; ``UserError`` where it is something else."""
+    if len(func.written) != 2:
+        unsupported(
+            func.written[-1].location,
+            f"{func.name} is no product of a sparse matrix",
+            f"{func.name}[r] = 0, then {func.name}[i] += A.values[p, q] * x[j]",
+            f"{len(func.written)} definitions",
+        )
+    first, update = func.written
+    matrices = {
+        symbol.matrix
+        for symbol in update.symbols.values()
+        if isinstance(symbol, sparse.Values | sparse.DecodedCoordinate)
+    }
+    value = typed_value(func, update).node
+    location = update.location
+    if len(matrices) != 1:
+        unsupported(location, f"{func.name} reads several sparse matrices", "one", "several")
+    matrix = matrices.pop()
+    row = update.target[0].node
+    if not (isinstance(row, Read) and row.source == matrix.row.name):
+        unsupported(
+            location,
+            f"the left side of {func.name} is no row of {matrix.name}",
+            f"{func.name}[i] with i, j = {matrix.name}.inverse_map(p, q)",
+            f"{func.name}[{', '.join(map(repr, update.target))}]",
+        )
+    machine, position = (part.name for part in row.indices if isinstance(part, Index))
+    _all_positions(matrix, update.symbols[position], location)
+    itself = Read(source=func.name, indices=tuple(p.node for p in update.target), type=value.type)
+    term = _term(func, value, itself, location)
+    side = index_name(update.target[1]) if len(update.target) == 2 else None
+    _sides_only(func, matrix, side)
+    vector = _vector(func, matrix, term, row, side, update.symbols, location)
+    begin = typed_value(func, first).node
+    start = start_of(func.name, begin, func.arguments, first.symbols, first.location)
+    symbols = _symbols(func)
+    sizes = {name: each for name, each in symbols.items() if isinstance(each, sparse.MatrixExtent)}
+    for expression, where in ((begin, first.location), (term, location)):
+        _own_sizes(func, matrix, expression, sizes, where)
+    return ProductDefinition(
+        func=func,
+        matrix=matrix,
+        vector=vector,
+        term=_localized(func, matrix, vector, term, row, side, location),
+        start=start,
+        scalars=scalars_in((begin, term), symbols),
+        sizes=sizes,
+        machine=machine,
+        position=position,
+        side=side,
+        width=_width(func, side, location),
+        location=location,
+    )
+
+
+def _symbols(func: AnyFunc) -> dict[str, object]:
+    """What both definitions name; ``UserError`` where they mean two things by one name."""
+    found: dict[str, Symbol] = {}
+    for written in func.written:
+        for name, symbol in written.symbols.items():
+            known = found.setdefault(name, symbol)
+            if known is not symbol and not isinstance(symbol, Var | RVar | sparse.MatrixExtent):
+                raise UserError(
+                    f"two different things are named {name} in the definitions of {func.name}",
+                    location=written.location,
+                    expected="one object for each name",
+                    given=f"a {known.kind} and a {symbol.kind}",
+                    notes=((known.location, "the first one"), (symbol.location, "the second one")),
+                )
+    return dict(found)
+
+
+def _own_sizes(
+    func: AnyFunc,
+    matrix: sparse.Parameter,
+    expression: Expr,
+    sizes: Mapping[str, sparse.MatrixExtent],
+    location: SourceLocation,
+) -> None:
+    """Sizes are those of the matrix of the product: only they are known."""
+    for node in walk(expression):
+        if isinstance(node, Parameter) and node.name in sizes:
+            owner = sizes[node.name].owner
+            if owner is not matrix and owner is not matrix.values:
+                unsupported(
+                    location,
+                    f"{func.name} uses a size of another matrix",
+                    f"sizes of {matrix.name}",
+                    show(node),
+                )
+
+
+def _all_positions(matrix: sparse.Parameter, position: object, location: SourceLocation) -> None:
+    """A product is over all positions: the extent of its ``RDom`` is that of the streams."""
+    assert isinstance(position, RVar)
+    extent = position.extent
+    symbol = extent.symbols.get(extent.node.name) if isinstance(extent.node, Parameter) else None
+    whole = (
+        getattr(position.minimum.node, "value", None) == 0
+        and isinstance(symbol, sparse.MatrixExtent)
+        and symbol.owner is matrix.values
+        and symbol.dimension == 1
+    )
+    if not whole:
+        low, count = show(position.minimum.node), show(extent.node)
+        raise UnsupportedError(
+            f"{position.name} does not run over the positions of {matrix.name}",
+            location=location,
+            expected=f"RDom(0, {matrix.name}.values.extent(1)), the positions of all machines",
+            given=f"RDom({low}, {count})",
+            notes=((position.location, f"{position.name} is made here"),),
+        )
+
+
+def _sides_only(func: AnyFunc, matrix: sparse.Parameter, side: str | None) -> None:
+    """Only right-hand sides have bounds: the matrix decides all others."""
+    for bound in func.bounds:
+        if bound.variable != side:
+            unsupported(
+                bound.location,
+                f"{bound.variable} of {func.name} has a bound",
+                f"bounds of right-hand sides only: {matrix.name} decides the other extents",
+                f"bound({bound.variable}, ...)",
+            )
+
+
+def _term(func: AnyFunc, value: Expr, itself: Expr, location: SourceLocation) -> Expr:
+    match value:
+        case Apply(operator=Op.ADD, operands=(left, right)) if left == itself:
+            return right
+        case Apply(operator=Op.ADD, operands=(left, right)) if right == itself:
+            return left
+        case Apply(operator=Op.SUBTRACT, operands=(left, right)) if left == itself:
+            return apply(Op.NEGATE, right)
+    unsupported(
+        location, f"the update of {func.name} is no sum", f"{func.name}[i] += ...", show(value)
+    )
+
+
+def _vector(
+    func: AnyFunc,
+    matrix: sparse.Parameter,
+    term: Expr,
+    row: Read,
+    side: str | None,
+    symbols: Mapping[str, object],
+    location: SourceLocation,
+) -> ImageParam:
+    """The one dense operand."""
+    own = {matrix.values.name, matrix.row.name, matrix.column.name}
+    found = {node.source for node in walk(term) if isinstance(node, Read)} - own
+    vectors = [symbols[name] for name in sorted(found)]
+    if len(vectors) != 1 or not isinstance(vectors[0], ImageParam):
+        unsupported(
+            location,
+            f"{func.name} needs one dense operand",
+            f"one ImageParam indexed by the column of {matrix.name}",
+            ", ".join(sorted(found)) or "none",
+        )
+    return vectors[0]
+
+
+def _localized(
+    func: AnyFunc,
+    matrix: sparse.Parameter,
+    vector: ImageParam,
+    term: Expr,
+    row: Read,
+    side: str | None,
+    location: SourceLocation,
+) -> Expr:
+    """The term over the values that come to a multiplier."""
+    column = Read(source=matrix.column.name, indices=row.indices, type=row.type)
+    subscripts: tuple[Expr, ...] = (column, *([Index(name=side)] if side is not None else []))
+    value = Read(source=matrix.values.name, indices=row.indices, type=matrix.type)
+    element = Read(source=vector.name, indices=subscripts, type=vector.type)
+
+    def rule(node: Term) -> Term | None:
+        if node == value:
+            return Local(name=MATRIX, type=matrix.type)
+        if node == element:
+            return Local(name=VECTOR, type=vector.type)
+        return None
+
+    result = rewrite(term, rule)
+    for node in walk(result):
+        if isinstance(node, Read | Index):
+            unsupported(
+                location,
+                f"the term of {func.name} uses {show(node)}",
+                f"{show(value)}, {show(element)}, Params and numbers only",
+                show(term),
+            )
+    return result
+
+
+def _width(func: AnyFunc, side: str | None, location: SourceLocation) -> int:
+    """The number of right-hand sides, from the bound of their Var."""
+    if side is None:
+        return 1
+    for bound in func.bounds:
+        low, extent = (
+            getattr(bound.minimum.node, "value", 0),
+            getattr(bound.extent.node, "value", 0),
+        )
+        if bound.variable == side and low == 0 and extent:
+            return int(extent)
+    raise UserError(
+        f"the number of right-hand sides of {func.name} is not known",
+        location=location,
+        expected=f"{func.name}.bound({side}, 0, n) with a number n",
+        given=f"no such bound of {side}",
+    )
+
+
+def unsupported(location: SourceLocation | None, what: str, expected: str, given: str) -> NoReturn:
+    raise UnsupportedError(what, location=location, expected=expected, given=given)

@@ -1,0 +1,45 @@
+"""Data flows one way through the rooms of the spatial front end."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SPATIAL = Path(__file__).resolve().parent.parent.parent / "t2s" / "spatial"
+
+# what the files of a room, or a file, may import of the rooms and files of ``t2s/spatial``
+PROGRAM = frozenset({"directive", "ir", "loop_nest", "operands", "work"})
+MAY_IMPORT = {
+    "analysis": PROGRAM | {"inline"},
+    "directives": PROGRAM | {"analysis", "inline", "kernels"},
+    "passes": PROGRAM | {"analysis", "inline", "directives"},
+    "lowering": PROGRAM | {"analysis", "systems"},
+}
+
+
+def _imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {module.split(".")[2] for module in modules if module.startswith("t2s.spatial.")}
+
+
+@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
+def test_rooms(room: str) -> None:
+    wrong = {
+        f"{room}/{path.name} imports {name}"
+        for path in (SPATIAL / room).glob("*.py")
+        for name in _imported(path) - MAY_IMPORT[room] - {room}
+    }
+    assert not wrong
+
+
+def test_the_program_knows_no_directive_but_those_that_make_functions() -> None:
+    for name in PROGRAM:
+        assert _imported(SPATIAL / f"{name}.py") <= PROGRAM, name
+
+
+def test_rooms_are_all_named() -> None:
+    rooms = {path.parent.name for path in SPATIAL.glob("*/*.py")}
+    assert rooms == set(MAY_IMPORT)

@@ -1,0 +1,114 @@
+"""The house as a stranger finds it: no circles of imports, no name for two things, few files.
+
+``test_layering.py`` says who may import whom; this is about what holds for all files alike.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "t2s"
+MOST_FILES = 460
+TEMPLATES = "templates"
+PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def _sources() -> dict[str, Path]:
+    paths = sorted(path for path in PACKAGE.rglob("*.py") if TEMPLATES not in path.parts)
+    return {_module(path): path for path in paths}
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(_sources()[module].read_text(encoding="utf-8"))
+
+
+def _named(node: ast.AST) -> Iterator[str]:
+    """Dotted names that a part of a file may import: statements, and texts that are modules."""
+    match node:
+        case ast.ImportFrom(module=str() as base):
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names)
+        case ast.Constant(value=str() as text) if text.startswith("t2s."):
+            yield text
+
+
+def _imported(module: str) -> set[str]:
+    """The modules of t2s that one names, wherever: in functions and under TYPE_CHECKING too."""
+    found = set()
+    for node in ast.walk(_tree(module)):
+        for name in _named(node):
+            longest = name
+            while longest and longest not in _sources():
+                longest = longest.rpartition(".")[0]
+            found.add(longest)
+    return found - {"", "t2s", module}
+
+
+def _circles() -> list[list[str]]:
+    """Modules that import one another, in a circle of any length."""
+    reach = {module: _imported(module) for module in _sources()}
+    changed = True
+    while changed:
+        changed = False
+        for found in reach.values():
+            further = set[str]().union(*(reach[other] for other in found)) - found
+            if further:
+                found |= further
+                changed = True
+    circles = {
+        tuple(sorted(other for other in reach if module in reach[other] and other in reach[module]))
+        for module in reach
+        if module in reach[module]
+    }
+    return sorted(map(list, circles))
+
+
+def test_imports_have_no_circles() -> None:
+    assert _circles() == []
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    places = defaultdict(list)
+    for module in _sources():
+        for node in ast.walk(_tree(module)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(module)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_two_files_have_names_that_differ_by_an_s() -> None:
+    stems = {module.rpartition(".")[2] for module in _sources()}
+    assert sorted(stem for stem in stems if f"{stem}s" in stems) == []
+
+
+def test_files_are_few() -> None:
+    assert len(_sources()) <= MOST_FILES
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_name_files_that_are_there(page: str) -> None:
+    """Every Python file of the package that a page names in backquotes exists."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL).replace("/X.py", "")
+    there = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")]
+    missing = [
+        name
+        for name in re.findall(r"`([\w./]+\.py)`", text)
+        if not any(path == name or path.endswith(f"/{name}") for path in there)
+    ]
+    assert missing == []
