@@ -24,8 +24,8 @@ from t2s.simulator.emit.llvm import (
     I32,
     POINTER,
     VOID,
-    Block,
-    Function,
+    BasicBlock,
+    LLVMFunction,
     LLVMType,
     Phi,
     Slot,
@@ -56,7 +56,7 @@ class Builder:
 
     __slots__ = ("_made", "block", "function")
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: LLVMFunction) -> None:
         """At the entry of a function, of which there is one builder."""
         self.function = function
         self.block = function.blocks[0] if function.blocks else function.block("entry")
@@ -71,7 +71,7 @@ class Builder:
 
     # -- where ------------------------------------------------------------------------------------
 
-    def position_at_end(self, block: Block) -> None:
+    def position_at_end(self, block: BasicBlock) -> None:
         """Go on in another block."""
         self.block = block
 
@@ -119,15 +119,15 @@ class Builder:
             raise InternalError(f"block {self.block.label} of {self.function.name} ends twice")
         self.block.end = line
 
-    def branch(self, block: Block) -> None:
+    def branch(self, block: BasicBlock) -> None:
         """Go on in another block."""
         self._end(f"br label %{block.label}")
 
     def cbranch(
         self,
         condition: Value,
-        if_true: Block,
-        if_false: Block,
+        if_true: BasicBlock,
+        if_false: BasicBlock,
         *,
         weights: tuple[int, int] | None = None,
         unpredictable: bool = False,
@@ -139,7 +139,7 @@ class Builder:
         labels = f"label %{if_true.label}, label %{if_false.label}"
         self._end(f"br i1 {condition.text}, {labels}{hint}")
 
-    def switch(self, value: Value, blocks: Sequence[Block]) -> None:
+    def switch(self, value: Value, blocks: Sequence[BasicBlock]) -> None:
         """Go on in the block of this number; in the first one for all other numbers."""
         cases = " ".join(
             [f"{value.type} {n}, label %{block.label}" for n, block in enumerate(blocks) if n]
@@ -180,7 +180,7 @@ class Builder:
 
     # -- calls ------------------------------------------------------------------------------------
 
-    def call(self, function: Function, arguments: Sequence[Value]) -> Value:
+    def call(self, function: LLVMFunction, arguments: Sequence[Value]) -> Value:
         """Call a function of the module."""
         return self._call(f"@{function.name}", function.returns, arguments)
 

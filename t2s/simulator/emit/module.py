@@ -23,13 +23,13 @@ from t2s.graph.machine import Machine
 from t2s.graph.machine_shapes import MachineShape, shapes_of
 from t2s.simulator import emit
 from t2s.simulator.emit.builder import Builder
-from t2s.simulator.emit.llvm import I64, POINTER, Function, Module, Value, integer
+from t2s.simulator.emit.llvm import I64, POINTER, LLVMFunction, Module, Value, integer
 from t2s.simulator.emit.llvmlite import binding, llvmlite_version
 from t2s.simulator.emit.object_cache import ObjectCache, cache_directory, digest_of
 from t2s.simulator.values.emit_frame import FAULTED
 from t2s.simulator.values.emit_machine import emit_machine
 from t2s.simulator.values.emit_node import emit_node
-from t2s.simulator.values.layout import Key, Layout
+from t2s.simulator.values.layout import Key, ValueLayout
 from t2s.simulator.values.nests.emit_nest import NEST
 from t2s.simulator.values.shared_code import numbers_of, renamed
 
@@ -71,14 +71,14 @@ class MachineCode:
 
 
 @without_collections()
-def emit_program(graph: Graph, layout: Layout) -> Program:
+def emit_program(graph: Graph, layout: ValueLayout) -> Program:
     """Write the code of a graph."""
     module = Module()
     faults: list[str] = []
     shapes = shapes_of(graph)
     made: dict[int, _Shared] = {}
     counts = Counter(shape.number for shape in shapes.values())
-    calls: list[tuple[Function, list[Value]]] = []
+    calls: list[tuple[LLVMFunction, list[Value]]] = []
     for number, node in enumerate(graph.nodes):
         if not isinstance(node, Machine):
             calls.append((emit_node(module, graph, node, layout, number, faults), []))
@@ -103,12 +103,14 @@ def emit_program(graph: Graph, layout: Layout) -> Program:
 class _Shared:
     """A function that several machines share, and the one for which it was written."""
 
-    function: Function
+    function: LLVMFunction
     first: MachineShape
     places: tuple[Key, ...]
     faults: tuple[str, ...]
 
-    def numbers(self, graph: Graph, layout: Layout, shape: MachineShape, faults: int) -> list[int]:
+    def numbers(
+        self, graph: Graph, layout: ValueLayout, shape: MachineShape, faults: int
+    ) -> list[int]:
         """The table of one of the machines, whose faults come after so many others."""
         return numbers_of(graph, layout, self.places, self.first.names_in(shape), faults)
 
@@ -118,7 +120,12 @@ class _Shared:
 
 
 def _shared_function(
-    module: Module, graph: Graph, node: Machine, layout: Layout, number: int, shape: MachineShape
+    module: Module,
+    graph: Graph,
+    node: Machine,
+    layout: ValueLayout,
+    number: int,
+    shape: MachineShape,
 ) -> _Shared:
     places: list[Key] = []
     faults: list[str] = []
@@ -126,7 +133,7 @@ def _shared_function(
     return _Shared(function=function, first=shape, places=tuple(places), faults=tuple(faults))
 
 
-def _emit_run(module: Module, functions: list[tuple[Function, list[Value]]]) -> None:
+def _emit_run(module: Module, functions: list[tuple[LLVMFunction, list[Value]]]) -> None:
     run = module.function(_ENTRY, I64, [POINTER, I64])
     arena, budget = run.args
     builder = Builder(run)

@@ -99,7 +99,7 @@ class Lines:
 
 
 @dataclass(slots=True)
-class Port:
+class UnitPort:
     """The state of a unit that makes ``firings`` firings and begins ``statements``' lines."""
 
     dram: Dram
@@ -178,7 +178,7 @@ class Ports:
         self.model = DramModel(dram)
         self.bases, _ = addresses_of(program.graph)
         ratio = dram.clock_hz / program.device.clock_hz
-        self.ports: dict[int, Port] = {}
+        self.ports: dict[int, UnitPort] = {}
         for timing in program.nodes:
             node = timing.node
             if isinstance(node, Machine) or not uses_memory(node):
@@ -186,9 +186,9 @@ class Ports:
             for instance, point in enumerate(space_points(node), timing.first):
                 firings = int(program.control.firings[instance])
                 statements = self._lines(node, point, dram.line_bytes)
-                self.ports[instance] = Port(dram, ratio, self.model, firings, statements)
+                self.ports[instance] = UnitPort(dram, ratio, self.model, firings, statements)
 
-    def port_of(self, instance: int) -> Port | None:
+    def port_of(self, instance: int) -> UnitPort | None:
         """The port of a PE that is a unit."""
         return self.ports.get(instance)
 

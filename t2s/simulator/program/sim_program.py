@@ -32,7 +32,7 @@ from t2s.simulator.random_stalls import RandomStalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class NodeInterval:
     """The initiation interval of a node, in cycles, and what sets it.
 
     ``register`` is the recurrence that sets it, with its ``latency`` in cycles and
@@ -78,7 +78,7 @@ class NodeTiming:
     first: int
     pe_count: int
     holes: int
-    interval: Interval
+    interval: NodeInterval
     loads: bool
 
     @property

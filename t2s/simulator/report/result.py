@@ -19,7 +19,7 @@ from t2s.simulator.devices import Device
 from t2s.simulator.memory.report import MemoryReport
 from t2s.simulator.program.checks import check_times
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
-from t2s.simulator.program.sim_program import Interval, SimProgram
+from t2s.simulator.program.sim_program import NodeInterval, SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.progress import Progress
@@ -60,7 +60,7 @@ class NodeStatistics:
     role: Role
     location: SourceLocation | None
     pe_count: int
-    interval: Interval
+    interval: NodeInterval
     firings: int
     total_firings: int
     empty: int = 0

@@ -13,8 +13,8 @@ from t2s.simulator.emit.llvm import (
     I1,
     I64,
     POINTER,
-    Block,
-    Function,
+    BasicBlock,
+    LLVMFunction,
     LLVMType,
     Module,
     Value,
@@ -99,7 +99,7 @@ Words = list[Value]
 class WordEmitter:
     """A function of a state, which is a pointer to words; its first block is under construction."""
 
-    def __init__(self, module: Module, function: Function) -> None:
+    def __init__(self, module: Module, function: LLVMFunction) -> None:
         self._function = function
         self._state = function.args[0]
         self._builder = Builder(function)
@@ -160,7 +160,7 @@ class WordEmitter:
         bits = self._builder.bitcast(word, vector_type(I1, type.lanes))
         return self._builder.sext(bits, type)
 
-    def _block(self, name: str) -> Block:
+    def _block(self, name: str) -> BasicBlock:
         return self._function.block(name)
 
     def _at_word(self, record: Value, word: int) -> Value:

@@ -25,16 +25,16 @@ from t2s.simulator.emit.llvm import (
     I32,
     I64,
     POINTER,
-    Block,
-    Function,
+    BasicBlock,
+    LLVMFunction,
     Module,
     Slot,
     Value,
     integer,
 )
 from t2s.simulator.emit.representation import load_value, offset_by
-from t2s.simulator.values.layout import FINISHED, Key, Layout, Section
-from t2s.simulator.values.shared_code import FAULTS, NUMBER, OF_A_NODE, Table
+from t2s.simulator.values.layout import FINISHED, Key, Section, ValueLayout
+from t2s.simulator.values.shared_code import FAULTS, NUMBER, OF_A_NODE, PlaceTable
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,16 +54,16 @@ class NodeContext:
 
     graph: Graph
     node: PEArray | Machine
-    layout: Layout
-    function: Function
+    layout: ValueLayout
+    function: LLVMFunction
     builder: Builder
     arena: Value
     faults: list[str]
-    abandon: Block | None
+    abandon: BasicBlock | None
     names: dict[str, Value] = field(default_factory=dict)
     expressions: ExpressionEmitter = field(init=False)
     pe: Value = field(init=False)
-    table: Table | None = None
+    table: PlaceTable | None = None
 
     def __post_init__(self) -> None:
         functions = {
@@ -110,7 +110,7 @@ class NodeContext:
         """A pointer that is stored in the arena."""
         return self.builder.load(self.address(section, index), POINTER)
 
-    def block(self, name: str) -> Block:
+    def block(self, name: str) -> BasicBlock:
         """A new block of the function."""
         return self.function.block(name)
 
@@ -201,7 +201,7 @@ class Frame:
         module: Module,
         graph: Graph,
         node: PEArray | Machine,
-        layout: Layout,
+        layout: ValueLayout,
         number: int,
         faults: list[str],
         places: list[Key] | None = None,
@@ -226,7 +226,7 @@ class Frame:
             arena=function.args[0],
             faults=faults,
             abandon=abandon,
-            table=None if places is None else Table(pointer=function.args[2], keys=places),
+            table=None if places is None else PlaceTable(pointer=function.args[2], keys=places),
         )
         self._builder = builder
         self._abandon = abandon

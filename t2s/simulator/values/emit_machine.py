@@ -35,8 +35,8 @@ from t2s.simulator.emit.casts import convert
 from t2s.simulator.emit.llvm import (
     I32,
     I64,
-    Block,
-    Function,
+    BasicBlock,
+    LLVMFunction,
     Module,
     Slot,
     Value,
@@ -64,7 +64,7 @@ from t2s.simulator.values.layout import (
     RUNNING,
     TRACE_LENGTH,
     Key,
-    Layout,
+    ValueLayout,
     code_type,
 )
 
@@ -73,11 +73,11 @@ def emit_machine(
     module: Module,
     graph: Graph,
     node: Machine,
-    layout: Layout,
+    layout: ValueLayout,
     number: int,
     faults: list[str],
     places: list[Key] | None = None,
-) -> Function:
+) -> LLVMFunction:
     """Add the function of a machine to a module; messages of its checks are added to ``faults``.
 
     A place that meets a fault stops before that firing, and the others go on.  With ``places`` the
@@ -216,13 +216,13 @@ class _MachineEmitter:
         self._context.names.clear()
         self._context.names.update(names)
 
-    def _emit_choices(self, choices: tuple[Choice, ...], refuse: Block) -> None:
+    def _emit_choices(self, choices: tuple[Choice, ...], refuse: BasicBlock) -> None:
         """The first alternative that holds; ends every way through the code."""
         context, builder = self._context, self._builder
         if blended_rules(context.graph, choices, self._scalars):
             choices = self._emit_blended(choices)
         for choice in choices:
-            otherwise: Block | None = None
+            otherwise: BasicBlock | None = None
             if choice.when is not None:
                 chosen, otherwise = context.block("chosen"), context.block("otherwise")
                 builder.cbranch(context.expressions.emit(choice.when), chosen, otherwise)

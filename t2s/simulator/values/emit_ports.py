@@ -34,7 +34,7 @@ UNLIMITED = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class StaticPort:
     """One side of a channel: the only ``Receive`` or ``Send`` of a body that uses it."""
 
     channel: Channel
@@ -52,12 +52,12 @@ class Port:
         return self.channel.stream.element
 
 
-def port_of(context: NodeContext, statement: Receive | Send) -> Port:
+def port_of(context: NodeContext, statement: Receive | Send) -> StaticPort:
     """The port that a statement of the node uses."""
     channel = context.graph.channel(statement.channel)
     receives = isinstance(statement, Receive)
     fixed = context.is_invariant(*(channel.sink_index if receives else channel.source_index))
-    return Port(
+    return StaticPort(
         channel=channel,
         receives=receives,
         condition=statement.condition,
@@ -69,7 +69,7 @@ def port_of(context: NodeContext, statement: Receive | Send) -> Port:
 class PortEmitter:
     """Emits the code of one port of one node; the methods are called in the order below."""
 
-    def __init__(self, context: NodeContext, port: Port) -> None:
+    def __init__(self, context: NodeContext, port: StaticPort) -> None:
         """At the entry of the function: load the ring table."""
         self.port = port
         self._context = context

@@ -78,7 +78,7 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ValueLayout:
     """The sections of the arena of one graph.
 
     ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
@@ -161,12 +161,12 @@ class Layout:
         return self.sections[("ring", channel)]
 
 
-def layout_of(graph: Graph) -> Layout:
+def layout_of(graph: Graph) -> ValueLayout:
     """Place the state of a graph."""
     return placed(graph, _requests(graph))
 
 
-def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -> Layout:
+def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -> ValueLayout:
     """Place sections, given their keys, shapes and types, one after the other."""
     sections: dict[Key, Section] = {}
     end = 0
@@ -175,7 +175,7 @@ def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -
         section = Section(offset=start, shape=shape, dtype=np.dtype(dtype), key=key)
         sections[key] = section
         end = -(-(start + section.bytes) // 8) * 8
-    return Layout(
+    return ValueLayout(
         sections=MappingProxyType(sections),
         bytes=end,
         depth=first_depth(graph),

@@ -30,8 +30,8 @@ from t2s.simulator.values.layout import (
     FAILED,
     FINISHED,
     MODE,
-    Layout,
     Section,
+    ValueLayout,
     layout_of,
 )
 from t2s.simulator.values.machine_memory import MOST_FIRINGS
@@ -283,7 +283,7 @@ class _Reader:
     """Reads what machines did, and were about to do, from the state at the end."""
 
     graph: Graph
-    layout: Layout
+    layout: ValueLayout
     state: RunState
 
     def traces(
