@@ -13,8 +13,8 @@ import pytest
 
 from t2s.core.errors import InternalError
 from t2s.simulator.emit import kernels as machine_code
+from t2s.simulator.emit.compile import compile_when_new
 from t2s.simulator.emit.kernels import Argument, Callback, CompiledKernel
-from t2s.simulator.emit.module import compile_when_new
 from t2s.simulator.emit.object_cache import ObjectCache
 from t2s.simulator.run import simulate_cycles
 from t2s.simulator.times.table_layout import advance_with_credit as advance

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.simulator.emit.module import compile_module
+from t2s.simulator.emit.compile import compile_module
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.times import run_ahead_emit as emit_timing
 from t2s.simulator.times.run_ahead_emit import Shape, emit_shapes

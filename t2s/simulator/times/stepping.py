@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.emit.module import MachineCode, compile_when_new
+from t2s.simulator.emit.compile import MachineCode, compile_when_new
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.tally import Counts, Ending, Tally, end_of_run

@@ -21,11 +21,12 @@ from t2s.graph.layout import outputs_of
 from t2s.graph.machine import Machine
 from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
 from t2s.graph.semantics import space_points
-from t2s.simulator.emit.module import Effort, MachineCode, compile_text, emit_program
+from t2s.simulator.emit.compile import Effort, MachineCode, compile_text
 from t2s.simulator.program.sim_program import SimProgram, with_traces
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.tally import Counts
 from t2s.simulator.values.emit_frame import FAULTED
+from t2s.simulator.values.emit_program import emit_program
 from t2s.simulator.values.layout import (
     FAILED,
     FINISHED,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.emit.module import compile_when_new
+from t2s.simulator.emit.compile import compile_when_new
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.tally import Counts, Ending, Stuck, Tally, end_of_run
 from t2s.simulator.times.array.arena import (

@@ -30,6 +30,7 @@ from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.graph import Graph
 from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.compile import NEST
 from t2s.simulator.emit.llvm import I8, I32, I64, POINTER, VOID, Module, Value, integer, null
 from t2s.simulator.emit.representation import zero
 from t2s.simulator.values.emit_frame import NodeContext
@@ -41,10 +42,6 @@ from t2s.simulator.values.nests.nest import Nest, NestAccess, Operand
 
 _LARGEST_COPY = 1 << 17
 """Bytes on the stack for an operand that is laid out for the blocks, at most."""
-
-
-NEST = "nest"
-"""The name of the function."""
 
 
 @without_collections()

@@ -12,7 +12,7 @@ import numpy as np
 from t2s.core.collector import without_collections
 from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Graph
-from t2s.simulator.emit.module import MachineCode, compile_nest
+from t2s.simulator.emit.compile import MachineCode, compile_nest
 from t2s.simulator.program.build import control_parameters
 from t2s.simulator.values.layout import ValueLayout, aligned_zeros, placed
 from t2s.simulator.values.nests.emit_access import keyed_accesses
