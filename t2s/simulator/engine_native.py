@@ -25,7 +25,7 @@ from t2s.simulator.times.array.times import array_times
 from t2s.simulator.times.machines import run_streams
 from t2s.simulator.times.table import TableTimes
 from t2s.simulator.values.compute import compute_values
-from t2s.simulator.values.stream_trace import explicit
+from t2s.simulator.values.machines import explicit
 
 MANY_FIRINGS = 2_000_000
 """More firings than this are worth compiling the array kernel for."""
@@ -44,7 +44,7 @@ _SHORT_CHUNK = 400_000
 """The same for a run that is given up as soon as it is too late."""
 
 
-class Kernel(Enum):
+class TimingKernel(Enum):
     """What computes the times of a run."""
 
     ARRAY = "array"
@@ -60,7 +60,7 @@ class NativeEngine:
     """
 
     name: str = "native"
-    kernel: Kernel | None = None
+    kernel: TimingKernel | None = None
 
     def run(
         self, program: SimProgram, limits: Limits, observer: Observer | None = None
@@ -72,8 +72,8 @@ class NativeEngine:
         if kernel is None or program.memory_depends_on_addresses:
             many = program.total_firings > MANY_FIRINGS and not _is_wide(program)
             simple = not program.memory_depends_on_addresses
-            kernel = Kernel.ARRAY if many and simple else Kernel.TABLE
-        if kernel is Kernel.ARRAY:
+            kernel = TimingKernel.ARRAY if many and simple else TimingKernel.TABLE
+        if kernel is TimingKernel.ARRAY:
             times = array_times(program, limits, lambda machine: _report(machine, observer))
             tally, skipped = times.tally, times.skipped
         else:
@@ -102,12 +102,12 @@ def _is_wide(program: SimProgram) -> bool:
 
 def array_engine() -> NativeEngine:
     """The native engine with the array kernel, for any number of firings."""
-    return NativeEngine(name="array", kernel=Kernel.ARRAY)
+    return NativeEngine(name="array", kernel=TimingKernel.ARRAY)
 
 
 def table_engine() -> NativeEngine:
     """The native engine with the table kernel, for any number of firings."""
-    return NativeEngine(name="table", kernel=Kernel.TABLE)
+    return NativeEngine(name="table", kernel=TimingKernel.TABLE)
 
 
 def table_times(program: SimProgram, limits: Limits, observer: Observer | None = None) -> Tally:
@@ -168,7 +168,7 @@ def run_measured(
     except KeyboardInterrupt:
         interrupted = True
     tally = machine.tally(limits, interrupted)
-    result = assemble(program, tally, {}, NativeEngine().name, kernel=Kernel.TABLE.value)
+    result = assemble(program, tally, {}, NativeEngine().name, kernel=TimingKernel.TABLE.value)
     return result, machine.stalls[:, int(timing.PEAK)].copy()
 
 

@@ -30,10 +30,9 @@ from t2s.graph.semantics import (
     space_points,
 )
 from t2s.simulator.engine import Limits, Observer
-from t2s.simulator.memory.plain import Ports
-from t2s.simulator.plain_pes import PE, Fifo, MachinePE
-from t2s.simulator.program.sim_program import NodeTiming, SimProgram
-from t2s.simulator.program.traces import with_traces
+from t2s.simulator.memory.port import Ports
+from t2s.simulator.plain_pes import Fifo, MachinePE, PlainPE
+from t2s.simulator.program.sim_program import NodeTiming, SimProgram, with_traces
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.tally import Ending, Stuck, Tally, end_of_run, ending_of
@@ -74,7 +73,7 @@ class _Run:
             self.memory = allocate(program.graph, program.inputs)
         self.rate = program.memory_rate
         self.credit = self.rate
-        self.queue: deque[PE] = deque()
+        self.queue: deque[PlainPE] = deque()
         self.fifos: dict[PortUse, Fifo] = {}
         for timing in program.channels:
             indices = np.ndindex(timing.channel.shape)
@@ -92,12 +91,12 @@ class _Run:
         for pe in self.pes:
             self._next(pe)
 
-    def _new_pe(self, timing: NodeTiming, at: int, point: tuple[int, ...]) -> PE:
+    def _new_pe(self, timing: NodeTiming, at: int, point: tuple[int, ...]) -> PlainPE:
         node, cycles, program = timing.node, timing.interval.cycles, self.program
         number = timing.first + at
         if not isinstance(node, Machine):
             firings = iterations(node, point, program.parameters)
-            return PE(number, node, cycles, firings, new_registers(node))
+            return PlainPE(number, node, cycles, firings, new_registers(node))
         state = MachineState(program.graph, node, point, program.parameters)
         return MachinePE(
             number,
@@ -112,7 +111,7 @@ class _Run:
             outputs={name: self.fifos[use] for name, use in state.outputs.items()},
         )
 
-    def _next(self, pe: PE) -> None:
+    def _next(self, pe: PlainPE) -> None:
         """Fetch the PE's next firing."""
         if isinstance(pe, MachinePE):
             pe.decision = None
@@ -197,14 +196,14 @@ class _Run:
             firing.add(id(pe))
         return frozenset(firing)
 
-    def _stalled(self, pe: PE) -> bool:
+    def _stalled(self, pe: PlainPE) -> bool:
         """Whether a stall of its unit holds the PE in this cycle."""
         stalls = self.program.stalls
         if stalls is None or not self.program.accesses_memory[pe.number]:
             return False
         return stalls.holds(pe.number, self.cycle)
 
-    def _fire(self, pe: PE, environment: Environment) -> None:
+    def _fire(self, pe: PlainPE, environment: Environment) -> None:
         now = self.cycle
         tokens: dict[str, Array] = {}
         takes = None

@@ -11,7 +11,7 @@ from t2s.graph.analysis import path_bytes
 from t2s.graph.machine_semantics import Decision, MachineState
 from t2s.graph.nodes import Node
 from t2s.graph.semantics import Environment, PortUse
-from t2s.simulator.memory.port import Port
+from t2s.simulator.memory.port import UnitPort
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Fifo:
 
 
 @dataclass(slots=True)
-class PE:
+class PlainPE:
     """A PE, its next firing, and its counters.
 
     ``queued`` says that it waits for memory; it has a ``port`` if it is a unit of a DRAM.
@@ -61,7 +61,7 @@ class PE:
     waiting: int = 0
     memory_stalls: int = 0
     queued: bool = False
-    port: Port | None = None
+    port: UnitPort | None = None
 
     def look(self) -> None:
         """Find out what the next firing needs, as far as the tokens that are there tell."""
@@ -104,7 +104,7 @@ class PE:
 
 
 @dataclass(slots=True)
-class MachinePE(PE):
+class MachinePE(PlainPE):
     """A machine: what its next firing needs is known when the tokens are that it depends on."""
 
     state: MachineState = field(kw_only=True)

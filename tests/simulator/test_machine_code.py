@@ -13,8 +13,8 @@ import pytest
 
 from t2s.core.errors import InternalError
 from t2s.simulator.emit import kernels as machine_code
-from t2s.simulator.emit.kernels import Argument, Callback, Kernel
-from t2s.simulator.emit.module import compile_when_new
+from t2s.simulator.emit.compile import compile_when_new
+from t2s.simulator.emit.kernels import Argument, Callback, CompiledKernel
 from t2s.simulator.emit.object_cache import ObjectCache
 from t2s.simulator.run import simulate_cycles
 from t2s.simulator.times.table_layout import advance_with_credit as advance
@@ -29,7 +29,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """The kernels that were compiled, in a cache of its own."""
     found: list[str] = []
 
-    def compiled(kernel: Kernel, machine: object) -> bytes:
+    def compiled(kernel: CompiledKernel, machine: object) -> bytes:
         found.append(kernel.name)
         return MADE
 
@@ -66,7 +66,9 @@ def test_a_folder_that_cannot_be_written(made: list[str], tmp_path: Path) -> Non
 
 
 def test_the_name_depends_on_the_sources() -> None:
-    other = Kernel(module=advance.module, name="advance", sources=("t2s.core.ops",), arguments=())
+    other = CompiledKernel(
+        module=advance.module, name="advance", sources=("t2s.core.ops",), arguments=()
+    )
     assert machine_code._fingerprint(other) != machine_code._fingerprint(advance)
     assert machine_code._fingerprint(advance) == machine_code._fingerprint(advance)
 
@@ -86,7 +88,7 @@ def test_another_way_of_passing_arguments_is_noticed() -> None:
 
 
 def test_functions_of_numba_are_noticed() -> None:
-    kernel = Kernel(module="m", name="k", sources=(), arguments=(Argument.INT64,))
+    kernel = CompiledKernel(module="m", name="k", sources=(), arguments=(Argument.INT64,))
     text = "define i32 @k(ptr %retptr, ptr %excinfo, i64 %arg.x) {\n}\n"
     assert "@kernel(" in machine_code._with_entry(kernel, text)
     with pytest.raises(InternalError, match="calls functions of numba"):

@@ -22,7 +22,7 @@ from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 from t2s.simulator.engine import Limits, find_engine
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
-from t2s.simulator.program.traces import with_traces
+from t2s.simulator.program.sim_program import with_traces
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 from tests.graph.machines import copying, local

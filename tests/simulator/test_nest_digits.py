@@ -17,11 +17,11 @@ from t2s.graph.graph import Graph
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 from t2s.graph.semantics import element_of, holds, iterations
 from t2s.simulator.values.nests.digits import (
-    Frame,
+    DigitFrame,
     NodeDigits,
     Opaque,
 )
-from t2s.simulator.values.nests.mixed_radix import regroup, separated
+from t2s.simulator.values.nests.references import regroup, separated
 from t2s.simulator.values.nests.registers import last_writer
 
 DRAW = st.DataObject
@@ -63,7 +63,7 @@ def condition_of(data: DRAW, digits: list[Expr]) -> Expr | None:
     return conjunction(*factors)
 
 
-def frame_of(found: PEArray, point: int) -> tuple[Frame, dict[str, np.ndarray]]:
+def frame_of(found: PEArray, point: int) -> tuple[DigitFrame, dict[str, np.ndarray]]:
     graph = Graph(name="g", nodes=(found,), channels=(), tensors=())
     return NodeDigits(graph, found, {}).frame((point,))
 

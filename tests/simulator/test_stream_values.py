@@ -28,7 +28,7 @@ from t2s.graph.machine import (
     SortedMemory,
 )
 from t2s.graph.nodes import PEArray, Register, Role, SpaceDimension
-from t2s.simulator.emit import module
+from t2s.simulator.emit import compile as module
 from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine
 from t2s.simulator.engine_python import PythonEngine

@@ -24,8 +24,7 @@ from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 from t2s.simulator.times.run_ahead import StreamTimes
 from t2s.simulator.times.run_ahead_code import stream_code
-from t2s.simulator.values.machines import stream_values
-from t2s.simulator.values.stream_trace import trace_of
+from t2s.simulator.values.machines import stream_values, trace_of
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not, stream_graphs
 

@@ -24,8 +24,8 @@ from t2s.simulator.emit.llvm import (
     I32,
     POINTER,
     VOID,
-    Block,
-    Function,
+    BasicBlock,
+    LLVMFunction,
     LLVMType,
     Phi,
     Slot,
@@ -56,7 +56,7 @@ class Builder:
 
     __slots__ = ("_made", "block", "function")
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: LLVMFunction) -> None:
         """At the entry of a function, of which there is one builder."""
         self.function = function
         self.block = function.blocks[0] if function.blocks else function.block("entry")
@@ -71,7 +71,7 @@ class Builder:
 
     # -- where ------------------------------------------------------------------------------------
 
-    def position_at_end(self, block: Block) -> None:
+    def position_at_end(self, block: BasicBlock) -> None:
         """Go on in another block."""
         self.block = block
 
@@ -119,15 +119,15 @@ class Builder:
             raise InternalError(f"block {self.block.label} of {self.function.name} ends twice")
         self.block.end = line
 
-    def branch(self, block: Block) -> None:
+    def branch(self, block: BasicBlock) -> None:
         """Go on in another block."""
         self._end(f"br label %{block.label}")
 
     def cbranch(
         self,
         condition: Value,
-        if_true: Block,
-        if_false: Block,
+        if_true: BasicBlock,
+        if_false: BasicBlock,
         *,
         weights: tuple[int, int] | None = None,
         unpredictable: bool = False,
@@ -139,7 +139,7 @@ class Builder:
         labels = f"label %{if_true.label}, label %{if_false.label}"
         self._end(f"br i1 {condition.text}, {labels}{hint}")
 
-    def switch(self, value: Value, blocks: Sequence[Block]) -> None:
+    def switch(self, value: Value, blocks: Sequence[BasicBlock]) -> None:
         """Go on in the block of this number; in the first one for all other numbers."""
         cases = " ".join(
             [f"{value.type} {n}, label %{block.label}" for n, block in enumerate(blocks) if n]
@@ -169,9 +169,8 @@ class Builder:
 
     def store(self, value: Value, pointer: Value, align: int = 0) -> None:
         """Overwrite what is at an address."""
-        suffix = f", align {align}" if align else ""
-        code = f"store {value.type.text} {value.text}, ptr {pointer.text}{suffix}"
-        self.block.lines.append(code)
+        code = f"store {value.type.text} {value.text}, ptr {pointer.text}"
+        self.block.lines.append(f"{code}, align {align}" if align else code)
 
     def offset(self, pointer: Value, bytes: Value, *, inbounds: bool = True) -> Value:
         """The address ``bytes`` further on; ``inbounds``: in the same piece of memory."""
@@ -181,7 +180,7 @@ class Builder:
 
     # -- calls ------------------------------------------------------------------------------------
 
-    def call(self, function: Function, arguments: Sequence[Value]) -> Value:
+    def call(self, function: LLVMFunction, arguments: Sequence[Value]) -> Value:
         """Call a function of the module."""
         return self._call(f"@{function.name}", function.returns, arguments)
 
@@ -204,21 +203,20 @@ class Builder:
 
     # -- operators --------------------------------------------------------------------------------
 
-    def _binary(self, operator: str, left: Value, right: Value, flags: str = "") -> Value:
-        name = f"{operator} {flags}" if flags else operator
-        return self._new(f"{name} {left.type.text} {left.text}, {right.text}", left.type)
+    def _binary(self, operator: str, left: Value, right: Value) -> Value:
+        return self._new(f"{operator} {left.type.text} {left.text}, {right.text}", left.type)
 
     def add(self, left: Value, right: Value, flags: str = "") -> Value:
         """Integer addition."""
-        return self._binary("add", left, right, flags)
+        return self._binary(f"add {flags}", left, right)
 
     def sub(self, left: Value, right: Value, flags: str = "") -> Value:
         """Integer subtraction."""
-        return self._binary("sub", left, right, flags)
+        return self._binary(f"sub {flags}", left, right)
 
     def mul(self, left: Value, right: Value, flags: str = "") -> Value:
         """Integer multiplication."""
-        return self._binary("mul", left, right, flags)
+        return self._binary(f"mul {flags}", left, right)
 
     def udiv(self, left: Value, right: Value) -> Value:
         """Unsigned division."""
@@ -289,8 +287,7 @@ class Builder:
         return self._new(f"fneg {value.type.text} {value.text}", value.type)
 
     def _compare(self, operator: str, left: Value, right: Value) -> Value:
-        lanes = left.type.lanes
-        type = vector_type(I1, lanes) if lanes else I1
+        type = vector_type(I1, left.type.lanes) if left.type.lanes else I1
         return self._new(f"{operator} {left.type.text} {left.text}, {right.text}", type)
 
     def icmp_signed(self, sign: str, left: Value, right: Value) -> Value:
@@ -317,10 +314,10 @@ class Builder:
         self, condition: Value, if_true: Value, if_false: Value, *, unpredictable: bool = False
     ) -> Value:
         """One of two values; ``unpredictable``: this must not become a branch."""
+        given = (condition, if_true, if_false)
+        code = "select " + ", ".join([f"{one.type.text} {one.text}" for one in given])
         hint = ", !unpredictable !{}" if unpredictable else ""
-        sides = f"{if_true.type.text} {if_true.text}, {if_false.type.text} {if_false.text}"
-        code = f"select {condition.type.text} {condition.text}, {sides}{hint}"
-        return self._new(code, if_true.type)
+        return self._new(code + hint, if_true.type)
 
     def phi(self, type: LLVMType) -> Phi:
         """A value that is chosen by where its block is entered from."""
@@ -380,8 +377,8 @@ class Builder:
 
     def extract_element(self, vector: Value, lane: int) -> Value:
         """One lane."""
-        code = f"extractelement {vector.type.text} {vector.text}, i32 {lane}"
-        return self._new(code, vector.type.element)
+        given = f"{vector.type.text} {vector.text}"
+        return self._new(f"extractelement {given}, i32 {lane}", vector.type.element)
 
     def insert_element(self, vector: Value, value: Value, lane: int) -> Value:
         """The vector with another value in one lane."""
@@ -391,9 +388,8 @@ class Builder:
 
     def shuffle_vector(self, left: Value, right: Value, lanes: Sequence[int]) -> Value:
         """These lanes of two vectors, numbered through."""
-        mask = constant_vector(lanes, I32)
-        sides = f"{left.type.text} {left.text}, {right.type.text} {right.text}"
-        code = f"shufflevector {sides}, {mask.type.text} {mask.text}"
+        given = (left, right, constant_vector(lanes, I32))
+        code = "shufflevector " + ", ".join([f"{one.type.text} {one.text}" for one in given])
         return self._new(code, vector_type(left.type.element, len(lanes)))
 
     def splat(self, scalar: Value, lanes: int) -> Value:

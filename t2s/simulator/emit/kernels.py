@@ -3,8 +3,8 @@
 Importing numba and taking a function from its own cache takes the better part of a second, and
 loading the same machine code through llvmlite a few milliseconds.  Such a function, over flat
 arrays and integers, neither allocates nor raises, so the code that numba makes of it needs nothing
-else.  A ``Kernel`` is called from Python, a ``Callback`` from other machine code.  A file is named
-by everything that it depends on: the sources, the versions of the compilers and the CPU.
+else.  A ``CompiledKernel`` is called from Python, a ``Callback`` from other machine code.  A file
+is named by everything that it depends on: the sources, the versions of the compilers and the CPU.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class CompiledKernel:
     """A function of a module that numba can compile; it returns a boolean.
 
     ``sources`` are the modules whose text the machine code depends on.
@@ -147,7 +147,7 @@ class _Loaded:
 
 
 @lru_cache(maxsize=16)
-def _loaded(kernel: Kernel) -> _Loaded:
+def _loaded(kernel: CompiledKernel) -> _Loaded:
     engine = _engine(kernel)
     words: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
     for kind in kernel.flat:
@@ -168,7 +168,7 @@ def _address(callback: Callback) -> int:
     return int(_CALLED[callback].get_function_address(_ENTRY))
 
 
-def _engine(function: Kernel | Callback) -> Any:
+def _engine(function: CompiledKernel | Callback) -> Any:
     """An execution engine with the machine code of a function, which lives as long as it does."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
@@ -192,7 +192,7 @@ def _parameter_types(kind: Argument) -> list[Any]:
     return [ctypes.c_uint8 if kind is Argument.BOOLEAN else integer]
 
 
-def _code(function: Kernel | Callback, machine: Any) -> bytes:
+def _code(function: CompiledKernel | Callback, machine: Any) -> bytes:
     """The machine code, from disk if it is there."""
     name = f"{function.name}-{_fingerprint(function)}"
     caches = _caches()
@@ -206,7 +206,7 @@ def _code(function: Kernel | Callback, machine: Any) -> bytes:
     return code
 
 
-def _fingerprint(function: Kernel | Callback) -> str:
+def _fingerprint(function: CompiledKernel | Callback) -> str:
     """A digest of everything that the machine code depends on."""
     digest = sha256()
     for source in (*function.sources, __name__):
@@ -231,9 +231,11 @@ def _caches() -> tuple[ObjectCache, ObjectCache]:
     return ObjectCache(Path(__file__).parent / "__pycache__"), ObjectCache(cache_directory())
 
 
-def _compiled(function: Kernel | Callback, machine: Any) -> bytes:
+def _compiled(function: CompiledKernel | Callback, machine: Any) -> bytes:
     """Let numba write the code and LLVM translate it."""
-    text = _kernel_text(function) if isinstance(function, Kernel) else _callback_text(function)
+    text = (
+        _kernel_text(function) if isinstance(function, CompiledKernel) else _callback_text(function)
+    )
     return bytes(machine.emit_object(binding.parse_assembly(text)))
 
 
@@ -246,11 +248,11 @@ def _callback_text(callback: Callback) -> str:
     return text.replace(f"@{compiled.native_name}(", f"@{_ENTRY}(")
 
 
-def _function(function: Kernel | Callback) -> Any:
+def _function(function: CompiledKernel | Callback) -> Any:
     return getattr(import_module(function.module), function.name)
 
 
-def _kernel_text(kernel: Kernel) -> str:
+def _kernel_text(kernel: CompiledKernel) -> str:
     """The code that numba writes, with a plain name for the function."""
     numba = late_module("numba")
     items = {
@@ -278,7 +280,7 @@ def _kernel_text(kernel: Kernel) -> str:
     return _with_entry(kernel, dispatcher.inspect_llvm(dispatcher.signatures[0]))
 
 
-def _with_entry(kernel: Kernel, text: str) -> str:
+def _with_entry(kernel: CompiledKernel, text: str) -> str:
     """The code with a plain name for its function, whose parameters have to be as expected."""
     found = re.findall(r'^define [^\n@]*@("[^"]+"|[^(\s]+)\(([^\n]*)\) ', text, re.MULTILINE)
     entries = [(name, given) for name, given in found if "%retptr" in given and "%arg." in given]
@@ -292,7 +294,7 @@ def _with_entry(kernel: Kernel, text: str) -> str:
     return text.replace(f"@{entries[0][0]}(", f"@{_ENTRY}(")
 
 
-def _check_alone(function: Kernel | Callback, text: str) -> None:
+def _check_alone(function: CompiledKernel | Callback, text: str) -> None:
     """``InternalError`` if the code needs more than the processor."""
     outside = [line for line in text.splitlines() if line.startswith("declare")]
     if any("@llvm." not in line for line in outside):

@@ -87,7 +87,7 @@ class Phi(Value):
 
     _incoming: list[str] = field(default_factory=list)
 
-    def add_incoming(self, value: Value, block: Block) -> None:
+    def add_incoming(self, value: Value, block: BasicBlock) -> None:
         """The value if the own block is entered from this one."""
         self._incoming.append(f"[{value.text}, %{block.label}]")
 
@@ -119,7 +119,7 @@ def undefined(type: LLVMType) -> Value:
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class BasicBlock:
     """A basic block; what is appended comes before its end."""
 
     label: str
@@ -132,7 +132,7 @@ class Block:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Function:
+class LLVMFunction:
     """A function of a module; its first block is its entry."""
 
     module: Module
@@ -141,11 +141,11 @@ class Function:
     args: tuple[Value, ...]
     head: str
     internal: bool = False
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[BasicBlock] = field(default_factory=list)
 
-    def block(self, name: str) -> Block:
+    def block(self, name: str) -> BasicBlock:
         """A new block, after all others."""
-        made = Block(f"{name}{len(self.blocks)}")
+        made = BasicBlock(f"{name}{len(self.blocks)}")
         self.blocks.append(made)
         return made
 
@@ -158,7 +158,7 @@ class Function:
 class Module:
     """A module: functions, tables and declarations in the order in which they were made."""
 
-    _parts: list[str | Function] = field(default_factory=list)
+    _parts: list[str | LLVMFunction] = field(default_factory=list)
     _declared: set[str] = field(default_factory=set)
 
     def function(
@@ -169,7 +169,7 @@ class Module:
         *,
         attributes: str = "",
         noalias: bool = False,
-    ) -> Function:
+    ) -> LLVMFunction:
         """A new function; ``noalias``: nothing else points to what the first argument does."""
         args = tuple(Value(f"%a{number}", type) for number, type in enumerate(arguments))
         marks = [" noalias" if noalias and not number else "" for number in range(len(args))]
@@ -177,7 +177,7 @@ class Module:
             f"{arg.type}{mark} {arg.text}" for arg, mark in zip(args, marks, strict=True)
         )
         head = f"{returns} @{name}({listed}){' ' if attributes else ''}{attributes}"
-        made = Function(module=self, name=name, returns=returns, args=args, head=head)
+        made = LLVMFunction(module=self, name=name, returns=returns, args=args, head=head)
         self._parts.append(made)
         return made
 

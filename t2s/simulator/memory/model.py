@@ -18,13 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from t2s.simulator.memory.spec import Dram, Place
+from t2s.simulator.memory.spec import Dram, DramPlace
 
 NEVER = -(1 << 40)
 """A time before all others."""
 
 
-class Kind(Enum):
+class CommandKind(Enum):
     """Commands."""
 
     ACTIVATE = "ACT"
@@ -38,7 +38,7 @@ class Kind(Enum):
 class Command:
     """A command and its clock; a refresh has a rank only, and precharges what is open first."""
 
-    kind: Kind
+    kind: CommandKind
     clock: int
     channel: int
     rank: int
@@ -131,13 +131,13 @@ class DramModel:
         bank = rank.banks[place.group, place.bank]
         self._count(channel.counts, precharge, activate, write)
         if precharge is not None:
-            self._record(Kind.PRECHARGE, precharge, place)
+            self._record(CommandKind.PRECHARGE, precharge, place)
         if activate is not None:
             self._activate(rank, bank, place, activate)
         return self._move(channel, bank, place, column, write)
 
     def _plan(
-        self, channel: _Channel, place: Place, clock: int, write: bool
+        self, channel: _Channel, place: DramPlace, clock: int, write: bool
     ) -> tuple[int | None, int | None, int]:
         """The clocks of precharging and activating, if need be, and of the read or write."""
         t = self.dram.timing
@@ -161,7 +161,7 @@ class DramModel:
             column = max(column, shared.write if write else shared.read)
         return precharge, activate, column
 
-    def _refresh(self, channel: _Channel, place: Place) -> None:
+    def _refresh(self, channel: _Channel, place: DramPlace) -> None:
         t = self.dram.timing
         rank = channel.ranks[place.rank]
         closed = [bank for bank in rank.banks.values() if bank.row is None]
@@ -177,10 +177,10 @@ class DramModel:
         if self.trace is not None:
             where = {"channel": place.channel, "rank": place.rank}
             if opened:
-                self.trace.append(Command(kind=Kind.PRECHARGE, clock=start - t.tRP, **where))
-            self.trace.append(Command(kind=Kind.REFRESH, clock=start, **where))
+                self.trace.append(Command(kind=CommandKind.PRECHARGE, clock=start - t.tRP, **where))
+            self.trace.append(Command(kind=CommandKind.REFRESH, clock=start, **where))
 
-    def _activate(self, rank: _Rank, bank: _Bank, place: Place, clock: int) -> None:
+    def _activate(self, rank: _Rank, bank: _Bank, place: DramPlace, clock: int) -> None:
         t = self.dram.timing
         bank.row = place.row
         bank.column = clock + t.tRCD
@@ -189,9 +189,11 @@ class DramModel:
         rank.groups[place.group].activate = clock + t.tRRD_L
         rank.all.activate = clock + t.tRRD_S
         rank.activations = [*rank.activations[1:], clock]
-        self._record(Kind.ACTIVATE, clock, place)
+        self._record(CommandKind.ACTIVATE, clock, place)
 
-    def _move(self, channel: _Channel, bank: _Bank, place: Place, clock: int, write: bool) -> int:
+    def _move(
+        self, channel: _Channel, bank: _Bank, place: DramPlace, clock: int, write: bool
+    ) -> int:
         """Read or write at a clock; return the end of the data."""
         t = self.dram.timing
         rank = channel.ranks[place.rank]
@@ -205,7 +207,7 @@ class DramModel:
         bank.precharge = max(bank.precharge, end + t.tWR if write else clock + t.tRTP)
         channel.column, channel.bus = clock + 1, end
         channel.user = (place.rank, write)
-        self._record(Kind.WRITE if write else Kind.READ, clock, place)
+        self._record(CommandKind.WRITE if write else CommandKind.READ, clock, place)
         return end
 
     @staticmethod
@@ -221,7 +223,7 @@ class DramModel:
         else:
             counts.conflicts += 1
 
-    def _record(self, kind: Kind, clock: int, place: Place) -> None:
+    def _record(self, kind: CommandKind, clock: int, place: DramPlace) -> None:
         if self.trace is not None:
             self.trace.append(
                 Command(

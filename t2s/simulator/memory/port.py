@@ -22,11 +22,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
+
+from t2s.core.expr import evaluate
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
-from t2s.graph.nodes import PEArray
+from t2s.graph.nodes import Machine, PEArray
+from t2s.graph.semantics import Environment, holds, iterations, space_points
 from t2s.simulator.memory.model import DramModel
+from t2s.simulator.memory.report import MemoryCounts, UnitCounts
 from t2s.simulator.memory.spec import Dram
+from t2s.simulator.program.sim_program import SimProgram
 
 ALIGNMENT = 4096
 """Tensors lie one behind the other, in the order of the graph, each at a multiple of this."""
@@ -69,15 +75,6 @@ def later(time: int, ratio: Fraction) -> int:
 
 
 @dataclass(slots=True)
-class UnitCounts:
-    """Lines that a unit has read and written, and the cycles from asking to done of all of them."""
-
-    reads: int = 0
-    writes: int = 0
-    latency: int = 0
-
-
-@dataclass(slots=True)
 class Lines:
     """The lines that a statement of a unit's body begins in the run: (firing, line), in order.
 
@@ -102,7 +99,7 @@ class Lines:
 
 
 @dataclass(slots=True)
-class Port:
+class UnitPort:
     """The state of a unit that makes ``firings`` firings and begins ``statements``' lines."""
 
     dram: Dram
@@ -169,3 +166,52 @@ class Port:
             else:
                 self.counts.reads += 1
         return max(now, self.done[self.needed]) if self.needed >= 0 else now
+
+
+class Ports:
+    """The units of a program and the memory that they share."""
+
+    def __init__(self, program: SimProgram) -> None:
+        dram = program.device.memory
+        assert dram is not None
+        self.program = program
+        self.model = DramModel(dram)
+        self.bases, _ = addresses_of(program.graph)
+        ratio = dram.clock_hz / program.device.clock_hz
+        self.ports: dict[int, UnitPort] = {}
+        for timing in program.nodes:
+            node = timing.node
+            if isinstance(node, Machine) or not uses_memory(node):
+                continue
+            for instance, point in enumerate(space_points(node), timing.first):
+                firings = int(program.control.firings[instance])
+                statements = self._lines(node, point, dram.line_bytes)
+                self.ports[instance] = UnitPort(dram, ratio, self.model, firings, statements)
+
+    def port_of(self, instance: int) -> UnitPort | None:
+        """The port of a PE that is a unit."""
+        return self.ports.get(instance)
+
+    def _lines(self, node: PEArray, point: tuple[int, ...], line_bytes: int) -> list[Lines]:
+        """The lines that each memory statement of a PE begins in the run."""
+        statements = [item for item in node.body if isinstance(item, Load | Store)]
+        found = [Lines(isinstance(statement, Store)) for statement in statements]
+        for firing, environment in enumerate(iterations(node, point, self.program.parameters)):
+            for statement, lines in zip(statements, found, strict=True):
+                if holds(statement.condition, environment):
+                    address = self._address(statement, environment)
+                    lines.add(firing, address, accessed_bytes(statement), line_bytes)
+        return found
+
+    def _address(self, statement: Load | Store, environment: Environment) -> int:
+        tensor = self.program.graph.tensor(statement.tensor)
+        index = tuple(int(evaluate(item, environment)) for item in statement.indices)
+        flat = int(np.ravel_multi_index(index, tensor.allocated)) if index else 0
+        return self.bases[statement.tensor] + flat * tensor.type.bytes
+
+    def tally(self) -> MemoryCounts:
+        """What was measured."""
+        return MemoryCounts(
+            channels=tuple(channel.counts for channel in self.model.channels),
+            units={instance: port.counts for instance, port in self.ports.items()},
+        )

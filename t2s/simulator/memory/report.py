@@ -8,9 +8,17 @@ from fractions import Fraction
 from typing import Any
 
 from t2s.simulator.memory.model import ChannelCounts
-from t2s.simulator.memory.port import UnitCounts
 from t2s.simulator.memory.spec import Dram
 from t2s.simulator.report.tables import Table
+
+
+@dataclass(slots=True)
+class UnitCounts:
+    """Lines that a unit has read and written, and the cycles from asking to done of all of them."""
+
+    reads: int = 0
+    writes: int = 0
+    latency: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

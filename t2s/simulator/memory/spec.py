@@ -88,7 +88,7 @@ Mapping = tuple[tuple[Coordinate, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DramPlace:
     """Where a burst is; ``bank`` counts within its group."""
 
     channel: int
@@ -177,7 +177,7 @@ class Dram:
         """The bandwidth of all data buses."""
         return self.clock_hz * self.burst_bytes * self.channels / self.burst_clocks
 
-    def place(self, burst: int) -> Place:
+    def place(self, burst: int) -> DramPlace:
         """Where burst number ``burst`` (address / burst_bytes) is."""
         found = dict.fromkeys(Coordinate, 0)
         known = dict.fromkeys(Coordinate, 0)
@@ -191,7 +191,7 @@ class Dram:
             found[Coordinate.GROUP] %= self.groups
             found[Coordinate.BANK] += sum(row >> shift for shift in range(2, MOST_ROW_BITS, 2))
             found[Coordinate.BANK] %= self.banks
-        return Place(**{coordinate.value: value for coordinate, value in found.items()})
+        return DramPlace(**{coordinate.value: value for coordinate, value in found.items()})
 
     def _extents(self) -> tuple[tuple[Coordinate, int], ...]:
         return (

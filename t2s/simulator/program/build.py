@@ -34,9 +34,9 @@ from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.memory.port import addresses_of
+from t2s.simulator.program.checks import check_times
 from t2s.simulator.program.flatten import Control, flatten
-from t2s.simulator.program.sim_program import ChannelTiming, Interval, NodeTiming, SimProgram
-from t2s.simulator.program.time_bound import check_times
+from t2s.simulator.program.sim_program import ChannelTiming, NodeInterval, NodeTiming, SimProgram
 from t2s.simulator.random_stalls import RandomStalls
 
 _VERIFIED: KeptFor[None, frozenset[str]] = KeptFor()
@@ -181,9 +181,9 @@ def _nodes(graph: Graph, device: Device) -> tuple[NodeTiming, ...]:
     return tuple(nodes)
 
 
-def _interval(graph: Graph, node: Node, device: Device) -> Interval:
+def _interval(graph: Graph, node: Node, device: Device) -> NodeInterval:
     """The smallest interval that respects the node's recurrences and its memory port."""
-    longest = Interval(cycles=1)
+    longest = NodeInterval(cycles=1)
     match node:
         case Machine():
             found = machine_recurrences(graph, node, device.latency_of, device.load_latency)
@@ -192,7 +192,7 @@ def _interval(graph: Graph, node: Node, device: Device) -> Interval:
             found, moved = recurrences(node, device.latency_of), memory_bytes(node)
     for recurrence in found:
         if recurrence.initiation_interval > longest.cycles:
-            longest = Interval(
+            longest = NodeInterval(
                 cycles=recurrence.initiation_interval,
                 register=recurrence.register,
                 latency=recurrence.latency,
@@ -200,7 +200,7 @@ def _interval(graph: Graph, node: Node, device: Device) -> Interval:
             )
     port = device.bytes_per_cycle_per_unit
     if port is not None and -(-moved // port) > longest.cycles:
-        longest = Interval(cycles=-(-moved // port), moved_bytes=moved, port_bytes=port)
+        longest = NodeInterval(cycles=-(-moved // port), moved_bytes=moved, port_bytes=port)
     return longest
 
 

@@ -25,7 +25,7 @@ from t2s.simulator.program.control import (
     listed,
 )
 from t2s.simulator.program.domain import Domain, UndividedLoop, domains
-from t2s.simulator.program.machine_rows import LOADS, STORES, MachineRow, machine_rows
+from t2s.simulator.program.trace import LOADS, STORES, MachineRow, machine_rows
 
 USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)
 """Columns of ``Control.rows``."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,13 +19,20 @@ from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Node, Register
 from t2s.simulator.devices import Device
-from t2s.simulator.program.flatten import MOVED_BYTES, Control
+from t2s.simulator.program.control import listed
+from t2s.simulator.program.flatten import (
+    MOVED_BYTES,
+    RECEIVES_END,
+    USES_BEGIN,
+    USES_END,
+    Control,
+)
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.random_stalls import RandomStalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class NodeInterval:
     """The initiation interval of a node, in cycles, and what sets it.
 
     ``register`` is the recurrence that sets it, with its ``latency`` in cycles and
@@ -71,7 +78,7 @@ class NodeTiming:
     first: int
     pe_count: int
     holes: int
-    interval: Interval
+    interval: NodeInterval
     loads: bool
 
     @property
@@ -241,3 +248,47 @@ class SimProgram:
             for t in self.channels
         )
         return replace(self, channels=channels, inputs=self.inputs_of_times)
+
+
+Codes = Sequence[int] | NDArray[np.integer]
+
+
+def with_traces(
+    program: SimProgram, traces: Mapping[int, Codes], unfinished: Mapping[int, bool] | None = None
+) -> SimProgram:
+    """The program with the firing codes of its machines, by instance.
+
+    The control of PE arrays is static and there before the run.  Which rules a machine fires
+    follows from the values, so whoever computes them (an engine, or a pass over values before the
+    times) hands the codes over here, and from then on a program with machines is like any other.
+    A machine in ``unfinished`` has firings left that nobody knows: it counts one more.
+    """
+    return replace(program, control=_control(program.control, traces, unfinished or {}))
+
+
+def _control(
+    control: Control, traces: Mapping[int, Codes], unfinished: Mapping[int, bool]
+) -> Control:
+    firings, order_of = control.firings.copy(), control.order_of.copy()
+    sent, received = control.sent.copy(), control.received.copy()
+    orders = list(control.orders)
+    for instance, found in traces.items():
+        codes = np.asarray(found, np.int32)
+        firings[instance] = len(codes) + bool(unfinished.get(instance))
+        order_of[instance] = len(orders)
+        orders.append(listed(codes))
+        counts = np.bincount(codes)
+        for code in np.flatnonzero(counts):
+            row = control.rows[control.row_start[instance] + code]
+            begin, middle, end = (int(row[c]) for c in (USES_BEGIN, RECEIVES_END, USES_END))
+            needed, taken = control.uses[begin:middle], control.taken[begin:middle]
+            received[needed[taken]] += counts[code]
+            sent[control.uses[middle:end]] += counts[code]
+    return replace(
+        control,
+        firings=firings,
+        order_of=order_of,
+        orders=tuple(orders),
+        sent=sent,
+        received=received,
+    )

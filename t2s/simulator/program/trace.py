@@ -1,4 +1,4 @@
-"""Traces: what the machines of a program do, apart from when."""
+"""What the machines of a program do, apart from when: rows for their rules, and traces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from t2s.core.errors import UserError
 from t2s.core.ops import Array
+from t2s.graph.analysis import path_bytes
+from t2s.graph.graph import Channel, Graph
+from t2s.graph.machine import Machine
+from t2s.graph.semantics import PortUse, element_of, space_points
 
 if TYPE_CHECKING:
     from t2s.simulator.program.sim_program import SimProgram
@@ -51,3 +56,78 @@ class Trace:
             firings[instance] = len(codes) + (instance in self.unfinished)
         control = replace(program.control, firings=firings, sent=self.sent, received=self.received)
         return program.traced(self, control)
+
+
+LOADS, STORES = 1, 2
+"""Bits of ``MachineRow.access`` (and of the column of that name in ``Control.rows``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineRow:
+    """A rule of one machine.
+
+    ``needs`` are the elements that it needs a token in, in the order in which it waits, and
+    ``taken`` says which tokens it takes; ``puts`` are the elements that it sends to.
+    """
+
+    needs: tuple[int, ...]
+    taken: tuple[bool, ...]
+    puts: tuple[int, ...]
+    moved_bytes: int
+    access: int
+
+
+def machine_rows(
+    graph: Graph, node: Machine, parameters: Mapping[str, Array], first_elements: Mapping[str, int]
+) -> tuple[tuple[MachineRow, ...], ...]:
+    """The rows of every machine of a node, by machine (row-major in space) and rule."""
+    return tuple(
+        _rows(graph, node, point, parameters, first_elements) for point in space_points(node)
+    )
+
+
+def _rows(
+    graph: Graph,
+    node: Machine,
+    point: tuple[int, ...],
+    parameters: Mapping[str, Array],
+    first_elements: Mapping[str, int],
+) -> tuple[MachineRow, ...]:
+    environment = dict(parameters)
+    for dimension, value in zip(node.space, point, strict=True):
+        environment[dimension.name] = np.int32(value)
+    elements: dict[str, int] = {}
+    for channel in graph.inputs_of(node.name):
+        use = PortUse(channel.name, element_of(channel.sink_index, environment))
+        elements[channel.name] = first_elements[channel.name] + _position(node, channel, use)
+    outputs: dict[str, int] = {}
+    for channel in graph.outputs_of(node.name):
+        use = PortUse(channel.name, element_of(channel.source_index, environment))
+        outputs[channel.name] = first_elements[channel.name] + _position(node, channel, use)
+    rows: list[MachineRow] = []
+    for path in node.paths():
+        loaded, stored = path_bytes(graph, path)
+        rows.append(
+            MachineRow(
+                needs=tuple(elements[name] for name in path.needs),
+                taken=tuple(name in path.rule.takes for name in path.needs),
+                puts=tuple(outputs[put.channel] for put in path.rule.puts),
+                moved_bytes=loaded + stored,
+                access=(LOADS if loaded else 0) | (STORES if stored else 0),
+            )
+        )
+    return tuple(rows)
+
+
+def _position(node: Machine, channel: Channel, use: PortUse) -> int:
+    """The flat position of an element in its channel."""
+    for dimension, (index, extent) in enumerate(zip(use.element, channel.shape, strict=True)):
+        if not 0 <= index < extent:
+            raise UserError(
+                f"{node.name!r} uses elements outside of channel {channel.name!r}",
+                location=channel.location or node.location,
+                expected=f"indices 0 to {extent - 1} in dimension {dimension} of {channel.shape}",
+                given=f"index {index}",
+                hint="give the channel one element for every pair of machines that it connects",
+            )
+    return int(np.ravel_multi_index(use.element, channel.shape)) if channel.shape else 0

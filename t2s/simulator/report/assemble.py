@@ -11,8 +11,8 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.nodes import Machine
 from t2s.simulator.memory.report import MemoryReport, UnitRow
+from t2s.simulator.program.checks import MOST_CYCLES, exact_sum
 from t2s.simulator.program.sim_program import SimProgram
-from t2s.simulator.program.time_bound import MOST_CYCLES, exact_sum
 from t2s.simulator.report.deadlock import explain
 from t2s.simulator.report.result import NodeStatistics, SimResult, TokensLeft
 from t2s.simulator.report.tally import Counts, Ending, Tally, idle_cycles

@@ -17,14 +17,13 @@ from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
 from t2s.simulator.devices import Device
 from t2s.simulator.memory.report import MemoryReport
+from t2s.simulator.program.checks import check_times
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
-from t2s.simulator.program.sim_program import Interval, SimProgram
-from t2s.simulator.program.time_bound import check_times
+from t2s.simulator.program.sim_program import NodeInterval, SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.progress import Progress
-from t2s.simulator.report.stalls import StallRow, StallTable
-from t2s.simulator.report.tables import Table
+from t2s.simulator.report.tables import StallRow, StallTable, Table
 from t2s.simulator.report.tally import Ending
 from t2s.simulator.retime import checked_limits, run_to_the_end
 
@@ -61,7 +60,7 @@ class NodeStatistics:
     role: Role
     location: SourceLocation | None
     pe_count: int
-    interval: Interval
+    interval: NodeInterval
     firings: int
     total_firings: int
     empty: int = 0

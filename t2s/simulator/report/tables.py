@@ -1,8 +1,8 @@
-"""Tables as plain text, for a terminal (rich) and for a notebook (HTML)."""
+"""Tables as plain text, for a terminal (rich) and for a notebook (HTML); the one of stalls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -60,3 +60,82 @@ class Table:
         for row in self.rows:
             table.add_row(*(Text(cell) for cell in row))
         return table
+
+
+KINDS = ("busy", "starved", "blocked", "waiting", "idle")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallRow:
+    """The cycles of one node by what its PEs did, summed over its PEs.
+
+    busy: a firing.  starved: no token, or no memory bandwidth to load.  blocked: no space, or no
+    memory bandwidth to store.  waiting: the node's own initiation interval, or an empty slot of
+    its schedule.  idle: before the
+    first firing or after the last.  ``main_cause`` names what cost most of the stalled cycles.
+    """
+
+    node: str
+    pe_count: int
+    busy: int
+    starved: int
+    blocked: int
+    waiting: int
+    idle: int
+    main_cause: str | None
+
+    @property
+    def pe_cycles(self) -> int:
+        """The number of PEs times the cycles of the run."""
+        return self.busy + self.starved + self.blocked + self.waiting + self.idle
+
+    def share(self, kind: str) -> float:
+        """The share, 0 to 1, of a kind of cycles (one of ``KINDS``) in all of the node's."""
+        return int(getattr(self, kind)) / self.pe_cycles if self.pe_cycles else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallTable:
+    """One row per node; iterates over the rows, and is indexed by node name."""
+
+    cycles: int
+    rows: tuple[StallRow, ...]
+
+    def __iter__(self) -> Iterator[StallRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, node: str) -> StallRow:
+        for row in self.rows:
+            if row.node == node:
+                return row
+        raise KeyError(node)
+
+    @property
+    def table(self) -> Table:
+        """The table as text cells: PE-cycles and their share, by kind."""
+        rows = tuple(
+            (
+                row.node,
+                *(f"{getattr(row, kind):,} ({row.share(kind):.1%})" for kind in KINDS),
+                row.main_cause or "-",
+            )
+            for row in self.rows
+        )
+        return Table(
+            title=f"PE-cycles by node (PEs x {self.cycles:,} cycles = 100 %)",
+            headers=("node", *KINDS, "main cause of stalls"),
+            rows=rows,
+            left=frozenset({0, len(KINDS) + 1}),
+        )
+
+    def __str__(self) -> str:
+        return self.table.text()
+
+    def __rich__(self) -> Any:
+        return self.table.rich()
+
+    def _repr_html_(self) -> str:
+        return self.table.html()

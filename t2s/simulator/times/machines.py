@@ -23,12 +23,10 @@ from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.cut_short import RunInterrupted
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.tally import FOREVER, Ending, Tally
-from t2s.simulator.times.run_ahead import StreamTimes
+from t2s.simulator.times.run_ahead import StreamTimes, stream_tally
 from t2s.simulator.times.run_ahead_code import StreamCode, stream_code
-from t2s.simulator.times.run_ahead_tally import stream_tally
 from t2s.simulator.times.stepping import StepTimes, steps_of
-from t2s.simulator.values.machines import StreamValues, stream_values
-from t2s.simulator.values.stream_trace import explicit, trace_of
+from t2s.simulator.values.machines import StreamValues, explicit, stream_values, trace_of
 
 RUN_AHEAD = "run-ahead"
 STEPPED = "stepped"

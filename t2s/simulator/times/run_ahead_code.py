@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.simulator.emit.module import compile_module
+from t2s.simulator.emit.compile import compile_module
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.times import run_ahead_emit as emit_timing
 from t2s.simulator.times.run_ahead_emit import Shape, emit_shapes
-from t2s.simulator.times.run_ahead_shapes import Layout, Rows, layout_of, twins
+from t2s.simulator.times.run_ahead_shapes import RowLayout, Rows, layout_of, twins
 
 Numbers = NDArray[np.int64]
 
@@ -71,7 +71,7 @@ class StreamCode:
     order: the nodes, senders before receivers as far as there are no circles.
     """
 
-    layouts: tuple[Layout, ...]
+    layouts: tuple[RowLayout, ...]
     code: _Code
     twin: Numbers
     start: Numbers
@@ -143,7 +143,7 @@ def _stream_code(
     )
 
 
-def _ends(layouts: Sequence[Layout], start: Numbers, elements: int) -> dict[str, Numbers]:
+def _ends(layouts: Sequence[RowLayout], start: Numbers, elements: int) -> dict[str, Numbers]:
     """The words of the two ends of every element."""
     names = ("sender_port", "receiver_port", "sent", "received")
     ends = {name: np.full(elements, -1 if "port" in name else 0, np.int64) for name in names}
@@ -157,7 +157,7 @@ def _ends(layouts: Sequence[Layout], start: Numbers, elements: int) -> dict[str,
     return ends
 
 
-def _together(layouts: Sequence[Layout], elements: int) -> Numbers:
+def _together(layouts: Sequence[RowLayout], elements: int) -> Numbers:
     """Elements of one group have rings of one length, and so have those of its other ends."""
     found = list(range(elements))
 
@@ -175,7 +175,7 @@ def _together(layouts: Sequence[Layout], elements: int) -> Numbers:
     return np.array([root(element) for element in range(elements)], np.int64)
 
 
-def _from_sources(layouts: Sequence[Layout], elements: int) -> list[int]:
+def _from_sources(layouts: Sequence[RowLayout], elements: int) -> list[int]:
     sender, receiver = [-1] * elements, [-1] * elements
     for instance, layout in enumerate(layouts):
         for element, receives in zip(layout.ports, layout.shape.receives, strict=True):

@@ -26,8 +26,8 @@ from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.llvm import (
     I64,
     POINTER,
-    Block,
-    Function,
+    BasicBlock,
+    LLVMFunction,
     Module,
     Slot,
     Value,
@@ -126,7 +126,7 @@ class _ShapeEmitter:
     def __init__(self, module: Module, shape: Shape, name: str) -> None:
         self._shape = shape
         function = module.function(name, I64, [POINTER, I64], attributes="nounwind", noalias=True)
-        self._function: Function = function
+        self._function: LLVMFunction = function
         self._record, self._most = function.args
         self._builder = Builder(function)
         builder = self._builder
@@ -189,7 +189,12 @@ class _ShapeEmitter:
         self._emit_save(fresh, start, interval)
 
     def _emit_exits(
-        self, *, loop: Block, blocked: Block, late: Block, asked: list[tuple[Value, Value, Value]]
+        self,
+        *,
+        loop: BasicBlock,
+        blocked: BasicBlock,
+        late: BasicBlock,
+        asked: list[tuple[Value, Value, Value]],
     ) -> None:
         """Say what has to change before the node can go on: nothing, a slot, or what never will."""
         builder = self._builder

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.simulator.program.flatten import ACCESS, RECEIVES_END, USES_BEGIN, USES_END, Control
-from t2s.simulator.program.machine_rows import STORES
+from t2s.simulator.program.trace import STORES
 from t2s.simulator.times.run_ahead_emit import ALWAYS, NEVER, Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class RowLayout:
     """How one node (a PE or a machine) uses the run-ahead code.
 
     ``ports`` are the channel elements of its ports, and ``masks`` has a row for each of its codes.
@@ -112,7 +112,9 @@ def _keeps_order(order: Sequence[int], group: Sequence[int]) -> bool:
     return [element for element in order if element in group] == list(group)
 
 
-def layout_of(rows: Rows, instance: int, code_bytes: int, dropped: Collection[int] = ()) -> Layout:
+def layout_of(
+    rows: Rows, instance: int, code_bytes: int, dropped: Collection[int] = ()
+) -> RowLayout:
     """The layout of a node, without the channel elements that are ``dropped``."""
     table = rows.ports(instance)
 
@@ -148,7 +150,7 @@ def layout_of(rows: Rows, instance: int, code_bytes: int, dropped: Collection[in
     masks = np.zeros((max(1, len(table)), max(1, shape.columns)), np.int64)
     for column, mask in enumerate(columns.masks):
         masks[:, column] = np.where(mask, -1, 0)
-    return Layout(shape=shape, ports=(*in_ports, *out_ports), masks=masks)
+    return RowLayout(shape=shape, ports=(*in_ports, *out_ports), masks=masks)
 
 
 class _Columns:

@@ -14,17 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.emit.module import MachineCode, compile_when_new
+from t2s.simulator.emit.compile import MachineCode, compile_when_new
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.tally import Counts, Ending, Tally, end_of_run
-from t2s.simulator.times import stepping_emit as emit_steps
-from t2s.simulator.times import stepping_layout as step_layout
-from t2s.simulator.times import stepping_words as word_emitter
+from t2s.simulator.times import stepping_emit, stepping_words
 from t2s.simulator.times.run_ahead_code import shares_channels_alone, twin_elements
 from t2s.simulator.times.run_ahead_shapes import Rows
-from t2s.simulator.times.stepping_layout import StepShape
 from t2s.simulator.times.stepping_tables import MOST_LANES, StepTables, step_tables
+from t2s.simulator.times.stepping_words import StepShape
 from t2s.simulator.values.layout import address_of, aligned_zeros
 
 _CYCLE_COST, _NODE_COST, _FIRING_COST = 18, 2, 12
@@ -39,9 +37,9 @@ _OFTEN = 3
 
 @lru_cache(maxsize=16)
 def _compiled(shape: StepShape) -> MachineCode:
-    modules = emit_steps, step_layout, word_emitter
+    modules = stepping_emit, stepping_words
     writers = [Path(module.__file__ or "") for module in modules]
-    return compile_when_new(repr(shape), lambda: emit_steps.emit_steps(shape), writers)
+    return compile_when_new(repr(shape), lambda: stepping_emit.emit_steps(shape), writers)
 
 
 def steps_of(program: SimProgram) -> StepTables | None:
@@ -109,18 +107,18 @@ class StepTimes:
             steady=len(self._steady),
         )
         self._kept: list[Array] = []
-        self._state = aligned_zeros(8 * step_layout.STATE_WORDS).view(np.int64)
+        self._state = aligned_zeros(8 * stepping_words.STATE_WORDS).view(np.int64)
         state, type = self._state, np.dtype(f"u{bits // 8}")
-        state[step_layout.LONGEST] = longest
+        state[stepping_words.LONGEST] = longest
         for word, values in (
-            (step_layout.HELD, tokens),
-            (step_layout.READY, tokens),
-            (step_layout.CAPACITY, room),
+            (stepping_words.HELD, tokens),
+            (stepping_words.READY, tokens),
+            (stepping_words.CAPACITY, room),
         ):
             self._place(word, values.astype(type))
-        self._stalls = self._place(step_layout.STALLS, np.zeros(64 * words, np.int64))
-        self._moves = self._place(step_layout.MOVES, np.zeros(64 * words, np.int64))
-        self._place(step_layout.WINDOW, np.zeros(step_layout.WINDOW_CYCLES * words, np.int64))
+        self._stalls = self._place(stepping_words.STALLS, np.zeros(64 * words, np.int64))
+        self._moves = self._place(stepping_words.MOVES, np.zeros(64 * words, np.int64))
+        self._place(stepping_words.WINDOW, np.zeros(stepping_words.WINDOW_CYCLES * words, np.int64))
         self._place_delays(delay)
         self._place_nodes()
         self._run = _compiled(self._shape).run
@@ -142,31 +140,31 @@ class StepTimes:
         if not self._shape.delayed:
             return
         history = 1 << int(delay.max()).bit_length()
-        self._place(step_layout.HISTORY, np.zeros(history, np.int64))
-        self._state[step_layout.HISTORY_MASK] = history - 1
+        self._place(stepping_words.HISTORY, np.zeros(history, np.int64))
+        self._state[stepping_words.HISTORY_MASK] = history - 1
         found = np.unique(delay)
         bits = np.uint64(1) << np.arange(len(delay), dtype=np.uint64)
         records = [(d - 1, np.bitwise_or.reduce(bits[delay == d]).view(np.int64)) for d in found]
-        self._place(step_layout.DELAYS, np.array(records, np.int64))
-        self._state[step_layout.DELAY_COUNT] = len(found)
+        self._place(stepping_words.DELAYS, np.array(records, np.int64))
+        self._state[stepping_words.DELAY_COUNT] = len(found)
 
     def _place_nodes(self) -> None:
         """Choosing nodes, groups of those that fire seldom, and steady ones."""
         tables, state = self._tables, self._state
         records = self._choosing_records()
         count = self._shape.choosing
-        groups = records[count:].reshape(-1, 2 * step_layout.GROUP_NODES)
-        waits = np.full((len(groups), tables.words), step_layout.AWAKE, np.int64)
-        self._positions = self._place(step_layout.CHOOSING, records[:count]).reshape(-1, 2)
+        groups = records[count:].reshape(-1, 2 * stepping_words.GROUP_NODES)
+        waits = np.full((len(groups), tables.words), stepping_words.AWAKE, np.int64)
+        self._positions = self._place(stepping_words.CHOOSING, records[:count]).reshape(-1, 2)
         group = np.concatenate([waits, groups], axis=1)
-        self._groups = self._place(step_layout.GROUPS, group).reshape(group.shape)
+        self._groups = self._place(stepping_words.GROUPS, group).reshape(group.shape)
         same = [tables.tables[n][0].view(np.int64) for n in self._steady]
-        self._place(step_layout.STEADY, np.array(same, np.int64))
-        nodes = np.zeros((len(self._codes), step_layout.LANES + tables.words), np.int64)
-        nodes[:, step_layout.LANES :] = tables.used.view(np.int64)
-        self._nodes = self._place(step_layout.NODES, nodes).reshape(nodes.shape)
-        state[step_layout.GROUP_COUNT] = len(groups)
-        state[step_layout.NODE_COUNT] = len(nodes)
+        self._place(stepping_words.STEADY, np.array(same, np.int64))
+        nodes = np.zeros((len(self._codes), stepping_words.LANES + tables.words), np.int64)
+        nodes[:, stepping_words.LANES :] = tables.used.view(np.int64)
+        self._nodes = self._place(stepping_words.NODES, nodes).reshape(nodes.shape)
+        state[stepping_words.GROUP_COUNT] = len(groups)
+        state[stepping_words.NODE_COUNT] = len(nodes)
 
     def _choosing_records(self) -> Array:
         """Where the codes of nodes begin, and their rows; groups are filled up with nobody."""
@@ -176,15 +174,15 @@ class StepTimes:
         for instance, (begin, end) in zip(choosing, pairwise(length.tolist()), strict=True):
             listed[begin : end - 1] = self._codes[instance]
             listed[end - 1] = len(tables.tables[instance]) - 1
-        missing = -(len(choosing) - self._shape.choosing) % step_layout.GROUP_NODES
+        missing = -(len(choosing) - self._shape.choosing) % stepping_words.GROUP_NODES
         self._kept.append(listed)
         records = np.empty((len(choosing) + missing, 2), np.int64)
-        records[: len(choosing), step_layout.CODE] = address_of(listed) + length[:-1]
-        records[: len(choosing), step_layout.ROWS] = tables.address + tables.begin[choosing]
+        records[: len(choosing), stepping_words.CODE] = address_of(listed) + length[:-1]
+        records[: len(choosing), stepping_words.ROWS] = tables.address + tables.begin[choosing]
         if missing:  # as the last node at its end
             records[len(choosing) :] = records[len(choosing) - 1]
-            records[len(choosing) :, step_layout.CODE] += len(self._codes[choosing[-1]])
-        self._first_code = records[: len(choosing), step_layout.CODE].copy()
+            records[len(choosing) :, stepping_words.CODE] += len(self._codes[choosing[-1]])
+        self._first_code = records[: len(choosing), stepping_words.CODE].copy()
         return records
 
     @property
@@ -196,7 +194,7 @@ class StepTimes:
     def advance(self, cycles: int = _STEPS_PER_CALL) -> bool:
         """Simulate so many cycles; whether anything can happen after them."""
         self._run(address_of(self._state), cycles)
-        return bool(self._state[step_layout.QUIET] < self._state[step_layout.LONGEST])
+        return bool(self._state[stepping_words.QUIET] < self._state[stepping_words.LONGEST])
 
     @property
     def fired(self) -> int:
@@ -206,13 +204,13 @@ class StepTimes:
     @property
     def cycle(self) -> int:
         """Cycles simulated."""
-        return int(self._state[step_layout.CYCLE])
+        return int(self._state[stepping_words.CYCLE])
 
     def firings(self) -> Counts:
         """Firings made, by node."""
         found = np.zeros(len(self._codes), np.int64)
-        code = self._tables.words + step_layout.CODE
-        positions = [self._positions[:, step_layout.CODE], self._groups[:, code::2].reshape(-1)]
+        code = self._tables.words + stepping_words.CODE
+        positions = [self._positions[:, stepping_words.CODE], self._groups[:, code::2].reshape(-1)]
         codes = np.concatenate(positions)[: len(self._choosing)]
         found[self._choosing] = codes - self._first_code
         moves = self._receive_lanes(self._moves)
@@ -237,7 +235,7 @@ class StepTimes:
         done = firings == program.control.firings
         if not done.all() and not interrupted:
             return None
-        first, last = self._nodes[:, step_layout.FIRST], self._nodes[:, step_layout.LAST]
+        first, last = self._nodes[:, stepping_words.FIRST], self._nodes[:, stepping_words.LAST]
         starved = self._by_element(self._receive_lanes(self._stalls))
         blocked = self._by_element(self._send_lanes(self._stalls))
         for instance in self._steady:

@@ -19,7 +19,6 @@ and on whether all tokens arrive in the next cycle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from t2s.core.collector import without_collections
@@ -35,7 +34,7 @@ from t2s.simulator.emit.llvm import (
     vector_type,
 )
 from t2s.simulator.emit.representation import offset_by
-from t2s.simulator.times.stepping_layout import (
+from t2s.simulator.times.stepping_words import (
     AWAKE,
     CAPACITY,
     CHOOSING,
@@ -50,12 +49,9 @@ from t2s.simulator.times.stepping_layout import (
     HELD,
     HISTORY,
     HISTORY_MASK,
-    LANES,
     LAST,
     LONGEST,
     MOVES,
-    NODE_COUNT,
-    NODES,
     QUIET,
     READY,
     ROWS,
@@ -65,8 +61,9 @@ from t2s.simulator.times.stepping_layout import (
     WINDOW,
     WINDOW_CYCLES,
     StepShape,
+    WordEmitter,
+    Words,
 )
-from t2s.simulator.times.stepping_words import WordEmitter, Words
 
 ENTRY = "run"
 
@@ -394,19 +391,3 @@ class _StepEmitter(WordEmitter):
         builder.position_at_end(end)
         cycle = builder.add(self._word(CYCLE), self._load(self._at))
         self._store(cycle, self._address(CYCLE))
-
-    def _each_node_in(self, lanes: Words, word: int, now: Value, into: Sequence[Value]) -> None:
-        """Note a cycle for all nodes that use one of the lanes, and add all their lanes."""
-        builder = self._builder
-
-        def note(node: Value) -> None:
-            own = [self._at_word(node, LANES + number) for number in range(self._words)]
-            common = [builder.and_(mine, wanted) for mine, wanted in zip(own, lanes, strict=True)]
-            none = builder.icmp_signed("==", self._any(common), integer(0))
-            where = offset_by(builder, node, 8 * word)
-            self._store(builder.select(none, self._load(where), now), where)
-            for mine, slot in zip(own, into, strict=True):
-                added = builder.select(none, integer(0), mine)
-                self._store(builder.or_(self._load(slot), added), slot)
-
-        self._each(NODES, NODE_COUNT, 8 * (LANES + self._words), note)

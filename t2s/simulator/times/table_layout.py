@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.simulator.emit.kernels import Argument, Kernel, Record
+from t2s.simulator.emit.kernels import Argument, CompiledKernel, Record
 
 U = np.uint64
 
@@ -127,7 +127,7 @@ _DRAM_UNITS = Record(DramUnits, (_INT64S, _INT64S, _INT32S, *(_INT64S,) * 7))
 _ROOM = "t2s.simulator.times"
 _SOURCES = (f"{_ROOM}.table_kernel", f"{_ROOM}.compiled", __name__)
 
-advance_with_credit = Kernel(
+advance_with_credit = CompiledKernel(
     module=f"{_ROOM}.table_credit",
     name="advance",
     sources=(f"{_ROOM}.table_credit", *_SOURCES),
@@ -135,7 +135,7 @@ advance_with_credit = Kernel(
 )
 """``table_kernel.advance`` with a memory of shared bandwidth."""
 
-advance_with_dram = Kernel(
+advance_with_dram = CompiledKernel(
     module=f"{_ROOM}.table_dram",
     name="advance",
     sources=(f"{_ROOM}.table_dram", f"{_ROOM}.dram_kernel", f"{_ROOM}.dram_layout", *_SOURCES),

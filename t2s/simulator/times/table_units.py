@@ -6,8 +6,8 @@ import numpy as np
 
 from t2s.core.ops import Array
 from t2s.graph.nodes import Machine
-from t2s.simulator.memory.port import UnitCounts, addresses_of, most_requests, uses_memory
-from t2s.simulator.memory.report import MemoryCounts
+from t2s.simulator.memory.port import addresses_of, most_requests, uses_memory
+from t2s.simulator.memory.report import MemoryCounts, UnitCounts
 from t2s.simulator.memory.requests import RequestStream
 from t2s.simulator.memory.spec import Dram
 from t2s.simulator.program.domain import domains

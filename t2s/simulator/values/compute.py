@@ -17,8 +17,9 @@ from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.layout import outputs_of
-from t2s.simulator.emit.module import compile_text, emit_program
+from t2s.simulator.emit.compile import compile_text
 from t2s.simulator.values.emit_frame import FAULTED
+from t2s.simulator.values.emit_program import emit_program
 from t2s.simulator.values.layout import layout_of
 from t2s.simulator.values.nests.plan import Plan
 from t2s.simulator.values.nests.run import prepare, run_nests

@@ -7,11 +7,17 @@ from collections.abc import Mapping
 from t2s.graph.machine import Machine
 from t2s.simulator.emit.llvm import I64, POINTER, Value, integer
 from t2s.simulator.emit.representation import offset_by
-from t2s.simulator.values.emit_context import NodeContext, smaller
+from t2s.simulator.values.emit_frame import NodeContext, smaller
 from t2s.simulator.values.emit_memory import MemoryEmitter
-from t2s.simulator.values.emit_streams import StreamPort
-from t2s.simulator.values.layout import TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT, TRACE_WORDS
-from t2s.simulator.values.machine_codes import code_type, most_adds
+from t2s.simulator.values.emit_ports import StreamPort
+from t2s.simulator.values.layout import (
+    TRACE_ADDRESS,
+    TRACE_LENGTH,
+    TRACE_LIMIT,
+    TRACE_WORDS,
+    code_type,
+    most_adds,
+)
 
 
 def emit_allowance(

@@ -20,8 +20,8 @@ from t2s.graph.machine import Choice, Put, Rule
 from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.llvm import I1, I32, I64, Slot, Value, integer
 from t2s.simulator.emit.representation import load_value, offset_by, zero
-from t2s.simulator.values.emit_context import NodeContext
-from t2s.simulator.values.emit_streams import StreamPort
+from t2s.simulator.values.emit_frame import NodeContext
+from t2s.simulator.values.emit_ports import StreamPort
 
 _CHEAP = frozenset(
     {

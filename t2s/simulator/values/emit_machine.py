@@ -35,8 +35,8 @@ from t2s.simulator.emit.casts import convert
 from t2s.simulator.emit.llvm import (
     I32,
     I64,
-    Block,
-    Function,
+    BasicBlock,
+    LLVMFunction,
     Module,
     Slot,
     Value,
@@ -53,11 +53,10 @@ from t2s.simulator.emit.representation import (
 )
 from t2s.simulator.values.emit_allowance import emit_allowance
 from t2s.simulator.values.emit_blend import BlendEmitter, blended_rules
-from t2s.simulator.values.emit_body import BodyEmitter
+from t2s.simulator.values.emit_body import BodyEmitter, emit_search
 from t2s.simulator.values.emit_frame import Frame
 from t2s.simulator.values.emit_memory import MemoryEmitter
-from t2s.simulator.values.emit_search import emit_search
-from t2s.simulator.values.emit_streams import StreamPort
+from t2s.simulator.values.emit_ports import StreamPort
 from t2s.simulator.values.layout import (
     FAILED,
     FINISHED,
@@ -65,20 +64,20 @@ from t2s.simulator.values.layout import (
     RUNNING,
     TRACE_LENGTH,
     Key,
-    Layout,
+    ValueLayout,
+    code_type,
 )
-from t2s.simulator.values.machine_codes import code_type
 
 
 def emit_machine(
     module: Module,
     graph: Graph,
     node: Machine,
-    layout: Layout,
+    layout: ValueLayout,
     number: int,
     faults: list[str],
     places: list[Key] | None = None,
-) -> Function:
+) -> LLVMFunction:
     """Add the function of a machine to a module; messages of its checks are added to ``faults``.
 
     A place that meets a fault stops before that firing, and the others go on.  With ``places`` the
@@ -217,13 +216,13 @@ class _MachineEmitter:
         self._context.names.clear()
         self._context.names.update(names)
 
-    def _emit_choices(self, choices: tuple[Choice, ...], refuse: Block) -> None:
+    def _emit_choices(self, choices: tuple[Choice, ...], refuse: BasicBlock) -> None:
         """The first alternative that holds; ends every way through the code."""
         context, builder = self._context, self._builder
         if blended_rules(context.graph, choices, self._scalars):
             choices = self._emit_blended(choices)
         for choice in choices:
-            otherwise: Block | None = None
+            otherwise: BasicBlock | None = None
             if choice.when is not None:
                 chosen, otherwise = context.block("chosen"), context.block("otherwise")
                 builder.cbranch(context.expressions.emit(choice.when), chosen, otherwise)

@@ -14,7 +14,7 @@ from t2s.simulator.emit.casts import convert
 from t2s.simulator.emit.llvm import I32, I64, POINTER, Value, integer, null
 from t2s.simulator.emit.representation import load_value, offset_by, register_type, store_value
 from t2s.simulator.values import sorted_memory
-from t2s.simulator.values.emit_context import NodeContext
+from t2s.simulator.values.emit_frame import NodeContext
 
 _WIDE = Type(Kind.INT, 64)
 _HALF_BITS = 32

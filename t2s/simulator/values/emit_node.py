@@ -22,8 +22,8 @@ from t2s.simulator.emit.llvm import (
     I1,
     I32,
     I64,
-    Block,
-    Function,
+    BasicBlock,
+    LLVMFunction,
     Module,
     Slot,
     Value,
@@ -31,15 +31,14 @@ from t2s.simulator.emit.llvm import (
 )
 from t2s.simulator.emit.representation import offset_by
 from t2s.simulator.values.emit_body import BodyEmitter
-from t2s.simulator.values.emit_context import smaller
-from t2s.simulator.values.emit_frame import Frame
+from t2s.simulator.values.emit_frame import Frame, smaller
 from t2s.simulator.values.emit_ports import UNLIMITED, PortEmitter, port_of
-from t2s.simulator.values.layout import FINISHED, NOT_STARTED, RUNNING, Layout
+from t2s.simulator.values.layout import FINISHED, NOT_STARTED, RUNNING, ValueLayout
 
 
 def emit_node(
-    module: Module, graph: Graph, node: PEArray, layout: Layout, number: int, faults: list[str]
-) -> Function:
+    module: Module, graph: Graph, node: PEArray, layout: ValueLayout, number: int, faults: list[str]
+) -> LLVMFunction:
     """Add the function of a node to a module; messages of its checks are added to ``faults``."""
     frame = Frame(module, graph, node, layout, number, faults)
     _NodeEmitter(frame).emit()
@@ -170,7 +169,7 @@ class _NodeEmitter:
         builder.store(builder.add(index, integer(1, I32)), self._indices[level])
         builder.branch(self._enter[level + 1] if level + 1 < len(self._enter) else self._row)
 
-    def _outward(self, level: int) -> Block:
+    def _outward(self, level: int) -> BasicBlock:
         """Where to go when a loop is over."""
         return self._carry[level - 1] if level else self._finish
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.machine import Machine
-from t2s.simulator.values.machine_codes import code_type, waits
+from t2s.graph.machine import Choice, Machine, MemoryAdd, Rule
 
 ALIGNMENT = 64
 """The arena and every ring start on a cache line."""
@@ -79,13 +78,13 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ValueLayout:
     """The sections of the arena of one graph.
 
     ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
     the PE that it happened on, and ``c_functions`` the addresses of the C library's functions.
     ``depth`` is the capacity every ring starts with, and ``tokens`` says how tokens lie in it;
-    ``codes`` and ``waits`` are those of the machines (see ``machine_codes``).
+    ``codes`` and ``waits`` are those of the machines (see ``code_type`` and ``waits``).
     """
 
     sections: Mapping[Key, Section]
@@ -162,12 +161,12 @@ class Layout:
         return self.sections[("ring", channel)]
 
 
-def layout_of(graph: Graph) -> Layout:
+def layout_of(graph: Graph) -> ValueLayout:
     """Place the state of a graph."""
     return placed(graph, _requests(graph))
 
 
-def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -> Layout:
+def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -> ValueLayout:
     """Place sections, given their keys, shapes and types, one after the other."""
     sections: dict[Key, Section] = {}
     end = 0
@@ -176,7 +175,7 @@ def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -
         section = Section(offset=start, shape=shape, dtype=np.dtype(dtype), key=key)
         sections[key] = section
         end = -(-(start + section.bytes) // 8) * 8
-    return Layout(
+    return ValueLayout(
         sections=MappingProxyType(sections),
         bytes=end,
         depth=first_depth(graph),
@@ -249,3 +248,39 @@ def first_depth(graph: Graph) -> int:
     )
     fitting = [depth for depth in _DEPTHS if depth * per_token <= _RINGS_BYTES]
     return fitting[-1] if fitting else _DEPTHS[0]
+
+
+_BYTE_CODES = 256
+
+
+def code_type(node: Machine) -> np.dtype[np.generic]:
+    """The type of the codes in the traces of a machine."""
+    return np.dtype(np.uint8 if len(node.paths()) <= _BYTE_CODES else np.uint16)
+
+
+def waits(node: Machine) -> tuple[tuple[str, ...], ...]:
+    """The heads needed up to each point of the code where a machine may wait, the last one missing.
+
+    The points are numbered in this order.
+    """
+    found: list[tuple[str, ...]] = []
+
+    def enter(before: tuple[str, ...], needs: tuple[str, ...], choices: tuple[Choice, ...]) -> None:
+        found.extend(before + needs[: count + 1] for count in range(len(needs)))
+        for choice in choices:
+            inner = () if isinstance(choice.inside, Rule) else choice.inside
+            enter(before + needs, choice.needs, inner)
+            if choice.when is None:
+                return
+
+    for mode in node.modes:
+        enter((), mode.needs, mode.choices)
+    return tuple(found)
+
+
+def most_adds(node: Machine, memory: str) -> int:
+    """The most points that a firing adds to a sorted memory."""
+    return max(
+        sum(isinstance(s, MemoryAdd) and s.memory == memory for s in path.rule.body)
+        for path in node.paths()
+    )

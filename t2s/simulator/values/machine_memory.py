@@ -7,8 +7,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.machine import Machine
 from t2s.simulator.values.emit_memory import block_words
-from t2s.simulator.values.layout import TRACE_LENGTH, Layout, address_of
-from t2s.simulator.values.machine_codes import most_adds
+from t2s.simulator.values.layout import TRACE_LENGTH, ValueLayout, address_of, most_adds
 from t2s.simulator.values.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
 
 _GROWTH = 4
@@ -27,7 +26,7 @@ MOST_FIRINGS = 1 << 30
 class MachineMemory:
     """Traces and sorted memories of all places, and where the arena says that they are."""
 
-    def __init__(self, node: Machine, layout: Layout, arena: Array) -> None:
+    def __init__(self, node: Machine, layout: ValueLayout, arena: Array) -> None:
         self._type = layout.codes[node.name]
         self._most = MOST_FIRINGS
         places = node.place_count

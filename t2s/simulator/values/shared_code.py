@@ -15,7 +15,7 @@ from t2s.graph.graph import Graph
 from t2s.simulator.emit.builder import Builder
 from t2s.simulator.emit.llvm import I64, Value
 from t2s.simulator.emit.representation import offset_by
-from t2s.simulator.values.layout import Key, Layout
+from t2s.simulator.values.layout import Key, ValueLayout
 
 OF_A_NODE = frozenset(
     [
@@ -43,7 +43,7 @@ _NOT_IN_CODE = frozenset({"location", "region"})
 
 
 @dataclass(slots=True, kw_only=True)
-class Table:
+class PlaceTable:
     """The table of the function that is being emitted; ``keys`` grows with what it looks up."""
 
     pointer: Value
@@ -61,7 +61,7 @@ class Table:
 
 
 def numbers_of(
-    graph: Graph, layout: Layout, keys: Sequence[Key], names: Mapping[str, str], faults: int
+    graph: Graph, layout: ValueLayout, keys: Sequence[Key], names: Mapping[str, str], faults: int
 ) -> list[int]:
     """The table of a machine, of the keys that its function looks up for another one."""
     tensors = {tensor.name: number for number, tensor in enumerate(graph.tensors)}

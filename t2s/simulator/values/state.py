@@ -21,8 +21,8 @@ from t2s.graph.semantics import space_points
 from t2s.simulator.values.layout import (
     ALIGNMENT,
     FINISHED,
-    Layout,
     Section,
+    ValueLayout,
     address_of,
     aligned_zeros,
 )
@@ -52,7 +52,7 @@ class RunState:
     """
 
     def __init__(
-        self, graph: Graph, layout: Layout, depths: Mapping[str, int] | None = None
+        self, graph: Graph, layout: ValueLayout, depths: Mapping[str, int] | None = None
     ) -> None:
         self._known = weakref.ref(graph)
         self._layout = layout

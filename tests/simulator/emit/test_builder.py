@@ -10,6 +10,7 @@ import pytest
 
 from t2s.core.errors import InternalError
 from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.compile import compile_module
 from t2s.simulator.emit.llvm import (
     DOUBLE,
     FLOAT,
@@ -26,7 +27,6 @@ from t2s.simulator.emit.llvm import (
     null,
     vector_type,
 )
-from t2s.simulator.emit.module import compile_module
 
 Emit = Callable[[Builder, Value, Value], Value]
 

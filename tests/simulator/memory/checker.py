@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-from t2s.simulator.memory.model import Command, Kind
+from t2s.simulator.memory.model import Command, CommandKind
 from t2s.simulator.memory.spec import Dram
 
 Bank = tuple[int, int]
@@ -23,7 +23,7 @@ def check(dram: Dram, commands: Iterable[Command]) -> None:
         channels[command.channel].append(command)
         ranks[command.channel, command.rank].append(command)
     for of_channel in channels.values():
-        _check_bus(dram, [c for c in of_channel if c.kind in (Kind.READ, Kind.WRITE)])
+        _check_bus(dram, [c for c in of_channel if c.kind in (CommandKind.READ, CommandKind.WRITE)])
     for of_rank in ranks.values():
         _check_rank(dram, of_rank)
 
@@ -36,7 +36,7 @@ def _check_bus(dram: Dram, moves: list[Command]) -> None:
     """Data of bursts do not overlap, and leave a gap where the driver of the bus changes."""
 
     def start(command: Command) -> int:
-        read = command.kind is Kind.READ
+        read = command.kind is CommandKind.READ
         return command.clock + (dram.timing.CL if read else dram.timing.CWL)
 
     moves = sorted(moves, key=start)
@@ -55,9 +55,9 @@ def _check_rank(dram: Dram, commands: list[Command]) -> None:
             banks[place].append(command)
     for of_bank in banks.values():
         _check_bank(dram, of_bank)
-    _check_activations(dram, [c for c in commands if c.kind is Kind.ACTIVATE])
-    _check_moves(dram, [c for c in commands if c.kind in (Kind.READ, Kind.WRITE)])
-    _check_refreshes(dram, [c for c in commands if c.kind is Kind.REFRESH])
+    _check_activations(dram, [c for c in commands if c.kind is CommandKind.ACTIVATE])
+    _check_moves(dram, [c for c in commands if c.kind in (CommandKind.READ, CommandKind.WRITE)])
+    _check_refreshes(dram, [c for c in commands if c.kind is CommandKind.REFRESH])
 
 
 def _check_bank(dram: Dram, commands: list[Command]) -> None:
@@ -65,31 +65,31 @@ def _check_bank(dram: Dram, commands: list[Command]) -> None:
     t = dram.timing
     written = t.CWL + dram.burst_clocks + t.tWR
     least = {
-        (Kind.ACTIVATE, Kind.READ): t.tRCD,
-        (Kind.ACTIVATE, Kind.WRITE): t.tRCD,
-        (Kind.ACTIVATE, Kind.PRECHARGE): t.tRAS,
-        (Kind.ACTIVATE, Kind.ACTIVATE): t.tRC,
-        (Kind.READ, Kind.PRECHARGE): t.tRTP,
-        (Kind.WRITE, Kind.PRECHARGE): written,
-        (Kind.PRECHARGE, Kind.ACTIVATE): t.tRP,
-        (Kind.PRECHARGE, Kind.REFRESH): t.tRP,
-        (Kind.REFRESH, Kind.ACTIVATE): t.tRFC,
-        (Kind.REFRESH, Kind.REFRESH): t.tRFC,
+        (CommandKind.ACTIVATE, CommandKind.READ): t.tRCD,
+        (CommandKind.ACTIVATE, CommandKind.WRITE): t.tRCD,
+        (CommandKind.ACTIVATE, CommandKind.PRECHARGE): t.tRAS,
+        (CommandKind.ACTIVATE, CommandKind.ACTIVATE): t.tRC,
+        (CommandKind.READ, CommandKind.PRECHARGE): t.tRTP,
+        (CommandKind.WRITE, CommandKind.PRECHARGE): written,
+        (CommandKind.PRECHARGE, CommandKind.ACTIVATE): t.tRP,
+        (CommandKind.PRECHARGE, CommandKind.REFRESH): t.tRP,
+        (CommandKind.REFRESH, CommandKind.ACTIVATE): t.tRFC,
+        (CommandKind.REFRESH, CommandKind.REFRESH): t.tRFC,
     }
-    latest: dict[Kind, Command] = {}
+    latest: dict[CommandKind, Command] = {}
     row = -1
     for command in commands:
         for kind, before in latest.items():
             _apart(before, command, least.get((kind, command.kind), 0))
         match command.kind:
-            case Kind.ACTIVATE:
+            case CommandKind.ACTIVATE:
                 assert row == -1, f"{command}: a row is open"
                 row = command.row
-            case Kind.PRECHARGE:
+            case CommandKind.PRECHARGE:
                 row = -1
-            case Kind.READ | Kind.WRITE:
+            case CommandKind.READ | CommandKind.WRITE:
                 assert row == command.row, f"{command}: row {row} is open"
-            case Kind.REFRESH:
+            case CommandKind.REFRESH:
                 assert row == -1, f"{command}: a row is open"
         latest[command.kind] = command
 
@@ -110,7 +110,7 @@ def _check_moves(dram: Dram, moves: list[Command]) -> None:
             near = before.group == command.group
             if before.kind is command.kind:
                 _apart(before, command, t.tCCD_L if near else t.tCCD_S)
-            elif before.kind is Kind.WRITE:
+            elif before.kind is CommandKind.WRITE:
                 wait = t.tWTR_L if near else t.tWTR_S
                 _apart(before, command, t.CWL + dram.burst_clocks + wait)
 

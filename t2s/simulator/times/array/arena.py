@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.times.array.plan import ArrayPlan, NodePlan, Port
+from t2s.simulator.times.array.plan import ArrayPlan, LanePort, NodePlan
 
 VECTOR_BYTES = 64
 """Bytes of the longest vectors; a processor with shorter ones takes several."""
@@ -52,7 +52,7 @@ for each axis its extent and the position of its classes (times the stride of th
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class ArenaSection:
     """An array in the arena; ``offset`` is that of element 0, in bytes."""
 
     offset: int
@@ -86,14 +86,14 @@ class PortMemory:
     """
 
     lanes: int
-    count: Section
-    use: Section
-    stall: Section
-    moved: Section
+    count: ArenaSection
+    use: ArenaSection
+    stall: ArenaSection
+    moved: ArenaSection
     row_bytes: int
-    slot: Section
-    position: Section
-    refused: Section
+    slot: ArenaSection
+    position: ArenaSection
+    refused: ArenaSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +107,12 @@ class NodeMemory:
 
     lanes: int
     padded: int
-    left: Section
-    started: Section
-    wait: Section
-    last: Section
-    storing: Section
-    memory_stall: Section
+    left: ArenaSection
+    started: ArenaSection
+    wait: ArenaSection
+    last: ArenaSection
+    storing: ArenaSection
+    memory_stall: ArenaSection
     ports: tuple[PortMemory, ...]
 
 
@@ -126,22 +126,22 @@ class ArenaLayout:
     """
 
     bits: int
-    clock: Section
-    counters: Section
-    pes: Section
-    first: Section
-    moving: Section
-    waiting: Section
-    granted: Section
-    ring: Section
+    clock: ArenaSection
+    counters: ArenaSection
+    pes: ArenaSection
+    first: ArenaSection
+    moving: ArenaSection
+    waiting: ArenaSection
+    granted: ArenaSection
+    ring: ArenaSection
     nodes: tuple[NodeMemory, ...]
-    stalls: Section
-    totals: Section
+    stalls: ArenaSection
+    totals: ArenaSection
     state_bytes: int
-    tables: tuple[tuple[Section, ...], ...]
-    moved: tuple[Section, ...]
-    stores: tuple[Section, ...]
-    pool: Section
+    tables: tuple[tuple[ArenaSection, ...], ...]
+    moved: tuple[ArenaSection, ...]
+    stores: tuple[ArenaSection, ...]
+    pool: ArenaSection
     bytes: int
 
     @property
@@ -159,11 +159,11 @@ class _Allocator:
     def __init__(self) -> None:
         self.end = 0
 
-    def take(self, dtype: str, *shape: int, before: int = 0, after: int = 0) -> Section:
+    def take(self, dtype: str, *shape: int, before: int = 0, after: int = 0) -> ArenaSection:
         """A section, with so many elements of zeros before and after it."""
         kind = np.dtype(dtype)
         self.end = _rounded(self.end) + _rounded(before * kind.itemsize)
-        section = Section(offset=self.end, shape=shape, dtype=kind)
+        section = ArenaSection(offset=self.end, shape=shape, dtype=kind)
         self.end += prod(shape) * kind.itemsize + _rounded(after * kind.itemsize)
         return section
 
@@ -182,7 +182,7 @@ def counter_bits(plan: ArrayPlan) -> int:
     return 8 if most < 1 << 7 else 16 if most < 1 << 15 else 32
 
 
-def capacities(plan: ArrayPlan, port: Port) -> Array:
+def capacities(plan: ArrayPlan, port: LanePort) -> Array:
     """Capacity per element of a channel; no more than all tokens that pass, nor than 2^30."""
     timing = plan.program.channels[port.channel]
     sent = plan.program.control.sent[timing.elements]
@@ -232,7 +232,7 @@ def layout_of(plan: ArrayPlan, bits: int) -> ArenaLayout:
         granted=granted,
         ring=ring,
         nodes=nodes,
-        stalls=Section(offset=stall_start, shape=(stall_count,), dtype=np.dtype(counter)),
+        stalls=ArenaSection(offset=stall_start, shape=(stall_count,), dtype=np.dtype(counter)),
         totals=totals,
         state_bytes=state_bytes,
         tables=tuple(
@@ -261,7 +261,7 @@ def _node(
     plan: ArrayPlan,
     node: NodePlan,
     bits: int,
-    stalls: list[Section],
+    stalls: list[ArenaSection],
     shifts: dict[tuple[int, bool], int],
 ) -> NodeMemory:
     counter, lanes = f"int{bits}", vector_lanes(node.lanes, bits)
@@ -274,7 +274,7 @@ def _node(
             latency = plan.program.channels[port.channel].latency
             row = size + 2 * margin
             moved = memory.take(counter, latency, row, before=margin, after=margin)
-            moved = Section(
+            moved = ArenaSection(
                 offset=moved.offset + margin * moved.dtype.itemsize,
                 shape=(latency, row),
                 dtype=moved.dtype,

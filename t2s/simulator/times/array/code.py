@@ -11,14 +11,14 @@ from t2s.simulator.emit.llvm import (
     I1,
     I32,
     I64,
-    Function,
+    LLVMFunction,
     LLVMType,
     Value,
     integer,
     integer_type,
     vector_type,
 )
-from t2s.simulator.times.array.arena import ArenaLayout, Section
+from t2s.simulator.times.array.arena import ArenaLayout, ArenaSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Code:
     """
 
     layout: ArenaLayout
-    function: Function
+    function: LLVMFunction
     builder: Builder
     lanes: int = 0
 
@@ -62,7 +62,9 @@ class Code:
         """A vector of counters that are all the same."""
         return integer(value, self.vector)
 
-    def address(self, section: Section, index: Value | int = 0, row: Value | None = None) -> Value:
+    def address(
+        self, section: ArenaSection, index: Value | int = 0, row: Value | None = None
+    ) -> Value:
         """The address of an element (``index`` may be negative), ``row`` bytes further on."""
         size = section.dtype.itemsize
         if isinstance(index, int):
@@ -75,18 +77,20 @@ class Code:
             offset = self.builder.add(offset, self.builder.sext(row, I64))
         return self.builder.offset(self.arena, offset, inbounds=False)
 
-    def load(self, section: Section, index: Value | int = 0, row: Value | None = None) -> Value:
+    def load(
+        self, section: ArenaSection, index: Value | int = 0, row: Value | None = None
+    ) -> Value:
         """One element."""
         kind = integer_type(8 * section.dtype.itemsize)
         return self.builder.load(self.address(section, index, row), kind, section.dtype.itemsize)
 
     def store(
-        self, value: Value, section: Section, index: Value | int = 0, row: Value | None = None
+        self, value: Value, section: ArenaSection, index: Value | int = 0, row: Value | None = None
     ) -> None:
         """Overwrite one element."""
         self.builder.store(value, self.address(section, index, row), section.dtype.itemsize)
 
-    def add(self, amount: Value | int, section: Section, index: Value | int = 0) -> Value:
+    def add(self, amount: Value | int, section: ArenaSection, index: Value | int = 0) -> Value:
         """Add to one element; the new value."""
         old = self.load(section, index)
         change = integer(amount, old.type) if isinstance(amount, int) else amount
@@ -95,14 +99,14 @@ class Code:
         return new
 
     def load_vector(
-        self, section: Section, index: Value | int = 0, row: Value | None = None
+        self, section: ArenaSection, index: Value | int = 0, row: Value | None = None
     ) -> Value:
         """A vector of counters, aligned to a counter."""
         where = self.address(section, index, row)
         return self.builder.load(where, self.vector, section.dtype.itemsize)
 
     def store_vector(
-        self, value: Value, section: Section, index: Value | int = 0, row: Value | None = None
+        self, value: Value, section: ArenaSection, index: Value | int = 0, row: Value | None = None
     ) -> None:
         """Overwrite a vector of counters."""
         self.builder.store(value, self.address(section, index, row), section.dtype.itemsize)

@@ -12,7 +12,7 @@ from t2s.simulator.emit.llvm import (
     I1,
     I32,
     I64,
-    Function,
+    LLVMFunction,
     Value,
     constant_vector,
     integer,
@@ -31,7 +31,7 @@ from t2s.simulator.random_stalls import (
 from t2s.simulator.times.array.arena import COUNTERS, NodeMemory, PortMemory
 from t2s.simulator.times.array.code import Code
 from t2s.simulator.times.array.emit_walk import CLOCK_WORD
-from t2s.simulator.times.array.plan import NodePlan, Port
+from t2s.simulator.times.array.plan import LanePort, NodePlan
 
 COUNTER_WORD = {name: number for number, name in enumerate(COUNTERS)}
 
@@ -58,7 +58,7 @@ class NodeEmitter:
         node: NodePlan,
         memory: NodeMemory,
         port: MemoryPort,
-        walk: Function,
+        walk: LLVMFunction,
         tick: Value,
     ) -> None:
         self._code = code.of(memory.lanes)
@@ -69,7 +69,7 @@ class NodeEmitter:
         self._tick = tick
 
     @property
-    def _ports(self) -> list[tuple[Port, PortMemory]]:
+    def _ports(self) -> list[tuple[LanePort, PortMemory]]:
         return list(zip(self._node.ports, self._memory.ports, strict=True))
 
     def emit(self) -> None:
@@ -90,7 +90,7 @@ class NodeEmitter:
             refused = builder.and_(builder.sext(empty, code.counter), code.load(memory.use, lane))
             code.store(refused, memory.refused, lane)
 
-    def _move(self, port: Port, memory: PortMemory, fire: Value, lane: Value) -> None:
+    def _move(self, port: LanePort, memory: PortMemory, fire: Value, lane: Value) -> None:
         """Take or put what the firing lanes of a vector do at an irregular port."""
         code, builder = self._code, self._code.builder
         with code.lanes_of(code.bits(fire)) as number:

@@ -8,7 +8,17 @@ carrying into the outer ones, and from their classes the code, the row, and what
 from __future__ import annotations
 
 from t2s.simulator.emit.builder import Builder
-from t2s.simulator.emit.llvm import I8, I32, I64, POINTER, VOID, Function, Module, Value, integer
+from t2s.simulator.emit.llvm import (
+    I8,
+    I32,
+    I64,
+    POINTER,
+    VOID,
+    LLVMFunction,
+    Module,
+    Value,
+    integer,
+)
 from t2s.simulator.times.array.arena import (
     CLOCK,
     POSITION,
@@ -30,7 +40,7 @@ from t2s.simulator.times.array.plan import NodePlan
 CLOCK_WORD = {name: number for number, name in enumerate(CLOCK)}
 
 
-def emit_walk(module: Module, layout: ArenaLayout, node: NodePlan, number: int) -> Function:
+def emit_walk(module: Module, layout: ArenaLayout, node: NodePlan, number: int) -> LLVMFunction:
     """Add the function of a node to a module."""
     function = module.function(
         f"walk{number}", VOID, [POINTER, I32], attributes="nounwind noinline"

@@ -19,15 +19,15 @@ from t2s.graph.body import Receive, Send
 from t2s.graph.nodes import PEArray
 from t2s.simulator.program.control import FiringOrder
 from t2s.simulator.program.flatten import ACCESS, MOVED_BYTES, RECEIVES_END, USES_BEGIN, USES_END
-from t2s.simulator.program.machine_rows import STORES
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
+from t2s.simulator.program.trace import STORES
 
 NOWHERE = -1
 """The position of an element that nobody uses, and of a port in a firing without it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Port:
+class LanePort:
     """One side of a channel, at one node.
 
     Attributes
@@ -57,7 +57,7 @@ class NodePlan:
     """
 
     timing: NodeTiming
-    ports: tuple[Port, ...]
+    ports: tuple[LanePort, ...]
     first_row: int
     moved: NDArray[np.int32]
     stores: NDArray[np.bool_]
@@ -83,8 +83,8 @@ class Transfer:
 
     channel: int
     latency: int
-    source: Port
-    sink: Port
+    source: LanePort
+    sink: LanePort
     sources: NDArray[np.int64]
     sinks: NDArray[np.int64]
     shift: int | None
@@ -177,7 +177,7 @@ def _node(program: SimProgram, timing: NodeTiming) -> NodePlan:
 
 def _port(
     program: SimProgram, channel: int, sends: bool, used: Array, lane_of_row: Array, lanes: int
-) -> Port:
+) -> LanePort:
     """A port whose firings use elements ``used``, by row of the node."""
     count = program.channels[channel].channel.element_count
     there = used != NOWHERE
@@ -193,7 +193,7 @@ def _port(
     else:
         positions[used[there]] = used[there]
         table = used
-    return Port(
+    return LanePort(
         channel=channel,
         sends=sends,
         regular=regular,
@@ -203,7 +203,7 @@ def _port(
     )
 
 
-def _transfer(channel: int, latency: int, source: Port, sink: Port) -> Transfer:
+def _transfer(channel: int, latency: int, source: LanePort, sink: LanePort) -> Transfer:
     both = (source.positions != NOWHERE) & (sink.positions != NOWHERE)
     sources, sinks = source.positions[both], sink.positions[both]
     shifts = np.unique(sinks - sources)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.emit.module import compile_when_new
+from t2s.simulator.emit.compile import compile_when_new
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.tally import Counts, Ending, Stuck, Tally, end_of_run
 from t2s.simulator.times.array.arena import (
@@ -27,7 +27,7 @@ from t2s.simulator.times.array.arena import (
 from t2s.simulator.times.array.emit import Stop, emit_run, key_of
 from t2s.simulator.times.array.emit_node import COUNTER_WORD
 from t2s.simulator.times.array.emit_walk import CLOCK_WORD
-from t2s.simulator.times.array.plan import NOWHERE, NodePlan, Port, plan_of
+from t2s.simulator.times.array.plan import NOWHERE, LanePort, NodePlan, plan_of
 from t2s.simulator.values.layout import aligned_zeros
 
 _LONGEST_CALL = 1 << 30
@@ -231,7 +231,7 @@ class ArrayMachine:
         """Add to the totals."""
         self._totals += more
 
-    def ports(self) -> list[tuple[NodePlan, NodeMemory, Port, PortMemory]]:
+    def ports(self) -> list[tuple[NodePlan, NodeMemory, LanePort, PortMemory]]:
         """All ports with their nodes, in order."""
         return [
             (node, memory, port, here)
@@ -286,7 +286,7 @@ class ArrayMachine:
         start = (offset - self.layout.stalls.offset) // self.layout.stalls.dtype.itemsize
         return totals[start:]
 
-    def _attribute(self, port: Port, counts: Counts, total: Counts, node: NodePlan) -> None:
+    def _attribute(self, port: LanePort, counts: Counts, total: Counts, node: NodePlan) -> None:
         """Stalls of lanes to elements; an irregular port counts for the lane's first element."""
         timing = self.program.channels[port.channel]
         if port.regular:
@@ -345,7 +345,7 @@ class ArrayMachine:
                 found[pe] = Stuck(instance=pe, element=first + element, sending=port.sends)
         return [found[pe] for pe in sorted(found)]
 
-    def _coming(self, port: Port, other: PortMemory, partner: int) -> bool:
+    def _coming(self, port: LanePort, other: PortMemory, partner: int) -> bool:
         """Whether a token, or space, is on its way from the other side."""
         moved = other.moved.view(self.arena)
         return bool(moved[partner] != 0) if port.sends else bool(moved[:, partner].any())

@@ -94,7 +94,7 @@ def size(points: Product) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sum:
+class DigitSum:
     """``base`` plus, for each digit that has a table, its entry at the position of the digit.
 
     Tables run over all values of a digit and start with 0.
@@ -104,7 +104,7 @@ class Sum:
     tables: Mapping[int, Numbers]
 
 
-def normalised(base: int, tables: Mapping[int, Numbers]) -> Sum:
+def normalised(base: int, tables: Mapping[int, Numbers]) -> DigitSum:
     """A sum whose tables start with 0; tables of zeros are left out."""
     kept = {}
     for digit, table in tables.items():
@@ -112,7 +112,7 @@ def normalised(base: int, tables: Mapping[int, Numbers]) -> Sum:
         base += first
         if (table != first).any():
             kept[digit] = table - first
-    return Sum(base=base, tables=kept)
+    return DigitSum(base=base, tables=kept)
 
 
 class NodeDigits:
@@ -126,20 +126,20 @@ class NodeDigits:
         self._parameters = dict(parameters)
         self._divisors = _divisors(graph, node)
         self._space = frozenset(dimension.name for dimension in node.space)
-        self._frames: dict[tuple[tuple[int, int], ...], Frame] = {}
+        self._frames: dict[tuple[tuple[int, int], ...], DigitFrame] = {}
         names = [index_names(e) for loop in node.loops for e in (loop.minimum, loop.extent)]
         if any(found - self._space for found in names):
             raise Opaque
         self._bounds = None if any(names) else self._bounds_of(self._parameters)
 
-    def frame(self, point: tuple[int, ...]) -> tuple[Frame, dict[str, Array]]:
+    def frame(self, point: tuple[int, ...]) -> tuple[DigitFrame, dict[str, Array]]:
         """The digits of a PE, and the names of its place and of the parameters."""
         known: dict[str, Array] = dict(self._parameters)
         for dimension, at in zip(self.node.space, point, strict=True):
             known[dimension.name] = np.int32(at)
         key = self._bounds or self._bounds_of(known)
         if key not in self._frames:
-            self._frames[key] = Frame(self.node, key, self._divisors)
+            self._frames[key] = DigitFrame(self.node, key, self._divisors)
         return self._frames[key], known
 
     def _bounds_of(self, known: Mapping[str, Array]) -> tuple[tuple[int, int], ...]:
@@ -166,7 +166,7 @@ def _divisors(graph: Graph, node: PEArray) -> dict[str, list[int]]:
     return {name: sorted(divisors) for name, divisors in found.items()}
 
 
-class Frame:
+class DigitFrame:
     """The digits of PEs that have the same loop bounds, and what expressions are over them."""
 
     def __init__(
@@ -186,10 +186,10 @@ class Frame:
         self._forms: dict[int, tuple[Expr, Expr, tuple[str, ...]]] = {}
         self._used: dict[int, tuple[Expr, list[int]]] = {}
         self._values: dict[tuple[int, tuple[int, ...]], tuple[int | None, Array]] = {}
-        self._sums: dict[tuple[int, tuple[int, ...]], Sum] = {}
+        self._sums: dict[tuple[int, tuple[int, ...]], DigitSum] = {}
         self._products: dict[tuple[int, tuple[int, ...]], Product] = {}
 
-    def sum(self, expr: Expr, known: Mapping[str, Array]) -> Sum:
+    def sum(self, expr: Expr, known: Mapping[str, Array]) -> DigitSum:
         """The value of an integer expression."""
         form, key = self._form(expr, known)
         if key not in self._sums:

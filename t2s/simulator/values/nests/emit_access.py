@@ -23,11 +23,11 @@ from t2s.simulator.emit.representation import (
     store_value,
     zero,
 )
-from t2s.simulator.values.emit_context import NodeContext
+from t2s.simulator.values.emit_frame import NodeContext
 from t2s.simulator.values.nests.digits import Numbers
 from t2s.simulator.values.nests.emit_lanes import transposed
 from t2s.simulator.values.nests.groups import Group, pattern, stride
-from t2s.simulator.values.nests.nest import Access, Lanes, Nest
+from t2s.simulator.values.nests.nest import Lanes, Nest, NestAccess
 from t2s.simulator.values.nests.references import Source, StreamSource, TensorSource
 
 Start = Any
@@ -123,7 +123,7 @@ class AccessEmitter:
         if extent % width:
             emit(full * width, extent % width)
 
-    def level(self, access: Access) -> int:
+    def level(self, access: NestAccess) -> int:
         """The innermost loop outside of the group that an address changes with; -1: none."""
         loops = (self._nest.frame.digits[digit].loop for digit in access.tables)
         return max((self._outside[loop] for loop in loops if loop in self._outside), default=-1)
@@ -156,7 +156,7 @@ class AccessEmitter:
         """The address of a scalar by its number."""
         return offset_by(self._builder, pointer, self._context.scaled(scalars, type.scalar.bytes))
 
-    def _place(self, access: Access, start: Start, width: int) -> tuple[Value, list[int]]:
+    def _place(self, access: NestAccess, start: Start, width: int) -> tuple[Value, list[int]]:
         """The number of a scalar in a block: a value, and what each firing adds to it."""
         builder = self._builder
         total = self._bases[id(access)]
@@ -204,7 +204,7 @@ class AccessEmitter:
     def read(
         self,
         pointer: Value,
-        access: Access,
+        access: NestAccess,
         start: Start,
         width: int,
         type: Type,
@@ -224,7 +224,7 @@ class AccessEmitter:
         return [self._column(start_at, type, lane, steps) for lane in lanes]
 
     def write(
-        self, pointer: Value, access: Access, start: Start, width: int, type: Type, value: Any
+        self, pointer: Value, access: NestAccess, start: Start, width: int, type: Type, value: Any
     ) -> None:
         """The inverse of ``read``."""
         total, steps = self._place(access, start, width)
@@ -280,7 +280,7 @@ class AccessEmitter:
         return vector
 
 
-def keyed_accesses(nest: Nest) -> list[tuple[str, Access]]:
+def keyed_accesses(nest: Nest) -> list[tuple[str, NestAccess]]:
     """The accesses of a nest, with the names of their sections in the arena."""
     found = [(f"operand {name}", operand.access) for name, operand in nest.operands.items()]
     return found + [(f"statement {at}", access) for at, access in nest.accesses.items()]

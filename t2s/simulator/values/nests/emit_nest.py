@@ -30,25 +30,22 @@ from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.graph import Graph
 from t2s.simulator.emit.builder import Builder
+from t2s.simulator.emit.compile import NEST
 from t2s.simulator.emit.llvm import I8, I32, I64, POINTER, VOID, Module, Value, integer, null
 from t2s.simulator.emit.representation import zero
-from t2s.simulator.values.emit_context import NodeContext
-from t2s.simulator.values.layout import ALIGNMENT, Layout
+from t2s.simulator.values.emit_frame import NodeContext
+from t2s.simulator.values.layout import ALIGNMENT, ValueLayout
 from t2s.simulator.values.nests.emit_access import AccessEmitter, Start
 from t2s.simulator.values.nests.emit_lanes import LaneEmitter
 from t2s.simulator.values.nests.groups import Group, group_of, pattern, rounds_of
-from t2s.simulator.values.nests.nest import Access, Nest, Operand
+from t2s.simulator.values.nests.nest import Nest, NestAccess, Operand
 
 _LARGEST_COPY = 1 << 17
 """Bytes on the stack for an operand that is laid out for the blocks, at most."""
 
 
-NEST = "nest"
-"""The name of the function."""
-
-
 @without_collections()
-def emit_nest(graph: Graph, nest: Nest, layout: Layout) -> str:
+def emit_nest(graph: Graph, nest: Nest, layout: ValueLayout) -> str:
     """The code of a nest: a module with one function."""
     module = Module()
     numbers = [I64] * 4
@@ -219,7 +216,7 @@ class _NestEmitter:
         return self._where(operand.condition, lambda: self._loaded(name, start, width))
 
     def _emit_statement(
-        self, statement: Statement, access: Access | None, start: Start, width: int
+        self, statement: Statement, access: NestAccess | None, start: Start, width: int
     ) -> None:
         context, nest = self._context, self._nest
         match statement:
@@ -245,7 +242,7 @@ class _NestEmitter:
     def _write(
         self,
         pointer: Value,
-        access: Access | None,
+        access: NestAccess | None,
         value: Expr,
         condition: Expr | None,
         start: Start,

@@ -18,7 +18,7 @@ from t2s.core.expr import Apply, Expr, ReduceLanes, index_names
 from t2s.core.walk import walk
 from t2s.graph.body import RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.simulator.values.nests.digits import Numbers
-from t2s.simulator.values.nests.nest import Access, Nest, static
+from t2s.simulator.values.nests.nest import Nest, NestAccess, static
 
 _REGISTER_BYTES = 64
 _MOST_FUSED = 64
@@ -77,7 +77,7 @@ def rounds_of(nest: Nest, group: Group) -> tuple[int, int]:
     return prod(extents[:depth]), depth
 
 
-def pattern(nest: Nest, first: int, access: Access) -> Numbers:
+def pattern(nest: Nest, first: int, access: NestAccess) -> Numbers:
     """What the loops from ``first`` on add to an address, in the order of the firings."""
     loops = [loop.name for loop in nest.node.loops[first:]]
     inside = [number for number, digit in enumerate(nest.frame.digits) if digit.loop in loops]
@@ -97,7 +97,7 @@ def stride(table: Numbers) -> int | None:
     return int(steps[0]) if (steps == steps[0]).all() else None
 
 
-def accesses_of(nest: Nest) -> Iterable[Access]:
+def accesses_of(nest: Nest) -> Iterable[NestAccess]:
     """Everything that a nest does to memory."""
     yield from (operand.access for operand in nest.operands.values())
     yield from nest.accesses.values()
@@ -127,7 +127,7 @@ def _independent(nest: Nest, first: int) -> bool:
     stored = [statement.tensor for statement in nest.statements if isinstance(statement, Store)]
     if len(set(stored)) < len(stored):
         return False
-    by_register: dict[str, list[Access]] = {}
+    by_register: dict[str, list[NestAccess]] = {}
     written = set()
     for at, statement in enumerate(nest.statements):
         if isinstance(statement, RegisterRead | RegisterWrite):
@@ -144,7 +144,7 @@ def _independent(nest: Nest, first: int) -> bool:
     return True
 
 
-def _same(left: Access, right: Access) -> bool:
+def _same(left: NestAccess, right: NestAccess) -> bool:
     return (
         np.array_equal(left.bases, right.bases)
         and left.tables.keys() == right.tables.keys()

@@ -17,7 +17,7 @@ from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
 from t2s.graph.nodes import PEArray
 from t2s.simulator.values.nests.digits import (
-    Frame,
+    DigitFrame,
     Numbers,
     Opaque,
     Product,
@@ -26,7 +26,7 @@ from t2s.simulator.values.nests.digits import (
     size,
     spread,
 )
-from t2s.simulator.values.nests.network import PE
+from t2s.simulator.values.nests.network import TracedPE
 from t2s.simulator.values.nests.references import Reference, Source
 from t2s.simulator.values.nests.trace import Tracer, bindings, full
 
@@ -35,7 +35,7 @@ Lanes = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class NestAccess:
     """The number of a scalar: ``bases[PE]`` plus, for each digit, an entry of its table."""
 
     bases: Numbers
@@ -50,7 +50,7 @@ class Operand:
     """
 
     source: Source
-    access: Access
+    access: NestAccess
     lanes: Lanes
     condition: Expr | None
 
@@ -68,10 +68,10 @@ class Nest:
     """
 
     node: PEArray
-    frame: Frame
+    frame: DigitFrame
     statements: tuple[Statement, ...]
     operands: Mapping[str, Operand]
-    accesses: Mapping[int, Access]
+    accesses: Mapping[int, NestAccess]
 
     @property
     def sends(self) -> set[str]:
@@ -88,7 +88,7 @@ class NestBuilder:
     ``Opaque`` is raised if the node is none.
     """
 
-    def __init__(self, tracer: Tracer, pes: Sequence[PE], sends: set[str]) -> None:
+    def __init__(self, tracer: Tracer, pes: Sequence[TracedPE], sends: set[str]) -> None:
         self._tracer = tracer
         self._pes = pes
         self._sends = sends
@@ -159,7 +159,7 @@ class NestBuilder:
     def _operand(self, name: str, condition: Expr | None) -> Operand:
         known: dict[int, tuple[Reference, _Form]] = {}
 
-        def form(pe: PE, points: Product) -> _Form:
+        def form(pe: TracedPE, points: Product) -> _Form:
             found = self._tracer.local(pe, name, points)
             if id(found) not in known:
                 base, tables = full(found, points, pe.frame.all)
@@ -169,7 +169,7 @@ class NestBuilder:
         source, access, lanes = self._alike(condition, form)
         return Operand(source=source, access=access, lanes=lanes, condition=condition)
 
-    def _access(self, node: PEArray, statement: Statement) -> Access:
+    def _access(self, node: PEArray, statement: Statement) -> NestAccess:
         match statement:
             case Send(channel=channel, value=value, condition=condition):
                 form = self._token(channel, value.type.lanes)
@@ -187,12 +187,12 @@ class NestBuilder:
                 raise Opaque
         return self._alike(condition, form)[1]
 
-    def _token(self, channel: str, lanes: int) -> Callable[[PE, Product], _Form]:
+    def _token(self, channel: str, lanes: int) -> Callable[[TracedPE, Product], _Form]:
         """Where the firings leave what they send: the row of the PE, in the order of sending."""
         network = self._tracer.network
         found = network.graph.channel(channel)
 
-        def form(pe: PE, points: Product) -> _Form:
+        def form(pe: TracedPE, points: Product) -> _Form:
             _, row = network.end(pe, found, found.source_index)
             tables: dict[int, Numbers] = {}
             for digit, values in enumerate(points):
@@ -206,8 +206,8 @@ class NestBuilder:
         return form
 
     def _alike(
-        self, condition: Expr | None, form: Callable[[PE, Product], _Form]
-    ) -> tuple[Source, Access, Lanes]:
+        self, condition: Expr | None, form: Callable[[TracedPE, Product], _Form]
+    ) -> tuple[Source, NestAccess, Lanes]:
         """What is the same on all PEs that meet the condition at all, but for the base."""
         bases = np.zeros(self._pes[0].node.place_count, np.int64)
         first: _Form | None = None
@@ -223,15 +223,15 @@ class NestBuilder:
                 raise Opaque
         if first is None:
             raise Opaque
-        return first[0], Access(bases=bases, tables=first[2]), first[3]
+        return first[0], NestAccess(bases=bases, tables=first[2]), first[3]
 
 
 def _element(
     indices: Sequence[Expr], shape: Sequence[int], *, scale: int = 1, lanes: int = 1
-) -> Callable[[PE, Product], _Form]:
+) -> Callable[[TracedPE, Product], _Form]:
     """The row-major number of an element, times ``scale``; ``Opaque`` if one is out of bounds."""
 
-    def form(pe: PE, points: Product) -> _Form:
+    def form(pe: TracedPE, points: Product) -> _Form:
         base, tables = 0, dict[int, Numbers]()
         for at, (index, extent) in enumerate(zip(indices, shape, strict=True)):
             total = pe.frame.sum(index, pe.known)

@@ -13,7 +13,7 @@ from t2s.graph.body import Receive, Send
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import PEArray
 from t2s.graph.semantics import space_points
-from t2s.simulator.values.nests.digits import Frame, NodeDigits, Opaque, Product, size
+from t2s.simulator.values.nests.digits import DigitFrame, NodeDigits, Opaque, Product, size
 
 Place = tuple[str, int]
 """A PE: its node, and its number in the node's space domain, row-major."""
@@ -23,12 +23,12 @@ End = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PE:
+class TracedPE:
     """One PE: its digits, and its place and the parameters by name."""
 
     node: PEArray
     number: int
-    frame: Frame
+    frame: DigitFrame
     known: Mapping[str, Array]
 
     def points(self, condition: Expr | None) -> Product:
@@ -37,7 +37,7 @@ class PE:
 
 
 @dataclass(slots=True, kw_only=True)
-class Network:
+class TracedNetwork:
     """The PEs of all nodes whose control has the form that ``digits`` describes.
 
     Attributes
@@ -49,21 +49,21 @@ class Network:
     """
 
     graph: Graph
-    pes: dict[Place, PE] = field(default_factory=dict)
+    pes: dict[Place, TracedPE] = field(default_factory=dict)
     opaque: set[str] = field(default_factory=set)
     sender: dict[End, Place] = field(default_factory=dict)
     sent: dict[End, int] = field(default_factory=dict)
     receiver: dict[End, Place] = field(default_factory=dict)
     received: dict[End, int] = field(default_factory=dict)
 
-    def of_node(self, node: str) -> Iterator[PE]:
+    def of_node(self, node: str) -> Iterator[TracedPE]:
         """The PEs of a node, in row-major order."""
         found = self.graph.node(node)
         for number in range(found.place_count):
             if (node, number) in self.pes:
                 yield self.pes[(node, number)]
 
-    def end(self, pe: PE, channel: Channel, indices: tuple[Expr, ...]) -> End:
+    def end(self, pe: TracedPE, channel: Channel, indices: tuple[Expr, ...]) -> End:
         """The element that a PE uses in all its firings."""
         flat = 0
         for index, extent in zip(indices, channel.shape, strict=True):
@@ -102,9 +102,9 @@ class Network:
         }
 
 
-def network_of(graph: Graph, parameters: Mapping[str, Array]) -> Network:
+def network_of(graph: Graph, parameters: Mapping[str, Array]) -> TracedNetwork:
     """Look at the control of every PE."""
-    network = Network(graph=graph)
+    network = TracedNetwork(graph=graph)
     nested = {c.name: (c.source, c.sink) for c in graph.channels if c.stream.nesting}
     streaming = {name for ends in nested.values() for name in ends}
     for node in graph.nodes:
@@ -119,12 +119,12 @@ def network_of(graph: Graph, parameters: Mapping[str, Array]) -> Network:
     return network
 
 
-def _add(network: Network, node: PEArray, digits: NodeDigits) -> None:
+def _add(network: TracedNetwork, node: PEArray, digits: NodeDigits) -> None:
     for number, point in enumerate(space_points(node)):
         if not node.has_pe(point):
             continue
         frame, known = digits.frame(point)
-        pe = PE(node=node, number=number, frame=frame, known=known)
+        pe = TracedPE(node=node, number=number, frame=frame, known=known)
         network.pes[(node.name, number)] = pe
         for statement in node.body:
             if not isinstance(statement, Receive | Send):
@@ -144,7 +144,7 @@ def _add(network: Network, node: PEArray, digits: NodeDigits) -> None:
             counts[end] = count
 
 
-def longest(network: Network, channel: str) -> int:
+def longest(network: TracedNetwork, channel: str) -> int:
     """The most tokens that any element of a channel is sent, or is asked for."""
     elements = range(prod(network.graph.channel(channel).shape))
     found = (

@@ -25,7 +25,7 @@ from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
 from t2s.simulator.values.nests.digits import Opaque
 from t2s.simulator.values.nests.nest import Nest, NestBuilder
-from t2s.simulator.values.nests.network import Network, Place, network_of
+from t2s.simulator.values.nests.network import Place, TracedNetwork, network_of
 from t2s.simulator.values.nests.references import StreamSource
 from t2s.simulator.values.nests.trace import Again, Tracer
 
@@ -73,7 +73,7 @@ def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
     passing them on, all nodes are left to the rings.
     """
     if _is_soon_done(graph):
-        network = Network(graph=graph, opaque={node.name for node in graph.nodes})
+        network = TracedNetwork(graph=graph, opaque={node.name for node in graph.nodes})
     else:
         network = network_of(graph, parameters)
     rings = network.opaque | _through_memory(graph)
@@ -138,7 +138,7 @@ def _with_senders(graph: Graph, nodes: set[str]) -> set[str]:
 class _Planner:
     """Finds the nests, from the store units backwards."""
 
-    network: Network
+    network: TracedNetwork
     tracer: Tracer
     rings: set[str]
     nests: dict[str, Nest] = field(default_factory=dict)

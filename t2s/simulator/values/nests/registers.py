@@ -15,7 +15,14 @@ import numpy as np
 
 from t2s.core.expr import Expr
 from t2s.core.ops import Array
-from t2s.simulator.values.nests.digits import Frame, Numbers, Opaque, Product, picked, positions
+from t2s.simulator.values.nests.digits import (
+    DigitFrame,
+    Numbers,
+    Opaque,
+    Product,
+    picked,
+    positions,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +44,7 @@ class _Element:
 
 
 def last_writer(
-    frame: Frame,
+    frame: DigitFrame,
     known: Mapping[str, Array],
     written: tuple[Sequence[Expr], Product],
     read: tuple[Sequence[Expr], Product],
@@ -82,7 +89,9 @@ def last_writer(
     return tuple(origins)
 
 
-def _element(frame: Frame, known: Mapping[str, Array], index: Expr, points: Product) -> _Element:
+def _element(
+    frame: DigitFrame, known: Mapping[str, Array], index: Expr, points: Product
+) -> _Element:
     total = frame.sum(index, known)
     if len(total.tables) > 1:
         raise Opaque

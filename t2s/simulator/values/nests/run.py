@@ -12,9 +12,9 @@ import numpy as np
 from t2s.core.collector import without_collections
 from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Graph
-from t2s.simulator.emit.module import MachineCode, compile_nest
+from t2s.simulator.emit.compile import MachineCode, compile_nest
 from t2s.simulator.program.build import control_parameters
-from t2s.simulator.values.layout import Layout, aligned_zeros, placed
+from t2s.simulator.values.layout import ValueLayout, aligned_zeros, placed
 from t2s.simulator.values.nests.emit_access import keyed_accesses
 from t2s.simulator.values.nests.emit_nest import emit_nest
 from t2s.simulator.values.nests.groups import group_of, rounds_of
@@ -32,7 +32,7 @@ class Prepared:
     """A plan with the machine code of its nests, and where that expects everything."""
 
     plan: Plan
-    layout: Layout
+    layout: ValueLayout
     code: Mapping[str, MachineCode]
 
 
@@ -135,7 +135,7 @@ def _streams(graph: Graph, plan: Plan, recorded: Mapping[str, Array]) -> dict[st
 def _fill(
     graph: Graph,
     plan: Plan,
-    layout: Layout,
+    layout: ValueLayout,
     arena: Array,
     memory: Mapping[str, Array],
     parameters: Mapping[str, Array],

@@ -31,14 +31,14 @@ from t2s.simulator.values.nests.digits import (
     size,
     spread,
 )
-from t2s.simulator.values.nests.mixed_radix import regroup
-from t2s.simulator.values.nests.network import PE, End, Network, Place, longest
+from t2s.simulator.values.nests.network import End, Place, TracedNetwork, TracedPE, longest
 from t2s.simulator.values.nests.references import (
     Reference,
     StreamSource,
     TensorSource,
     inserted,
     merged,
+    regroup,
     zeros,
 )
 from t2s.simulator.values.nests.registers import last_writer
@@ -57,7 +57,7 @@ class Tracer:
     """
 
     def __init__(
-        self, network: Network, order: Sequence[Place], kept: set[str], recorded: set[str]
+        self, network: TracedNetwork, order: Sequence[Place], kept: set[str], recorded: set[str]
     ) -> None:
         self.network = network
         self.kept = kept
@@ -68,7 +68,7 @@ class Tracer:
         self._streams: dict[End, tuple[tuple[int, ...], Reference]] = {}
         self._bound: dict[str, dict[str, Statement]] = {}
 
-    def resolve(self, pe: PE, expr: Expr, points: Product) -> Reference:
+    def resolve(self, pe: TracedPE, expr: Expr, points: Product) -> Reference:
         """What an expression is in these iterations; ``Opaque`` if it is not in memory."""
         match expr:
             case Local(name=name):
@@ -168,7 +168,7 @@ class Tracer:
         found = self.resolve(pe, send.value, points)
         return tuple(len(values) for values in points), found
 
-    def local(self, pe: PE, name: str, points: Product) -> Reference:
+    def local(self, pe: TracedPE, name: str, points: Product) -> Reference:
         match self._binding(pe.node, name):
             case Let(value=value):
                 return self.resolve(pe, value, points)
@@ -180,7 +180,7 @@ class Tracer:
                 return self._read(pe, read, points)
         raise Opaque
 
-    def _received(self, pe: PE, receive: Receive, points: Product) -> Reference:
+    def _received(self, pe: TracedPE, receive: Receive, points: Product) -> Reference:
         arriving = pe.points(receive.condition)
         channel = self.network.graph.channel(receive.channel)
         if not size(arriving):
@@ -193,7 +193,7 @@ class Tracer:
         here = tuple(picked(table, at) for table, at in zip(token.tables, chosen, strict=True))
         return replace(token, tables=here)
 
-    def _loaded(self, pe: PE, load: Load, points: Product) -> Reference:
+    def _loaded(self, pe: TracedPE, load: Load, points: Product) -> Reference:
         tensor = self.network.graph.tensor(load.tensor)
         if tensor.role is not TensorRole.INPUT:
             raise Opaque
@@ -219,7 +219,7 @@ class Tracer:
             lanes=tuple(range(load.type.lanes)),
         )
 
-    def _read(self, pe: PE, read: RegisterRead, points: Product) -> Reference:
+    def _read(self, pe: TracedPE, read: RegisterRead, points: Product) -> Reference:
         body = pe.node.body
         writes = [s for s in body if isinstance(s, RegisterWrite) and s.register == read.register]
         if len(writes) != 1:
@@ -242,7 +242,7 @@ class Tracer:
                 tables[origin.digit] = tables[origin.digit] + table[origin.positions]
         return Reference(source=value.source, base=base, tables=tuple(tables), lanes=value.lanes)
 
-    def _select(self, pe: PE, select: Select, points: Product) -> Reference:
+    def _select(self, pe: TracedPE, select: Select, points: Product) -> Reference:
         digit, holds = pe.frame.single(select.condition, pe.known)
         if digit is None:
             return self.resolve(pe, select.if_true if holds else select.if_false, points)
