@@ -47,7 +47,8 @@ from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_
 from t2s.driver.hardware import device_times
 from t2s.graph.graph import TensorRole
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.engine import Limits, find_engine
+from t2s.simulator.engine_registry import find_engine
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.result import SimResult

@@ -38,11 +38,11 @@ from benchmarks.stream_designs import (
 )
 from t2s.core.ops import Op
 from t2s.graph.graph import Graph
-from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine, retime
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.values.machines import stream_values
+from t2s.simulator.values.machine_values import stream_values
 
 ROUNDS, RUNS, LONG_ENOUGH = 4, 3, 0.3
 """Rounds, runs of a design in each of them, at least, and seconds that these take together."""

@@ -17,8 +17,9 @@ from t2s.graph.graph import Channel, Graph
 from t2s.graph.inputs import check_given
 from t2s.report.blocks_of_pe import fifo_blocks
 from t2s.simulator.devices import Device
-from t2s.simulator.engine import Limits, find_engine
+from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.fabric import Fabric
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 
@@ -79,7 +80,7 @@ def _without_values(program: SimProgram, crew: Workers) -> SimProgram:
             given="an environment without it",
             hint="pip install llvmlite",
         )
-    return replace(result.trace.applied(program), inputs=None)
+    return replace(program.traced(result.trace), inputs=None)
 
 
 class _Fitting:

@@ -55,7 +55,7 @@ def interpret_program(program: TemporalProgram, inputs: Mapping[str, Any]) -> di
           for p in program.parameters),
     ]  # fmt: skip
     values = check_inputs(specs, inputs)
-    run = _Run(
+    run = _Interpretation(
         program=program,
         arrays={name: value for name, value in values.items() if np.ndim(value)},
         scalars={name: value for name, value in values.items() if not np.ndim(value)},
@@ -75,7 +75,7 @@ def interpret_program(program: TemporalProgram, inputs: Mapping[str, Any]) -> di
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Interpretation:
     program: TemporalProgram
     arrays: dict[str, Array]
     scalars: dict[str, Array]
@@ -217,7 +217,7 @@ def _within(positions: Array, extent: int) -> bool:
     return bool(positions.size) and bool(positions.min() >= 0 and positions.max() < extent)
 
 
-def evaluate_target(part: Expr, environment: dict[str, Array], run: _Run) -> Array:
+def evaluate_target(part: Expr, environment: dict[str, Array], run: _Interpretation) -> Array:
     """One subscript of a left side."""
     return run.value(part, environment, np.True_)
 

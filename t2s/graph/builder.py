@@ -22,7 +22,7 @@ from t2s.graph.verify import verify_graph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class ProcessValue:
     """A value of a process, for arithmetic and comparisons with numbers and other values.
 
     ``loads`` are the elements of tensors that it needs.
@@ -31,34 +31,34 @@ class Value:
     expression: Expr
     loads: tuple[Load, ...] = ()
 
-    def __add__(self, other: Operand) -> Value:
+    def __add__(self, other: Operand) -> ProcessValue:
         return self._with(Op.ADD, other)
 
-    def __sub__(self, other: Operand) -> Value:
+    def __sub__(self, other: Operand) -> ProcessValue:
         return self._with(Op.SUBTRACT, other)
 
-    def __mul__(self, other: Operand) -> Value:
+    def __mul__(self, other: Operand) -> ProcessValue:
         return self._with(Op.MULTIPLY, other)
 
-    def __mod__(self, other: Operand) -> Value:
+    def __mod__(self, other: Operand) -> ProcessValue:
         return self._with(Op.MODULO, other)
 
-    def __lt__(self, other: Operand) -> Value:
+    def __lt__(self, other: Operand) -> ProcessValue:
         return self._with(Op.LESS, other)
 
-    def __gt__(self, other: Operand) -> Value:
+    def __gt__(self, other: Operand) -> ProcessValue:
         return self._with(Op.GREATER, other)
 
-    def __and__(self, other: Operand) -> Value:
+    def __and__(self, other: Operand) -> ProcessValue:
         return self._with(Op.AND, other)
 
-    def __or__(self, other: Operand) -> Value:
+    def __or__(self, other: Operand) -> ProcessValue:
         return self._with(Op.OR, other)
 
-    def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
+    def __eq__(self, other: Operand) -> ProcessValue:  # type: ignore[override]
         return self._with(Op.EQUAL, other)
 
-    def __ne__(self, other: Operand) -> Value:  # type: ignore[override]
+    def __ne__(self, other: Operand) -> ProcessValue:  # type: ignore[override]
         return self._with(Op.NOT_EQUAL, other)
 
     def __hash__(self) -> int:
@@ -73,7 +73,7 @@ class Value:
             hint="combine conditions by & and |",
         )
 
-    def _with(self, operator: Op, other: Operand) -> Value:
+    def _with(self, operator: Op, other: Operand) -> ProcessValue:
         right = as_value(other, self.expression.type)
         if right.expression.type != self.expression.type:
             raise UserError(
@@ -84,23 +84,23 @@ class Value:
                 hint="processes convert nothing by themselves: use one type on both sides",
             )
         loads = self.loads + tuple(load for load in right.loads if load not in self.loads)
-        return Value(apply(operator, self.expression, right.expression), loads)
+        return ProcessValue(apply(operator, self.expression, right.expression), loads)
 
 
-Operand = Value | int | float
+Operand = ProcessValue | int | float
 
 
-def as_value(given: Operand, type: Type) -> Value:
+def as_value(given: Operand, type: Type) -> ProcessValue:
     """A value, or a number as a value of a type; ``UserError`` for anything else."""
     match given:
-        case Value():
+        case ProcessValue():
             return given
         case bool() if type.is_bool:
-            return Value(const(given, type))
+            return ProcessValue(const(given, type))
         case int() if not isinstance(given, bool) and not type.is_bool:
-            return Value(const(float(given) if type.is_float else given, type))
+            return ProcessValue(const(float(given) if type.is_float else given, type))
         case float() if type.is_float:
-            return Value(const(given, type))
+            return ProcessValue(const(given, type))
     raise UserError(
         "a value of a process has the wrong type",
         location=user_location(),
@@ -120,9 +120,9 @@ class ChannelHandle:
     location: SourceLocation
 
     @property
-    def value(self) -> Value:
+    def value(self) -> ProcessValue:
         """The head: the token that is next."""
-        return Value(Local(name=f"{self.name}_head", type=self.type))
+        return ProcessValue(Local(name=f"{self.name}_head", type=self.type))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -132,7 +132,9 @@ class TensorHandle:
     tensor: Tensor
     loads: int = 0
 
-    def __getitem__(self, index: Value | int | tuple[Value | int, ...]) -> Value:
+    def __getitem__(
+        self, index: ProcessValue | int | tuple[ProcessValue | int, ...]
+    ) -> ProcessValue:
         places = [as_value(place, _INDEX) for place in _tuple(index)]
         self.loads += 1
         name = f"{self.tensor.name}_loaded_{self.loads}"
@@ -143,7 +145,7 @@ class TensorHandle:
             type=self.tensor.type,
         )
         before = tuple(load for place in places for load in place.loads)
-        return Value(Local(name=name, type=self.tensor.type), (*before, load))
+        return ProcessValue(Local(name=name, type=self.tensor.type), (*before, load))
 
     def __iter__(self) -> None:
         raise UserError(
@@ -157,7 +159,9 @@ class TensorHandle:
 _INDEX = const(0).type
 
 
-def _tuple(index: Value | int | tuple[Value | int, ...]) -> tuple[Value | int, ...]:
+def _tuple(
+    index: ProcessValue | int | tuple[ProcessValue | int, ...],
+) -> tuple[ProcessValue | int, ...]:
     return index if isinstance(index, tuple) else (index,)
 
 
@@ -173,10 +177,10 @@ class ModeHandle:
     def rule(
         self,
         *,
-        when: Value | None = None,
+        when: ProcessValue | None = None,
         takes: Sequence[ChannelHandle] = (),
         puts: Mapping[ChannelHandle, Operand] | None = None,
-        sets: Mapping[Value, Operand] | None = None,
+        sets: Mapping[ProcessValue, Operand] | None = None,
         stores: Sequence[tuple[TensorHandle, Operand | tuple[Operand, ...], Operand]] = (),
         next: ModeHandle | None = None,
     ) -> None:
@@ -250,10 +254,10 @@ class Process:
     registers: list[Register] = field(default_factory=list)
     modes: list[ModeHandle] = field(default_factory=list)
 
-    def register(self, name: str, type: Type) -> Value:
+    def register(self, name: str, type: Type) -> ProcessValue:
         """A register, zero at the start."""
         self.registers.append(Register(name=name, type=type, shape=(), distance=1))
-        return Value(Local(name=name, type=type))
+        return ProcessValue(Local(name=name, type=type))
 
     def mode(self, name: str, *, waits: Sequence[ChannelHandle] = ()) -> ModeHandle:
         """A mode that waits for a token in each of these channels."""

@@ -13,7 +13,7 @@ from enum import Enum
 
 from t2s.core.errors import InternalError, UserError
 from t2s.core.ops import Array
-from t2s.simulator.engine import Limits, Observer
+from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
@@ -22,10 +22,10 @@ from t2s.simulator.report.tally import FOREVER, Counts, Ending, Tally
 from t2s.simulator.times import table_layout as timing
 from t2s.simulator.times.array.run import ArrayMachine
 from t2s.simulator.times.array.times import array_times
-from t2s.simulator.times.machines import run_streams
-from t2s.simulator.times.table import TableTimes
+from t2s.simulator.times.machine_times import run_streams
+from t2s.simulator.times.table_times import TableTimes
 from t2s.simulator.values.compute import compute_values
-from t2s.simulator.values.machines import explicit
+from t2s.simulator.values.machine_values import explicit
 
 MANY_FIRINGS = 2_000_000
 """More firings than this are worth compiling the array kernel for."""

@@ -29,7 +29,7 @@ from t2s.graph.semantics import (
     port_uses,
     space_points,
 )
-from t2s.simulator.engine import Limits, Observer
+from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.memory.port import Ports
 from t2s.simulator.plain_pes import Fifo, MachinePE, PlainPE
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram, with_traces

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.simulator.engine import Limits, Observer, find_engine
+from t2s.simulator.engine_registry import find_engine
+from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.report.deadlock import DeadlockError, DeadlockReport, TokensLeftError
+from t2s.simulator.report.cut_short import DeadlockError, TokensLeftError
+from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.remedy import with_remedy
 
 if TYPE_CHECKING:
@@ -41,14 +43,15 @@ def retime(
     changed = program.with_capacities(capacities)
     if latencies:
         changed = changed.with_latencies(latencies)
-    return find_engine(engine).run(changed, limits or Limits(), observer)
+    result = find_engine(engine).run(changed, limits or Limits(), observer)
+    return replace(result, rerun=run_to_the_end)
 
 
 def run_to_the_end(
     program: SimProgram, engine: str, limits: Limits, observer: Observer | None
 ) -> SimResult:
     """Run a program; raises what ``simulate`` raises for a deadlock and for tokens left."""
-    result = find_engine(engine).run(program, limits, observer)
+    result = replace(find_engine(engine).run(program, limits, observer), rerun=run_to_the_end)
     if result.deadlock is not None:
         report = _with_remedy(program, result.deadlock, result.trace)
         raise DeadlockError(replace(result, deadlock=report), report)
@@ -88,7 +91,7 @@ def _with_remedy(
             return report
         if trace is None or trace.refusing:
             return report
-        program = trace.applied(program)
+        program = program.traced(trace)
 
     def uninterrupted(changed: SimProgram) -> SimResult:
         result = retime(changed, {})

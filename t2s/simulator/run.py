@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
+from t2s.simulator.limits import checked_limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.random_stalls import RandomStalls, check_stalls
 from t2s.simulator.report.progress import Progress
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.retime import checked_limits, run_to_the_end
+from t2s.simulator.retime import run_to_the_end
 
 
 def simulate(

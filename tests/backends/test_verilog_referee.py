@@ -31,7 +31,8 @@ from t2s.graph.graph import Graph, ScalarParameter, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import PEArray, Role
 from t2s.simulator.devices import DEVICES
-from t2s.simulator.engine import Limits, find_engine
+from t2s.simulator.engine_registry import find_engine
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from tests.backends import designs
 from tests.backends.builders import local, node

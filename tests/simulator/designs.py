@@ -14,7 +14,8 @@ from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.engine import Limits, find_engine
+from t2s.simulator.engine_registry import find_engine
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.random_stalls import RandomStalls
 from t2s.simulator.report.result import SimResult

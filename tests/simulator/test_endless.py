@@ -22,9 +22,10 @@ from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
 from t2s.graph.printer import print_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.graph.verify import verify_graph
-from t2s.simulator.engine import Limits, find_engine
+from t2s.simulator.engine_registry import find_engine
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
-from t2s.simulator.report.deadlock import DeadlockError, TokensLeftError
+from t2s.simulator.report.cut_short import DeadlockError, TokensLeftError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 from tests.backends.test_verilog_machines import needs_verilator

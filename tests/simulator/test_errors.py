@@ -18,7 +18,7 @@ from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.nodes import SpaceDimension
 from t2s.simulator.devices import DEVICES, Device, find_device
 from t2s.simulator.program.build import build_program
-from t2s.simulator.program.domain import MOST_ITERATIONS
+from t2s.simulator.program.firing_domain import MOST_ITERATIONS
 from t2s.simulator.report.tally import Ending, Tally, idle_cycles
 from t2s.simulator.run import simulate, simulate_cycles
 from tests.simulator.designs import (

@@ -18,7 +18,8 @@ from t2s.simulator.emit.kernels import Argument, Callback, CompiledKernel
 from t2s.simulator.emit.object_cache import ObjectCache
 from t2s.simulator.run import simulate_cycles
 from t2s.simulator.times.table_layout import advance_with_credit as advance
-from t2s.simulator.values.sorted_memory import HEADER, HEAP, SIZE, TABLE, addresses, new_block
+from t2s.simulator.values.point_block import HEADER, HEAP, SIZE, TABLE, new_block
+from t2s.simulator.values.sorted_memory import addresses
 from tests.simulator.designs import chain
 
 MADE = b"machine code"

@@ -19,7 +19,8 @@ from t2s.graph.graph import Channel, Graph, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.machine import Choice, Machine, Mode, Put, Rule
 from t2s.graph.nodes import Loop, PEArray, Register, Role, SpaceDimension
-from t2s.simulator.engine import Limits, find_engine
+from t2s.simulator.engine_registry import find_engine
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.program.sim_program import with_traces

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from t2s.core.errors import UserError
 from t2s.graph.depths import MOST_DEPTH, depths_of, with_depths
 from t2s.graph.graph import Graph
-from t2s.simulator.engine import Limits
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
-from t2s.simulator.report.deadlock import DeadlockError
+from t2s.simulator.report.cut_short import DeadlockError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.retime import retime
 from t2s.simulator.run import simulate, simulate_cycles

@@ -12,8 +12,8 @@ from benchmarks.stream_designs import compressed, elementwise, outer_product, ro
 from t2s.core.ops import Array, Op
 from t2s.graph.graph import Graph
 from t2s.simulator.run import simulate
-from t2s.simulator.values import machines as module
-from t2s.simulator.values.machines import StreamValues, stream_values
+from t2s.simulator.values import machine_values as module
+from t2s.simulator.values.machine_values import StreamValues, stream_values
 
 Inputs = Mapping[str, Array]
 

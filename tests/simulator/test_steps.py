@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
-from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.assemble import assemble
@@ -51,7 +51,7 @@ def test_random_graphs(graph: Graph, device: Device, data: st.DataObject, cycles
     if trace.unfinished or tables is None or (tables.mixed and device.store_latency):
         event("not for steps")
         return
-    applied = trace.applied(program)
+    applied = program.traced(trace)
     codes = [trace.codes[instance] for instance in range(program.pe_count)]
     times = StepTimes(applied, tables, codes, trace)
     while times.advance(cycles):
@@ -79,7 +79,7 @@ def test_both_ways_agree_with_the_plain_engine() -> None:
 def test_a_run_that_deadlocks_is_run_ahead() -> None:
     program = build_program(sorted_and_not(), "ideal", {"x0": np.arange(9, 0, -1, np.int32)})
     trace = trace_for(program)
-    assert steps_of(trace.applied(program)) is not None
+    assert steps_of(program.traced(trace)) is not None
     found = retime(program, trace)
     assert found.kernel == "run-ahead"
     assert found.deadlock is not None

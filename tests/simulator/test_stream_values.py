@@ -29,12 +29,12 @@ from t2s.graph.machine import (
 )
 from t2s.graph.nodes import PEArray, Register, Role, SpaceDimension
 from t2s.simulator.emit import compile as module
-from t2s.simulator.engine import Limits
 from t2s.simulator.engine_native import NativeEngine
 from t2s.simulator.engine_python import PythonEngine
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
-from t2s.simulator.values import machines as native_values
-from t2s.simulator.values.machines import stream_values
+from t2s.simulator.values import machine_values as native_values
+from t2s.simulator.values.machine_values import stream_values
 from tests.hand_graphs import loop
 from tests.simulator.test_streams import agree
 

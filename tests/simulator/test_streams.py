@@ -13,18 +13,19 @@ from t2s.core.errors import UserError
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.machine_semantics import ProtocolError
 from t2s.simulator.devices import DEVICES, Device
-from t2s.simulator.engine import Engine, Limits
+from t2s.simulator.engine import Engine
 from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.report.deadlock import DeadlockError
+from t2s.simulator.report.cut_short import DeadlockError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 from t2s.simulator.times.run_ahead import StreamTimes
 from t2s.simulator.times.run_ahead_code import stream_code
-from t2s.simulator.values.machines import stream_values, trace_of
+from t2s.simulator.values.machine_values import stream_values, trace_of
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not, stream_graphs
 
@@ -114,7 +115,7 @@ def test_times_from_a_trace(graph: Graph, device: Device, data: st.DataObject) -
         return
     order = data.draw(st.permutations(range(program.pe_count)))
     codes = [trace.codes[instance] for instance in range(program.pe_count)]
-    times = StreamTimes(trace.applied(changed), code, codes, trace.sent, order=order)
+    times = StreamTimes(changed.traced(trace), code, codes, trace.sent, order=order)
     while times.advance(7):
         pass
     assert times.firings().tolist() == [

@@ -13,7 +13,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     element,
 )
 from t2s.backends.opencl_fpga.kernel_scope import KernelScope, where
-from t2s.backends.opencl_fpga.ports import is_selected, receive, send
+from t2s.backends.opencl_fpga.port_forms import is_selected, receive, send
 from t2s.backends.text.expressions import (
     Do,
     Name,

@@ -21,7 +21,7 @@ from t2s.backends.opencl_fpga.kernel_scope import KernelScope, Positions, where
 from t2s.backends.opencl_fpga.links import Bundle, Delay, PEWire
 from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode
 from t2s.backends.opencl_fpga.operators import Helpers
-from t2s.backends.opencl_fpga.ports import (
+from t2s.backends.opencl_fpga.port_forms import (
     advance,
     control_fence,
     is_control,

@@ -33,7 +33,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     element,
 )
 from t2s.backends.opencl_fpga.operators import Helpers
-from t2s.backends.opencl_fpga.ports import (
+from t2s.backends.opencl_fpga.port_forms import (
     control_fence,
     is_control,
     read_channel,

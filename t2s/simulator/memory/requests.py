@@ -19,7 +19,7 @@ from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
 from t2s.simulator.memory.port import accessed_bytes
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.program.domain import Domain
+from t2s.simulator.program.firing_domain import Domain
 
 Point = tuple[Any, ...]
 Begun = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -34,8 +34,8 @@ from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import Device, find_device
 from t2s.simulator.memory.port import addresses_of
-from t2s.simulator.program.checks import check_times
 from t2s.simulator.program.flatten import Control, flatten
+from t2s.simulator.program.longest_run import check_times
 from t2s.simulator.program.sim_program import ChannelTiming, NodeInterval, NodeTiming, SimProgram
 from t2s.simulator.random_stalls import RandomStalls
 

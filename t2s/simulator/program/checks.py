@@ -7,20 +7,17 @@ Times are 64-bit integers: a run that could need more of them is refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Expr
-from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import PEArray
 from t2s.simulator.program.control import UNUSED, Feature, compressed
-from t2s.simulator.program.domain import Domain, UndividedLoop
+from t2s.simulator.program.firing_domain import Domain, UndividedLoop
 
 
 def check_addresses(graph: Graph, node: PEArray, domain: Domain) -> None:
@@ -114,50 +111,8 @@ def port_feature(
     return Feature(factors=factors, value=flat + first_element, otherwise=UNUSED)
 
 
-if TYPE_CHECKING:
-    from t2s.simulator.program.sim_program import SimProgram
-
 MOST_CYCLES = 1 << 62
 """No run may take so many cycles; differences and sums of two times still fit into 64 bits."""
-
-
-def check_times(program: SimProgram) -> None:
-    """``UserError`` if a run of the program could take ``MOST_CYCLES`` or more.
-
-    As long as anything may happen some PE fires within the longest latency, interval or memory
-    access of the last firing, so a run takes at most so many cycles for each of its firings.
-    """
-    device = program.device
-    longest = {
-        "the latency of a channel": max((c.latency for c in program.channels), default=1),
-        "an initiation interval": int(program.intervals.max(initial=1)),
-        "a memory access": _access_cycles(program),
-        "the latency of a store": device.store_latency,
-    }
-    cause = max(longest, key=lambda name: longest[name])
-    firings = exact_sum(program.control.firings)
-    most = (firings + 1) * (longest[cause] + 1)
-    if most < MOST_CYCLES:
-        return
-    raise UserError(
-        f"{program.graph.name!r} could take more cycles than can be counted",
-        location=program.graph.location or user_location(),
-        expected=f"firings x the longest delay of any of them below {MOST_CYCLES}",
-        given=f"{firings} firings and {longest[cause]} cycles of {cause} on {device.name}",
-        hint="use a smaller problem, or check the latencies and the bandwidth of the device",
-    )
-
-
-def _access_cycles(program: SimProgram) -> int:
-    """The most cycles until the shared memory has moved what one firing moves."""
-    rate = program.memory_rate
-    if rate is None:
-        return 0
-    # credit is counted in fractions of a byte, in integers of 64 bits too
-    moved = int(program.control.rows[:, 3].max(initial=0)) + 1
-    if max(rate.numerator, moved * rate.denominator) >= MOST_CYCLES:
-        return MOST_CYCLES
-    return -(-moved * rate.denominator // max(1, rate.numerator))
 
 
 def exact_sum(values: NDArray[np.int64]) -> int:

@@ -24,7 +24,7 @@ from t2s.simulator.program.control import (
     firings_per_code,
     listed,
 )
-from t2s.simulator.program.domain import Domain, UndividedLoop, domains
+from t2s.simulator.program.firing_domain import Domain, UndividedLoop, domains
 from t2s.simulator.program.trace import LOADS, STORES, MachineRow, machine_rows
 
 USES_BEGIN, RECEIVES_END, USES_END, MOVED_BYTES, ACCESS = range(5)
@@ -103,7 +103,7 @@ class Control:
         return np.asarray(ends[self.order_of], np.int64)
 
 
-class _Builder:
+class _RowBuilder:
     """Collects the domains of all nodes, in instance order."""
 
     def __init__(self, elements: int) -> None:
@@ -225,7 +225,7 @@ def flatten(
     ``first_elements`` gives the flat position of each channel's first element.  Raises
     ``UserError`` for addresses and channel elements out of range and for impossible trip counts.
     """
-    builder = _Builder(sum(channel.element_count for channel in graph.channels))
+    builder = _RowBuilder(sum(channel.element_count for channel in graph.channels))
     for node in graph.nodes:
         if isinstance(node, Machine):
             builder.add_machines(machine_rows(graph, node, parameters, first_elements))
@@ -271,7 +271,7 @@ def _flatten_domain(
     ports: _Ports,
     parameters: Mapping[str, Array],
     first_elements: Mapping[str, int],
-    builder: _Builder,
+    builder: _RowBuilder,
 ) -> None:
     found = firing_codes(domain, ports.features)
     most = MOST_SHARED_ROWS if len(found.counts) > FEW_CODES else 16 * MOST_SHARED_ROWS

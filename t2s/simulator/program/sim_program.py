@@ -220,11 +220,16 @@ class SimProgram:
         index = np.unravel_index(element - timing.first, timing.channel.shape)
         return f"{timing.channel.name}[{', '.join(str(int(value)) for value in index)}]"
 
-    def traced(self, trace: Trace, control: Control) -> SimProgram:
-        """The same program with a trace and its counts.
+    def traced(self, trace: Trace) -> SimProgram:
+        """The same program with a trace and its numbers of firings, but not with its codes.
 
         What has been computed of nodes, channels and rows stays, since these are the same.
         """
+        firings = self.control.firings.copy()
+        for instance, codes in trace.codes.items():
+            firings[instance] = len(codes) + (instance in trace.unfinished)
+        sent, received = trace.sent, trace.received
+        control = replace(self.control, firings=firings, sent=sent, received=received)
         changed = copy(self)
         vars(changed).update(trace=trace, control=control)
         return changed

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,6 @@ from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.machine import Machine
 from t2s.graph.semantics import PortUse, element_of, space_points
-
-if TYPE_CHECKING:
-    from t2s.simulator.program.sim_program import SimProgram
 
 Counts = NDArray[np.int64]
 
@@ -48,14 +44,6 @@ class Trace:
     received: Counts
     refusal: Callable[[int], Exception]
     limit: int | None = None
-
-    def applied(self, program: SimProgram) -> SimProgram:
-        """The program with this trace and the numbers of firings, but not with the codes."""
-        firings = program.control.firings.copy()
-        for instance, codes in self.codes.items():
-            firings[instance] = len(codes) + (instance in self.unfinished)
-        control = replace(program.control, firings=firings, sent=self.sent, received=self.received)
-        return program.traced(self, control)
 
 
 LOADS, STORES = 1, 2

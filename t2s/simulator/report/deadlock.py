@@ -9,18 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.graph.nodes import Machine
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.tally import Stuck, Tally, is_harmless
 
-if TYPE_CHECKING:
-    from t2s.simulator.report.result import SimResult
-
-_SHOWN_WAITS = 8
+SHOWN_WAITS = 8
 
 _UNEQUAL = (
     "the sender and the receiver of the last channel disagree on the number of tokens: "
@@ -127,63 +122,11 @@ class DeadlockReport:
         return f"no capacity frees it; with more space, {self.beyond.waits[-1]}: {_UNEQUAL}"
 
     def __str__(self) -> str:
-        shown = [f"  {wait}" for wait in self.waits[:_SHOWN_WAITS]]
-        if len(self.waits) > _SHOWN_WAITS:
-            shown.append(f"  ... and {len(self.waits) - _SHOWN_WAITS} more")
+        shown = [f"  {wait}" for wait in self.waits[:SHOWN_WAITS]]
+        if len(self.waits) > SHOWN_WAITS:
+            shown.append(f"  ... and {len(self.waits) - SHOWN_WAITS} more")
         closing = [f"  and so back to {self.waits[0].pe}"] if self.closed else []
         return "\n".join([self.message, *shown, *closing, f"  hint: {self.hint}"])
-
-
-class DeadlockError(UserError):
-    """A run could not end; ``result`` is what was measured until then, with its report."""
-
-    def __init__(self, result: SimResult, report: DeadlockReport) -> None:
-        self.result = result
-        super().__init__(
-            report.message,
-            location=report.waits[0].location if report.waits else None,
-            expected="every PE to make all its firings",
-            given="a cycle of waiting PEs" if report.closed else "PEs that wait for ever",
-            hint=report.hint,
-            notes=_notes(report),
-        )
-
-
-class TokensLeftError(DeadlockError):
-    """A run ended with tokens left in channels: somebody sends more than is received."""
-
-    def __init__(self, result: SimResult) -> None:
-        self.result = result
-        worst = result.tokens_left[0]
-        total = sum(entry.tokens for entry in result.tokens_left)
-        UserError.__init__(
-            self,
-            f"{total} tokens are left at the end, {worst.tokens} of them in channel "
-            f"{worst.channel!r} from {worst.sender!r} to {worst.receiver!r}",
-            location=worst.location,
-            expected="every token that is sent to be received",
-            given=f"{worst.sent} tokens sent in {worst.sender_firings} firings of "
-            f"{worst.sender!r}, {worst.received} received in {worst.receiver_firings} firings of "
-            f"{worst.receiver!r}",
-            hint="compare the loops and conditions at the two ends of the channel",
-            notes=[
-                (entry.location, f"{entry.tokens} tokens are left in {entry.channel!r} as well")
-                for entry in result.tokens_left[1:4]
-            ],
-        )
-
-
-def _notes(report: DeadlockReport) -> list[tuple[SourceLocation | None, str]]:
-    notes: list[tuple[SourceLocation | None, str]] = []
-    for wait in report.waits[:_SHOWN_WAITS]:
-        notes.append((wait.location, str(wait)))
-        if wait.channel_location not in (None, wait.location):
-            notes.append((wait.channel_location, f"channel {wait.channel!r} is made here"))
-    if len(report.waits) > _SHOWN_WAITS:
-        notes.append((None, f"... and {len(report.waits) - _SHOWN_WAITS} more"))
-    if report.closed:
-        notes.append((None, f"and so back to {report.waits[0].pe}"))
-    return notes
 
 
 def explain(program: SimProgram, tally: Tally) -> DeadlockReport:

@@ -10,14 +10,16 @@ from html import escape
 from types import MappingProxyType
 from typing import Any
 
+from t2s.core.errors import InternalError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Array
 from t2s.graph.depths import checked_per_channel, with_depths
 from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
 from t2s.simulator.devices import Device
+from t2s.simulator.limits import Limits, Observer, checked_limits
 from t2s.simulator.memory.report import MemoryReport
-from t2s.simulator.program.checks import check_times
+from t2s.simulator.program.longest_run import check_times
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
 from t2s.simulator.program.sim_program import NodeInterval, SimProgram
 from t2s.simulator.program.trace import Trace
@@ -25,7 +27,6 @@ from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.progress import Progress
 from t2s.simulator.report.tables import StallRow, StallTable, Table
 from t2s.simulator.report.tally import Ending
-from t2s.simulator.retime import checked_limits, run_to_the_end
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"
 
@@ -161,6 +162,7 @@ class SimResult:
     padded: tensors that are larger in memory, where iterations are padded.
     warnings: what makes the numbers doubtful, such as a design that is too large for the device.
     program: what ran, without the inputs; ``retime`` runs it again.
+    rerun: runs a program on an engine to its end, where somebody runs programs.
     warn: finds the warnings of a design on a device, where somebody does.
     explain: more lines for the summary of a result, as (label, text), where somebody has them.
     """
@@ -181,6 +183,9 @@ class SimResult:
     warnings: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False, compare=False)
     program: SimProgram = field(repr=False, compare=False)
+    rerun: Callable[[SimProgram, str, Limits, Observer | None], SimResult] | None = field(
+        default=None, repr=False, compare=False
+    )
     warn: Callable[[Graph, Device], tuple[str, ...]] | None = field(
         default=None, repr=False, compare=False
     )
@@ -217,8 +222,10 @@ class SimResult:
         program = self.program.with_capacities(new_depths).with_latencies(new_latencies)
         check_times(program)
         limits = checked_limits(max_cycles)
+        if self.rerun is None:
+            raise InternalError("a result of an engine alone cannot be run again")
         with Progress(progress) as observer:
-            result = run_to_the_end(program, self.engine, limits, observer)
+            result = self.rerun(program, self.engine, limits, observer)
         changed = with_depths(graph, {**self.depths, **new_depths})
         return replace(
             result,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2s.core.ops import Array
-from t2s.simulator.engine import Limits
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace

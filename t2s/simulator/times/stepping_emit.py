@@ -80,7 +80,7 @@ def emit_steps(shape: StepShape) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _SteppedNode:
     """Code of a node: whether it fires, what it moves, and what it waits for first."""
 
     fires: Value
@@ -270,7 +270,7 @@ class _StepEmitter(WordEmitter):
 
         self._each(GROUPS, GROUP_COUNT, 8 * words + 16 * GROUP_NODES, group)
 
-    def _emit_choosing(self, node: Value, status: Words) -> _Node:
+    def _emit_choosing(self, node: Value, status: Words) -> _SteppedNode:
         builder = self._builder
         code = builder.load(offset_by(builder, node, 8 * CODE), POINTER)
         rows = builder.load(offset_by(builder, node, 8 * ROWS), POINTER)
@@ -281,7 +281,7 @@ class _StepEmitter(WordEmitter):
         builder.store(after, offset_by(builder, node, 8 * CODE))
         return found
 
-    def _emit_node(self, row: Value, status: Words) -> _Node:
+    def _emit_node(self, row: Value, status: Words) -> _SteppedNode:
         """Whether a node fires: what it moves then, and what is to blame if it does not."""
         builder = self._builder
         missing = [
@@ -299,7 +299,7 @@ class _StepEmitter(WordEmitter):
                 earlier = builder.icmp_signed("!=", missing[0], integer(0))
                 lowest = self._select(earlier, integer(0), lowest)
             blame.append(lowest)
-        return _Node(fires, moves, blame)
+        return _SteppedNode(fires, moves, blame)
 
     def _emit_tokens(self, moved: Words) -> None:
         """Take and put tokens."""

@@ -10,7 +10,7 @@ from t2s.simulator.memory.port import addresses_of, most_requests, uses_memory
 from t2s.simulator.memory.report import MemoryCounts, UnitCounts
 from t2s.simulator.memory.requests import RequestStream
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.program.domain import domains
+from t2s.simulator.program.firing_domain import domains
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.times import dram_layout as dram_tables
 from t2s.simulator.times import table_layout as timing

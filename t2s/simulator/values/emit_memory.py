@@ -13,12 +13,12 @@ from t2s.graph.machine import SortedMemory
 from t2s.simulator.emit.casts import convert
 from t2s.simulator.emit.llvm import I32, I64, POINTER, Value, integer, null
 from t2s.simulator.emit.representation import load_value, offset_by, register_type, store_value
-from t2s.simulator.values import sorted_memory
+from t2s.simulator.values import point_block
 from t2s.simulator.values.emit_frame import NodeContext
 
 _WIDE = Type(Kind.INT, 64)
 _HALF_BITS = 32
-_MOST_KEY_WORDS = sorted_memory.HEADER - sorted_memory.PROBE
+_MOST_KEY_WORDS = point_block.HEADER - point_block.PROBE
 
 
 def key_pairs(memory: SortedMemory) -> list[list[int]]:
@@ -65,11 +65,11 @@ class MemoryEmitter:
     def space(self) -> Value:
         """How many more points fit."""
         builder = self._context.builder
-        return builder.sub(self._word(sorted_memory.CAPACITY), self._word(sorted_memory.SIZE))
+        return builder.sub(self._word(point_block.CAPACITY), self._word(point_block.SIZE))
 
     def size(self) -> Value:
         """The number of points, int32."""
-        return self._context.builder.trunc(self._word(sorted_memory.SIZE), I32)
+        return self._context.builder.trunc(self._word(point_block.SIZE), I32)
 
     def add(self, keys: tuple[Expr, ...], value: Expr) -> None:
         """Combine a value into a point."""
@@ -79,7 +79,7 @@ class MemoryEmitter:
         for number, positions in enumerate(self._pairs):
             builder.store(
                 self._packed(positions, coordinates),
-                offset_by(builder, self._block, 8 * (sorted_memory.PROBE + number)),
+                offset_by(builder, self._block, 8 * (point_block.PROBE + number)),
             )
         found = self._call(self._find)
         new = builder.icmp_signed("<", found, integer(0))
@@ -92,9 +92,9 @@ class MemoryEmitter:
     def first(self) -> tuple[list[Value], Value]:
         """The coordinates and the value of the first point; zeros if there is none."""
         builder = self._context.builder
-        empty = builder.icmp_signed("==", self._word(sorted_memory.SIZE), integer(0))
-        entry = self._at(builder.add(self._word(sorted_memory.HEAP), integer(1)))
-        at = builder.select(empty, self._word(sorted_memory.FREE), entry)
+        empty = builder.icmp_signed("==", self._word(point_block.SIZE), integer(0))
+        entry = self._at(builder.add(self._word(point_block.HEAP), integer(1)))
+        at = builder.select(empty, self._word(point_block.FREE), entry)
         words = [self._at(builder.add(at, integer(n))) for n in range(len(self._pairs))]
         coordinates: dict[int, Value] = {}
         for word, positions in zip(words, self._pairs, strict=True):

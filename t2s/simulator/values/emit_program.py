@@ -38,7 +38,7 @@ def emit_program(graph: Graph, layout: ValueLayout) -> Program:
     module = Module()
     faults: list[str] = []
     shapes = shapes_of(graph)
-    made: dict[int, _Shared] = {}
+    made: dict[int, _SharedFunction] = {}
     counts = Counter(shape.number for shape in shapes.values())
     calls: list[tuple[LLVMFunction, list[Value]]] = []
     for number, node in enumerate(graph.nodes):
@@ -62,7 +62,7 @@ def emit_program(graph: Graph, layout: ValueLayout) -> Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
+class _SharedFunction:
     """A function that several machines share, and the one for which it was written."""
 
     function: LLVMFunction
@@ -88,11 +88,13 @@ def _shared_function(
     layout: ValueLayout,
     number: int,
     shape: MachineShape,
-) -> _Shared:
+) -> _SharedFunction:
     places: list[Key] = []
     faults: list[str] = []
     function = emit_machine(module, graph, node, layout, number, faults, places)
-    return _Shared(function=function, first=shape, places=tuple(places), faults=tuple(faults))
+    return _SharedFunction(
+        function=function, first=shape, places=tuple(places), faults=tuple(faults)
+    )
 
 
 def _emit_run(module: Module, functions: list[tuple[LLVMFunction, list[Value]]]) -> None:

@@ -8,7 +8,8 @@ from t2s.core.ops import Array
 from t2s.graph.machine import Machine
 from t2s.simulator.values.emit_memory import block_words
 from t2s.simulator.values.layout import TRACE_LENGTH, ValueLayout, address_of, most_adds
-from t2s.simulator.values.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
+from t2s.simulator.values.point_block import CAPACITY, SIZE, emptied, new_block
+from t2s.simulator.values.sorted_memory import enlarged
 
 _GROWTH = 4
 _FIRST_CODES = 1 << 20

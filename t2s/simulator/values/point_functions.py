@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from t2s.core.interrupts import late_module
-from t2s.simulator.values.sorted_memory import (
+from t2s.simulator.values.point_block import (
     ADDED,
     CAPACITY,
     ENTRY_WORDS,

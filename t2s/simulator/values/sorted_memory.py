@@ -9,33 +9,32 @@ Mostly many points are added and then all removed.  So where many were added sin
 removal sorts the heap, which it still is then, and is so without its first entry: the heap starts
 one further on.  The table is of no use meanwhile, and made again if another point comes.
 
-The functions are in ``sorted_memory_code``, compiled once, and called by address from generated
+The functions are in ``point_functions``, compiled once, and called by address from generated
 code.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from t2s.core.ops import Array
 from t2s.simulator.emit.kernels import Callback
-from t2s.simulator.values.layout import address_of, aligned_zeros
+from t2s.simulator.values.layout import address_of
+from t2s.simulator.values.point_block import (
+    ADDED,
+    CAPACITY,
+    ENTRY_WORDS,
+    FREE,
+    HEADER,
+    HEAP,
+    KEY_WORDS,
+    SIZE,
+    SORTED,
+    new_block,
+)
 
-SIZE, CAPACITY, KEY_WORDS, ENTRY_WORDS, FREE, HEAP, TABLE, ADDED = range(8)
-"""Words of the header: points held and most points, words of a key and of an entry, the first free
-entry (entries that were never used follow in order), where the heap and the table start, and the
-points added since the heap was sorted, ``SORTED`` if there are none."""
-
-SORTED = -1
-
-PROBE = 8
-"""The word where the key looked for is put, at most 8 words."""
-
-HEADER = 16
-
+_BLOCK = "t2s.simulator.values.point_block"
 _CODE = "t2s.simulator.values.point_functions"
 _FIND, _DROP, _REHASH = (
-    Callback(module=_CODE, name=name, sources=(_CODE, __name__))
+    Callback(module=_CODE, name=name, sources=(_CODE, _BLOCK))
     for name in ("find", "drop", "rehash")
 )
 
@@ -43,23 +42,6 @@ _FIND, _DROP, _REHASH = (
 def addresses() -> tuple[int, int]:
     """The addresses of the compiled functions that find and remove points."""
     return _FIND.address, _DROP.address
-
-
-def new_block(capacity: int, key_words: int, value_words: int) -> Array:
-    """An empty memory for ``capacity`` points, a power of two."""
-    words = key_words + value_words
-    heap = HEADER + (capacity + 1) * words
-    table = heap + 2 * capacity
-    block = aligned_zeros(8 * (table + 2 * capacity)).view(np.int64)
-    block[[CAPACITY, KEY_WORDS, ENTRY_WORDS]] = capacity, key_words, words
-    block[[FREE, HEAP, TABLE]] = HEADER, heap, table
-    return block
-
-
-def emptied(block: Array) -> Array:
-    """An empty memory of the same capacity."""
-    capacity, key_words, words = (int(block[n]) for n in (CAPACITY, KEY_WORDS, ENTRY_WORDS))
-    return new_block(capacity, key_words, words - key_words)
 
 
 def enlarged(block: Array) -> Array:

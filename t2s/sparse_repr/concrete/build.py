@@ -18,7 +18,7 @@ from t2s.sparse_repr.concrete.ir import (
     Forall,
     SplitLoop,
     Statement,
-    Storage,
+    StoredTensor,
     View,
     Where,
     split_names,
@@ -140,7 +140,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
     program = ConcreteProgram(
         stages=tuple(builder.stages),
         tensors=tuple(
-            Storage(name=name, format=format)
+            StoredTensor(name=name, format=format)
             for name, format in builder.formats.items()
             if name in used
         ),

@@ -77,7 +77,7 @@ class View(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storage(Term):
+class StoredTensor(Term):
     """A tensor that stages use: the format in which they do."""
 
     name: str
@@ -110,7 +110,7 @@ class ConcreteProgram(Term):
     """
 
     stages: tuple[Statement, ...]
-    tensors: tuple[Storage, ...]
+    tensors: tuple[StoredTensor, ...]
     views: tuple[View, ...]
     splits: tuple[SplitLoop, ...]
     result: str

@@ -48,7 +48,7 @@ def evaluate(
     """
     arrays = {name: np.asarray(value, kind) for name, value in inputs.items()}
     extents = extents_of(assignment, {name: value.shape for name, value in arrays.items()})
-    run = _Run(arrays, dict(stored or {}), assignment.semiring, kind)
+    run = _Evaluation(arrays, dict(stored or {}), assignment.semiring, kind)
     with np.errstate(all="ignore"):
         found = run.value(assignment.value)
     target = assignment.result.variables
@@ -79,7 +79,7 @@ def _aligned(value: Array, axes: tuple[str, ...], target: tuple[str, ...]) -> Ar
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Evaluation:
     """What an expression is evaluated on."""
 
     arrays: Mapping[str, Array]

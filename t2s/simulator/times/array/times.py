@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from t2s.simulator.engine import Limits
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.tally import Ending, Tally
 from t2s.simulator.times.array.emit import Stop

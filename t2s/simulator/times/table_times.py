@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from t2s.core.ops import Array
-from t2s.simulator.engine import Limits
+from t2s.simulator.limits import Limits
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.tally import (
     FOREVER,

@@ -16,7 +16,7 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
-from t2s.simulator.engine import Limits, Observer
+from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
@@ -26,7 +26,7 @@ from t2s.simulator.report.tally import FOREVER, Ending, Tally
 from t2s.simulator.times.run_ahead import StreamTimes, stream_tally
 from t2s.simulator.times.run_ahead_code import StreamCode, stream_code
 from t2s.simulator.times.stepping import StepTimes, steps_of
-from t2s.simulator.values.machines import StreamValues, explicit, stream_values, trace_of
+from t2s.simulator.values.machine_values import StreamValues, explicit, stream_values, trace_of
 
 RUN_AHEAD = "run-ahead"
 STEPPED = "stepped"
@@ -167,7 +167,7 @@ def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times |
     """Times by stepping through the cycles; ``None`` if they have to be found in another way."""
     if trace.unfinished or trace.limit is not None:
         return None
-    applied = trace.applied(program)
+    applied = program.traced(trace)
     tables = steps_of(applied)
     if tables is None:
         return None
@@ -204,7 +204,7 @@ def _codes(program: SimProgram, trace: Trace) -> list[Array]:
 def _run_ahead(
     program: SimProgram, trace: Trace, code: StreamCode, limits: Limits, progress: _Progress
 ) -> _Times:
-    applied = trace.applied(program)
+    applied = program.traced(trace)
     times = StreamTimes(applied, code, _codes(program, trace), trace.sent, limit=limits.max_cycles)
     interrupted = False
     total = applied.total_firings
@@ -237,7 +237,7 @@ def _event_driven(
 ) -> _Times:
     times = table_times(explicit(program, trace))
     last = limits.max_cycles if limits.max_cycles is not None else FOREVER - 1
-    total = trace.applied(program).total_firings
+    total = program.traced(trace).total_firings
     interrupted = False
     chunk = max(1, _CYCLES_PER_CALL // max(1, program.pe_count))
     try:
@@ -252,7 +252,7 @@ def _event_driven(
     except KeyboardInterrupt:
         interrupted = True
     return _Times(
-        program=trace.applied(program),
+        program=program.traced(trace),
         trace=trace,
         tally=times.tally(limits, interrupted),
         method=EVENT_DRIVEN,

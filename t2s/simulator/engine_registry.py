@@ -1,0 +1,102 @@
+"""The engines by name; each is imported when it first runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from t2s.core.errors import T2SWarning, UserError
+from t2s.core.location import user_location
+from t2s.simulator.engine import Engine
+from t2s.simulator.limits import Limits, Observer
+from t2s.simulator.program.sim_program import SimProgram
+
+if TYPE_CHECKING:
+    from t2s.simulator.report.result import SimResult
+
+_COMPILERS = ("llvmlite", "numba")
+
+_ENGINES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "native": ("t2s.simulator.engine_native", "NativeEngine"),
+        "array": ("t2s.simulator.engine_native", "array_engine"),
+        "table": ("t2s.simulator.engine_native", "table_engine"),
+        "python": ("t2s.simulator.engine_python", "PythonEngine"),
+    }
+)
+
+
+def find_engine(name: str) -> Engine:
+    """The engine of that name, imported when it runs (the native ones bring a compiler).
+
+    Without that compiler ``native`` is the plain engine, and a ``T2SWarning`` says so once.
+    """
+    if not isinstance(name, str) or name not in _ENGINES:
+        raise UserError(
+            "there is no such engine",
+            location=user_location(),
+            expected=f"one of {', '.join(_ENGINES)}",
+            given=repr(name),
+        )
+    return _imported(name) if name == "python" else _Compiled(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """An engine that needs a compiler, which may turn out to be missing when it is first used."""
+
+    name: str
+
+    def run(
+        self, program: SimProgram, limits: Limits, observer: Observer | None = None
+    ) -> SimResult:
+        """See ``Engine``."""
+        try:
+            return _imported(self.name).run(program, limits, observer)
+        except ModuleNotFoundError as error:
+            missing = missing_compiler(error)
+            if missing is None:
+                raise
+            if self.name != "native":
+                raise _refusal(self.name, missing) from None
+        _say_that_the_plain_engine_runs(missing)
+        return _imported("python").run(program, limits, observer)
+
+
+def missing_compiler(error: ModuleNotFoundError) -> str | None:
+    """The compiler that is not installed, if that is what the error says."""
+    package = (error.name or "").split(".")[0]
+    return package if package in _COMPILERS else None
+
+
+def _refusal(name: str, missing: str) -> UserError:
+    return UserError(
+        f"the engine {name!r} needs {missing}",
+        location=user_location(),
+        expected=f"{missing} to be installed",
+        given="an environment without it",
+        hint=f"pip install {missing}, or use engine='python', which is slow",
+    )
+
+
+@cache
+def _say_that_the_plain_engine_runs(missing: str) -> None:
+    """Warn at the user's line; nothing more at later calls."""
+    here = user_location()
+    warnings.warn_explicit(
+        f"{missing} is not installed, so the plain engine runs, which is thousands of "
+        f"times slower; pip install {missing}",
+        T2SWarning,
+        here.file,
+        here.line,
+    )
+
+
+def _imported(name: str) -> Engine:
+    module, attribute = _ENGINES[name]
+    return cast(Engine, getattr(import_module(module), attribute)())
