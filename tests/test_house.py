@@ -96,7 +96,7 @@ def test_every_class_has_a_name_of_its_own() -> None:
 
 
 def test_no_two_files_have_names_that_differ_by_an_s() -> None:
-    stems = {module.rpartition(".")[2] for module in _sources()}
+    stems = {path.stem for path in _sources().values()}
     assert sorted(stem for stem in stems if f"{stem}s" in stems) == []
 
 
