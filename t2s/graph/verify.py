@@ -20,7 +20,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from t2s.core.types import MOST_LANES, Type
-from t2s.core.walk import Term, distinct
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
 from t2s.graph.kept import KeptFor
@@ -39,7 +38,7 @@ from t2s.graph.verify_expr import (
     verify_indices,
 )
 from t2s.graph.verify_machine import accesses_of, verify_machine, verify_memories
-from t2s.graph.verify_names import wrong_texts
+from t2s.graph.verify_names import verify_texts
 
 __all__ = ["GraphError", "verify_graph"]
 
@@ -57,7 +56,7 @@ def verify_graph(graph: Graph) -> None:
 
 def _verify(graph: Graph) -> None:
     alike = frozenset(node.name for node in graph.machines) - firsts_of_shapes(graph)
-    _verify_texts(graph, alike)
+    verify_texts(graph, alike)
     _verify_names("node", graph.nodes)
     _verify_names("channel", graph.channels)
     _verify_names("tensor", graph.tensors)
@@ -83,21 +82,6 @@ def _verify(graph: Graph) -> None:
     for channel in graph.channels:
         _verify_end(graph, channel, Send, users)
         _verify_end(graph, channel, Receive, users)
-
-
-def _verify_texts(graph: Graph, alike: frozenset[str]) -> None:
-    def is_new(part: Term) -> bool:
-        return not (isinstance(part, Machine) and part.name in alike)
-
-    for part in distinct(graph, is_new):
-        for field, text, wanted in wrong_texts(part):
-            kind = type(part).__name__
-            raise GraphError(
-                f"the {field} of a {kind} of graph {graph.name!r} is not what it has to be",
-                location=getattr(part, "location", None) or graph.location,
-                expected=wanted.value,
-                given=repr(text),
-            )
 
 
 def _verify_names(kind: str, items: Iterable[Node | Channel | Tensor | ScalarParameter]) -> None:

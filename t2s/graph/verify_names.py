@@ -15,9 +15,11 @@ from typing import Any
 
 from t2s.core.location import SourceLocation
 from t2s.core.names import LONGEST_NAME, is_name
-from t2s.graph.graph import Region, Tensor
+from t2s.core.walk import Term, distinct
+from t2s.graph.graph import Graph, Region, Tensor
 from t2s.graph.machine import Machine, Mode, Rule
 from t2s.graph.nodes import PEArray
+from t2s.graph.verify_expr import GraphError
 
 
 class Text(Enum):
@@ -72,3 +74,20 @@ def wrong_texts(item: Any) -> Iterator[tuple[str, str, Text]]:
                 wanted = _OTHERS.get((type(item), field), Text.NAME)
                 if not wanted.allows(text):
                     yield field, text, wanted
+
+
+def verify_texts(graph: Graph, alike: frozenset[str]) -> None:
+    """Check all texts of a graph, but for what is inside of the machines named in ``alike``."""
+
+    def is_new(part: Term) -> bool:
+        return not (isinstance(part, Machine) and part.name in alike)
+
+    for part in distinct(graph, is_new):
+        for field, text, wanted in wrong_texts(part):
+            kind = type(part).__name__
+            raise GraphError(
+                f"the {field} of a {kind} of graph {graph.name!r} is not what it has to be",
+                location=getattr(part, "location", None) or graph.location,
+                expected=wanted.value,
+                given=repr(text),
+            )

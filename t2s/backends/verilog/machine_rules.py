@@ -2,7 +2,7 @@
 
 Everything is written as wires that depend on the state and on the heads alone.  An alternative has
 a wire that says that it is taken, and so has a rule; what a rule computes is there whether it is
-taken or not, and what it asks of memory comes with the wire of the rule.
+taken or not; what it asks of memory comes with the wire of the rule.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ from t2s.graph.machine import (
 from t2s.graph.nodes import Register
 
 TRUE, FALSE = Literal(text="1'b1"), Literal(text="1'b0")
-NOWHERE = Literal(text="32'hffffffff")
-"""An address outside of every tensor."""
+NOWHERE = Literal(text="32'hffffffff")  # an address outside of every tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +102,7 @@ class RuleLogic:
 class State:
     """Names of what a machine keeps, and of the heads that it sees.
 
-    ``start`` are the names of all expressions at the start of a firing: parameters, space indices,
-    registers of one element.
+    ``start`` are those of parameters, space indices and registers of one element when it fires.
     """
 
     mode: str
