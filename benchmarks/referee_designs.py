@@ -25,7 +25,7 @@ from benchmarks.stream_designs import (
 from t2s import Graph
 from t2s.core.ops import Op
 from t2s.graph.graph import Place
-from t2s.sparse_repr.stream_builder import UNBOUNDED
+from t2s.sparse_repr.streams import UNBOUNDED
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,7 +10,7 @@ from t2s.core.expr import const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float
 from t2s.graph.graph import Graph, Tensor
-from t2s.sparse_repr.stream_builder import EmptyFiber, Stream, Streams
+from t2s.sparse_repr.streams import EmptyFiber, Stream, Streams
 
 Arrays = dict[str, np.ndarray]
 

@@ -45,7 +45,7 @@ from t2s.sparse_repr.semiring import (
     Semiring,
     make_semiring,
 )
-from t2s.sparse_repr.stream_builder import UNBOUNDED, EmptyFiber, Stream, Streams
+from t2s.sparse_repr.streams import UNBOUNDED, EmptyFiber, Stream, Streams
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,

@@ -31,7 +31,7 @@ from rich.table import Table
 
 from t2s import UserError
 from t2s.sparse import Kernel, Schedule, SparseResult, parse
-from t2s.sparse_repr.stream_builder import UNBOUNDED
+from t2s.sparse_repr.streams import UNBOUNDED
 
 PUBLISHED = {
     "ijk": 662574,

@@ -22,7 +22,7 @@ from t2s.graph.graph import Graph
 from t2s.graph.machine import DONE, EMPTY, VALUE
 from t2s.simulator.run import simulate
 from t2s.sparse import SparseTensor, dcsr, read
-from t2s.sparse_repr.stream_builder import Streams
+from t2s.sparse_repr.streams import Streams
 
 KINDS = ("values", "stops", "empty", "done", "idle")
 LEVELS = ("i", "j")

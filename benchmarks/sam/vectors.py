@@ -24,7 +24,7 @@ from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, UInt
 from t2s.simulator.run import simulate
 from t2s.sparse import Kernel, Schedule, from_coordinates, make_format, parse
-from t2s.sparse_repr.stream_builder import Streams
+from t2s.sparse_repr.streams import Streams
 
 Array = np.ndarray[Any, Any]
 

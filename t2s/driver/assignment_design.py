@@ -37,7 +37,7 @@ from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.semiring import OR_AND, PLUS_TIMES, Semiring
-from t2s.sparse_repr.stream_builder import UNBOUNDED
+from t2s.sparse_repr.streams import UNBOUNDED
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from t2s.driver.assignment_design import AssignmentDesign, Channels, Compiled, S
 from t2s.driver.hardware import verilate
 from t2s.driver.simulate import simulate
 from t2s.graph.graph import Graph
-from t2s.sparse_repr.stream_builder import UNBOUNDED
+from t2s.sparse_repr.streams import UNBOUNDED
 
 if TYPE_CHECKING:
     from t2s.simulator.devices import Device

@@ -25,7 +25,7 @@ from t2s.spatial.directives.loops import Fuse, Reorder, Split, Tile, Unroll
 from t2s.spatial.directives.remove import Remove
 from t2s.spatial.directives.scatter import Scatter
 from t2s.spatial.directives.settings import Depth, Reassociate
-from t2s.spatial.directives.stream import StreamResults
+from t2s.spatial.directives.streaming import StreamResults
 from t2s.spatial.directives.vectors import VectorLoad, VectorStore
 
 

@@ -14,7 +14,7 @@ from t2s.graph.graph import StreamKind, Tensor
 from t2s.graph.machine_semantics import ProtocolError
 from t2s.simulator.run import simulate
 from t2s.sparse_repr.blocks.repeats import Repeat
-from t2s.sparse_repr.stream_builder import Stream, Streams
+from t2s.sparse_repr.streams import Stream, Streams
 from tests.errors.refusal import refused
 from tests.sparse_repr.harness import FLOAT, Bench
 

@@ -13,8 +13,9 @@ from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import Loop, PEArray, Role, SpaceDimension
 from t2s.graph.semantics import iterations, port_uses, space_points
+from t2s.simulator.program import flatten
 from t2s.simulator.program.build import build_program
-from t2s.simulator.program.sim_program import SimProgram, flatten
+from t2s.simulator.program.sim_program import SimProgram
 from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import (
     ENGINES,

@@ -9,7 +9,7 @@ import pytest
 
 import t2s
 from t2s import Float, Func, ImageParam
-from t2s.simulator.program.sim_program import recurrences
+from t2s.simulator.program import recurrences
 from t2s.simulator.report.result import SimResult
 from tests.simulator.designs import feedback
 

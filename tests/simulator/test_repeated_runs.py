@@ -7,7 +7,7 @@ import pytest
 
 from t2s import sparse
 from t2s.report import resources
-from t2s.simulator.program.sim_program import build
+from t2s.simulator.program import build
 from tests.report.test_machine_resources import copying
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float
 from t2s.graph.graph import Graph, Tensor
-from t2s.sparse_repr.stream_builder import EmptyFiber, Streams
+from t2s.sparse_repr.streams import EmptyFiber, Streams
 
 FLOAT = Float(64)
 LEVELS = ("pos0", "crd0", "pos1", "crd1")

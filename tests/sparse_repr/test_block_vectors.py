@@ -31,7 +31,7 @@ from t2s.core.types import UInt
 from t2s.sparse_repr.blocks.droppers import EmptyListDropper
 from t2s.sparse_repr.blocks.expressions import one
 from t2s.sparse_repr.blocks.point_reducers import PointReducer
-from t2s.sparse_repr.stream_builder import EmptyFiber
+from t2s.sparse_repr.streams import EmptyFiber
 from t2s.sparse_repr.tokens import Tokens, depth_of, tag_of
 from tests.sparse_repr.harness import FLOAT, Bench, streams_of
 

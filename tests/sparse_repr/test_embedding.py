@@ -14,7 +14,7 @@ from t2s.core.types import INT32, Float
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from t2s.simulator.run import simulate
-from t2s.sparse_repr.stream_builder import Streams
+from t2s.sparse_repr.streams import Streams
 from tests.errors.refusal import refused
 
 ROWS, INNER, COLUMNS = 3, 6, 4

@@ -14,7 +14,7 @@ from t2s.graph.interpret import interpret_graph
 from t2s.graph.serialize import graph_from_json, graph_to_json
 from t2s.simulator.run import simulate
 from t2s.sparse_repr.blocks.arrays import ArrayLoad
-from t2s.sparse_repr.stream_builder import UNBOUNDED, BlockKind, Streams
+from t2s.sparse_repr.streams import UNBOUNDED, BlockKind, Streams
 from tests.sparse_repr.graphs import Design, elementwise, matrix_product, matrix_vector
 from tests.sparse_repr.harness import FLOAT
 

@@ -14,7 +14,7 @@ from t2s.simulator.engine_native import NativeEngine, retime
 from t2s.simulator.engine_python import PythonEngine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
-from t2s.sparse_repr.stream_builder import UNBOUNDED
+from t2s.sparse_repr.streams import UNBOUNDED
 from tests.simulator.test_streams import agree
 from tests.sparse_repr.graphs import Design, elementwise, matrix_product, matrix_vector
 

@@ -31,7 +31,7 @@ from t2s.spatial.directives.host import (
     check_device_stores,
     check_serializer,
 )
-from t2s.spatial.directives.stream import share
+from t2s.spatial.directives.streaming import share
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 from t2s.spatial.loop_nest import SpatialLoop
 from t2s.spatial.operands import FinalValue, KernelOperand

@@ -38,7 +38,7 @@ from t2s.spatial.directives.settings import (
     refuse_sparse_directive,
 )
 from t2s.spatial.directives.space_time import SpaceTimeTransform, space_time_transform
-from t2s.spatial.directives.stream import StreamResults, stream
+from t2s.spatial.directives.streaming import StreamResults, stream
 from t2s.spatial.directives.vectors import VectorLoad, VectorStore, store_vectors, vload
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
 

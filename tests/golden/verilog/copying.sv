@@ -51,7 +51,7 @@ module source_pe (
   logic sends_xs;
   assign sends_xs = rule_next || rule_stop || rule_done;
   assign xs_to = 0;
-  assign moved = rule_next || rule_stop ? 4 : 0;
+  assign moved = (rule_next || rule_stop) ? 4 : 0;
 
   // firing
   logic [31:0] cooldown;
