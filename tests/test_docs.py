@@ -36,7 +36,7 @@ MOST_UPDATES = 4
 
 COMMANDS = [
     "python -m pip install . && t2s run examples/gemm/gemm.py",
-    'python -m pip install ".[test]" && python -m pytest -n auto',
+    'python -m pip install ".[test]" && python -m pytest -n auto -m "not slow"',
 ]
 
 
@@ -129,6 +129,7 @@ def rewrite(document: Path, shown: list[Shown]) -> bool:
     return after != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_programs_print_what_the_document_shows(
     document: Path,

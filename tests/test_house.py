@@ -81,6 +81,7 @@ def _circles() -> list[list[str]]:
     return sorted(map(list, circles))
 
 
+@pytest.mark.slow
 def test_imports_have_no_circles() -> None:
     assert _circles() == []
 

@@ -24,6 +24,7 @@ def test_no_case_is_wrong(hunt: str, part: int) -> None:
         assert not verdict.kind.bad, f"case {number}\n{case}\n{verdict.detail}\n{verdict.text}"
 
 
+@pytest.mark.slow
 def test_dense_programs_are_legal_often_enough() -> None:
     """A hunt of which most is refused finds nothing."""
     kinds = Counter(

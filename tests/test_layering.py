@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "t2s"
 
@@ -151,6 +153,7 @@ def test_every_package_is_in_the_table() -> None:
     assert {path.name for path in PACKAGE.glob("*.py")} <= {*PUBLIC}
 
 
+@pytest.mark.slow
 def test_imports_go_down_the_table() -> None:
     wrong = [
         f"{_name(path)}:{line} imports t2s.{module}"
@@ -161,6 +164,7 @@ def test_imports_go_down_the_table() -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_imports_are_absolute_and_at_the_top() -> None:
     relative = [
         f"{_name(path)}:{line} imports {module}"

@@ -41,6 +41,7 @@ def measured(request: pytest.FixtureRequest) -> Measured:
     return measure(BY_NAME[request.param])
 
 
+@pytest.mark.slow
 def test_every_block_costs_the_closed_form(measured: Measured) -> None:
     name = measured.row.name
     blocks, rest = divmod(measured.counted.steps, STEPS[name])
@@ -61,6 +62,7 @@ def test_ours_is_within_the_bands(measured: Measured) -> None:
         assert measured.lines <= measured.row.lines
 
 
+@pytest.mark.slow
 def test_the_published_work_is_done() -> None:
     """Steps of all blocks x lanes = points of the published iteration spaces."""
     points = {

@@ -91,6 +91,7 @@ def everything(graph: Graph) -> dict[str, str]:
     return files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_no_text_of_a_file_reaches_code(design: str) -> None:
     original = DESIGNS[design]()
@@ -172,6 +173,7 @@ def named(func: str, array: str, variable: str, parameter: str) -> Func:
     return y
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="the emulator is not installed")
 @pytest.mark.parametrize("word", WORDS.split())

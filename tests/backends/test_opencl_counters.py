@@ -41,6 +41,7 @@ def chained(steps: list[tuple[Op, int]], start: Expr) -> Expr:
     return reduce(lambda value, step: apply(step[0], value, const(step[1])), steps, start)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(STEPS)
 def test_digits_of_digits(steps: list[tuple[Op, int]]) -> None:

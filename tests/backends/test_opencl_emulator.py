@@ -55,6 +55,7 @@ def check(
         np.testing.assert_array_equal(outputs[name], value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "tile", "lanes", "element"),
     [
@@ -84,6 +85,7 @@ def test_gemm(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "graph",
     [

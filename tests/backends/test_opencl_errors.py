@@ -422,6 +422,7 @@ def children() -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 @needs_emulator
 def test_deadlock_ends_at_the_time_limit_and_leaves_nothing(

@@ -190,6 +190,7 @@ class TestEmulator:
         found = emulate(graph, INPUTS, time_limit=120, exact_depths=True)["y"]
         np.testing.assert_array_equal(found, expected)
 
+    @pytest.mark.slow
     def test_sparse_product(self) -> None:
         design = cisr.spmv(machines=2, fused=1)
         inputs = {"A": MATRIX, "x": np.array([0.5, -2, 3, 0.1], np.float32)}

@@ -73,6 +73,7 @@ def test_they_are_kernels_of_their_own(name: str) -> None:
     assert len(design.graph.nodes) > len(design.source.nodes)
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed")
 @pytest.mark.parametrize("name", DESIGNS)

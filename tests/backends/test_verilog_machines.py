@@ -143,6 +143,7 @@ RICH = 54
 """A seed with a bit of everything."""
 
 
+@pytest.mark.slow
 @needs_verilator
 @pytest.mark.verilator
 def test_random_machines(runtime: Path) -> None:
@@ -153,6 +154,7 @@ def test_random_machines(runtime: Path) -> None:
     assert row.values > 0
 
 
+@pytest.mark.slow
 @needs_verilator
 @pytest.mark.verilator
 def test_a_sparse_matrix_product(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,6 +246,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @needs_verilator
 @pytest.mark.verilator
 def test_what_a_machine_cannot_take(

@@ -74,6 +74,7 @@ def side_by_side(**graphs: Graph) -> Graph:
     )
 
 
+@pytest.mark.slow
 @needs_verilator
 def test_designs_with_something_that_is_easy_to_get_wrong(runtime: Path) -> None:
     graph = side_by_side(
@@ -97,6 +98,7 @@ def test_designs_with_something_that_is_easy_to_get_wrong(runtime: Path) -> None
     assert 0 < row.deadlocks < row.runs
 
 
+@pytest.mark.slow
 @needs_verilator
 @pytest.mark.parametrize("seed", [1, 11])  # 11: unsigned numbers compared with 0
 def test_random_graphs(seed: int, runtime: Path) -> None:
@@ -148,6 +150,7 @@ def operators_of(type: Type) -> tuple[PEArray, list[Tensor], dict[str, Any]]:
     return node(f"all_{name}", Role.COMPUTE, (loop("n", count),), body), tensors, inputs
 
 
+@pytest.mark.slow
 @needs_verilator
 def test_every_operator_on_every_type(runtime: Path, tmp_path: Path) -> None:
     parts = [operators_of(type) for type in TYPES]
@@ -193,6 +196,7 @@ def scaled(extent: Expr) -> Graph:
     )
 
 
+@pytest.mark.slow
 @needs_verilator
 def test_parameters_settings_and_ends(runtime: Path, tmp_path: Path) -> None:
     graph = scaled(Parameter(name="count", type=INT32))
@@ -213,6 +217,7 @@ def test_parameters_settings_and_ends(runtime: Path, tmp_path: Path) -> None:
     assert limited.outputs == {}
 
 
+@pytest.mark.slow
 @needs_verilator
 def test_the_user_s_way(runtime: Path) -> None:
     i, x = t2s.Var("i"), t2s.ImageParam(t2s.Int(32), 1, name="x")
@@ -226,6 +231,7 @@ def test_the_user_s_way(runtime: Path) -> None:
     assert result.cycles == t2s.cycles(double, device="arria10", stalls=stalls)
 
 
+@pytest.mark.slow
 @needs_verilator
 def test_hardware_that_stands_still(runtime: Path) -> None:
     with pytest.raises(VerilationError) as caught:
@@ -263,6 +269,7 @@ def test_a_run_with_more_than_there_is_room_for(tmp_path: Path) -> None:
         model.run(replace(timing, channels=deeper), None, {})
 
 
+@pytest.mark.slow
 @needs_verilator
 def test_the_referee_sees_a_difference(runtime: Path, tmp_path: Path) -> None:
     graph = chain(5)

@@ -88,6 +88,7 @@ def printed(before: str, after: str) -> tuple[int, str]:
     return run.returncode, run.stderr
 
 
+@pytest.mark.slow
 def test_an_error_that_nobody_catches_is_shown_without_frames() -> None:
     code, text = printed("", "list(t2s.Func('F'))")
     assert code == 1
@@ -96,6 +97,7 @@ def test_an_error_that_nobody_catches_is_shown_without_frames() -> None:
     assert "Traceback" not in text
 
 
+@pytest.mark.slow
 def test_other_errors_keep_their_traceback() -> None:
     for statement in ("1 / 0", "raise t2s.InternalError('lost')"):
         code, text = printed("", statement)
@@ -103,6 +105,7 @@ def test_other_errors_keep_their_traceback() -> None:
         assert text.startswith("Traceback")
 
 
+@pytest.mark.slow
 def test_a_hook_of_the_program_stays() -> None:
     hook = "sys.excepthook = lambda *_: sys.stderr.write('mine')"
     assert printed(hook, "list(t2s.Func('F'))") == (1, "mine")

@@ -58,6 +58,7 @@ whole = True
 """
 
 
+@pytest.mark.slow
 def test_an_interrupted_import_is_complete(tmp_path: Path) -> None:
     (tmp_path / "fragile.py").write_text(LIBRARY)
     code = (

@@ -88,6 +88,7 @@ def test_hints_name_what_there_is(folder: Path) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_hints_are_found_and_wrong_ones_noticed() -> None:
     texts = [text for path in ROOT.rglob("*.py") for _, text in hints_of(path)]
     assert sum(1 for text in texts if CALL.search(text)) > 40

@@ -29,6 +29,7 @@ def test_too_many_lanes(lanes: int) -> None:
     assert "/tests/" in refused.value.location.file
 
 
+@pytest.mark.slow
 def test_as_many_lanes_as_there_may_be() -> None:
     result = t2s.simulate(product(4096), {"A": np.ones(8192, np.int32)}, progress=False)
     assert result.outputs["y"].tolist() == [8192, 8192]

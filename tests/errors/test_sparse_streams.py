@@ -317,6 +317,7 @@ def test_arguments_of_another_kind() -> None:
 ODD = (None, True, -1, 1 << 70, 1.5, "x", b"x", (), [None], {}, object(), np.zeros(3), len, INT32)
 
 
+@pytest.mark.slow
 def test_no_argument_of_any_method_is_a_raw_exception() -> None:
     """Every public method, with each argument replaced by each of a few odd things."""
     for name in sorted(vars(Streams)):

@@ -51,6 +51,7 @@ SAME = st.sampled_from([(0, 1, -1), (0, 1, 0), (0, 0, 1), (0, 1, 2)])
 UNROLLED = {"box": ["t", "i", "j", "t i", "t j", "i j"], "split": ["q", "q i", "q j", "t"]}
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=20)
 @given(st.data())
 def test_every_refusal_has_a_schedule_which_is_legal(data: st.DataObject) -> None:

@@ -14,6 +14,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "sizes"), ALL)
 def test_emulated_result(name: str, sizes: str) -> None:
     module = example(name)

@@ -77,6 +77,7 @@ def ladder() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_every_step_of_the_ladder_pays_or_costs_nothing(
     ladder: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:

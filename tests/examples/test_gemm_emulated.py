@@ -29,6 +29,7 @@ TALL = Sizes(rows=3, columns=2, tile=(2, 1), blocks=(1, 2), steps=5)
 VECTORS = Sizes(rows=2, columns=3, tile=(2, 1), steps=3, lanes=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type", [Int(32), Float(32)], ids=str)
 @pytest.mark.parametrize(
     ("build", "sizes"),
@@ -52,6 +53,7 @@ def test_four_ways_to_one_product(
     assert_matches(emulated["C"], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("double", [True, False])
 def test_buffered_operands(double: bool) -> None:
     """B is loaded once for 3 rows of a tile, A once for 2 column tiles; no size is a power of 2."""

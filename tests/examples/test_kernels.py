@@ -89,6 +89,7 @@ def tiny(name: str) -> t2s.Func:
     return func
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_numpy_and_both_engines(name: str) -> None:
     func = tiny(name)
@@ -161,6 +162,7 @@ def test_the_specification_is_short(name: str) -> None:
     assert 10 < specification_lines(example(name).design) <= KERNELS[name].lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_published_designs_become_opencl(name: str, tmp_path: Path) -> None:
     """The results of a tile wait between the array and the drainer; nothing else is deep."""

@@ -14,6 +14,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_emulator_agrees_with_numpy(name: str) -> None:
     func = tiny(name)

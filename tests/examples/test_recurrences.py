@@ -143,6 +143,7 @@ LARGER: dict[str, Callable[[], Case]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [*CASES.values(), *LARGER.values()], ids=[*CASES, *LARGER])
 def test_numpy_and_both_engines(case: Callable[[], Case]) -> None:
     built = case()
@@ -158,6 +159,7 @@ def test_numpy_and_both_engines(case: Callable[[], Case]) -> None:
         assert native.cycles == python.cycles
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -202,6 +204,7 @@ def test_mappings_take_as_many_cycles_as_in_the_textbook(
     assert result.nodes["Z"].firings == 80
 
 
+@pytest.mark.slow
 def test_reads_of_different_lengths_ignore_their_padding() -> None:
     built = pairhmm(array=(2, 2), tiles=(2, 2), batch=(2, 2))
     graph = t2s.lower(built.outputs)
@@ -227,6 +230,7 @@ def test_the_array_of_pairhmm_is_busy_on_the_ideal_device() -> None:
     assert module.PUBLISHED.firings == 12_845_056
 
 
+@pytest.mark.slow
 def test_short_rows_of_qr_wait_for_the_recurrence() -> None:
     """Rows of 8, 8, 7, ... 1 firings.  On arria10 each of them takes as long as the recurrence.
 

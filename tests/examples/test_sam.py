@@ -78,6 +78,7 @@ def test_extensor_skips() -> None:
     assert results[0].cycles < plain.cycles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", [Op.MULTIPLY, Op.ADD])
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_capstan(operator: Op, lanes: int) -> None:

@@ -21,6 +21,7 @@ def example(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cisr", "row_blocks", "spmm"])
 def test_the_programs_check_themselves(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     example(name).main()
@@ -37,6 +38,7 @@ def test_conjugate_gradients_converge() -> None:
     assert np.linalg.norm(matrix @ x - b) <= 1e-4 * np.linalg.norm(b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machines", [8, 16])
 def test_more_machines(machines: int) -> None:
     generator = np.random.default_rng(1)

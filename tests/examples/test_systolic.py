@@ -30,6 +30,7 @@ def test_the_specification_has_twenty_lines() -> None:
     assert len([line for line in body if line.strip() != "return C"]) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["ideal", "arria10"])
 @pytest.mark.parametrize(
     "changed",
@@ -80,6 +81,7 @@ def array_cycles(n: Any) -> int:
     return int(n.I * n.J * n.K * n.KK * n.II * n.JJ + n.III - 1 + n.JJJ - 1)
 
 
+@pytest.mark.slow
 def test_the_published_array_never_waits() -> None:
     """On the model of the Arria 10 board, with fewer tiles; operands and results are floats.
 
@@ -102,6 +104,7 @@ def test_the_published_array_never_waits() -> None:
     assert_matches(result.outputs["C"], inputs["A"] @ inputs["B"].T)
 
 
+@pytest.mark.slow
 def test_the_published_designs_become_opencl(tmp_path: Path) -> None:
     """Buffers, streams and depths of the full size, without playing a thousand million steps."""
     for name in ("ARRIA10", "STRATIX10"):
@@ -124,6 +127,7 @@ def test_golden_opencl(golden: Golden, tmp_path: Path) -> None:
     golden("opencl_fpga/systolic_gemm.cl", path.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed")
 @pytest.mark.parametrize("changed", [{}, {"K": 1, "III": 3, "JJJ": 3, "I": 1}], ids=str)

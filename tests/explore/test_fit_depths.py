@@ -84,6 +84,7 @@ def test_a_func() -> None:
     assert fit.ram_blocks == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(st.data())
 def test_no_smaller_depths_keep_the_cycles(data: st.DataObject) -> None:

@@ -73,6 +73,7 @@ def test_no_runs() -> None:
     assert t2s.simulate_many([]).results == ()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 def test_ctrl_c_ends_all_runs() -> None:
     # Each takes a good second; the signal arrives in the middle of the first two.

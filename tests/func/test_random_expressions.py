@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,6 +101,7 @@ def expressions(type: Type) -> st.SearchStrategy[Both]:
     return st.recursive(leaves(type), grow, max_leaves=8)
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(data=st.data(), type=st.sampled_from([Int(32), UInt(8), Float(32), Float(64)]))
 def test_random_expressions(data: st.DataObject, type: Type) -> None:

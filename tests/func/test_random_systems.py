@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -116,6 +117,7 @@ def systems(draw: st.DrawFn) -> tuple[Func, ...]:
     return members
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(systems(), st.permutations([0, 1, 2]))
 def test_random_systems(members: tuple[Func, ...], order: list[int]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from t2s.core.expr import Parameter
 from t2s.core.types import INT32
 from t2s.graph.graph import StreamKind, StreamType
@@ -157,6 +159,7 @@ def test_space_shows_a_minimum_other_than_zero() -> None:
     assert show_space(graph.node("sum")) == "[ii: 4, jj: 2 from 1]"
 
 
+@pytest.mark.slow
 def test_firings_per_pe() -> None:
     def firings(*extents: object) -> int | str | None:
         loops = (replace(loop(f"l{n}", 1), extent=extent) for n, extent in enumerate(extents))

@@ -124,6 +124,7 @@ def expected(targets: np.ndarray, values: np.ndarray) -> list[tuple[int, float]]
     return [(t, values[targets == t].sum()) for t in order]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     lengths=st.lists(st.lists(st.integers(1, 12), max_size=8), min_size=2, max_size=2),

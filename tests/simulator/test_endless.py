@@ -165,6 +165,7 @@ def test_texts() -> None:
     assert "endless machines have no OpenCL form" in reasons
 
 
+@pytest.mark.slow
 @needs_verilator
 @pytest.mark.verilator
 def test_hardware() -> None:

@@ -38,6 +38,7 @@ def traced_memory() -> Iterator[None]:
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("traced_memory")
 def test_sparse_designs_leave_nothing_behind() -> None:
     for number in range(2):

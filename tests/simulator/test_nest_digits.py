@@ -68,6 +68,7 @@ def frame_of(found: PEArray, point: int) -> tuple[DigitFrame, dict[str, np.ndarr
     return NodeDigits(graph, found, {}).frame((point,))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.data())
 def test_the_points_of_a_condition_are_those_that_meet_it_in_order(data: DRAW) -> None:

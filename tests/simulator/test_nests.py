@@ -101,6 +101,7 @@ def test_types_and_lanes(type: t2s.Type, lanes: int) -> None:
     agree(graph)
 
 
+@pytest.mark.slow
 def test_long_loops_are_not_unrolled() -> None:
     graph = engine.gemm(1, 2, 147, 2)
     group = group_of(plan(graph).nests["C"])

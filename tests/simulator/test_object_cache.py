@@ -163,6 +163,7 @@ print(t2s.simulate(F, {"A": numpy.arange(4, dtype="i4")}).outputs["F"])
 UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     sys.platform != "linux" or (os.geteuid() == 0 and shutil.which("setpriv") is None),
     reason="modes of files, which mean nothing to an administrator",

@@ -28,6 +28,7 @@ def guarded(rows: int, test: tuple[str, int, int], unrolled: str) -> Func:
     return F.unroll(*({"i": i, "j": j}[name] for name in unrolled))
 
 
+@pytest.mark.slow
 @settings(
     deadline=None,
     derandomize=True,

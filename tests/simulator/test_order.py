@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def described(result: SimResult) -> object:
     )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=50,
     deadline=None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -199,6 +200,7 @@ def agree(data: DRAW, engine: str) -> None:
             np.testing.assert_array_equal(native.outputs[name], values)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
@@ -207,6 +209,7 @@ def test_the_table_kernel_agrees_on_random_graphs(data: DRAW) -> None:
     agree(data, "table")
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40,
     deadline=None,

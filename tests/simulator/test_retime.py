@@ -92,6 +92,7 @@ def test_giving_up_ends_the_run_before_the_limit() -> None:
     assert same_times(same, fast)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(st.data())
 def test_retiming_is_a_fresh_run(data: st.DataObject) -> None:

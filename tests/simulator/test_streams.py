@@ -66,6 +66,7 @@ def trace_for(program: SimProgram) -> Trace:
     return trace_of(program, values, None)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     graph=stream_graphs(),
@@ -92,6 +93,7 @@ def test_random_graphs(graph: Graph, device: Device, runs: list[tuple[int, int |
             np.testing.assert_array_equal(native.outputs[name], array, strict=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(graph=stream_graphs(), device=st.sampled_from((IDEAL, ARRIA)), data=st.data())
 def test_times_from_a_trace(graph: Graph, device: Device, data: st.DataObject) -> None:

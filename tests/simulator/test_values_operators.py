@@ -338,6 +338,7 @@ TREES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(TREES)
 def test_random_expressions(trees: list[Expr]) -> None:

@@ -66,6 +66,7 @@ def test_rows_of_one_value_take_a_step_each(machines: int) -> None:
     assert result.nodes["A_decoder"].firings <= steps + 3
 
 
+@pytest.mark.slow
 def test_both_engines_take_as_many_cycles() -> None:
     dense = with_rows([3, 0, 0, 2, 0, 7] * 4)
     for design in (cisr.spmv(3, fused=1), row_blocks.spmv(4, levels=2)):

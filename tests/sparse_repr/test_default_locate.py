@@ -55,6 +55,7 @@ def _kernels(seed: int) -> tuple[list[Kernel], dict[str, np.ndarray]]:
     return [default, *(sparse.compile(assignment, one) for one in schedules)], inputs
 
 
+@pytest.mark.slow
 def test_located_by_default_and_scanned_and_located_are_equal() -> None:
     located = 0
     for seed in range(150):

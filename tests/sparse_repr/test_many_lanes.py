@@ -35,6 +35,7 @@ def inputs_of(text: str, size: int) -> dict[str, np.ndarray]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [9, 17])
 @pytest.mark.parametrize(("text", "schedule"), DESIGNS)
 def test_trees_of_switches_keep_the_order(text: str, schedule: str, lanes: int) -> None:
@@ -47,6 +48,7 @@ def test_trees_of_switches_keep_the_order(text: str, schedule: str, lanes: int) 
         assert np.array_equal(result.output, expected)
 
 
+@pytest.mark.slow
 def test_trees_of_trees() -> None:
     text, schedule = DESIGNS[0]
     kernel, inputs = kernel_of(text, schedule, 70), inputs_of(text, 75)

@@ -95,6 +95,7 @@ def test_several_right_hand_sides_in_time() -> None:
     assert result.nodes["A_loader"].firings * 3 == result.nodes["y_multiplier"].firings
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     chain=chains(),

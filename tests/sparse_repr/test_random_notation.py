@@ -54,6 +54,7 @@ def test_blocks_and_loops_agree_with_numpy(case: Case) -> None:
     assert np.allclose(loops, expected, equal_nan=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
 @given(case=cases(extent=2))
 def test_machines_agree_with_numpy(case: Case) -> None:

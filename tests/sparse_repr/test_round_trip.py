@@ -30,6 +30,7 @@ def store(chain: t2s.Chain, matrix: np.ndarray) -> t2s.Storage:
     return t2s.Parameter(Float(32), 2, chain, name="A").store(matrix)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(chain=chains(), matrix=arrays())
 def test_every_chain_can_be_undone(chain: t2s.Chain, matrix: np.ndarray) -> None:

@@ -163,6 +163,7 @@ def test_a_graph_takes_scalars_and_start_values_in_each_run() -> None:
         np.testing.assert_array_equal(found, z - np.float32(scale) * (A @ x))
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="the emulator is not installed")
 @pytest.mark.parametrize("chain", ["cisr", "csc"])

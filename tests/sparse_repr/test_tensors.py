@@ -126,6 +126,7 @@ def test_other_objects_of_scipy_become_coordinates() -> None:
         assert np.array_equal(to_scipy(stored).toarray(), array)
 
 
+@pytest.mark.slow
 def test_objects_of_pydata() -> None:
     array = random((3, 4, 5), 0.3)
     for made in (pydata.COO.from_numpy(array), pydata.GCXS.from_numpy(array)):

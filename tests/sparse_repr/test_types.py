@@ -59,6 +59,7 @@ def test_values_have_the_type_that_numpy_gives(kind: str) -> None:
     assert np.array_equal(product, matrix @ vector)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     kinds=st.tuples(st.sampled_from(KINDS), st.sampled_from(KINDS)),

@@ -19,6 +19,7 @@ def test_on_blocks(part: int) -> None:
         assert outcome.kind == "ok", f"{algorithm.command}\n{outcome.text}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_on_machines(part: int) -> None:
     """With small extents, and each algorithm on one of the three kinds of input."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ SCHEDULES = {
 }
 
 
+@pytest.mark.slow
 @PROFILE
 @given(SHAPES, st.sampled_from(sorted(SCHEDULES)), st.integers(1, 3), st.booleans())
 def test_scheduled_readers(shape: Shape, schedule: str, factor: int, padded: bool) -> None:
@@ -58,6 +60,7 @@ def test_scheduled_readers(shape: Shape, schedule: str, factor: int, padded: boo
     agree(F)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(SHAPES, st.integers(1, 3), st.sampled_from(sorted(SCHEDULES)))
 def test_scheduled_sums(shape: Shape, factor: int, schedule: str) -> None:

@@ -99,6 +99,7 @@ def test_vectors() -> None:
     assert (register.type.lanes, register.shape) == (4, (2, 2))
 
 
+@pytest.mark.slow
 @PROFILE
 @given(
     st.permutations(("it", "jt", "k")),

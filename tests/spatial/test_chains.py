@@ -289,6 +289,7 @@ def test_a_line_goes_on_behind_the_function() -> None:
 SIZES = st.sampled_from([1, 2, 4])
 
 
+@pytest.mark.slow
 @settings(
     deadline=None,
     derandomize=True,

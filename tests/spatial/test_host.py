@@ -214,6 +214,7 @@ def test_packing_is_undone_by_unpacking() -> None:
     assert memory[1, 0, 1, 2, 0, 1] == array[4 + 2, 2 * 2 + 1]  # i, j, ii, jj, iii, jjj
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 def test_on_the_emulator() -> None:
     from t2s.backends.opencl_fpga import emulator_available

@@ -83,6 +83,7 @@ def test_a_sum_of_thousands_of_terms(term: Callable[[Any, int], Any]) -> None:
     assert all(depth_of(statement) <= DEEP for statement in graph.node("F").body)
 
 
+@pytest.mark.slow
 def test_choices_inside_of_one_another() -> None:
     x, F = ImageParam(Int(32), 1, name="x"), Func("F")
     value = x[i]

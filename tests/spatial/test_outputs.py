@@ -72,6 +72,7 @@ def test_all_engines_agree(outputs: Sequence[Func]) -> None:
             np.testing.assert_array_equal(found[name], value)
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="the emulator is not installed")
 def test_emulator() -> None:

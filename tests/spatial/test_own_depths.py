@@ -134,6 +134,7 @@ def _isolated(
         draft.lines.append(f"scatter {array.name} along {loop}, reverse {reverse}")
 
 
+@pytest.mark.slow
 @PROFILE
 @given(drafts())
 def test_no_design_waits_for_itself(draft: Draft) -> None:

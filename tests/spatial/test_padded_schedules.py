@@ -49,6 +49,7 @@ def mapped(value: str, extent: int, factor: int, map: str, *, first: int = 0) ->
     return F.space_time_transform([i, q], MAPS[map](i, q, p, t))
 
 
+@pytest.mark.slow
 @PROFILE
 @given(
     st.sampled_from(sorted(VALUES)),
@@ -71,6 +72,7 @@ def test_a_factor_of_millions_is_no_loop_of_millions() -> None:
     agree(mapped("shifted", 4, 3_000_000, "outer"))
 
 
+@pytest.mark.slow
 @PROFILE
 @given(st.data())
 def test_sums(data: st.DataObject) -> None:
@@ -119,6 +121,7 @@ def test_emulated(value: str, extent: int, factor: int, map: str) -> None:
     np.testing.assert_array_equal(t2s.emulate(func, inputs)["F"], t2s.interpret(func, inputs))
 
 
+@pytest.mark.slow
 @pytest.mark.verilator
 @pytest.mark.skipif(
     not verilator_available(), reason="Verilator or a C++ compiler is not installed"

@@ -49,6 +49,7 @@ def oracle(scheduled: Scheduled, graph: Graph, *, real: bool) -> tuple[dict[str,
     return inputs, t2s.interpret(scheduled.func, inputs)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(scheduled_programs())
 def test_integers(scheduled: Scheduled) -> None:
@@ -59,6 +60,7 @@ def test_integers(scheduled: Scheduled) -> None:
             np.testing.assert_array_equal(result, expected, err_msg=name)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(scheduled_programs(streaming=True))
 def test_streams(scheduled: Scheduled) -> None:
@@ -70,6 +72,7 @@ def test_streams(scheduled: Scheduled) -> None:
             np.testing.assert_array_equal(result, expected, err_msg=name)
 
 
+@pytest.mark.slow
 @settings(PROFILE, max_examples=30)
 @given(scheduled_programs((Float(32), *FRACTION_BITS)))
 def test_floats(scheduled: Scheduled) -> None:
@@ -90,6 +93,7 @@ def test_floats(scheduled: Scheduled) -> None:
             np.testing.assert_array_equal(result, expected, err_msg=name)
 
 
+@pytest.mark.slow
 @settings(PROFILE, max_examples=20)
 @given(scheduled_programs())
 def test_lowering_is_deterministic(scheduled: Scheduled) -> None:
@@ -128,6 +132,7 @@ def ragged_products(draw: st.DrawFn) -> Func:
     return C
 
 
+@pytest.mark.slow
 @settings(PROFILE, max_examples=25)
 @given(ragged_products().map(Scheduled))
 def test_tiles_that_do_not_divide(scheduled: Scheduled) -> None:

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -162,6 +163,7 @@ def lowered(program: Recurrence) -> Graph | None:
     return None
 
 
+@pytest.mark.slow
 @PROFILE
 @given(scheduled())
 def test_values_and_cycles(program: Recurrence) -> None:

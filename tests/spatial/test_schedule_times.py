@@ -132,6 +132,7 @@ def schedules(draw: Callable[[st.SearchStrategy[object]], object]) -> Schedule:
     return drawn
 
 
+@pytest.mark.slow
 @given(schedules())
 @settings(max_examples=30, deadline=None)
 def test_cycles_and_firings_are_those_of_the_schedule(schedule: Schedule) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
@@ -183,6 +184,7 @@ def shared(draw: Draw) -> Func:
     return H
 
 
+@pytest.mark.slow
 @PROFILE
 @given(shared())
 def test_a_shared_loader_is_refused_or_right(H: Func) -> None:

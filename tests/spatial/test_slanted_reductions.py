@@ -110,6 +110,7 @@ def computed(shape: Slanted) -> tuple[Graph, dict[str, Any], Any]:
     return graph, inputs, t2s.interpret(func, inputs)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(slanted())
 def test_values(shape: Slanted) -> None:
@@ -164,6 +165,7 @@ def test_emulated(name: str) -> None:
     np.testing.assert_array_equal(t2s.emulate(graph, inputs)["C"], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.verilator
 @pytest.mark.skipif(
     not verilator_available(), reason="Verilator or a C++ compiler is not installed"

@@ -242,6 +242,7 @@ def streamed(draw: Draw) -> Func:
     return G
 
 
+@pytest.mark.slow
 @PROFILE
 @given(streamed())
 def test_a_stream_is_refused_or_right(G: Func) -> None:

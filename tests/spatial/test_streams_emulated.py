@@ -57,6 +57,7 @@ def lanes() -> Func:
     return C
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [streams, lanes])
 def test_emulated(build: Callable[[], Func]) -> None:
     func = build()

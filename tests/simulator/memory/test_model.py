@@ -193,6 +193,7 @@ def drams(draw: st.DrawFn) -> Dram:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(drams(), st.lists(st.tuples(st.integers(0, 60), st.integers(0), st.booleans()), min_size=1))
 def test_random_requests(dram: Dram, steps: list[tuple[int, int, bool]]) -> None:

@@ -237,6 +237,7 @@ def memories(draw: st.DrawFn) -> Dram:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(st.data(), memories())
 def test_engines_agree_on_random_graphs(data: st.DataObject, memory: Dram) -> None:
@@ -292,6 +293,7 @@ def mixed(data: st.DataObject, count: int) -> Graph:
     return design((node("mixed", count, *body),), (), *tensors)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(st.data(), memories(), st.sampled_from([1, 2, 3, 7, 1000]))
 def test_stretches_do_not_matter(data: st.DataObject, memory: Dram, stretch: int) -> None:

@@ -82,6 +82,7 @@ def test_memory_that_is_too_slow_has_a_period_too() -> None:
     assert skipped.skipped > 0.5 * skipped.cycles
 
 
+@pytest.mark.slow
 def test_the_count_of_a_design_too_long_to_step_through() -> None:
     """One firing per cycle after a start-up that the short run shows."""
     short, long = (
