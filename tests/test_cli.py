@@ -306,6 +306,7 @@ ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "examples").glob("*/*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_every_example(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At its smallest size: the values are those of numpy, or of the graph or the notation."""

@@ -16,6 +16,7 @@ CASES = {"dense": 25, "sparse": 15, "chains": 10, "machines": 4, "hostile": 60, 
 PARTS = 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("hunt", CASES)
 def test_no_case_is_wrong(hunt: str, part: int) -> None:

@@ -107,7 +107,7 @@ VERBS: dict[str, Callable[[Kind, Path], Any]] = {
 }
 HARDWARE = {
     "emulate": pytest.mark.emulator,
-    "verilate": pytest.mark.verilator,
+    "verilate": (pytest.mark.verilator, pytest.mark.slow),
 }
 STREAMS = "stop tokens"
 REFUSED = {

@@ -169,6 +169,7 @@ def test_division_by_constants(element: Type) -> None:
         np.testing.assert_array_equal(outputs[name], value, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("element", "lanes"),
     [

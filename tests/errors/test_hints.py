@@ -76,6 +76,7 @@ def unknown(text: str) -> list[str]:
     return [match[0] for match in CALL.finditer(text) if not exists(match[1], match[2])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", sorted(p for p in ROOT.iterdir() if p.suffix in ("", ".py")))
 def test_hints_name_what_there_is(folder: Path) -> None:
     files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]

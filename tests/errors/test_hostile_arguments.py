@@ -86,6 +86,7 @@ def _values(A: ImageParam, F: Func, i: Var, j: Var, k: Any) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_directives(seed: int) -> None:
     draw = random.Random(seed)

@@ -46,6 +46,7 @@ def module_of(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALLEST)
 def test_emitted_text(name: str, golden: Golden) -> None:
     module = module_of(name)

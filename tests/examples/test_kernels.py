@@ -104,6 +104,7 @@ def test_numpy_and_both_engines(name: str) -> None:
     assert native.cycles == python.cycles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_example_runs_as_it_stands(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """``main`` compares with numpy itself."""

@@ -175,6 +175,7 @@ def test_emitted_text(name: str, golden: Golden) -> None:
             golden(f"opencl_fpga/{name}.cl", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_the_example_runs_as_it_stands(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """``main`` compares with numpy itself."""

@@ -59,6 +59,7 @@ DESIGNS: dict[str, Callable[[], Graph]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", DESIGNS.values(), ids=DESIGNS.keys())
 def test_tensor_kernels(make: Callable[[], Graph]) -> None:
     """What computes, and what stores, runs as a nest; all that passes values on does not run."""

@@ -208,6 +208,7 @@ def test_a_chain_as_it_is_written(padding: t2s.Padding, policy: t2s.Policy) -> N
     np.testing.assert_array_equal(result.outputs["y"], dense @ vector)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", ["csr", "coo", "cisr", "blocked_csr"])
 @pytest.mark.parametrize("kind", ["uint8", "int8", "uint16", "int64", "uint64"])
 def test_integers_wrap_around_as_in_numpy(kind: str, chain: str) -> None:

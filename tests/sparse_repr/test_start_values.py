@@ -98,6 +98,7 @@ CHAINS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("chain", CHAINS)
 def test_sums_are_added_to_the_start_value(chain: str, start: str) -> None:

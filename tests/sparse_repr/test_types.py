@@ -39,6 +39,7 @@ def _all_agree(
     return expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_have_the_type_that_numpy_gives(kind: str) -> None:
     """Small integers wrap around as numpy's do; bools are joined by or and and."""

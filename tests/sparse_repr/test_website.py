@@ -12,6 +12,7 @@ SAMPLE = Path(__file__).parent / "data" / "website_sample.txt"
 ALGORITHMS = list(read_list(SAMPLE.read_text(encoding="utf-8").splitlines()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_on_blocks(part: int) -> None:
     for algorithm in ALGORITHMS[part::10]:

@@ -33,6 +33,7 @@ def pyramid(levels: int, *, guarded: bool = False) -> Func:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("levels", "guarded"), [(3, False), (12, False), (20, False), (3, True), (8, True)]
 )
@@ -71,6 +72,7 @@ TERMS: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
 def test_a_sum_of_thousands_of_terms(term: Callable[[Any, int], Any]) -> None:
     x, F = ImageParam(Int(32), 1, name="x"), Func("F")

@@ -224,6 +224,7 @@ def tiled(
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @REVERSE
 @pytest.mark.parametrize("double", [True, False])
 @pytest.mark.parametrize("scatter_first", [True, False])

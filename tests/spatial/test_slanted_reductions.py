@@ -157,6 +157,7 @@ def test_register_files_hold_the_longest_rows() -> None:
     assert [r.shape for r in band.registers] == [(3, 2)]  # all rows, each as wide as the band
 
 
+@pytest.mark.slow
 @pytest.mark.emulator
 @pytest.mark.skipif(not emulator_available(), reason="Intel's FPGA emulator is not installed")
 @pytest.mark.parametrize("name", TRIANGLES)

@@ -38,6 +38,7 @@ def compute_cycles(func: Func) -> int:
     return t2s.simulate(graph, inputs).compute_cycles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [(1, 0), (0, 1), (1, 1), (1, -1), (-1, 0)])
 @pytest.mark.parametrize("time", [(1, 1), (0, 1), (2, 1), (1, 2), (-1, 1), (3, 2)])
 def test_every_schedule_of_a_convolution_is_legal_and_takes_its_time_or_is_refused(

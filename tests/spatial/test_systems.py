@@ -58,6 +58,7 @@ HMM_SCHEDULES: dict[str, Schedule] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", HMM_SCHEDULES.values(), ids=HMM_SCHEDULES)
 def test_pair_hmm(schedule: Schedule) -> None:
     out = programs.pair_hmm(2, 2, 4, 6)
