@@ -189,3 +189,20 @@ def test_a_buffer_with_less_space() -> None:
         UnsupportedError,
     ):
         t2s.lower(G)
+
+
+def test_a_schedule_whose_results_nothing_takes() -> None:
+    S, F, q, t = Func("S"), Func("F"), Var("q"), Var("t")
+    S[i] = 0
+    S[i] += A[i, k]
+    F[i] = S[i] + 1
+    F.bound(i, 0, 4).stream(S)
+    S.bound(i, 0, 4).space_time_transform([i, k], {q: i, t: i + k})
+    with refused("""
+            stream(S) on F: S has a schedule, and nothing takes its results yet
+              --> F.bound(i, 0, 4).stream(S)
+              expected: results that leave through a chain
+              given:    S alone
+              hint:     write S.isolate_consumer_chain(unloader) first
+            """):
+        t2s.lower((F, S))

@@ -208,6 +208,23 @@ def test_two_streams_that_meet_again() -> None:
     assert graph.channel("F_to_H").capacity == 2 * 6 + 1
 
 
+def test_results_of_a_schedule_that_are_stored_too() -> None:
+    """The one step of the schedule that gives a result is known to the stream as to the chain."""
+    x = ImageParam(Int(32), 1, name="x")
+    m, p, q, t = RDom(1, 3, name="m"), *t2s.variables("p q t")
+    G, F, unloader = Func("G", type=Int(32)), Func("F", type=Int(32)), Func("unloader")
+    G[()] = 1
+    G[()] += x[m]
+    F[()] = 2 * G[()]
+    F.stream(G)
+    G.split(m, m, p, 2).space_time_transform([p, m], {q: p, t: p + 3 * m})
+    G.isolate_consumer_chain(unloader)
+    inputs = {"x": np.array([5, 7, 11, 13], np.int32)}
+    for engine in ("python", "native"):
+        outputs = t2s.simulate((F, G), inputs, engine=engine).outputs
+        assert (int(outputs["G"]), int(outputs["F"])) == (32, 64)
+
+
 def test_a_chain_of_streams() -> None:
     F, G, H = product(), Func("G"), Func("H")
     G[x, y] = 0

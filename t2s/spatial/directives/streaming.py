@@ -66,6 +66,7 @@ def stream(program: SpatialProgram, name: str, directive: StreamResults) -> Spat
         type=read.type,
         condition=None,
         at_start=occurrence.at_start,
+        pinned=tuple(loop for operand in sender.operands for loop in operand.pinned),
         taken=StreamedResults(by=directive, renames=_renames(function, read, directive, subject)),
     )
     return program.with_kernel(_taking(kernel, occurrence, taken))
@@ -154,6 +155,14 @@ def _stored(
     for kernel in program.kernels:
         if kernel.store is not None and kernel.store.tensor == directive.function:
             return program.temporal.function(directive.function), kernel
+    if any(kernel.function == directive.function for kernel in program.kernels):
+        raise UserError(
+            f"{subject}: {directive.function} has a schedule, and nothing takes its results yet",
+            location=directive.location,
+            expected="results that leave through a chain",
+            given=f"{directive.function} alone",
+            hint=f"write {directive.function}.isolate_consumer_chain(unloader) first",
+        )
     own = {directive.function, *program.temporal.outputs}
     kept = sorted({k.store.tensor for k in program.kernels if k.store is not None} - own)
     raise UserError(
