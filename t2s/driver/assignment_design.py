@@ -242,6 +242,9 @@ class AssignmentDesign(Design):
     def interpret(self, inputs: Mapping[str, Any]) -> Array:
         return self.compiled.interpret(inputs, type=self.type)
 
+    def outputs_of(self, result: SparseResult) -> dict[str, Array]:
+        return {self.name: result.output}
+
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
         """One after the other; each reads what those before it have written."""
         if inputs is None:

@@ -101,6 +101,10 @@ class Design(ABC):
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
         """The stages for these inputs; ``None`` where times alone are asked for."""
 
+    def outputs_of(self, result: Any) -> dict[str, Array]:
+        """The arrays of a result of its stages, by name."""
+        return dict(result.outputs)
+
     def begin(self, inputs: Mapping[str, Any] | None) -> Begun:
         """The first stage, ready to run, and what comes after it."""
         stages = self.stages(inputs)

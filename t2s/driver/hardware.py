@@ -17,7 +17,6 @@ from t2s.core.checks import checked_folder, checked_seconds
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.core.location import user_location
-from t2s.driver.assignment_design import SparseResult
 from t2s.driver.design import Array, Stage
 from t2s.driver.recognize import design_of
 from t2s.graph.verify import verify_graph
@@ -75,9 +74,7 @@ def emulate(
     found = design_of(design)
     begun = found.begin({} if inputs is None else inputs)
     result = begun.run(_run_on("opencl_fpga", RunOptions(time_limit=time_limit)))
-    if isinstance(result, SparseResult):
-        return {found.name: result.output}
-    return dict(result.outputs)
+    return found.outputs_of(result)
 
 
 def verilate(

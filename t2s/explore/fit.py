@@ -28,8 +28,8 @@ from t2s.explore.parallel import Workers
 from t2s.simulator.engine_registry import missing_compiler
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.sim_program import SimProgram
-from t2s.simulator.report.cut_short import DeadlockError, TokensLeftError
 from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
 from t2s.simulator.retime import retime
 
 _FIRST_DEPTH = 64

@@ -14,8 +14,9 @@ from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
 from t2s.simulator.limits import checked_limits
 from t2s.simulator.program.build import build_program
-from t2s.simulator.report.cut_short import CycleLimitError, DeadlockError, RunInterrupted
+from t2s.simulator.report.cut_short import CycleLimitError, RunInterrupted
 from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.report.tables import Table
 from t2s.simulator.retime import run_to_the_end
 

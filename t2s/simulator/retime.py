@@ -18,9 +18,9 @@ from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.report.cut_short import DeadlockError, TokensLeftError
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.remedy import with_remedy
+from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
 
 if TYPE_CHECKING:
     from t2s.simulator.report.result import SimResult

@@ -18,7 +18,7 @@ from t2s.graph.depths import depths_of, with_depths
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.program.build import build_program
-from t2s.simulator.report.cut_short import DeadlockError, TokensLeftError
+from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
 from t2s.simulator.retime import retime
 from tests.hand_graphs import systolic_gemm
 from tests.simulator.designs import chain, feedback, fork_join, holding_fork_join

@@ -12,7 +12,7 @@ from t2s import Float, Int, UserError
 from t2s.graph.builder import Network
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
-from t2s.simulator.report.cut_short import DeadlockError
+from t2s.simulator.report.stuck import DeadlockError
 
 X = np.array([3, 1, 2], np.int32)
 

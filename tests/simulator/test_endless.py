@@ -25,8 +25,8 @@ from t2s.graph.verify import verify_graph
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
-from t2s.simulator.report.cut_short import DeadlockError, TokensLeftError
 from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
 from t2s.simulator.run import simulate
 from tests.backends.test_verilog_machines import needs_verilator
 from tests.graph.machines import copying, local, sink, source

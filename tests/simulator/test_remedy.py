@@ -17,8 +17,8 @@ from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report import remedy as search
-from t2s.simulator.report.cut_short import DeadlockError
 from t2s.simulator.report.deadlock import Remedy
+from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.retime import run_to_the_end
 from tests.simulator.designs import (
     N,

@@ -14,8 +14,8 @@ from t2s.graph.depths import MOST_DEPTH, depths_of, with_depths
 from t2s.graph.graph import Graph
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
-from t2s.simulator.report.cut_short import DeadlockError
 from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.retime import retime
 from t2s.simulator.run import simulate, simulate_cycles
 from tests.graph.machines import copying

@@ -17,7 +17,8 @@ from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.random_stalls import RandomStalls
-from t2s.simulator.report.cut_short import DeadlockError, RunInterrupted, TokensLeftError
+from t2s.simulator.report.cut_short import RunInterrupted
+from t2s.simulator.report.stuck import DeadlockError, TokensLeftError
 from t2s.simulator.report.tally import Ending
 from t2s.simulator.run import simulate, simulate_cycles
 from tests.graph.machines import copying

@@ -20,8 +20,8 @@ from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.report.cut_short import DeadlockError
 from t2s.simulator.report.result import SimResult
+from t2s.simulator.report.stuck import DeadlockError
 from t2s.simulator.run import simulate
 from t2s.simulator.times.run_ahead import StreamTimes
 from t2s.simulator.times.run_ahead_code import stream_code

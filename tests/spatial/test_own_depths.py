@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import t2s
 from t2s import Func, ImageParam, Int, RDom, UserError, Var
 from t2s.func.user_expression import Expression
-from t2s.simulator.report.cut_short import DeadlockError
+from t2s.simulator.report.stuck import DeadlockError
 from tests.spatial.agreement import agree
 from tests.spatial.programs import LoopVar, random_inputs
 

@@ -14,7 +14,7 @@ from t2s.core.files import write_file
 from t2s.core.location import user_location
 from t2s.core.types import Type
 from t2s.sparse_repr.tensors.coordinates import Coordinates
-from t2s.sparse_repr.tensors.interchange import coordinates_of, to_csr
+from t2s.sparse_repr.tensors.foreign import coordinates_of, to_csr
 from t2s.sparse_repr.tensors.matrix_market import check_path, market_text, read_market
 
 MOST_ROWS = 2**27

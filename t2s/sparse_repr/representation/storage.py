@@ -25,7 +25,7 @@ from t2s.sparse_repr.representation.chain_layout import (
 from t2s.sparse_repr.representation.chain_words import MatrixDimension, Policy
 from t2s.sparse_repr.representation.inverse_map import InverseMap, Order, assign, inverse_map
 from t2s.sparse_repr.tensors.coordinates import Coordinates, HasEntries
-from t2s.sparse_repr.tensors.interchange import to_csr
+from t2s.sparse_repr.tensors.foreign import to_csr
 
 Array = np.ndarray[Any, Any]
 

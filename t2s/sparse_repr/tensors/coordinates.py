@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from t2s.sparse_repr.levels import Array
+from t2s.sparse_repr.tensors.numbers import Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,8 +23,8 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.interrupts import late_module
 from t2s.core.location import user_location
-from t2s.sparse_repr.levels import Array
 from t2s.sparse_repr.tensors.coordinates import Coordinates, in_order
+from t2s.sparse_repr.tensors.numbers import Array
 
 MOST_RATIO = 100
 """Bytes of text for each byte of a compressed file, at most: text of numbers has about ten."""

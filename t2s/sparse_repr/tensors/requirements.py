@@ -14,9 +14,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.levels import Array, Arrays
-
-MOST_POSITIONS = 2**28
-"""Positions of a level: what is stored of each is allocated at once."""
+from t2s.sparse_repr.tensors.numbers import plain_array
 
 MOST_COORDINATE = 2**63 - 1
 """Coordinates are int64."""
@@ -56,39 +54,6 @@ def coordinate_table(coordinates: Any, count: int, order: int) -> Array:
     return whole.reshape(count, order)
 
 
-def plain_array(value: Any, what: str) -> Array:
-    """A value as a numpy array, whatever its own conversion raises."""
-    try:
-        return np.asarray(value)
-    except Exception as error:  # noqa: BLE001 - whatever an object raises
-        raise UserError(
-            f"a {type(value).__name__} is not {what}",
-            location=user_location(),
-            expected="an array of numbers",
-            given=f"{error}" or type(error).__name__,
-        ) from None
-
-
-def real_values(values: Any) -> Array:
-    """Values as an array of real numbers; ``UserError`` for what streams cannot compute with."""
-    array = plain_array(values, "a tensor")
-    check_positions(array.size, "dense")
-    if array.dtype.kind == "c":
-        raise UserError(
-            f"values of type {array.dtype} cannot be computed on streams",
-            location=user_location(),
-            expected="real numbers",
-            hint="compute with the real and the imaginary parts, x.real and x.imag",
-        )
-    if array.dtype.kind not in "iufb" and array.dtype.name != "bfloat16":
-        raise UserError(
-            f"values of type {array.dtype} cannot be computed on streams",
-            location=user_location(),
-            expected="numbers",
-        )
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
 def checked_fill(fill: Any) -> float | int:
     """What is where nothing is stored.  Raises ``UserError`` unless it is a number."""
     number: Any = fill.item() if isinstance(fill, np.generic) else fill
@@ -100,17 +65,6 @@ def checked_fill(fill: Any) -> float | int:
             given=repr(fill),
         )
     return number
-
-
-def check_positions(count: int, format: Format | str) -> None:
-    if count > MOST_POSITIONS:
-        raise UserError(
-            f"the format {format} stores too much for this tensor",
-            location=user_location(),
-            expected=f"at most {MOST_POSITIONS} positions in each level",
-            given=f"{count} positions",
-            hint="dense levels store every coordinate: compressed ones, or coo, only those needed",
-        )
 
 
 def check_levels(

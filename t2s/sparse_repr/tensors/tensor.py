@@ -20,13 +20,11 @@ from t2s.sparse_repr.tensors.coordinates import (
     sorted_entries,
     summed,
 )
+from t2s.sparse_repr.tensors.numbers import check_positions, plain_array, real_values
 from t2s.sparse_repr.tensors.requirements import (
     check_levels,
-    check_positions,
     checked_fill,
     coordinate_table,
-    plain_array,
-    real_values,
 )
 
 
