@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "t2s"
+from tests.sources import ROOT, files, tree
+
 MOST_FILES = 440
-TEMPLATES = "templates"
 TWO_AUDIENCES = {"Index", "Parameter", "Place", "Tensor"}
 """Names of the graph, which stand in its files, and of a user's thing in a front end."""
 
@@ -30,13 +29,7 @@ def _module(path: Path) -> str:
 
 @cache
 def _sources() -> dict[str, Path]:
-    paths = sorted(path for path in PACKAGE.rglob("*.py") if TEMPLATES not in path.parts)
-    return {_module(path): path for path in paths}
-
-
-@cache
-def _tree(module: str) -> ast.Module:
-    return ast.parse(_sources()[module].read_text(encoding="utf-8"))
+    return {_module(path): path for path in files("t2s")}
 
 
 def _named(node: ast.AST) -> Iterator[str]:
@@ -53,7 +46,7 @@ def _named(node: ast.AST) -> Iterator[str]:
 def _imported(module: str) -> set[str]:
     """The modules of t2s that one names, wherever: in functions and under TYPE_CHECKING too."""
     found = set()
-    for node in ast.walk(_tree(module)):
+    for node in ast.walk(tree(_sources()[module])):
         for name in _named(node):
             longest = name
             while longest and longest not in _sources():
@@ -89,7 +82,7 @@ def test_imports_have_no_circles() -> None:
 def test_every_class_has_a_name_of_its_own() -> None:
     places = defaultdict(list)
     for module in _sources():
-        for node in ast.walk(_tree(module)):
+        for node in ast.walk(tree(_sources()[module])):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(module)
     twice = {name: found for name, found in places.items() if len(found) > 1}

@@ -9,13 +9,11 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "t2s"
+from tests.sources import PACKAGE, ROOT, files, tree
 
 # everything below the driver, which imports consumers at their first use
 LIBRARY = frozenset(
@@ -59,7 +57,6 @@ CONFINED = {
 }
 PRINTS = ("command/main.py",)
 READS_ENVIRONMENT = ("command/main.py", "backends/opencl_fpga/emulator.py")
-TEMPLATES = "templates"  # folders of text that becomes other programs
 HEAVY = {"numba", "llvmlite", "islpy", "sympy", "rich", "jinja2", "pyopencl"}
 
 
@@ -67,25 +64,15 @@ def _name(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
-
-
-def _files(folder: str) -> list[Path]:
-    paths = (ROOT / folder).rglob("*.py")
-    return sorted(path for path in paths if TEMPLATES not in path.parts)
-
-
-SOURCES = _files("t2s")
+SOURCES = files("t2s")
 EVERYTHING = [
-    path for folder in ("t2s", "tests", "examples", "benchmarks") for path in _files(folder)
+    path for folder in ("t2s", "tests", "examples", "benchmarks") for path in files(folder)
 ]
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+def _imports(part: ast.AST) -> Iterator[tuple[str, int]]:
     """Dotted names of everything imported; ``from a.b import c`` gives ``a.b.c``."""
-    for node in ast.walk(tree):
+    for node in ast.walk(part):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -136,14 +123,14 @@ def _reads_environment(node: ast.AST) -> bool:
     )
 
 
-def _of_t2s(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    for module, line in _imports(tree):
+def _of_t2s(part: ast.AST) -> Iterator[tuple[str, int]]:
+    for module, line in _imports(part):
         if _within(module, "t2s"):
             yield module.removeprefix("t2s").removeprefix("."), line
 
 
-def _functions(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
+def _functions(part: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(part):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield node
 
@@ -158,7 +145,7 @@ def test_imports_go_down_the_table() -> None:
     wrong = [
         f"{_name(path)}:{line} imports t2s.{module}"
         for path in SOURCES
-        for module, line in _of_t2s(_tree(path))
+        for module, line in _of_t2s(tree(path))
         if not _allowed(path, module)
     ]
     assert not wrong
@@ -169,13 +156,13 @@ def test_imports_are_absolute_and_at_the_top() -> None:
     relative = [
         f"{_name(path)}:{line} imports {module}"
         for path in SOURCES
-        for module, line in _imports(_tree(path))
+        for module, line in _imports(tree(path))
         if module.startswith(".")
     ]
     local = [
         f"{_name(path)}:{line} imports t2s.{module} inside a function"
         for path in SOURCES
-        for function in _functions(_tree(path))
+        for function in _functions(tree(path))
         for module, line in _of_t2s(function)
         if _name(path) not in PUBLIC and _package_of(path) not in LATE
     ]
@@ -186,7 +173,7 @@ def test_third_party_packages_have_one_place() -> None:
     wrong = [
         f"{_name(path)}:{line} imports {module}"
         for path in SOURCES
-        for module, line in _imports(_tree(path))
+        for module, line in _imports(tree(path))
         for package, (folder, file) in CONFINED.items()
         if _within(module, package)
         and not (_name(path).startswith(folder) and file in ("", path.name))
@@ -198,7 +185,7 @@ def test_nothing_prints_or_reads_the_environment() -> None:
     wrong = [
         f"{_name(path)}:{getattr(node, 'lineno', '?')}"
         for path in SOURCES
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(tree(path))
         if (_calls_print(node) and _name(path) not in PRINTS)
         or (_reads_environment(node) and _name(path) not in READS_ENVIRONMENT)
     ]
@@ -208,8 +195,8 @@ def test_nothing_prints_or_reads_the_environment() -> None:
 def test_examples_import_public_names_only() -> None:
     wrong = [
         f"{path.name}:{node.lineno}"
-        for path in _files("examples")
-        for node in ast.walk(_tree(path))
+        for path in files("examples")
+        for node in ast.walk(tree(path))
         if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("t2s."))
         or (isinstance(node, ast.Import) and any(a.name.startswith("t2s.") for a in node.names))
     ]

@@ -21,7 +21,8 @@ class Term:
 T = TypeVar("T", bound=Term)
 
 
-def _field_names(term: Term) -> tuple[str, ...]:
+def field_names(term: Term) -> tuple[str, ...]:
+    """The names of the fields of a term, in order."""
     return _names_of(cast(Any, type(term)))
 
 
@@ -32,7 +33,7 @@ def _names_of(kind: type[Any]) -> tuple[str, ...]:
 
 def children(term: Term) -> Iterator[Term]:
     """The direct sub-terms, in field order."""
-    for name in _field_names(term):
+    for name in field_names(term):
         value = getattr(term, name)
         if isinstance(value, Term):
             yield value
@@ -68,7 +69,7 @@ def distinct(term: Term, into: Callable[[Term], bool] | None = None) -> Iterator
 def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
     """A copy of ``term`` with every direct child replaced; ``term`` itself if nothing changes."""
     changes: dict[str, object] = {}
-    for name in _field_names(term):
+    for name in field_names(term):
         value = getattr(term, name)
         new: object = value
         if isinstance(value, Term):

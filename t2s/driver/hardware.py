@@ -5,12 +5,12 @@ Backends bring heavy libraries, so they are imported inside the functions that n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from t2s.backends.base import Backend, BackendRun, ChannelTimes, DeviceTimes, RunOptions, Stalling
 from t2s.core.checks import checked_folder, checked_seconds
@@ -109,37 +109,37 @@ def verilate(
         time_limit=time_limit,
         directory=None if directory is None else checked_folder("the directory", directory),
     )
-    run = _run_on("verilog", options, device, values=inputs is not None)
-    if options.directory is None or found.stage_count == 1:
-        return begun.run(run)
-    return begun.run(lambda stage: run(stage, stage.graph.name))
-
-
-class _StageRun(Protocol):
-    """Runs a stage, in a folder of its own if it is given one."""
-
-    def __call__(self, stage: Stage, folder: str = "") -> BackendRun: ...
+    apart = found.stage_count > 1
+    return begun.run(_run_on("verilog", options, device, values=inputs is not None, apart=apart))
 
 
 def _run_on(
-    name: str, options: RunOptions, device: str | Device = "ideal", *, values: bool = True
-) -> _StageRun:
-    """Runs stages on a backend, with the times of a device if it counts cycles."""
-    from t2s.simulator.program.build import build_program
+    name: str,
+    options: RunOptions,
+    device: str | Device = "ideal",
+    *,
+    values: bool = True,
+    apart: bool = False,
+) -> Callable[[Stage], BackendRun]:
+    """Runs stages on a backend, with the times of a device if it counts cycles.
 
+    Stages that are kept ``apart`` have a folder each in the directory of the options.
+    """
     backend = find_backend(name)
 
-    def run(stage: Stage, folder: str = "") -> BackendRun:
+    def run(stage: Stage) -> BackendRun:
         chosen, arrays = options, stage.arrays if values else None
         scalars = stage.scalars
         if backend.timed:
+            from t2s.simulator.program.build import build_program
+
             program = build_program(stage.graph, device, arrays, scalars)
             arrays, scalars = program.inputs, program.parameters
             chosen = replace(chosen, times=device_times(program))
         else:
             verify_graph(stage.graph)
-        if folder and chosen.directory is not None:
-            chosen = replace(chosen, directory=chosen.directory / folder)
+        if apart and chosen.directory is not None:
+            chosen = replace(chosen, directory=chosen.directory / stage.graph.name)
         return backend.run(stage.graph, arrays, scalars, chosen)
 
     return run

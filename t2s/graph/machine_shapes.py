@@ -67,12 +67,14 @@ class _Shapes:
     graph: Graph
     numbers: dict[object, int] = field(default_factory=dict)
     known: dict[int, int] = field(default_factory=dict)
-    tensors: dict[str, Tensor] = field(default_factory=dict)
-    scalars: frozenset[str] = frozenset()
+    tensors: dict[str, str] = field(init=False)
+    scalars: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tensors = {tensor.name: _nameless_text(tensor) for tensor in self.graph.tensors}
+        self.scalars = frozenset(parameter.name for parameter in self.graph.parameters)
 
     def all(self) -> dict[str, MachineShape]:
-        self.tensors = {tensor.name: tensor for tensor in self.graph.tensors}
-        self.scalars = frozenset(parameter.name for parameter in self.graph.parameters)
         return {node.name: self._shape(node) for node in self.graph.machines}
 
     def _shape(self, node: Machine) -> MachineShape:
@@ -88,7 +90,7 @@ class _Shapes:
             self._place_of_names(node, names),
             *(("in", *self._port(one, one.sink_index, names)) for one in inputs),
             *(("out", *self._port(one, one.source_index, names)) for one in outputs),
-            *((names.get(name, name), self._tensor(name)) for name in used),
+            *((names.get(name, name), self.tensors.get(name)) for name in used),
         )
         return MachineShape(number=self._number(parts), names=tuple(names))
 
@@ -98,12 +100,6 @@ class _Shapes:
         indices = tuple(self._nameless(one) for one in index)
         own = names.get(channel.name, channel.name)
         return own, repr(channel.stream), repr(channel.shape), indices
-
-    def _tensor(self, name: str) -> str:
-        tensor = self.tensors.get(name)
-        if tensor is None:
-            return ""
-        return repr(dataclasses.replace(tensor, name="", location=None, ascending=None))
 
     def _number(self, key: object) -> int:
         return self.numbers.setdefault(key, len(self.numbers))
@@ -150,6 +146,10 @@ class _Shapes:
                 return value
             case _:
                 return _spelled(value)
+
+
+def _nameless_text(tensor: Tensor) -> str:
+    return repr(dataclasses.replace(tensor, name="", location=None, ascending=None))
 
 
 def _fields(term: Term) -> tuple[str, ...]:

@@ -7,15 +7,13 @@ it: what is not listed here as prose, a path or a file has to be a name.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from enum import Enum
-from functools import cache
 from typing import Any
 
 from t2s.core.location import SourceLocation
 from t2s.core.names import LONGEST_NAME, is_name
-from t2s.core.walk import Term, distinct
+from t2s.core.walk import Term, distinct, field_names
 from t2s.graph.graph import Graph, Region, Tensor
 from t2s.graph.machine import Machine, Mode, Rule
 from t2s.graph.nodes import PEArray
@@ -55,18 +53,12 @@ _OTHERS: dict[tuple[type[Any], str], Text] = {
 }
 
 
-@cache
-def _fields_of(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
-
-
 def wrong_texts(item: Any) -> Iterator[tuple[str, str, Text]]:
     """The field, the text and what it has to be, of every text in a dataclass that is not that.
 
     Looks at the fields of ``item`` itself and not into what they hold.
     """
-    kind: Any = type(item)
-    for field in _fields_of(kind):
+    for field in field_names(item):
         value = getattr(item, field)
         texts = value if isinstance(value, tuple) else (value,)
         for text in texts:

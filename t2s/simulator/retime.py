@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2s.core.checks import whole
-from t2s.core.errors import UserError
-from t2s.core.location import user_location
 from t2s.simulator.engine_registry import find_engine
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.program.sim_program import SimProgram
@@ -58,21 +55,6 @@ def run_to_the_end(
     if result.tokens_left:
         raise TokensLeftError(result)
     return result
-
-
-def checked_limits(max_cycles: int | None) -> Limits:
-    """The limits of a run; ``UserError`` unless it is a number of cycles or ``None``."""
-    if max_cycles is None:
-        return Limits()
-    count = whole(max_cycles)
-    if count is None or count < 1:
-        raise UserError(
-            "max_cycles is not a number of cycles",
-            location=user_location(),
-            expected="an integer of at least 1, or None",
-            given=repr(max_cycles),
-        )
-    return Limits(max_cycles=count)
 
 
 def _with_remedy(

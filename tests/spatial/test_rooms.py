@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-SPATIAL = Path(__file__).resolve().parent.parent.parent / "t2s" / "spatial"
+from tests.sources import PACKAGE, tree
+
+SPATIAL = PACKAGE / "spatial"
 
 # what the files of a room, or a file, may import of the rooms and files of ``t2s/spatial``
 PROGRAM = frozenset({"directive", "ir", "loop_nest", "operands", "work"})
@@ -20,8 +22,9 @@ MAY_IMPORT = {
 
 
 def _imported(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    modules = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    modules = (
+        node.module or "" for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom)
+    )
     return {module.split(".")[2] for module in modules if module.startswith("t2s.spatial.")}
 
 

@@ -27,7 +27,9 @@ from t2s.backends.verilog.interfaces import Interface
 from t2s.backends.verilog.top import NodeNames, Top
 from t2s.backends.verilog.verilog_ast import (
     BIT,
+    FALSE,
     LONG,
+    TRUE,
     Clocked,
     Combinational,
     Heading,
@@ -156,16 +158,16 @@ class Arbiter:
         # whoever has waited is served before, so if credit is left nobody waits any more
         comes = If(
             condition=free,
-            then=(put(granted, Literal(text="1'b1")),),
+            then=(put(granted, TRUE),),
             otherwise=(
                 If(
                     condition=self._credit(),
                     then=(
-                        put(granted, Literal(text="1'b1")),
+                        put(granted, TRUE),
                         self._pay(self._cost(names)),
                     ),
                     otherwise=(
-                        put(joins, Literal(text="1'b1")),
+                        put(joins, TRUE),
                         put(self.giving, _plus(giving, LONG_ONE)),
                         put(_of(units.taken), giving),
                     ),
@@ -173,8 +175,8 @@ class Arbiter:
             ),
         )
         return (
-            put(granted, Literal(text="1'b0")),
-            put(joins, Literal(text="1'b0")),
+            put(granted, FALSE),
+            put(joins, FALSE),
             put(_of(units.taken), LONG_ZERO),
             If(
                 condition=Binary(operator="!=", left=turn, right=LONG_ZERO),

@@ -9,7 +9,6 @@ from math import prod
 from t2s.backends.text.expressions import (
     Binary,
     If,
-    Literal,
     Name,
     TargetExpression,
     TargetStatement,
@@ -20,7 +19,9 @@ from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.interfaces import Interface
 from t2s.backends.verilog.verilog_ast import (
     BIT,
+    FALSE,
     WORD,
+    ZEROS,
     Bits,
     Combinational,
     Generate,
@@ -40,7 +41,6 @@ from t2s.graph.nodes import Machine, Node, SpaceDimension
 
 PE = "pe"
 ELEMENT = "at"
-FALSE, ZEROS = Literal(text="1'b0"), Literal(text="'0")
 
 
 def array_module(

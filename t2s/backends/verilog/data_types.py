@@ -21,7 +21,11 @@ from t2s.backends.text.expressions import (
     call,
 )
 from t2s.backends.text.identifiers import MACRO, Identifiers, plain
-from t2s.backends.verilog.verilog_ast import Bits
+from t2s.backends.verilog.verilog_ast import (
+    FALSE,
+    TRUE,
+    Bits,
+)
 from t2s.core.ops import Array
 from t2s.core.types import Kind, Type
 from t2s.graph.graph import Tensor
@@ -58,7 +62,7 @@ def literal(value: int | float | bool, type: Type) -> TargetExpression:
     """A scalar constant."""
     match type.kind:
         case Kind.BOOL:
-            return Literal(text="1'b1" if value else "1'b0")
+            return TRUE if value else FALSE
         case Kind.UINT:
             return Literal(text=f"{type.bits}'d{int(value)}")
         case Kind.INT:

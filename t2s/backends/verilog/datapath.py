@@ -8,7 +8,6 @@ from math import prod
 from t2s.backends.text.expressions import (
     Binary,
     If,
-    Literal,
     Name,
     TargetExpression,
     TargetStatement,
@@ -19,7 +18,9 @@ from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface
 from t2s.backends.verilog.verilog_ast import (
     BIT,
+    TRUE,
     WORD,
+    ZEROS,
     Bits,
     Declaration,
     UnrolledFor,
@@ -32,9 +33,6 @@ from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
 from t2s.graph.nodes import PEArray
-
-TRUE = Literal(text="1'b1")
-ZEROS = Literal(text="'0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from t2s.backends.text.expressions import (
     Binary,
     If,
-    Literal,
     Name,
     TargetExpression,
     TargetStatement,
@@ -16,6 +15,8 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.verilog.expressions import ExpressionWriter
 from t2s.backends.verilog.verilog_ast import (
+    FALSE,
+    TRUE,
     Resize,
     UnrolledFor,
     either,
@@ -23,8 +24,6 @@ from t2s.backends.verilog.verilog_ast import (
     put,
 )
 from t2s.graph.nodes import Loop
-
-TRUE, FALSE = Literal(text="1'b1"), Literal(text="1'b0")
 
 
 @dataclass(frozen=True, kw_only=True)

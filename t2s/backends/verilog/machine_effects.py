@@ -9,7 +9,6 @@ from math import prod
 from t2s.backends.text.expressions import (
     Binary,
     If,
-    Literal,
     Name,
     TargetExpression,
     TargetStatement,
@@ -22,7 +21,10 @@ from t2s.backends.verilog.interfaces import TAG_BITS, Interface, SendingPort
 from t2s.backends.verilog.machine_rules import RuleLogic, State, any_of
 from t2s.backends.verilog.sorted_memory import point_ports, typed_ports
 from t2s.backends.verilog.verilog_ast import (
+    FALSE,
     INTEGER,
+    TRUE,
+    ZEROS,
     Bits,
     Clocked,
     Combinational,
@@ -40,8 +42,6 @@ from t2s.backends.verilog.verilog_ast import (
 )
 from t2s.graph.machine import Machine
 from t2s.graph.nodes import Register
-
-ZEROS, TRUE = Literal(text="'0"), Literal(text="1'b1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ class Effects:
             after = (If(condition=any_of(rules), then=(move,), otherwise=after),)
         start = (
             put(next_mode, Name(name=state.mode)),
-            put(ends, Literal(text="1'b0")),
+            put(ends, FALSE),
         )
         return [
             Heading(text="what a firing leaves behind"),
@@ -189,7 +189,7 @@ class Effects:
         first = Name(name=state.modes[self.node.modes[0].name])
         resets: list[TargetStatement] = [
             put(state.mode, first, clocked=True),
-            put(state.finished, Literal(text="1'b0"), clocked=True),
+            put(state.finished, FALSE, clocked=True),
             put(cooldown, number(0), clocked=True),
         ]
         resets += [

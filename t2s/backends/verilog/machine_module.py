@@ -13,7 +13,6 @@ from math import prod
 from t2s.backends.text.expressions import (
     Binary,
     If,
-    Literal,
     Name,
     TargetExpression,
     TargetStatement,
@@ -57,8 +56,6 @@ from t2s.core.types import INT32
 from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine, SortedMemory
-
-ZEROS, TRUE = Literal(text="'0"), Literal(text="1'b1")
 
 
 class MachineModule:

@@ -28,6 +28,7 @@ from t2s.backends.verilog.interfaces import Interface, LoadPort, SearchPort, Sto
 from t2s.backends.verilog.sorted_memory import PointPorts
 from t2s.backends.verilog.verilog_ast import (
     BIT,
+    TRUE,
     WORD,
     Bits,
     Combinational,
@@ -59,7 +60,6 @@ from t2s.graph.machine import (
 )
 from t2s.graph.nodes import Register
 
-TRUE, FALSE = Literal(text="1'b1"), Literal(text="1'b0")
 NOWHERE = Literal(text="32'hffffffff")  # an address outside of every tensor
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from t2s.backends.text.expressions import (
     Binary,
     If,
-    Literal,
     Name,
     TargetExpression,
     TargetStatement,
@@ -26,6 +25,7 @@ from t2s.backends.verilog.interfaces import Interface, ports_of_one
 from t2s.backends.verilog.loop_counters import CounterNames, NestCounters
 from t2s.backends.verilog.verilog_ast import (
     INTEGER,
+    TRUE,
     WORD,
     Clocked,
     Combinational,
@@ -43,8 +43,6 @@ from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Receive, Send
 from t2s.graph.nodes import PEArray
-
-TRUE = Literal(text="1'b1")
 
 
 class PEModule:

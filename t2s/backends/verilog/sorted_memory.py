@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from t2s.backends.text.expressions import (
     Binary,
     If,
-    Literal,
     Name,
     TargetExpression,
     TargetStatement,
@@ -24,7 +23,10 @@ from t2s.backends.verilog.data_types import bits_of, signal_names, signed_as
 from t2s.backends.verilog.expressions import apply
 from t2s.backends.verilog.verilog_ast import (
     BIT,
+    FALSE,
     INTEGER,
+    TRUE,
+    ZEROS,
     Bits,
     Clocked,
     Combinational,
@@ -50,7 +52,6 @@ POINTS = 1024
 """Room of a sorted memory, in points; one that takes more than that fails."""
 
 AT, LANE = "at", "lane"
-ZEROS = Literal(text="'0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,10 +153,10 @@ class _MemoryWriter:
             then=(put(self.place, Binary(operator="+", left=at, right=number(1))),),
         )
         same = both(*(Binary(operator="==", left=a, right=b) for a, b in pairs))
-        here = If(condition=same, then=(put(self.present, Literal(text="1'b1")),))
+        here = If(condition=same, then=(put(self.present, TRUE),))
         look = If(condition=inside, then=(before, here))
         yield put(self.place, number(0))
-        yield put(self.present, Literal(text="1'b0"))
+        yield put(self.present, FALSE)
         loop = UnrolledFor(variable=AT, count=POINTS, body=(look,))
         yield If(condition=Name(name=self.ports.add), then=(loop,))
 

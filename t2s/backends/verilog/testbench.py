@@ -33,7 +33,9 @@ from t2s.backends.verilog.room import Bounds
 from t2s.backends.verilog.top import Top
 from t2s.backends.verilog.verilog_ast import (
     BIT,
+    FALSE,
     LONG,
+    TRUE,
     WORD,
     Bits,
     Clocked,
@@ -169,9 +171,7 @@ class Testbench:
     def _declarations(self) -> list[Item]:
         top = self.top
         known = {name for name, _, _ in self.settings} | {port.CLOCK, port.RESET}
-        items: list[Item] = [
-            Declaration(variable=Signal(name=port.RESET, type=BIT, initial=Literal(text="1'b1")))
-        ]
+        items: list[Item] = [Declaration(variable=Signal(name=port.RESET, type=BIT, initial=TRUE))]
         items += [variable(name, type) for name, type, _ in self.settings]
         items += [
             Declaration(variable=p.variable) for p in top.ports if p.variable.name not in known
@@ -228,13 +228,13 @@ class Testbench:
 
     def _counting(self) -> list[Item]:
         own = self.own
-        running: list[TargetStatement] = [put(own.running, Literal(text="1'b0"))]
+        running: list[TargetStatement] = [put(own.running, FALSE)]
         for interface, names in self.top.nodes:
             if _is_endless(interface):
                 continue
             unfinished = If(
                 condition=negation(_of(names.finished)),
-                then=(put(own.running, Literal(text="1'b1")),),
+                then=(put(own.running, TRUE),),
             )
             running.append(
                 UnrolledFor(variable=P, count=interface.node.place_count, body=(unfinished,))
@@ -257,7 +257,7 @@ class Testbench:
         own = self.own
         zeros = (own.last_firing, own.last_store, own.quiet, own.ended)
         body = [_later(name, ZERO) for name in zeros]
-        body += [_later(port.RESET, Literal(text="1'b0")), _later(own.cycle, ONE)]
+        body += [_later(port.RESET, FALSE), _later(own.cycle, ONE)]
         loops: list[TargetStatement] = []
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
             clear = tuple(put(_of(name), ZERO, clocked=True) for name in counts)

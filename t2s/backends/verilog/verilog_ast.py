@@ -219,6 +219,10 @@ class HardwareModule:
 
 # ------------------------------------------------------------------------------------ shorthand
 
+TRUE, FALSE = Literal(text="1'b1"), Literal(text="1'b0")
+ZEROS = Literal(text="'0")
+"""As many zeros as are wanted."""
+
 BIT = Bits(width=1)
 WORD = Bits(width=32)
 INTEGER = Bits(width=32, signed=True)
@@ -234,7 +238,7 @@ def element(base: str, index: TargetExpression | int) -> Element:
 def both(*conditions: TargetExpression) -> TargetExpression:
     """The conjunction; true for none."""
     if not conditions:
-        return Literal(text="1'b1")
+        return TRUE
     result = conditions[0]
     for condition in conditions[1:]:
         result = Binary(operator="&&", left=result, right=condition)
@@ -244,7 +248,7 @@ def both(*conditions: TargetExpression) -> TargetExpression:
 def either(*conditions: TargetExpression) -> TargetExpression:
     """The disjunction; false for none."""
     if not conditions:
-        return Literal(text="1'b0")
+        return FALSE
     result = conditions[0]
     for condition in conditions[1:]:
         result = Binary(operator="||", left=result, right=condition)

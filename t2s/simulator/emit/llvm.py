@@ -68,11 +68,6 @@ class Value:
     text: str
     type: LLVMType
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether it is written as a literal."""
-        return self.text[0] not in "%@"
-
 
 @dataclass(slots=True, eq=False)
 class Slot(Value):

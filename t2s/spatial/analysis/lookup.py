@@ -164,6 +164,14 @@ def varies(kernel: SpatialKernel, indices: tuple[Expr, ...], loop: str) -> bool:
     return nest.varies_along([kernel.place(index) for index in indices], loop)
 
 
+def loops_without(
+    kernel: SpatialKernel, access: Iterable[Expr], execution: LoopExecution
+) -> list[str]:
+    """The loops that run in this way and along which an access stays the same."""
+    loops, indices = kernel.kind(execution), tuple(access)
+    return [loop.name for loop in loops if not varies(kernel, indices, loop.name)]
+
+
 def check_in_all_iterations(
     kernel: SpatialKernel, loop: SpatialLoop, directive: Directive, expected: str
 ) -> None:

@@ -47,7 +47,12 @@ from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
 from t2s.spatial.analysis.conditions import pin
-from t2s.spatial.analysis.lookup import counterpart, find_loop, varies
+from t2s.spatial.analysis.lookup import (
+    counterpart,
+    find_loop,
+    loops_without,
+    varies,
+)
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.host import check_operand_on_device
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
@@ -175,11 +180,7 @@ def _check_invariant(kernel: SpatialKernel, operand: KernelOperand, directive: F
         )
     if not varies(kernel, operand.access, loop):
         return
-    legal = [
-        other.name
-        for other in kernel.kind(LoopExecution.UNROLLED)
-        if not varies(kernel, operand.access, other.name)
-    ]
+    legal = loops_without(kernel, operand.access, LoopExecution.UNROLLED)
     raise UserError(
         f"{directive.text} on {kernel.name}: {operand.source} depends on {loop}",
         location=directive.location,

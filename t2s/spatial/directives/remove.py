@@ -15,7 +15,12 @@ from dataclasses import dataclass, replace
 from t2s.core.errors import UserError
 from t2s.core.expr import index_names
 from t2s.core.printer import show
-from t2s.spatial.analysis.lookup import find_loop, find_serial, varies
+from t2s.spatial.analysis.lookup import (
+    find_loop,
+    find_serial,
+    loops_without,
+    varies,
+)
 from t2s.spatial.directive import Directive
 from t2s.spatial.directives.forward import drop_upstream
 from t2s.spatial.ir import SpatialKernel, SpatialProgram
@@ -40,11 +45,7 @@ def remove(program: SpatialProgram, name: str, directive: Remove) -> SpatialProg
         find = find_loop if kernel.on_host else find_serial
         reused = find(kernel, loop, directive)
         if varies(kernel, operand.access, loop):
-            legal = [
-                other.name
-                for other in kernel.kind(LoopExecution.SERIAL)
-                if not varies(kernel, operand.access, other.name)
-            ]
+            legal = loops_without(kernel, operand.access, LoopExecution.SERIAL)
             raise UserError(
                 f"{directive.text} on {name}: {operand.source} depends on {loop}",
                 location=directive.location,
