@@ -1,0 +1,131 @@
+"""Triggered instructions: what a text says, and what a binary holds.
+
+A cell has no program counter.  In every cycle it fires the first of its instructions, in the order
+of the text, whose *trigger* holds: the predicates match, the input channels that it checks have a
+token with the tag asked for, and there is room in every output channel that it writes.  A firing
+computes one operation, takes tokens and sets predicates, all at once, from the state at the start
+of the cycle.
+
+Predicates and output channels are sets of bits or tuples of numbers; bit 0 is ``%p0``.  Words are
+bit patterns; a float64 is held as its pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from t2s.backends.cgra_tia.opcodes import Opcode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPosition:
+    """Where something stands in a text, from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagCheck:
+    """An input channel that has to have a token whose tag is ``tag`` (``equal``), or is not."""
+
+    channel: int
+    tag: int
+    equal: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """Predicates that have to be one and zero (bits), and the checks of channels, in order."""
+
+    ones: int = 0
+    zeros: int = 0
+    checks: tuple[TagCheck, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FromRegister:
+    """``%r3``, read at the start of the cycle."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class FromChannel:
+    """``%i0``: the value of the head, which stays."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """``$-5``: a number of the immediate's width as a bit pattern, sign-extended to the word."""
+
+    pattern: int
+
+
+Source = FromRegister | FromChannel | Immediate
+
+
+@dataclass(frozen=True, slots=True)
+class ToRegister:
+    """The result goes to ``%r3``."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToPredicate:
+    """``%p2`` becomes whether the result is not zero."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToOutputs:
+    """The result goes to one or several output channels (in increasing order) with one tag."""
+
+    channels: tuple[int, ...]
+    tag: int
+
+
+Destination = ToRegister | ToPredicate | ToOutputs | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """A trigger and what a firing does.
+
+    ``takes`` are the input channels whose heads are taken; ``sets`` and ``clears`` are bits of
+    predicates set to one and to zero.  ``position`` and ``comment`` (lines above it in the text)
+    say nothing about what it does, and two instructions that differ in them are equal.
+    """
+
+    trigger: Trigger
+    opcode: Opcode
+    destination: Destination = None
+    sources: tuple[Source, ...] = ()
+    takes: tuple[int, ...] = ()
+    sets: int = 0
+    clears: int = 0
+    position: TextPosition | None = field(default=None, compare=False)
+    comment: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The output channels that it writes."""
+        return self.destination.channels if isinstance(self.destination, ToOutputs) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellProgram:
+    """The instructions of a cell in the order of the text, and its registers at the start.
+
+    ``initial`` has pairs of a register and a word (a bit pattern); all others start at zero.  The
+    ``label`` is for readers.
+    """
+
+    label: str = field(default="", compare=False)
+    initial: tuple[tuple[int, int], ...] = ()
+    instructions: tuple[Instruction, ...] = ()
+    position: TextPosition | None = field(default=None, compare=False)
