@@ -50,6 +50,7 @@ _FUNCTIONS = {
     Op.HYPERBOLIC_TANGENT: "tanh",
     Op.FLOOR: "floor",
     Op.CEILING: "ceil",
+    Op.FUSED_MULTIPLY_ADD: "fma",
 }
 _COMPARISONS = {Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL}
 NO_VECTOR_FORM = {
@@ -76,8 +77,10 @@ def scalar_operation(operator: Op, type: Type, operands: Operands) -> TargetExpr
             return _narrowed(Unary(operator="-", operand=first), type)
         case Op.ABSOLUTE:
             return _absolute(first, type)
+        case Op.FUSED_MULTIPLY_ADD if type.is_integer:
+            return _narrowed(binary("+", binary("*", first, operands[1]), last), type)
     if operator in _FUNCTIONS:
-        return call(_FUNCTIONS[operator], first)
+        return call(_FUNCTIONS[operator], *operands)
     result = binary(_INFIX[operator], first, last)
     return result if operator in _COMPARISONS else _narrowed(result, type)
 
@@ -96,8 +99,10 @@ def vector_operation(operator: Op, type: Type, operands: Operands) -> TargetExpr
             return Unary(operator="-", operand=first)
         case Op.ABSOLUTE:
             return _absolute(first, type)
+        case Op.FUSED_MULTIPLY_ADD if type.is_integer:
+            return _narrowed(binary("+", binary("*", first, operands[1]), last), type)
     if operator in _FUNCTIONS:
-        return call(_FUNCTIONS[operator], first)
+        return call(_FUNCTIONS[operator], *operands)
     return binary(_INFIX[operator], first, last)
 
 
