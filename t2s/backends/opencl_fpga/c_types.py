@@ -27,6 +27,7 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.text.identifiers import MACRO, Identifiers, plain
+from t2s.core.ops import C_FUNCTIONS
 from t2s.core.types import Kind, Type
 
 NATIVE_LANES = (2, 4, 8, 16)
@@ -146,7 +147,7 @@ uintptr_t void unsigned signed auto break case const continue default do else en
 if inline register restrict return sizeof static struct switch typedef union volatile while global
 local constant private generic kernel channel pipe read_only write_only read_write uniform event_t
 sampler_t complex imaginary quad main true false asm typeof
-abs ceil exp fabs floor log rsqrt sqrt tanh mem_fence read_channel_intel write_channel_intel
+abs ceil fabs floor rsqrt sqrt mem_fence read_channel_intel write_channel_intel
 """
 _FUNCTIONS = """
 bitand acos asin atan atan2 cbrt clamp cos cross degrees distance dot erf exp2 expm1 fma
@@ -154,7 +155,7 @@ fmax fmin fmod fract frexp half_exp hypot ilogb isinf isnan ldexp length log2 ma
 modf normalize pow printf radians remainder rint round select shuffle sign sin smoothstep
 step tan trunc any all barrier vec_step
 """
-_RESERVED = frozenset(_WORDS.split())
+_RESERVED = frozenset((*_WORDS.split(), *C_FUNCTIONS.values()))
 # Functions that no kernel calls: a variable may hide them, another function may not.
 _BUILT_IN = frozenset(_FUNCTIONS.split())
 # Vectors, and every helper function and vector type of this backend, end in the name of a type;
