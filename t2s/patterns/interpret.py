@@ -26,10 +26,9 @@ from t2s.patterns.ir import (
     Bind,
     BuildBits,
     CountHeader,
-    Declare,
+    DeclareMemory,
     Foreach,
     Header,
-    Join,
     LoadBlock,
     LoadStream,
     PatternMemory,
@@ -40,6 +39,7 @@ from t2s.patterns.ir import (
     ReadMemory,
     Reduce,
     ScanHeader,
+    ScanJoin,
     StoreBlock,
     StoreStream,
     Update,
@@ -71,7 +71,7 @@ def interpret_patterns(
         for item in program.arguments
     }
     scalars |= {name: np.asarray(value, np.int32) for name, value in program.environment}
-    run = _Run(program, dict(scalars))
+    run = _PatternRun(program, dict(scalars))
     with np.errstate(all="ignore"):
         for memory in program.memories:
             run.begin(memory, memories.get(memory.name))
@@ -86,7 +86,7 @@ def interpret_patterns(
 
 
 @dataclass
-class _Run:
+class _PatternRun:
     """The state: locals by name, arrays of memories, and queues."""
 
     program: PatternProgram
@@ -118,7 +118,7 @@ class _Run:
         for statement in body:
             self.step(statement)
         for statement in body:
-            if isinstance(statement, Declare) and statement.memory.kind.queue:
+            if isinstance(statement, DeclareMemory) and statement.memory.kind.queue:
                 left = len(self.queues[statement.memory.name])
                 if left:
                     _refuse(statement, f"{left} words are left in {statement.memory.name!r}")
@@ -128,7 +128,7 @@ class _Run:
         raise TypeError(f"{statement.__class__.__name__} has no meaning yet")
 
     @step.register
-    def _(self, statement: Declare) -> None:
+    def _(self, statement: DeclareMemory) -> None:
         self.begin(statement.memory)
 
     @step.register
@@ -242,7 +242,7 @@ class _Run:
                         yield np.int32(coordinate), np.int32(position)
                     return
                 second = self._bits(statement, right, count)
-                both = first & second if join is Join.AND else first | second
+                both = first & second if join is ScanJoin.AND else first | second
                 ranks = np.cumsum(first) - first, np.cumsum(second) - second
                 for output, coordinate in enumerate(np.flatnonzero(both)):
                     in_first, in_second = (

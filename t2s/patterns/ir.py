@@ -133,7 +133,7 @@ class PatternStatement(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declare(PatternStatement):
+class DeclareMemory(PatternStatement):
     """A memory on the chip, new for each iteration of the patterns around; it starts at zero."""
 
     memory: PatternMemory
@@ -250,7 +250,7 @@ class Update(PatternStatement):
     ordered: bool = True
 
 
-class Join(Enum):
+class ScanJoin(Enum):
     """Which bits a scan of two operands stops at."""
 
     AND = "and"
@@ -289,7 +289,7 @@ class ScanHeader(Term):
     bits: Expr
     left: str
     right: str | None = None
-    join: Join = Join.AND
+    join: ScanJoin = ScanJoin.AND
     parallel: Parallel = Parallel()
 
 
@@ -361,7 +361,7 @@ class PatternProgram(Term):
         """All memories, those off chip first, in the order of the program."""
         yield from self.memories
         for statement in statements(self.body):
-            if isinstance(statement, Declare):
+            if isinstance(statement, DeclareMemory):
                 yield statement.memory
 
 

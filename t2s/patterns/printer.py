@@ -11,7 +11,7 @@ from t2s.patterns.ir import (
     Bind,
     BuildBits,
     CountHeader,
-    Declare,
+    DeclareMemory,
     Foreach,
     Header,
     LoadBlock,
@@ -74,7 +74,7 @@ def _body(body: Sequence[PatternStatement]) -> Iterator[str]:
 
 def _line(statement: PatternStatement) -> str:
     match statement:
-        case Declare(memory=memory):
+        case DeclareMemory(memory=memory):
             return show_memory(memory)
         case Bind(target=target, value=value):
             return f"{target} = {show(value)}"

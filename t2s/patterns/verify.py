@@ -24,7 +24,7 @@ from t2s.patterns.ir import (
     Bind,
     BuildBits,
     CountHeader,
-    Declare,
+    DeclareMemory,
     Foreach,
     LoadBlock,
     LoadStream,
@@ -138,13 +138,13 @@ class _Checker:
             self.statement(statement, around)
         self.memories, self.locals, self.irregular = memories, local, irregular
         for statement in body:
-            if isinstance(statement, Declare) and statement.memory.kind.queue:
+            if isinstance(statement, DeclareMemory) and statement.memory.kind.queue:
                 self.here = statement
                 self.balance(statement.memory.name, body)
 
     def statement(self, statement: PatternStatement, around: tuple[PatternStatement, ...]) -> None:
         match statement:
-            case Declare(memory=memory):
+            case DeclareMemory(memory=memory):
                 self.require(not memory.kind.off_chip, f"{memory.name!r} is off chip")
                 self.memory(memory)
             case Bind(target=target, value=value):

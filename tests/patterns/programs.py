@@ -11,10 +11,9 @@ from t2s.patterns.ir import (
     Bind,
     BuildBits,
     CountHeader,
-    Declare,
+    DeclareMemory,
     Foreach,
     Held,
-    Join,
     LoadBlock,
     LoadStream,
     MemoryKind,
@@ -28,6 +27,7 @@ from t2s.patterns.ir import (
     ReadMemory,
     Reduce,
     ScanHeader,
+    ScanJoin,
     StoreBlock,
     StoreStream,
     Update,
@@ -69,9 +69,11 @@ def dram(name: str, type: Type, size: Expr) -> PatternMemory:
 
 def chip(
     name: str, kind: MemoryKind, type: Type, size: Expr | None = None, **options: Any
-) -> Declare:
+) -> DeclareMemory:
     words = const(16) if size is None else size
-    return Declare(memory=PatternMemory(name=name, kind=kind, type=type, size=words, **options))
+    return DeclareMemory(
+        memory=PatternMemory(name=name, kind=kind, type=type, size=words, **options)
+    )
 
 
 def sized(*names: str) -> tuple[ProgramArgument, ...]:
@@ -231,7 +233,7 @@ def _value_at(tensor: str, type: Type) -> list[PatternStatement]:
     return [ReadMemory(target=f"{tensor}_value", memory=f"{tensor}_sparse", index=index)]
 
 
-def matrix_sum(type: Type, join: Join = Join.OR) -> PatternProgram:
+def matrix_sum(type: Type, join: ScanJoin = ScanJoin.OR) -> PatternProgram:
     """A = B + C of compressed rows (``AND``: the entries that both have): count, allocate, fill."""
     rows, bits = given("rows"), given("bits")
     one = Const(value=1, type=INT32)

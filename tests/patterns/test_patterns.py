@@ -17,9 +17,8 @@ from t2s.patterns.interpret import interpret_patterns
 from t2s.patterns.ir import (
     BuildBits,
     CountHeader,
-    Declare,
+    DeclareMemory,
     Foreach,
-    Join,
     LoadStream,
     MemoryKind,
     PatternProgram,
@@ -30,6 +29,7 @@ from t2s.patterns.ir import (
     ReadMemory,
     Reduce,
     ScanHeader,
+    ScanJoin,
     WriteMemory,
 )
 from t2s.patterns.printer import print_patterns
@@ -99,9 +99,9 @@ def test_a_sampled_product(rows: int, columns: int, depth: int, density: float, 
 
 
 @few
-@given(extents, extents, densities, densities, st.integers(0, 9), st.sampled_from(Join))
+@given(extents, extents, densities, densities, st.integers(0, 9), st.sampled_from(ScanJoin))
 def test_sums_and_common_entries(
-    rows: int, columns: int, left: float, right: float, seed: int, join: Join
+    rows: int, columns: int, left: float, right: float, seed: int, join: ScanJoin
 ) -> None:
     program = matrix_sum(Int(32), join)
     verify_patterns(program)
@@ -111,7 +111,7 @@ def test_sums_and_common_entries(
     sizes = {"rows": rows, "bits": bits, "B_entries": b.nnz, "C_entries": c.nnz}
     found = interpret_patterns(program, {**_arrays("B", b), **_arrays("C", c)}, sizes).memories
     dense = b.toarray() + c.toarray()
-    if join is Join.AND:
+    if join is ScanJoin.AND:
         dense *= (b.toarray() != 0) & (c.toarray() != 0)
     expected = scipy.sparse.csr_array(dense)
     np.testing.assert_array_equal(found["A_pos"], expected.indptr)
@@ -135,7 +135,7 @@ def _words(name: str, size: int) -> list[PatternStatement]:
     ]
 
 
-def _scanned(a: np.ndarray, b: np.ndarray | None, join: Join) -> list[tuple[int, ...]]:
+def _scanned(a: np.ndarray, b: np.ndarray | None, join: ScanJoin) -> list[tuple[int, ...]]:
     """What a scan of words binds, iteration by iteration."""
     size = len(a)
     names = ("coordinate", "in_a") if b is None else ("coordinate", "in_a", "output", "in_b")
@@ -178,17 +178,17 @@ def _bits(*coordinates: int) -> np.ndarray:
 
 
 def test_scans_of_one_operand() -> None:
-    found = _scanned(np.arange(32, dtype=np.uint32), None, Join.AND)
+    found = _scanned(np.arange(32, dtype=np.uint32), None, ScanJoin.AND)
     assert len(found) == 80
     assert [sum(column) for column in zip(*found, strict=True)] == [47776, 3160]
 
 
 @pytest.mark.parametrize(
     ("join", "count", "coordinates", "in_a", "in_b"),
-    [(Join.AND, 32, 18496, 1216, 4624), (Join.OR, 304, 158304, None, None)],
+    [(ScanJoin.AND, 32, 18496, 1216, 4624), (ScanJoin.OR, 304, 158304, None, None)],
 )
 def test_scans_of_two_operands(
-    join: Join, count: int, coordinates: int, in_a: int | None, in_b: int | None
+    join: ScanJoin, count: int, coordinates: int, in_a: int | None, in_b: int | None
 ) -> None:
     found = _scanned(np.arange(32, dtype=np.uint32), np.full(32, 0xAAAA, np.uint32), join)
     assert len(found) == count
@@ -203,8 +203,8 @@ def test_scans_of_two_operands(
 
 def test_scans_of_a_few_coordinates() -> None:
     a, b = _bits(0, 2, 5, 9), _bits(2, 3, 9, 40)
-    assert _scanned(a, b, Join.AND) == [(2, 1, 0, 0), (9, 3, 1, 2)]
-    assert _scanned(a, b, Join.OR) == [
+    assert _scanned(a, b, ScanJoin.AND) == [(2, 1, 0, 0), (9, 3, 1, 2)]
+    assert _scanned(a, b, ScanJoin.OR) == [
         (0, 0, 0, -1),
         (2, 1, 1, 0),
         (3, -1, 2, 1),
@@ -212,7 +212,7 @@ def test_scans_of_a_few_coordinates() -> None:
         (9, 3, 4, 2),
         (40, -1, 5, 3),
     ]
-    assert _scanned(_bits(), _bits(), Join.OR) == []
+    assert _scanned(_bits(), _bits(), ScanJoin.OR) == []
 
 
 def _built(coordinates: list[int], words: int) -> np.ndarray:
@@ -327,7 +327,7 @@ WRONG = {
         "it binds 2 locals",
     ),
     "off chip": (
-        (Declare(memory=dram("far", INT32, const(4))),),
+        (DeclareMemory(memory=dram("far", INT32, const(4))),),
         "'far' is off chip",
     ),
     "type": (
