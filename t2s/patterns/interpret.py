@@ -29,6 +29,7 @@ from t2s.patterns.ir import (
     DeclareMemory,
     Foreach,
     Header,
+    JoinKind,
     LoadBlock,
     LoadStream,
     PatternMemory,
@@ -39,7 +40,6 @@ from t2s.patterns.ir import (
     ReadMemory,
     Reduce,
     ScanHeader,
-    ScanJoin,
     StoreBlock,
     StoreStream,
     Update,
@@ -242,7 +242,7 @@ class _PatternRun:
                         yield np.int32(coordinate), np.int32(position)
                     return
                 second = self._bits(statement, right, count)
-                both = first & second if join is ScanJoin.AND else first | second
+                both = first & second if join is JoinKind.AND else first | second
                 ranks = np.cumsum(first) - first, np.cumsum(second) - second
                 for output, coordinate in enumerate(np.flatnonzero(both)):
                     in_first, in_second = (

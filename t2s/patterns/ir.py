@@ -250,7 +250,7 @@ class Update(PatternStatement):
     ordered: bool = True
 
 
-class ScanJoin(Enum):
+class JoinKind(Enum):
     """Which bits a scan of two operands stops at."""
 
     AND = "and"
@@ -289,7 +289,7 @@ class ScanHeader(Term):
     bits: Expr
     left: str
     right: str | None = None
-    join: ScanJoin = ScanJoin.AND
+    join: JoinKind = JoinKind.AND
     parallel: Parallel = Parallel()
 
 

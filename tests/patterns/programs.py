@@ -14,6 +14,7 @@ from t2s.patterns.ir import (
     DeclareMemory,
     Foreach,
     Held,
+    JoinKind,
     LoadBlock,
     LoadStream,
     MemoryKind,
@@ -27,7 +28,6 @@ from t2s.patterns.ir import (
     ReadMemory,
     Reduce,
     ScanHeader,
-    ScanJoin,
     StoreBlock,
     StoreStream,
     Update,
@@ -233,7 +233,7 @@ def _value_at(tensor: str, type: Type) -> list[PatternStatement]:
     return [ReadMemory(target=f"{tensor}_value", memory=f"{tensor}_sparse", index=index)]
 
 
-def matrix_sum(type: Type, join: ScanJoin = ScanJoin.OR) -> PatternProgram:
+def matrix_sum(type: Type, join: JoinKind = JoinKind.OR) -> PatternProgram:
     """A = B + C of compressed rows (``AND``: the entries that both have): count, allocate, fill."""
     rows, bits = given("rows"), given("bits")
     one = Const(value=1, type=INT32)

@@ -19,6 +19,7 @@ from t2s.patterns.ir import (
     CountHeader,
     DeclareMemory,
     Foreach,
+    JoinKind,
     LoadStream,
     MemoryKind,
     PatternProgram,
@@ -29,7 +30,6 @@ from t2s.patterns.ir import (
     ReadMemory,
     Reduce,
     ScanHeader,
-    ScanJoin,
     WriteMemory,
 )
 from t2s.patterns.printer import print_patterns
@@ -99,9 +99,9 @@ def test_a_sampled_product(rows: int, columns: int, depth: int, density: float, 
 
 
 @few
-@given(extents, extents, densities, densities, st.integers(0, 9), st.sampled_from(ScanJoin))
+@given(extents, extents, densities, densities, st.integers(0, 9), st.sampled_from(JoinKind))
 def test_sums_and_common_entries(
-    rows: int, columns: int, left: float, right: float, seed: int, join: ScanJoin
+    rows: int, columns: int, left: float, right: float, seed: int, join: JoinKind
 ) -> None:
     program = matrix_sum(Int(32), join)
     verify_patterns(program)
@@ -111,7 +111,7 @@ def test_sums_and_common_entries(
     sizes = {"rows": rows, "bits": bits, "B_entries": b.nnz, "C_entries": c.nnz}
     found = interpret_patterns(program, {**_arrays("B", b), **_arrays("C", c)}, sizes).memories
     dense = b.toarray() + c.toarray()
-    if join is ScanJoin.AND:
+    if join is JoinKind.AND:
         dense *= (b.toarray() != 0) & (c.toarray() != 0)
     expected = scipy.sparse.csr_array(dense)
     np.testing.assert_array_equal(found["A_pos"], expected.indptr)
@@ -135,7 +135,7 @@ def _words(name: str, size: int) -> list[PatternStatement]:
     ]
 
 
-def _scanned(a: np.ndarray, b: np.ndarray | None, join: ScanJoin) -> list[tuple[int, ...]]:
+def _scanned(a: np.ndarray, b: np.ndarray | None, join: JoinKind) -> list[tuple[int, ...]]:
     """What a scan of words binds, iteration by iteration."""
     size = len(a)
     names = ("coordinate", "in_a") if b is None else ("coordinate", "in_a", "output", "in_b")
@@ -178,17 +178,17 @@ def _bits(*coordinates: int) -> np.ndarray:
 
 
 def test_scans_of_one_operand() -> None:
-    found = _scanned(np.arange(32, dtype=np.uint32), None, ScanJoin.AND)
+    found = _scanned(np.arange(32, dtype=np.uint32), None, JoinKind.AND)
     assert len(found) == 80
     assert [sum(column) for column in zip(*found, strict=True)] == [47776, 3160]
 
 
 @pytest.mark.parametrize(
     ("join", "count", "coordinates", "in_a", "in_b"),
-    [(ScanJoin.AND, 32, 18496, 1216, 4624), (ScanJoin.OR, 304, 158304, None, None)],
+    [(JoinKind.AND, 32, 18496, 1216, 4624), (JoinKind.OR, 304, 158304, None, None)],
 )
 def test_scans_of_two_operands(
-    join: ScanJoin, count: int, coordinates: int, in_a: int | None, in_b: int | None
+    join: JoinKind, count: int, coordinates: int, in_a: int | None, in_b: int | None
 ) -> None:
     found = _scanned(np.arange(32, dtype=np.uint32), np.full(32, 0xAAAA, np.uint32), join)
     assert len(found) == count
@@ -203,8 +203,8 @@ def test_scans_of_two_operands(
 
 def test_scans_of_a_few_coordinates() -> None:
     a, b = _bits(0, 2, 5, 9), _bits(2, 3, 9, 40)
-    assert _scanned(a, b, ScanJoin.AND) == [(2, 1, 0, 0), (9, 3, 1, 2)]
-    assert _scanned(a, b, ScanJoin.OR) == [
+    assert _scanned(a, b, JoinKind.AND) == [(2, 1, 0, 0), (9, 3, 1, 2)]
+    assert _scanned(a, b, JoinKind.OR) == [
         (0, 0, 0, -1),
         (2, 1, 1, 0),
         (3, -1, 2, 1),
@@ -212,7 +212,7 @@ def test_scans_of_a_few_coordinates() -> None:
         (9, 3, 4, 2),
         (40, -1, 5, 3),
     ]
-    assert _scanned(_bits(), _bits(), ScanJoin.OR) == []
+    assert _scanned(_bits(), _bits(), JoinKind.OR) == []
 
 
 def _built(coordinates: list[int], words: int) -> np.ndarray:
