@@ -10,15 +10,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from math import prod
 
 import numpy as np
 
 from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,
     FieldOf,
+    FilledInitializer,
     Struct,
     Subscript,
     TypedName,
+    ZeroInitializer,
 )
 from t2s.backends.text.expressions import (
     Literal,
@@ -29,6 +32,7 @@ from t2s.backends.text.expressions import (
 from t2s.backends.text.identifiers import MACRO, Identifiers, plain
 from t2s.core.ops import C_FUNCTIONS
 from t2s.core.types import Kind, Type
+from t2s.graph.nodes import Register
 
 NATIVE_LANES = (2, 4, 8, 16)
 _INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long"}
@@ -127,6 +131,19 @@ def zero(type: Type) -> TargetExpression:
     if type.is_bool:
         scalar = number(0)
     return CastTo(type=storage_name(type), values=(scalar,))
+
+
+def start_of(register: Register, dimensions: tuple[int, ...]) -> TargetExpression:
+    """What a register file is declared with: a variable, or an array of these dimensions."""
+    type = register.type
+    if repr(register.initial) == "0":
+        return ZeroInitializer() if dimensions or is_struct(type) else zero(type)
+    scalar = literal(register.initial, type)
+    count = prod(dimensions)
+    if is_struct(type):
+        return FilledInitializer(value=scalar, count=count * type.lanes)
+    value = scalar if type.lanes == 1 else CastTo(type=storage_name(type), values=(scalar,))
+    return FilledInitializer(value=value, count=count) if dimensions else value
 
 
 def lane(vector: TargetExpression, index: int, type: Type) -> TargetExpression:
