@@ -3,9 +3,9 @@
 A ``Device`` holds operator latencies, the memory system, the clock and the resources of a chip or
 board.  Latencies are in cycles of the device's clock.  Of the FPGA boards, clocks, memory
 bandwidths and resource counts are published figures (T2S-Tensor, Table II, and the boards' data
-sheets); the latencies of operators and memory are estimates of ours.  All are data: a design that
-closed timing with other depths is described by ``dataclasses.replace(DEVICES["arria10"], ...)`` and
-passed as the device.
+sheets); the latencies of operators and memory are estimates of ours, and so is all of the CGRAs.
+All are data: a design that closed timing with other depths is described by
+``dataclasses.replace(DEVICES["arria10"], ...)`` and passed as the device.
 """
 
 from __future__ import annotations
@@ -242,6 +242,21 @@ _FPGA_LATENCIES = _latency_table(
     integer_divide=32,
 )
 
+_CGRA_FMA_LATENCY = 4
+_ON_CGRA_FMA = (*_ADDITIVE, Op.MULTIPLY, Op.FUSED_MULTIPLY_ADD)
+
+
+def _cgra(size: int) -> Device:
+    """A grid of cells, a quarter of them with an FMA; all else that a cell does takes no time."""
+    return Device(
+        name=f"cgra{size}",
+        description=f"a CGRA of {size} x {size} cells, {size * size // 4} of them with an FMA on "
+        f"float64 of {_CGRA_FMA_LATENCY} cycles; memory is unlimited, and the 1 GHz clock nominal",
+        clock_hz=1_000_000_000,
+        operator_latencies={(op, TypeFamily.FLOAT64): _CGRA_FMA_LATENCY for op in _ON_CGRA_FMA},
+    )
+
+
 _ALL = (
     Device(
         name="ideal",
@@ -277,6 +292,7 @@ _ALL = (
         ram_blocks=11721,
         fabric=M20K_FABRIC,
     ),
+    *(_cgra(size) for size in (8, 16, 32)),
 )
 
 DEVICES: Mapping[str, Device] = MappingProxyType({device.name: device for device in _ALL})

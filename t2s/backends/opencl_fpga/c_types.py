@@ -30,6 +30,7 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.text.identifiers import MACRO, Identifiers, plain
+from t2s.core.ops import C_FUNCTIONS
 from t2s.core.types import Kind, Type
 from t2s.graph.nodes import Register
 
@@ -163,7 +164,7 @@ uintptr_t void unsigned signed auto break case const continue default do else en
 if inline register restrict return sizeof static struct switch typedef union volatile while global
 local constant private generic kernel channel pipe read_only write_only read_write uniform event_t
 sampler_t complex imaginary quad main true false asm typeof
-abs ceil exp fabs floor fma log rsqrt sqrt tanh mem_fence read_channel_intel write_channel_intel
+abs ceil fabs floor fma rsqrt sqrt mem_fence read_channel_intel write_channel_intel
 """
 _FUNCTIONS = """
 bitand acos asin atan atan2 cbrt clamp cos cross degrees distance dot erf exp2 expm1
@@ -171,7 +172,7 @@ fmax fmin fmod fract frexp half_exp hypot ilogb isinf isnan ldexp length log2 ma
 modf normalize pow printf radians remainder rint round select shuffle sign sin smoothstep
 step tan trunc any all barrier vec_step
 """
-_RESERVED = frozenset(_WORDS.split())
+_RESERVED = frozenset((*_WORDS.split(), *C_FUNCTIONS.values()))
 # Functions that no kernel calls: a variable may hide them, another function may not.
 _BUILT_IN = frozenset(_FUNCTIONS.split())
 # Vectors, and every helper function and vector type of this backend, end in the name of a type;

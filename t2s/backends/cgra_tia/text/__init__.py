@@ -1,0 +1,1 @@
+"""The language of triggered instructions: parsed, printed, checked, encoded and decoded."""
