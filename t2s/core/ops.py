@@ -79,7 +79,11 @@ class Operands(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorInfo:
-    """One row of the operator table."""
+    """One row of the operator table.
+
+    ``c_function`` is the function of float64 in the C library that computes it, if it is one: then
+    nothing else has to be said about it, in no engine and no backend.
+    """
 
     arity: int
     operands: Operands
@@ -87,6 +91,7 @@ class OperatorInfo:
     comparison: bool = False
     associative: bool = False
     commutative: bool = False
+    c_function: str | None = None
 
 
 def _floor_divide(left: Array, right: Array) -> Array:
@@ -129,6 +134,10 @@ def _in_c(function: Callable[[float], float]) -> Callable[[Array], Array]:
         return result.reshape(wide.shape)
 
     return evaluate
+
+
+def _c_function(name: str, function: Callable[[float], float]) -> OperatorInfo:
+    return OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=_in_c(function), c_function=name)
 
 
 def _reciprocal_square_root(value: Array) -> Array:
@@ -177,13 +186,9 @@ OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
         Op.RECIPROCAL_SQUARE_ROOT: OperatorInfo(
             arity=1, operands=Operands.FLOAT, evaluate=_reciprocal_square_root
         ),
-        Op.EXPONENTIAL: OperatorInfo(
-            arity=1, operands=Operands.FLOAT, evaluate=_in_c(_exponential_of)
-        ),
-        Op.LOGARITHM: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=_in_c(_logarithm_of)),
-        Op.HYPERBOLIC_TANGENT: OperatorInfo(
-            arity=1, operands=Operands.FLOAT, evaluate=_in_c(math.tanh)
-        ),
+        Op.EXPONENTIAL: _c_function("exp", _exponential_of),
+        Op.LOGARITHM: _c_function("log", _logarithm_of),
+        Op.HYPERBOLIC_TANGENT: _c_function("tanh", math.tanh),
         Op.FLOOR: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.floor),
         Op.CEILING: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.ceil),
         Op.EQUAL: _compare(np.equal, Operands.ANY),
@@ -222,7 +227,7 @@ OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
 )
 
 C_FUNCTIONS: Mapping[Op, str] = MappingProxyType(
-    {Op.EXPONENTIAL: "exp", Op.LOGARITHM: "log", Op.HYPERBOLIC_TANGENT: "tanh"}
+    {op: info.c_function for op, info in OPERATORS.items() if info.c_function is not None}
 )
 """Operators that are a function of float64 of the C library, in the order of their addresses."""
 

@@ -25,7 +25,7 @@ from t2s.backends.text.expressions import (
     call,
     number,
 )
-from t2s.core.ops import Op
+from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type
 
 _INFIX = {
@@ -45,11 +45,9 @@ _BITWISE = {Op.AND: "&", Op.OR: "|", Op.XOR: "^"}
 _FUNCTIONS = {
     Op.SQUARE_ROOT: "sqrt",
     Op.RECIPROCAL_SQUARE_ROOT: "rsqrt",
-    Op.EXPONENTIAL: "exp",
-    Op.LOGARITHM: "log",
-    Op.HYPERBOLIC_TANGENT: "tanh",
     Op.FLOOR: "floor",
     Op.CEILING: "ceil",
+    **C_FUNCTIONS,
 }
 _COMPARISONS = {Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL}
 NO_VECTOR_FORM = {

@@ -50,7 +50,7 @@ from t2s.core.expr import (
     ReduceLanes,
     Select,
 )
-from t2s.core.ops import Op
+from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import Term
 
@@ -85,9 +85,6 @@ _FUNCTIONS = {
     Op.ABSOLUTE: "absolute",
     Op.SQUARE_ROOT: "square_root",
     Op.RECIPROCAL_SQUARE_ROOT: "reciprocal_square_root",
-    Op.EXPONENTIAL: "exponential",
-    Op.LOGARITHM: "logarithm",
-    Op.HYPERBOLIC_TANGENT: "hyperbolic_tangent",
     Op.FLOOR: "floor",
     Op.CEILING: "ceiling",
     Op.EQUAL: "equal",
@@ -96,6 +93,7 @@ _FUNCTIONS = {
     Op.LESS_EQUAL: "less_equal",
     Op.GREATER: "greater",
     Op.GREATER_EQUAL: "greater_equal",
+    **C_FUNCTIONS,
 }
 _CARRYING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
 _INTEGER_ONLY = (Op.FLOOR_DIVIDE, Op.MODULO, Op.SHIFT_LEFT, Op.SHIFT_RIGHT)

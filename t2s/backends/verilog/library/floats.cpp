@@ -64,9 +64,6 @@ unsigned long long to_unsigned(double value, int bits) {
   T2S_ONE(square_root, SUFFIX, NUMBER, PATTERN, std::sqrt(a))                           \
   T2S_ONE(reciprocal_square_root, SUFFIX, NUMBER, PATTERN,                              \
           1.0 / std::sqrt(static_cast<double>(a)))                                      \
-  T2S_ONE(exponential, SUFFIX, NUMBER, PATTERN, std::exp(static_cast<double>(a)))       \
-  T2S_ONE(logarithm, SUFFIX, NUMBER, PATTERN, std::log(static_cast<double>(a)))         \
-  T2S_ONE(hyperbolic_tangent, SUFFIX, NUMBER, PATTERN, std::tanh(static_cast<double>(a)))\
   T2S_ONE(floor, SUFFIX, NUMBER, PATTERN, std::floor(a))                                \
   T2S_ONE(ceiling, SUFFIX, NUMBER, PATTERN, std::ceil(a))                               \
   T2S_COMPARE(equal, SUFFIX, NUMBER, PATTERN, ==)                                       \
@@ -92,6 +89,7 @@ unsigned long long to_unsigned(double value, int bits) {
 extern "C" {
 T2S_FLOATS(f32, float, unsigned int)
 T2S_FLOATS(f64, double, unsigned long long)
+// functions of C
 unsigned long long t2s_widen(unsigned int a) {
   return pattern_of<unsigned long long>(static_cast<double>(number_of<float>(a)));
 }

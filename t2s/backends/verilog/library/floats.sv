@@ -12,9 +12,6 @@ package floats;
   import "DPI-C" pure function int unsigned t2s_absolute_f32(input int unsigned a);
   import "DPI-C" pure function int unsigned t2s_square_root_f32(input int unsigned a);
   import "DPI-C" pure function int unsigned t2s_reciprocal_square_root_f32(input int unsigned a);
-  import "DPI-C" pure function int unsigned t2s_exponential_f32(input int unsigned a);
-  import "DPI-C" pure function int unsigned t2s_logarithm_f32(input int unsigned a);
-  import "DPI-C" pure function int unsigned t2s_hyperbolic_tangent_f32(input int unsigned a);
   import "DPI-C" pure function int unsigned t2s_floor_f32(input int unsigned a);
   import "DPI-C" pure function int unsigned t2s_ceiling_f32(input int unsigned a);
   import "DPI-C" pure function bit t2s_equal_f32(input int unsigned a, input int unsigned b);
@@ -38,9 +35,6 @@ package floats;
   import "DPI-C" pure function longint unsigned t2s_absolute_f64(input longint unsigned a);
   import "DPI-C" pure function longint unsigned t2s_square_root_f64(input longint unsigned a);
   import "DPI-C" pure function longint unsigned t2s_reciprocal_square_root_f64(input longint unsigned a);
-  import "DPI-C" pure function longint unsigned t2s_exponential_f64(input longint unsigned a);
-  import "DPI-C" pure function longint unsigned t2s_logarithm_f64(input longint unsigned a);
-  import "DPI-C" pure function longint unsigned t2s_hyperbolic_tangent_f64(input longint unsigned a);
   import "DPI-C" pure function longint unsigned t2s_floor_f64(input longint unsigned a);
   import "DPI-C" pure function longint unsigned t2s_ceiling_f64(input longint unsigned a);
   import "DPI-C" pure function bit t2s_equal_f64(input longint unsigned a, input longint unsigned b);
@@ -54,6 +48,7 @@ package floats;
   import "DPI-C" pure function longint t2s_to_signed_f64(input longint unsigned a, input int bits);
   import "DPI-C" pure function longint unsigned t2s_to_unsigned_f64(input longint unsigned a, input int bits);
   import "DPI-C" pure function bit t2s_to_bool_f64(input longint unsigned a);
+  // functions of C
   import "DPI-C" pure function longint unsigned t2s_widen(input int unsigned a);
   import "DPI-C" pure function int unsigned t2s_narrow(input longint unsigned a);
 endpackage
