@@ -199,6 +199,7 @@ class _FloatLatencies:
     square_root: int
     exponential: int
     compare: int = 1
+    fused: int | None = None
 
 
 def _latency_table(
@@ -212,11 +213,13 @@ def _latency_table(
     table = {(op, integer): 1 for op in (*_ADDITIVE, *_EXTREMES, Op.NEGATE, Op.ABSOLUTE)}
     table |= {(op, integer): 1 for op in _SHIFTS}
     table[Op.MULTIPLY, integer] = integer_multiply
+    table[Op.FUSED_MULTIPLY_ADD, integer] = integer_multiply + 1
     table[Op.FLOOR_DIVIDE, integer] = table[Op.MODULO, integer] = integer_divide
     for family, cycles in floats.items():
         table |= {(op, family): cycles.add for op in _ADDITIVE}
         table |= {(op, family): cycles.compare for op in (*_EXTREMES, *_ORDER)}
         table[Op.MULTIPLY, family] = cycles.multiply
+        table[Op.FUSED_MULTIPLY_ADD, family] = cycles.fused or cycles.multiply + cycles.add
         table[Op.DIVIDE, family] = cycles.divide
         table[Op.SQUARE_ROOT, family] = cycles.square_root
         table[Op.RECIPROCAL_SQUARE_ROOT, family] = cycles.square_root
@@ -225,7 +228,7 @@ def _latency_table(
     return table
 
 
-_HARD_FLOAT = _FloatLatencies(add=4, multiply=4, divide=16, square_root=14, exponential=20)
+_HARD_FLOAT = _FloatLatencies(add=4, multiply=4, divide=16, square_root=14, exponential=20, fused=5)
 _SOFT_HALF = _FloatLatencies(add=4, multiply=3, divide=10, square_root=10, exponential=20)
 _SOFT_DOUBLE = _FloatLatencies(add=7, multiply=8, divide=30, square_root=30, exponential=30)
 _FPGA_LATENCIES = _latency_table(
