@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from t2s.backends.cgra_tia.fabric import CgraFabric
 from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign, Site
 from t2s.backends.cgra_tia.place.anneal import HOT, WARM, Problem, annealed, half_perimeters
+from t2s.backends.cgra_tia.place.movers import with_movers
 from t2s.backends.cgra_tia.place.route import Path, Terminals, routed
 from t2s.backends.cgra_tia.place.sites import Sites, parts_of, problem_of, sites_of
 from t2s.backends.cgra_tia.place.slack import rate_limit, with_slack
@@ -61,6 +62,7 @@ def place_netlist(
             given=f"seed={seed!r}, moves={moves!r}",
         )
     _check_ends(netlist)
+    netlist = with_movers(netlist, fabric)
     parts = parts_of(netlist)
     if count is None:
         many = min(_MOVES_PER_PART * len(parts), _MOST_MOVES)

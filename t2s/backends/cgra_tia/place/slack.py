@@ -9,8 +9,8 @@ another the shorter one has to hold what arrives early: the difference of the fi
 one.  A load unit, or another part that nobody waits for, starts as late as it can.
 
 A channel that closes a circle (a virtual buffer, a ring) goes into an input that not every
-instruction needs, or nothing in the circle could start.  The tokens that circulate are one fewer
-than it is asked to hold; if it is asked for one, nothing is known about them.
+instruction needs, or nothing in the circle could start.  How many
+tokens circulate is what ``NetSink`` says; if it is asked to hold one, nothing is known about them.
 """
 
 from __future__ import annotations
@@ -171,9 +171,9 @@ def _closed(netlist: Netlist, waits: Sequence[_Wait]) -> list[_Wait]:
         component = _components(count, [wait for wait in found if not wait.closes])
         for number, wait in enumerate(found):
             inside = component[wait.source] == component[wait.target] and not wait.closes
-            asked = wait.sink.tokens
-            if inside and (unknown or asked > 1) and _is_optional(netlist, wait):
-                found[number] = replace(wait, closes=True, tokens=asked - 1)
+            tokens = wait.sink.tokens_of_circle
+            if inside and (unknown or tokens > 0) and _is_optional(netlist, wait):
+                found[number] = replace(wait, closes=True, tokens=tokens)
     left = [wait for wait in found if not wait.closes]
     component = _components(count, left)
     for wait in left:
