@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from t2s.backends.cgra_tia.lower.refusal import refuse
 from t2s.backends.cgra_tia.lower.schedule import Classes, LoopNest, classes_of
 from t2s.backends.cgra_tia.lower.unit_nests import UnitNest, address_nest
@@ -201,14 +199,11 @@ class ProcessReader:
         folded = [fold_statement(s, self._nest.folded) for s in self._node.body]
         for position, statement in enumerate(without_unused([s for s in folded if s is not None])):
             self._read(statement, position)
-        active = None
-        if self._node.active is not None:
-            active = self._values.condition(self._nest.folded(self._node.active))
         whole = bool(self._writes)
         classes = classes_of(self._nest, self._values.columns.exprs, whole=whole)
-        steps = [self._step(row, active) for row in classes.rows]
+        steps = [self._step(row) for row in classes.rows]
         for port, statement in self._units:
-            self._make_unit(port, statement, classes, active)
+            self._make_unit(port, statement, classes)
         return CellProcess(
             name=place_name(self._node.name, self._point),
             origin=Provenance(
@@ -306,10 +301,8 @@ class ProcessReader:
 
     # ------------------------------------------------------------------------------ classes
 
-    def _step(self, row: tuple[int | float | bool, ...], active: int | None) -> ClassStep:
+    def _step(self, row: tuple[int | float | bool, ...]) -> ClassStep:
         step = ClassStep(row=row)
-        if active is not None and not row[active]:
-            return step
         for number, port in enumerate(self._takes):
             if port.condition is None or row[port.condition]:
                 stream = self._stream(port, row)
@@ -335,18 +328,15 @@ class ProcessReader:
 
     # -------------------------------------------------------------------------------- units
 
-    def _make_unit(
-        self, port: Port, statement: Load | Store, classes: Classes, active: int | None
-    ) -> None:
+    def _make_unit(self, port: Port, statement: Load | Store, classes: Classes) -> None:
         """The unit that loads or stores, with its nest."""
         tensor = self._graph.tensor(statement.tensor)
-        needed = [
-            (active is None or bool(row[active]))
-            and (port.condition is None or bool(row[port.condition]))
-            for row in classes.rows
-        ]
-        chosen = None if all(needed) else np.asarray(needed)[classes.sequence]
-        nest = address_nest(self._nest, statement.indices, tensor.allocated, chosen)
+        needed = [port.condition is None or bool(row[port.condition]) for row in classes.rows]
+        condition = None
+        if not all(needed):
+            assert port.condition is not None
+            condition = self._values.columns.exprs[port.condition]
+        nest = address_nest(self._nest, statement.indices, tensor.allocated, condition)
         if nest is None:
             refuse(
                 self._nest.subject,
