@@ -21,6 +21,7 @@ from t2s.backends.cgra_tia.lower.values import (
     Value,
     ValueReader,
     WordLiteral,
+    computed,
     pattern_of,
 )
 from t2s.backends.cgra_tia.netlist import Provenance, StreamUnit, UnitKind
@@ -98,6 +99,7 @@ class ClassStep:
     takes: dict[int, TokenStream] = field(default_factory=dict)
     sends: dict[TokenStream, Value] = field(default_factory=dict)
     kept: dict[int, Value | TokenStream] = field(default_factory=dict)
+    _known: dict[int, Resolved] = field(default_factory=dict)
 
     @property
     def taken(self) -> set[TokenStream]:
@@ -110,8 +112,10 @@ class ClassStep:
     def resolved(self, value: Value) -> Resolved:
         """The value with everything static decided."""
         match value:
-            case WordLiteral() | Operation():
+            case WordLiteral():
                 return value
+            case Operation():
+                return self._operation(value)
             case Decided(column=column, type=type):
                 return WordLiteral(pattern=pattern_of(self.row[column], type), type=type)
             case Arrival(port=port, type=type):
@@ -122,6 +126,15 @@ class ClassStep:
                 return Taken(source) if isinstance(source, TokenStream) else self.resolved(source)
             case StaticChoice(column=column, if_true=if_true, if_false=if_false):
                 return self.resolved(if_true if self.row[column] else if_false)
+
+    def _operation(self, operation: Operation) -> Resolved:
+        """The operation, or its result where all operands are literals."""
+        if operation.number not in self._known:
+            operands = [self.resolved(operand) for operand in operation.operands]
+            literals = [operand for operand in operands if isinstance(operand, WordLiteral)]
+            whole = len(literals) == len(operands)
+            self._known[operation.number] = computed(operation, literals) if whole else operation
+        return self._known[operation.number]
 
     def used(self) -> set[TokenStream]:
         """The streams whose tokens its sends depend on."""
