@@ -141,7 +141,7 @@ def ttmc(
     D.forward(C_feeder, xx).forward(C_feeder, yy).forward(C_feeder, rr)
     A_loader.remove(y, z)
     A_feeder.buffer(A_loader, x)
-    B_loader.remove(x, z)
+    B_loader.remove(x)
     B_feeder.buffer(B_loader, r)
     C_loader.remove(x, y)
     C_feeder.buffer(C_loader, r)
