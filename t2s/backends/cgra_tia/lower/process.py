@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from t2s.backends.cgra_tia.lower.refusal import refuse
 from t2s.backends.cgra_tia.lower.schedule import Classes, LoopNest, classes_of
 from t2s.backends.cgra_tia.lower.unit_nests import UnitNest, address_nest
@@ -23,6 +21,7 @@ from t2s.backends.cgra_tia.lower.values import (
     Value,
     ValueReader,
     WordLiteral,
+    computed,
     pattern_of,
 )
 from t2s.backends.cgra_tia.netlist import Provenance, StreamUnit, UnitKind
@@ -100,6 +99,7 @@ class ClassStep:
     takes: dict[int, TokenStream] = field(default_factory=dict)
     sends: dict[TokenStream, Value] = field(default_factory=dict)
     kept: dict[int, Value | TokenStream] = field(default_factory=dict)
+    _known: dict[int, Resolved] = field(default_factory=dict)
 
     @property
     def taken(self) -> set[TokenStream]:
@@ -112,8 +112,10 @@ class ClassStep:
     def resolved(self, value: Value) -> Resolved:
         """The value with everything static decided."""
         match value:
-            case WordLiteral() | Operation():
+            case WordLiteral():
                 return value
+            case Operation():
+                return self._operation(value)
             case Decided(column=column, type=type):
                 return WordLiteral(pattern=pattern_of(self.row[column], type), type=type)
             case Arrival(port=port, type=type):
@@ -124,6 +126,15 @@ class ClassStep:
                 return Taken(source) if isinstance(source, TokenStream) else self.resolved(source)
             case StaticChoice(column=column, if_true=if_true, if_false=if_false):
                 return self.resolved(if_true if self.row[column] else if_false)
+
+    def _operation(self, operation: Operation) -> Resolved:
+        """The operation, or its result where all operands are literals."""
+        if operation.number not in self._known:
+            operands = [self.resolved(operand) for operand in operation.operands]
+            literals = [operand for operand in operands if isinstance(operand, WordLiteral)]
+            whole = len(literals) == len(operands)
+            self._known[operation.number] = computed(operation, literals) if whole else operation
+        return self._known[operation.number]
 
     def used(self) -> set[TokenStream]:
         """The streams whose tokens its sends depend on."""
@@ -201,14 +212,11 @@ class ProcessReader:
         folded = [fold_statement(s, self._nest.folded) for s in self._node.body]
         for position, statement in enumerate(without_unused([s for s in folded if s is not None])):
             self._read(statement, position)
-        active = None
-        if self._node.active is not None:
-            active = self._values.condition(self._nest.folded(self._node.active))
         whole = bool(self._writes)
         classes = classes_of(self._nest, self._values.columns.exprs, whole=whole)
-        steps = [self._step(row, active) for row in classes.rows]
+        steps = [self._step(row) for row in classes.rows]
         for port, statement in self._units:
-            self._make_unit(port, statement, classes, active)
+            self._make_unit(port, statement, classes)
         return CellProcess(
             name=place_name(self._node.name, self._point),
             origin=Provenance(
@@ -306,10 +314,8 @@ class ProcessReader:
 
     # ------------------------------------------------------------------------------ classes
 
-    def _step(self, row: tuple[int | float | bool, ...], active: int | None) -> ClassStep:
+    def _step(self, row: tuple[int | float | bool, ...]) -> ClassStep:
         step = ClassStep(row=row)
-        if active is not None and not row[active]:
-            return step
         for number, port in enumerate(self._takes):
             if port.condition is None or row[port.condition]:
                 stream = self._stream(port, row)
@@ -335,18 +341,15 @@ class ProcessReader:
 
     # -------------------------------------------------------------------------------- units
 
-    def _make_unit(
-        self, port: Port, statement: Load | Store, classes: Classes, active: int | None
-    ) -> None:
+    def _make_unit(self, port: Port, statement: Load | Store, classes: Classes) -> None:
         """The unit that loads or stores, with its nest."""
         tensor = self._graph.tensor(statement.tensor)
-        needed = [
-            (active is None or bool(row[active]))
-            and (port.condition is None or bool(row[port.condition]))
-            for row in classes.rows
-        ]
-        chosen = None if all(needed) else np.asarray(needed)[classes.sequence]
-        nest = address_nest(self._nest, statement.indices, tensor.allocated, chosen)
+        needed = [port.condition is None or bool(row[port.condition]) for row in classes.rows]
+        condition = None
+        if not all(needed):
+            assert port.condition is not None
+            condition = self._values.columns.exprs[port.condition]
+        nest = address_nest(self._nest, statement.indices, tensor.allocated, condition)
         if nest is None:
             refuse(
                 self._nest.subject,

@@ -28,7 +28,7 @@ from t2s.core.expr import (
     simplify,
 )
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
+from t2s.core.ops import Array, Op, apply_operator, cast_value
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import walk
 
@@ -276,6 +276,32 @@ def literal(expr: Expr) -> WordLiteral:
     with np.errstate(all="ignore"):
         number = evaluate(simple, {})
     return WordLiteral(pattern=pattern_of(np.asarray(number).item(), expr.type), type=expr.type)
+
+
+def number_of(literal: WordLiteral) -> Array:
+    """The number of a literal as a numpy scalar of its type."""
+    word = np.uint64(literal.pattern)
+    if literal.type.is_float:
+        return word.view(np.float64)
+    return word.view(np.int64).astype(literal.type.numpy)
+
+
+def computed(operation: Operation, operands: Sequence[WordLiteral]) -> WordLiteral:
+    """The result of an operation on literals."""
+    type = operation.type
+    if operation.operator is Special.PICK:
+        return operands[1] if operands[0].pattern else operands[2]
+    numbers = [number_of(operand) for operand in operands]
+    with np.errstate(all="ignore"):
+        if operation.operator is Special.CONVERT:
+            result = cast_value(numbers[0], type)
+        else:
+            assert isinstance(operation.operator, Op)
+            common = operands[-1].type.numpy
+            result = apply_operator(
+                operation.operator, type, tuple(number.astype(common) for number in numbers)
+            )
+    return WordLiteral(pattern=pattern_of(np.asarray(result).item(), type), type=type)
 
 
 def _key(value: Value) -> object:
