@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from t2s.backends.opencl_fpga.intervals import Ranges, from_linear_form, interval, linear_form
 from t2s.backends.opencl_fpga.kernel_ast import (
     Increment,
 )
@@ -41,6 +40,7 @@ from t2s.backends.text.identifiers import Identifiers
 from t2s.core.expr import Apply, Const, Expr, Index, apply, const, simplify
 from t2s.core.ops import Op
 from t2s.core.types import INT32
+from t2s.graph.intervals import Ranges, from_linear_form, interval, linear_form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

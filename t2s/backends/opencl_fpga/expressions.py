@@ -13,7 +13,6 @@ from t2s.backends.opencl_fpga.digit_counters import (
     digit_of,
     is_power_of_two,
 )
-from t2s.backends.opencl_fpga.intervals import Interval, interval, linear_form, non_negative
 from t2s.backends.opencl_fpga.kernel_ast import CastTo
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.text.expressions import (
@@ -43,6 +42,7 @@ from t2s.core.expr import (
 from t2s.core.ops import Op
 from t2s.core.types import INT32
 from t2s.core.walk import walk
+from t2s.graph.intervals import Interval, interval, linear_form, non_negative
 
 _LONGEST_INT = 2**31
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode, fold
+from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode
 from t2s.core.expr import Const, Expr, Index, Local, Select, conjunction, const, equals
 from t2s.core.types import BOOL
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Receive, Send, Statement
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Node, PEArray
+from t2s.graph.points import fold
 
 MOST_ELEMENTS = 64
 """Most elements of a channel that one PE uses."""

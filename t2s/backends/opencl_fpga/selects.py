@@ -15,11 +15,12 @@ from t2s.backends.opencl_fpga.domains import (
     loops_used,
     select_loops,
 )
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, without_unused
+from t2s.backends.opencl_fpga.lockstep import LockstepNode
 from t2s.core.expr import Expr, Select, apply, conjuncts
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rebuild
 from t2s.graph.body import Statement
+from t2s.graph.points import without_unused
 
 Factors = tuple[Expr, ...]
 

@@ -16,14 +16,7 @@ from itertools import product
 from t2s.backends.base import Unsupported
 from t2s.backends.opencl_fpga.grouping import by_element, keeps_together
 from t2s.backends.opencl_fpga.links import ChannelLinks, Link, Separate, inside
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, fold, lockstep
-from t2s.backends.opencl_fpga.machine_points import (
-    Ends,
-    Point,
-    at_point,
-    constant_element,
-    without_puts,
-)
+from t2s.backends.opencl_fpga.lockstep import LockstepNode, lockstep
 from t2s.backends.opencl_fpga.selects import settled
 from t2s.backends.opencl_fpga.self_links import SelfLinks, plan_self_links
 from t2s.core.expr import Expr
@@ -31,7 +24,15 @@ from t2s.core.names import NameSupply
 from t2s.graph.body import Receive, Send, Statement
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.machine import Machine
+from t2s.graph.machine_points import (
+    Ends,
+    Point,
+    at_point,
+    constant_element,
+    without_puts,
+)
 from t2s.graph.nodes import Node, PEArray
+from t2s.graph.points import fold
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,8 +14,7 @@ from t2s.backends.cgra_tia.netlist import PlacedDesign, unplaced
 from tests.backends.cgra.built_netlists import NetlistBuilder
 
 FMAC = (
-    "when %p == XXXXXXXX with %i0.0, %i1.0, %i2.0:\n"
-    "  fmac %o0.0, %i2, %i0, %i1; deq %i0, %i1, %i2;"
+    "when %p == XXXXXXXX with %i0.0, %i1.0, %i2.0:\n  fmac %o0.0, %i2, %i0, %i1; deq %i0, %i1, %i2;"
 )
 
 
@@ -37,7 +37,7 @@ def chains(size: int, steps: int, latency: int, fma_latency: int) -> PlacedDesig
             for k in whole:
                 builder.cell(f"p{k}{i}{j}", FMAC)
             ends = [f"d{i}{j}", *(f"p{k}{i}{j}" for k in whole), f"c{i}{j}"]
-            for k, (source, sink) in enumerate(zip(ends, ends[1:], strict=False)):
+            for k, (source, sink) in enumerate(pairwise(ends)):
                 end = (sink, 2) if k < size else sink
                 builder.net(f"sum{k}{i}{j}", source, end, tokens=steps)
     for k in whole:

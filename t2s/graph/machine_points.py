@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from t2s.backends.opencl_fpga.lockstep import fold
 from t2s.core.expr import Const, Expr
 from t2s.core.walk import Term, rebuild, rewrite
 from t2s.graph.body import Statement
 from t2s.graph.graph import Channel
 from t2s.graph.machine import Choice, Machine, Mode, Rule
+from t2s.graph.points import fold
 
 Point = tuple[int, ...]
 

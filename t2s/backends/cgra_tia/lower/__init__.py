@@ -1,0 +1,42 @@
+"""From a graph to a netlist: every PE at its place, without counters.
+
+In goes a ``Graph``; out comes a ``Netlist`` with a program for each cell, stream units in place of
+loads, stores and loop counters, and nets in place of channels.  The passes, in their order:
+
+* ``process``: each PE on its own, its iterations in classes in which it does the same;
+* ``registers``: register files as rings and virtual buffers;
+* ``passing``: operands that are only handed on become multicast nets;
+* ``cells``: an operation of its own for each cell, its actions told apart by tags;
+* ``cell_programs``: instructions, within the sizes of a cell;
+* ``assemble``, ``sequencers``: parts, nets, and the units that send tags.
+
+Refused, with the user's node and line: vectors, types other than float64, int64 and int32,
+operators that no cell has, parameters, arrays that are stored and loaded again, accesses that are
+no nest of 8 loops, register files that are neither rings nor buffers, what is too large for a cell.
+"""
+
+from __future__ import annotations
+
+from t2s.backends.base import Unsupported, refusal
+from t2s.backends.cgra_tia.lower.design import lowered
+from t2s.backends.cgra_tia.netlist import Netlist
+from t2s.graph.graph import Graph
+
+
+def lower_to_netlist(graph: Graph, *, contract: bool = True) -> Netlist:
+    """The design as cells, units and nets.
+
+    With ``contract`` a product that is only added to something is one fused operation with the
+    sum, rounded once.  Every operation is a cell of its own, which does one in each cycle.  Raises
+    ``UnsupportedError`` if ``unsupported`` is not empty.
+    """
+    found = lowered(graph, contract=contract)
+    if isinstance(found, Netlist):
+        return found
+    raise refusal("cgra_tia", graph, found)
+
+
+def unsupported(graph: Graph, *, contract: bool = True) -> list[Unsupported]:
+    """Everything that stands in the way of lowering a graph; empty if nothing does."""
+    found = lowered(graph, contract=contract)
+    return [] if isinstance(found, Netlist) else found

@@ -1,0 +1,309 @@
+"""The cells of one process: an operation of its own in each, and movers for what is only moved.
+
+An operation is the same cell in all classes.  What the cell does in a class is an ``Action``; a
+cell with several of them gets tags from a ``seq`` unit.  A product that is only added to something
+is part of the cell that adds (``contract``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from t2s.backends.cgra_tia.lower.operators import Recipe, recipe_of
+from t2s.backends.cgra_tia.lower.process import CellProcess, ClassStep, Resolved, Taken, TokenStream
+from t2s.backends.cgra_tia.lower.values import Operation, WordLiteral
+from t2s.core.ops import Op
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """What an operation sends to the other cells of its process."""
+
+    process: str
+    operation: int
+
+
+Wire = TokenStream | CellResult
+"""What comes into a port of a cell or leaves it."""
+
+Operand = WordLiteral | Wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What a cell does in one firing: a recipe on operands, to some outputs; what it takes."""
+
+    recipe: Recipe | None
+    operands: tuple[Operand, ...] = ()
+    outputs: tuple[Wire, ...] = ()
+    takes: tuple[Wire, ...] = ()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing happens."""
+        return not self.takes and not self.outputs
+
+
+@dataclass(kw_only=True)
+class CellDraft:
+    """A cell: its inputs, and its action in each class.
+
+    Of ``residents`` it takes one token, before everything else, and keeps it.
+    """
+
+    name: str
+    process: CellProcess
+    operator: str
+    inputs: list[Wire] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+    residents: list[Wire] = field(default_factory=list)
+
+
+def draft_cells(process: CellProcess, *, contract: bool) -> list[CellDraft]:
+    """All cells of a process, those of operations first."""
+    return _CellDrafting(process, contract).cells()
+
+
+@dataclass(kw_only=True)
+class _Work:
+    """One class: what each operation does, and what is sent."""
+
+    step: ClassStep
+    active: dict[int, tuple[Recipe, tuple[Resolved, ...]]] = field(default_factory=dict)
+    sends: dict[TokenStream, Resolved] = field(default_factory=dict)
+
+
+class _CellDrafting:
+    def __init__(self, process: CellProcess, contract: bool) -> None:
+        self._process = process
+        self._contract = contract
+        self._operations: dict[int, Operation] = {}
+        self._work = [self._resolved_step(step) for step in process.steps]
+        users = self._users()
+        for work in self._work:
+            self._activate(work, users)
+        self._cells: dict[int, dict[int, tuple[Recipe, tuple[Resolved, ...]]]] = {}
+
+    # ------------------------------------------------------------------------ what is computed
+
+    def _resolved_step(self, step: ClassStep) -> _Work:
+        return _Work(
+            step=step, sends={stream: step.resolved(value) for stream, value in step.sends.items()}
+        )
+
+    def _users(self) -> dict[int, set[int | TokenStream]]:
+        """Who uses each operation, in any class: operations and streams."""
+        users: dict[int, set[int | TokenStream]] = {}
+        for work in self._work:
+            waiting: list[tuple[Resolved, int | TokenStream]] = [
+                (value, stream) for stream, value in work.sends.items()
+            ]
+            seen: set[int] = set()
+            while waiting:
+                value, user = waiting.pop()
+                if not isinstance(value, Operation):
+                    continue
+                self._operations[value.number] = value
+                users.setdefault(value.number, set()).add(user)
+                if value.number not in seen:
+                    seen.add(value.number)
+                    waiting += [(work.step.resolved(v), value.number) for v in value.operands]
+        return users
+
+    def _activate(self, work: _Work, users: dict[int, set[int | TokenStream]]) -> None:
+        waiting = [value for value in work.sends.values() if isinstance(value, Operation)]
+        while waiting:
+            operation = waiting.pop()
+            if operation.number in work.active:
+                continue
+            operands = [work.step.resolved(value) for value in operation.operands]
+            fused = self._fused(work, operation, operands, users) if self._contract else None
+            made = fused or recipe_of(operation, operands)
+            work.active[operation.number] = made
+            waiting += [operand for operand in made[1] if isinstance(operand, Operation)]
+
+    def _fused(
+        self,
+        work: _Work,
+        operation: Operation,
+        operands: Sequence[Resolved],
+        users: dict[int, set[int | TokenStream]],
+    ) -> tuple[Recipe, tuple[Resolved, ...]] | None:
+        """A sum with a product that nothing else uses."""
+        if operation.operator is not Op.ADD:
+            return None
+        for at in (1, 0):
+            product, other = operands[at], operands[1 - at]
+            if not isinstance(product, Operation) or product.operator is not Op.MULTIPLY:
+                continue
+            if users[product.number] != {operation.number} or other == product:
+                continue
+            factors = [work.step.resolved(value) for value in product.operands]
+            return recipe_of(operation, [other, *factors])
+        return None
+
+    # ----------------------------------------------------------------------------- who does it
+
+    def cells(self) -> list[CellDraft]:
+        numbers = sorted({number for work in self._work for number in work.active})
+        hosts = self._hosts()
+        plans = [
+            (_suffix(self._operations[number]), self._operation_plans(number, hosts))
+            for number in numbers
+        ]
+        plans += [
+            ("mov", [self._move_plan(work, streams) for work in self._work])
+            for streams in self._moved(hosts)
+        ]
+        return self._drafts(plans)
+
+    def _hosts(self) -> dict[TokenStream, int]:
+        """The operation whose cell sends a stream, where there is one."""
+        hosts: dict[TokenStream, int] = {}
+        for stream in self._streams():
+            values = [work.sends[stream] for work in self._work if stream in work.sends]
+            numbers = {value.number for value in values if isinstance(value, Operation)}
+            if len(numbers) != 1:
+                continue
+            (number,) = numbers
+            others = [
+                work
+                for work in self._work
+                if stream in work.sends and not isinstance(work.sends[stream], Operation)
+            ]
+            if all(number not in work.active for work in others) and self._agree(
+                number, stream, hosts
+            ):
+                hosts[stream] = number
+        return hosts
+
+    def _agree(self, number: int, stream: TokenStream, hosts: dict[TokenStream, int]) -> bool:
+        """Whether a cell would move one value in each class."""
+        mine = [*(other for other, host in hosts.items() if host == number), stream]
+        for work in self._work:
+            if number in work.active:
+                continue
+            moved = {work.sends[other] for other in mine if other in work.sends}
+            if len(moved) > 1:
+                return False
+        return True
+
+    def _streams(self) -> list[TokenStream]:
+        return list(dict.fromkeys(stream for work in self._work for stream in work.sends))
+
+    def _moved(self, hosts: dict[TokenStream, int]) -> list[list[TokenStream]]:
+        """StreamTable without an operation, together where a cell can send them one at a time."""
+        groups: list[list[TokenStream]] = []
+        for stream in self._streams():
+            if stream in hosts:
+                continue
+            for group in groups:
+                if self._share(group, stream):
+                    group.append(stream)
+                    break
+            else:
+                groups.append([stream])
+        return groups
+
+    def _share(self, group: list[TokenStream], stream: TokenStream) -> bool:
+        sources: list[set[Resolved]] = [set(), set()]
+        for work in self._work:
+            moved = {work.sends[other] for other in (*group, stream) if other in work.sends}
+            if len(moved) > 1:
+                return False
+            sources[0] |= {work.sends[other] for other in group if other in work.sends}
+            sources[1] |= {work.sends[stream]} if stream in work.sends else set()
+        return bool(sources[0] & sources[1])
+
+    def _operation_plans(self, number: int, hosts: dict[TokenStream, int]) -> list[_Plan]:
+        plans: list[_Plan] = []
+        mine = [stream for stream, host in hosts.items() if host == number]
+        for work in self._work:
+            outputs: list[Wire] = [stream for stream in mine if stream in work.sends]
+            if number not in work.active:
+                values = [work.sends[stream] for stream in mine if stream in work.sends]
+                plans.append(
+                    _Plan(recipe=MOVE, operands=(values[0],), outputs=outputs)
+                    if values
+                    else _Plan(recipe=None, operands=(), outputs=[])
+                )
+                continue
+            recipe, operands = work.active[number]
+            if self._used_inside(work, number, hosts):
+                outputs.append(CellResult(process=self._process.name, operation=number))
+            plans.append(_Plan(recipe=recipe, operands=operands, outputs=outputs))
+        return plans
+
+    def _used_inside(self, work: _Work, number: int, hosts: dict[TokenStream, int]) -> bool:
+        """Whether another cell of the process takes the result."""
+        operation = self._operations[number]
+        if any(operation in operands for _, operands in work.active.values()):
+            return True
+        return any(
+            value is operation for stream, value in work.sends.items() if stream not in hosts
+        )
+
+    def _move_plan(self, work: _Work, streams: list[TokenStream]) -> _Plan:
+        here = [stream for stream in streams if stream in work.sends]
+        if not here:
+            return _Plan(recipe=None, operands=(), outputs=[])
+        return _Plan(recipe=MOVE, operands=(work.sends[here[0]],), outputs=list(here))
+
+    # -------------------------------------------------------------------------------- drafts
+
+    def _drafts(self, plans: list[tuple[str, list[_Plan]]]) -> list[CellDraft]:
+        drafts: list[CellDraft] = []
+        for suffix, steps in plans:
+            name = self._process.name if len(plans) == 1 else f"{self._process.name}.{suffix}"
+            known = sum(1 for draft in drafts if draft.name.split("#")[0] == name)
+            name = f"{name}#{known + 1}" if known else name
+            draft = CellDraft(name=name, process=self._process, operator=suffix)
+            for plan in steps:
+                for operand in plan.operands:
+                    wire = self._operand(operand)
+                    if not isinstance(wire, WordLiteral) and wire not in draft.inputs:
+                        draft.inputs.append(wire)
+            drafts.append(draft)
+        for at, work in enumerate(self._work):
+            put = {wire for _, steps in plans for wire in steps[at].outputs}
+            for draft, (_, steps) in zip(drafts, plans, strict=True):
+                draft.actions.append(self._action(draft, work, steps[at], put))
+        return drafts
+
+    def _action(self, draft: CellDraft, work: _Work, plan: _Plan, put: set[Wire]) -> Action:
+        taken = work.step.taken
+        return Action(
+            recipe=plan.recipe,
+            operands=tuple(self._operand(operand) for operand in plan.operands),
+            outputs=tuple(plan.outputs),
+            takes=tuple(
+                wire
+                for wire in draft.inputs
+                if wire in (taken if isinstance(wire, TokenStream) else put)
+            ),
+        )
+
+    def _operand(self, value: Resolved) -> Operand:
+        match value:
+            case Taken(stream):
+                return stream
+            case Operation(number=number):
+                return CellResult(process=self._process.name, operation=number)
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What a cell does in a class, before it is known what it takes."""
+
+    recipe: Recipe | None
+    operands: tuple[Resolved, ...]
+    outputs: list[Wire]
+
+
+MOVE = Recipe.of_move()
+
+
+def _suffix(operation: Operation) -> str:
+    return operation.operator.name.lower()

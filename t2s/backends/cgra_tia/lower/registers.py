@@ -1,0 +1,327 @@
+"""Register files as streams: what is written goes round to where it is read.
+
+Each needed read of a register file gets what the last write of its element wrote.  Where the values
+are read in the order in which they are written, each once, the file is a channel from the PE to
+itself (a ring).  Where blocks of them are read several times over, a cell of their own sends them
+again and again (a *virtual buffer*).  All else is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from t2s.backends.cgra_tia.lower.process import (
+    CellProcess,
+    ClassStep,
+    FileAccess,
+    StreamFacts,
+    StreamTable,
+    TokenStream,
+)
+from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.backends.cgra_tia.lower.schedule import Iterations, coded, enumerated
+from t2s.backends.cgra_tia.lower.values import Value
+from t2s.backends.cgra_tia.netlist import Provenance
+from t2s.core.ops import Array
+from t2s.graph.nodes import PEArray
+
+_ZERO, _SAME, _RING = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """A virtual buffer: blocks of ``tokens`` go from source to sink, each ``passes`` times."""
+
+    name: str
+    source: TokenStream
+    sink: TokenStream
+    tokens: int
+    passes: int
+    blocks: int
+    origin: Provenance
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flow:
+    """Which writes of one register file reach which reads.
+
+    ``kinds`` and ``writers`` have, for each read, one entry for each iteration; ``used`` has, for
+    each write, whether what an iteration writes is read later.  ``order`` has the number of the
+    write for each read, in order; ``live`` is the most values that wait at once.
+    """
+
+    kinds: dict[int, Array]
+    writers: dict[int, Array]
+    used: dict[int, Array]
+    order: Array
+    live: int
+
+
+def settle_registers(process: CellProcess, streams: StreamTable) -> list[Replay]:
+    """Turn the register files of a process into streams; returns the buffers that this needs."""
+    if not process.writes:
+        return []
+    iterations = enumerated(process.nest, process.nest.loops)
+    node = streams.graph.node(process.origin.node)
+    assert isinstance(node, PEArray)
+    shapes = {register.name: register.shape for register in node.registers}
+    live = set(range(len(process.writes)))
+    while True:
+        needs = [_needed(process, step, live) for step in process.steps]
+        flows = {
+            name: _flow(process, name, shape, iterations, needs, live)
+            for name, shape in shapes.items()
+        }
+        useful = {n for flow in flows.values() for n, used in flow.used.items() if used.any()}
+        if useful == live:
+            break
+        live = useful
+    replays: list[Replay] = []
+    rings: dict[str, tuple[TokenStream, TokenStream]] = {}
+    for name, flow in flows.items():
+        rings[name] = _ring(process, streams, name, flow, replays)
+    _recode(process, flows, rings, iterations)
+    return replays
+
+
+def _needed(process: CellProcess, step: ClassStep, live: set[int]) -> set[int]:
+    """The reads that the sends and the live writes of a class need."""
+    values = list(step.sends.values())
+    values += [
+        write.value
+        for number, write in enumerate(process.writes)
+        if number in live and write.value is not None and _happens(write, step)
+    ]
+    return set[int]().union(*(step.reads(value) for value in values))
+
+
+def _happens(access: FileAccess, step: ClassStep) -> bool:
+    return access.condition is None or bool(step.row[access.condition])
+
+
+def _flow(
+    process: CellProcess,
+    name: str,
+    shape: tuple[int, ...],
+    iterations: Iterations,
+    needs: Sequence[set[int]],
+    live: set[int],
+) -> _Flow:
+    """Follow the values of one register file."""
+    sequence = process.classes.sequence
+    positions = 1 + max(access.position for access in (*process.reads, *process.writes))
+    events: list[tuple[Array, Array, Array, Array]] = []
+    for writes, accesses in ((False, process.reads), (True, process.writes)):
+        for number, access in enumerate(accesses):
+            if access.register != name:
+                continue
+            active = np.asarray(
+                [
+                    (number in live and _happens(access, step)) if writes else number in need
+                    for step, need in zip(process.steps, needs, strict=True)
+                ]
+            )[sequence]
+            when = np.flatnonzero(active)
+            element = np.zeros(iterations.count, np.int64)
+            for index, extent in zip(access.indices, shape, strict=True):
+                element = element * extent + iterations.values(process.nest.folded(index))
+            events.append(
+                (
+                    element[when],
+                    when * positions + access.position,
+                    np.full(len(when), writes),
+                    np.full(len(when), number),
+                )
+            )
+    empty = np.zeros(0, np.int64)
+    columns = [np.concatenate([empty, *part]) for part in zip(*events, strict=True)] or [empty] * 4
+    return _matched(process, name, columns, iterations.count, positions)
+
+
+def _matched(
+    process: CellProcess, name: str, columns: Sequence[Array], count: int, positions: int
+) -> _Flow:
+    """The last write before each read, of events with element, time, whether it writes, number."""
+    order = np.lexsort((columns[1], columns[0]))
+    element, time, writes, number = (column[order] for column in columns)
+    writes = writes.astype(bool)
+    last = (
+        np.maximum.accumulate(np.where(writes, np.arange(len(order)), -1)) if len(order) else order
+    )
+    found = (last >= 0) & (element[last] == element)
+    reads = np.flatnonzero(~writes)
+    reads = reads[np.argsort(time[reads], kind="stable")]
+    iteration = time // positions
+    there = found[reads]
+    source = np.where(there, last[reads], 0)
+    kind = np.where(there, _RING, _ZERO)
+    if len(order):
+        kind = np.where(there & (iteration[source] == iteration[reads]), _SAME, kind)
+    rings = reads[kind == _RING]
+    sources = source[kind == _RING]
+    used_events = np.unique(sources)
+    used_events = used_events[np.argsort(time[used_events], kind="stable")]
+    kinds: dict[int, Array] = {}
+    writers: dict[int, Array] = {}
+    for read in sorted({int(n) for n in number[reads]}):
+        mine = number[reads] == read
+        kinds[read] = np.zeros(count, np.int8)
+        kinds[read][iteration[reads[mine]]] = kind[mine]
+        writers[read] = np.zeros(count, np.int64)
+        writers[read][iteration[reads[mine]]] = np.where(
+            kind[mine] == _SAME, number[source[mine]], 0
+        )
+    used: dict[int, Array] = {}
+    for write in sorted({int(n) for n in number[writes]}):
+        used[write] = np.zeros(count, bool)
+        used[write][iteration[used_events[number[used_events] == write]]] = True
+    rank = np.zeros(len(order), np.int64)
+    rank[used_events] = np.arange(len(used_events))
+    _check_single(process, name, iteration[used_events], "written")
+    sequence, first = rank[sources], iteration[rings]
+    again = np.flatnonzero(np.diff(first) == 0) + 1
+    if (sequence[again] != sequence[again - 1]).any():
+        _check_single(process, name, first, "read")
+    once = np.delete(np.arange(len(sequence)), again)
+    return _Flow(
+        kinds=kinds,
+        writers=writers,
+        used=used,
+        order=sequence[once],
+        live=_most_live(time[used_events], time[rings[once]], sequence[once]),
+    )
+
+
+def _check_single(process: CellProcess, name: str, when: Array, what: str) -> None:
+    if (np.diff(when) == 0).any():
+        refuse(
+            process.nest.subject,
+            f"several elements of {name!r} are {what} in one firing; a file of registers becomes "
+            "a ring of tokens, of which one goes by in a cycle",
+            process.nest.location,
+        )
+
+
+def _most_live(written: Array, read: Array, sequence: Array) -> int:
+    """The most values that are written and not yet read for the last time."""
+    if not len(written):
+        return 0
+    final = np.zeros(len(written), np.int64)
+    np.maximum.at(final, sequence, read)
+    gone = np.searchsorted(np.sort(final), written, side="left")
+    return int((np.arange(1, len(written) + 1) - gone).max())
+
+
+def _ring(
+    process: CellProcess, streams: StreamTable, name: str, flow: _Flow, replays: list[Replay]
+) -> tuple[TokenStream, TokenStream]:
+    """The streams that what is written goes into, and that what is read comes from."""
+    node = process.origin.node
+    stream = TokenStream(array=f"{node}.{name}", element=process.origin.point)
+    _note(streams, stream.array, flow.live + 1, process)
+    written = stream
+    stages = _stages(flow.order)
+    if stages is None:
+        refuse(
+            process.nest.subject,
+            f"the elements of {name!r} are read in an order that no ring and no virtual buffer "
+            "has: each in the order of writing, or blocks of them several times over",
+            process.nest.location,
+        )
+    for number, (tokens, passes, blocks) in enumerate(stages):
+        suffix = ".again" * (number + 1)
+        after = TokenStream(array=f"{node}.{name}{suffix}", element=process.origin.point)
+        _note(streams, after.array, 1, process)
+        replays.append(
+            Replay(
+                name=process.name if not number else f"{process.name}.again{number}",
+                source=stream,
+                sink=after,
+                tokens=tokens,
+                passes=passes,
+                blocks=blocks,
+                origin=process.origin,
+            )
+        )
+        stream = after
+    return written, stream
+
+
+def _note(streams: StreamTable, array: str, capacity: int, process: CellProcess) -> None:
+    known = streams.facts.get(array)
+    most = max(capacity, known.capacity) if known else capacity
+    streams.facts[array] = StreamFacts(capacity=most, location=process.nest.location)
+
+
+def _stages(order: Array) -> list[tuple[int, int, int]] | None:
+    """Virtual buffers, one behind the other, that give tokens in this order.
+
+    Each as its tokens, passes and blocks; no buffers where the order is that of writing, ``None``
+    where no buffers have it.
+    """
+    found: list[tuple[int, int, int]] = []
+    while not np.array_equal(order, np.arange(len(order))):
+        run = _first_change(order, order[0])
+        if run > 1 and len(order) % run == 0 and (order[::run] == order.reshape(-1, run).T).all():
+            found.insert(0, (1, run, len(order) // run))
+            order = order[::run]
+            continue
+        back = np.flatnonzero(order[1:] == 0)
+        tokens = int(back[0]) + 1 if len(back) else len(order)
+        beyond = np.flatnonzero(order >= tokens)
+        period = int(beyond[0]) if len(beyond) else len(order)
+        if period % tokens or period == tokens or len(order) % period:
+            return None
+        numbers = np.arange(len(order))
+        if not np.array_equal(order, numbers // period * tokens + numbers % tokens):
+            return None
+        found.insert(0, (tokens, period // tokens, len(order) // period))
+        break
+    return found
+
+
+def _first_change(order: Array, start: int) -> int:
+    changed = np.flatnonzero(order != start)
+    return int(changed[0]) if len(changed) else len(order)
+
+
+def _recode(
+    process: CellProcess,
+    flows: dict[str, _Flow],
+    rings: dict[str, tuple[TokenStream, TokenStream]],
+    iterations: Iterations,
+) -> None:
+    """Tell iterations apart by where reads come from and which writes are used."""
+    old = process.steps
+    columns: list[Array] = [process.classes.sequence]
+    facts: list[tuple[str, str, int]] = []
+    for name, flow in flows.items():
+        for read in flow.kinds:
+            columns += [flow.kinds[read], flow.writers[read]]
+            facts.append((name, "read", read))
+        for write in flow.used:
+            columns += [flow.used[write], np.zeros(iterations.count, bool)]
+            facts.append((name, "write", write))
+    classes = coded(process.nest, columns, iterations, 1, 1)
+    steps: list[ClassStep] = []
+    for row in classes.rows:
+        before = old[int(row[0])]
+        step = ClassStep(row=before.row, takes=dict(before.takes), sends=dict(before.sends))
+        for at, (name, what, number) in enumerate(facts):
+            kind, writer = int(row[1 + 2 * at]), int(row[2 + 2 * at])
+            if what == "write" and kind:
+                step.sends[rings[name][0]] = _value(process.writes[number])
+            if what == "read" and kind == _SAME:
+                step.kept[number] = _value(process.writes[writer])
+            if what == "read" and kind == _RING:
+                step.kept[number] = rings[name][1]
+        steps.append(step)
+    process.classes, process.steps = classes, steps
+
+
+def _value(write: FileAccess) -> Value:
+    assert write.value is not None
+    return write.value

@@ -1,0 +1,225 @@
+"""When a PE does what: the iterations of its loops, and the *classes* that they fall into.
+
+Two iterations are of one class if all static expressions that decide anything have the same values
+in both.  Classes are found by enumeration with numpy, of the loops that decide something only: what
+is inside and outside of those just repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.core.expr import Const, Expr, Index, apply, const, evaluate, index_names, simplify
+from t2s.core.location import SourceLocation
+from t2s.core.ops import Array, Op
+from t2s.graph.intervals import Interval, interval
+from t2s.graph.nodes import Loop, PEArray
+from t2s.graph.points import fold
+
+MOST_ITERATIONS = 1 << 23
+"""Most iterations of the deciding loops of one PE that are enumerated."""
+
+MOST_CLASSES = 256
+"""Most classes of one PE before those that do the same in a cell become one."""
+
+
+class FoldCache:
+    """Expressions of one node with what is known at a point put in.
+
+    Points that agree in all indices of an expression share the result.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[int, tuple[Expr, tuple[str, ...]]] = {}
+        self._folded: dict[tuple[object, ...], Expr] = {}
+
+    def folded(self, expr: Expr, ranges: dict[str, Interval], fixed: dict[str, int]) -> Expr:
+        """``fold`` of an expression."""
+        known = self._names.get(id(expr))
+        if known is None:
+            known = self._names[id(expr)] = (expr, tuple(sorted(index_names(expr))))
+        key = (id(expr), *((ranges.get(name), name in fixed) for name in known[1]))
+        if key not in self._folded:
+            self._folded[key] = fold(expr, ranges, fixed)
+        return self._folded[key]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopNest:
+    """The loops of one PE, outermost first, without those of one iteration.
+
+    ``fixed`` has the index of each space dimension and of each loop of one iteration, ``ranges``
+    those of all.
+    """
+
+    loops: tuple[Loop, ...]
+    fixed: dict[str, int]
+    ranges: dict[str, Interval]
+    subject: str
+    location: SourceLocation | None
+    cache: FoldCache
+
+    def folded(self, expr: Expr) -> Expr:
+        """An expression with what is known put in."""
+        return self.cache.folded(expr, self.ranges, self.fixed)
+
+    @property
+    def extents(self) -> tuple[int, ...] | None:
+        """The extents, if all are numbers."""
+        found = [loop.extent for loop in self.loops]
+        if all(isinstance(extent, Const) for extent in found):
+            return tuple(int(extent.value) for extent in found if isinstance(extent, Const))
+        return None
+
+
+def nest_of(node: PEArray, point: Sequence[int], cache: FoldCache) -> LoopNest | None:
+    """The loops of the PE at a point; ``None`` if it never fires."""
+    subject = f"node {node.name!r}"
+    fixed = {d.name: at for d, at in zip(node.space, point, strict=True)}
+    ranges = {name: (at, at) for name, at in fixed.items()}
+    loops: list[Loop] = []
+    for loop in node.loops:
+        minimum = cache.folded(loop.minimum, ranges, fixed)
+        extent = cache.folded(loop.extent, ranges, fixed)
+        low = interval(minimum, ranges)
+        high = interval(simplify(apply(Op.ADD, minimum, extent)), ranges)
+        if low is None or high is None:
+            refuse(subject, f"the bounds of loop {loop.name!r} are not known", node.location)
+        if isinstance(extent, Const) and extent.value < 1:
+            return None
+        ranges[loop.name] = (low[0], high[1] - 1)
+        if isinstance(extent, Const) and extent.value == 1 and isinstance(minimum, Const):
+            fixed[loop.name] = int(minimum.value)
+            continue
+        loops.append(Loop(name=loop.name, minimum=minimum, extent=extent))
+    return LoopNest(
+        loops=tuple(loops),
+        fixed=fixed,
+        ranges=ranges,
+        subject=subject,
+        location=node.location,
+        cache=cache,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iterations:
+    """Iterations in order: the index of each loop in each of them."""
+
+    count: int
+    indices: dict[str, Array]
+
+    def values(self, expr: Expr) -> Array:
+        """A static expression in every iteration."""
+        with np.errstate(all="ignore"):
+            found = evaluate(expr, dict(self.indices))
+        return np.broadcast_to(found, (self.count,))
+
+
+def enumerated(nest: LoopNest, loops: Sequence[Loop]) -> Iterations:
+    """All iterations of some loops of a nest; refused if there are too many."""
+    indices: dict[str, Array] = {}
+    count = 1
+    for loop in loops:
+        now = Iterations(count=count, indices=indices)
+        starts = now.values(loop.minimum).astype(np.int64)
+        extents = np.maximum(now.values(loop.extent).astype(np.int64), 0)
+        count = int(extents.sum())
+        if count > MOST_ITERATIONS:
+            names = ", ".join(repr(loop.name) for loop in loops)
+            refuse(
+                nest.subject,
+                f"what it does depends on the loops {names}, which have more than "
+                f"{MOST_ITERATIONS:,} iterations together: use smaller tiles",
+                nest.location,
+            )
+        indices = {name: np.repeat(values, extents) for name, values in indices.items()}
+        first = np.repeat(np.cumsum(extents) - extents, extents)
+        indices[loop.name] = (np.repeat(starts, extents) + np.arange(count) - first).astype(
+            np.int32
+        )
+    return Iterations(count=count, indices=indices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes:
+    """The class of every iteration: ``codes`` of the deciding loops, repeated around and inside.
+
+    In order, ``outer`` times: each code ``inner`` times.  ``rows`` has the value of every column in
+    each class.
+    """
+
+    codes: Array
+    outer: int
+    inner: int
+    rows: tuple[tuple[int | float | bool, ...], ...]
+
+    @property
+    def sequence(self) -> Array:
+        """The class of every iteration, one by one."""
+        return np.tile(np.repeat(self.codes, self.inner), self.outer)
+
+
+def classes_of(nest: LoopNest, columns: Sequence[Expr], *, whole: bool = False) -> Classes:
+    """The classes that columns make; with ``whole`` all loops are enumerated."""
+    outer, loops, inner = (1, nest.loops, 1) if whole else _deciding(nest, columns)
+    iterations = enumerated(nest, loops)
+    return coded(nest, [iterations.values(column) for column in columns], iterations, outer, inner)
+
+
+def coded(
+    nest: LoopNest, values: Sequence[Array], iterations: Iterations, outer: int, inner: int
+) -> Classes:
+    """The classes of iterations in which columns have these values, in order of appearance."""
+    codes = np.zeros(iterations.count, np.int64)
+    for value in values:
+        if value.strides == (0,):
+            continue
+        distinct, inverse = np.unique(value, return_inverse=True)
+        _, codes = np.unique(codes * len(distinct) + inverse, return_inverse=True)
+    found, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+    if len(found) > MOST_CLASSES:
+        refuse(
+            nest.subject,
+            f"its iterations fall into {len(found)} classes, and a tag tells 16 apart: what it "
+            "does depends on loops in too many ways",
+            nest.location,
+        )
+    rank = np.empty(len(found), np.int64)
+    rank[np.argsort(first)] = np.arange(len(found))
+    rows = tuple(tuple(value[at].item() for value in values) for at in np.sort(first))
+    return Classes(codes=rank[codes], outer=outer, inner=inner, rows=rows)
+
+
+def _deciding(nest: LoopNest, columns: Sequence[Expr]) -> tuple[int, tuple[Loop, ...], int]:
+    """How often the deciding loops repeat, these, and how often each of their iterations does."""
+    used = frozenset[str]().union(*(index_names(column) for column in columns))
+    for loop in nest.loops:
+        names = index_names(loop.minimum) | index_names(loop.extent)
+        if names:
+            used |= names | {loop.name}
+    at = [number for number, loop in enumerate(nest.loops) if loop.name in used]
+    if not at:
+        return 1, (), _product(nest.loops)
+    first, last = at[0], at[-1] + 1
+    return _product(nest.loops[:first]), nest.loops[first:last], _product(nest.loops[last:])
+
+
+def _product(loops: Sequence[Loop]) -> int:
+    total = 1
+    for loop in loops:
+        assert isinstance(loop.extent, Const)
+        total *= int(loop.extent.value)
+    return total
+
+
+def from_zero(nest: LoopNest) -> dict[str, Expr]:
+    """Each loop's index as its minimum plus an index of that name that counts from 0."""
+    found: dict[str, Expr] = {name: const(at) for name, at in nest.fixed.items()}
+    for loop in nest.loops:
+        found[loop.name] = apply(Op.ADD, loop.minimum, Index(name=loop.name))
+    return found

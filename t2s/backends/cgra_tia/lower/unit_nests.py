@@ -1,0 +1,213 @@
+"""Nests of stream units: from static sequences to loops, addresses and rules for tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.backends.cgra_tia.lower.schedule import LoopNest, enumerated, from_zero
+from t2s.backends.cgra_tia.netlist import AffineSum, StreamLoop, TagCase, UnitCondition
+from t2s.core.affine import tidy
+from t2s.core.expr import Expr, apply, const, substitute
+from t2s.core.ops import Array, Op
+from t2s.graph.intervals import LinearForm, linear_form
+
+MOST_LOOPS = 8
+"""Loops of a stream unit."""
+
+MOST_RUNS = 64
+"""Most stretches of equal tags in one period of a sequence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitNest:
+    """The loops of a unit, and the address of each of its steps."""
+
+    loops: tuple[StreamLoop, ...]
+    address: AffineSum
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagNest:
+    """The loops of a ``seq`` unit and its rule for tags."""
+
+    loops: tuple[StreamLoop, ...]
+    tags: tuple[TagCase, ...]
+
+
+def _loop(name: str, extent: int) -> StreamLoop:
+    return StreamLoop(name=name, extent=AffineSum(constant=extent))
+
+
+# ------------------------------------------------------------------------------ addresses
+
+
+def address_nest(
+    nest: LoopNest, indices: Sequence[Expr], shape: Sequence[int], chosen: Array | None
+) -> UnitNest | None:
+    """The nest of a unit that touches an array once in each iteration, or in the chosen ones.
+
+    ``indices`` are subscripts of a row-major array of this shape; ``chosen`` has a bool for each
+    iteration.  ``None`` if no nest of at most 8 loops has this sequence of addresses.
+    """
+    flat: Expr = const(0)
+    for index, extent in zip(indices, shape, strict=True):
+        flat = apply(Op.ADD, apply(Op.MULTIPLY, flat, const(extent)), index)
+    if chosen is None:
+        found = _from_loops(nest, flat)
+        if found is not None:
+            return found
+    addresses = enumerated(nest, nest.loops).values(flat).astype(np.int64)
+    if chosen is not None:
+        addresses = addresses[chosen]
+    return _from_sequence(addresses)
+
+
+def _from_loops(nest: LoopNest, flat: Expr) -> UnitNest | None:
+    """The loops as they are, where address and extents are affine in them."""
+    names = [loop.name for loop in nest.loops]
+    shifted = from_zero(nest)
+    form = _linear(flat, shifted)
+    extents = [_linear(loop.extent, shifted) for loop in nest.loops]
+    if form is None:
+        return None
+    loops: list[StreamLoop] = []
+    for at, (loop, extent) in enumerate(zip(nest.loops, extents, strict=True)):
+        if extent is None or not set(extent[0]) <= set(names[:at]):
+            return None
+        loops.append(StreamLoop(name=loop.name, extent=_sum(names[:at], extent)))
+    return _merged(UnitNest(loops=tuple(loops), address=_sum(names, form)))
+
+
+def _linear(expr: Expr, shifted: dict[str, Expr]) -> LinearForm | None:
+    whole = substitute(expr, shifted)
+    found = linear_form(whole)
+    return linear_form(tidy(whole)) if found is None else found
+
+
+def _sum(names: Sequence[str], form: tuple[dict[str, int], int]) -> AffineSum:
+    coefficients = [form[0].get(name, 0) for name in names]
+    while coefficients and coefficients[-1] == 0:
+        coefficients.pop()
+    return AffineSum(constant=form[1], coefficients=tuple(coefficients))
+
+
+def _merged(nest: UnitNest) -> UnitNest | None:
+    """The nest with neighbouring loops made one while there are more than a unit has."""
+    loops = list(nest.loops)
+    strides = list(nest.address.coefficients) + [0] * (len(loops) - len(nest.address.coefficients))
+    if len(loops) > MOST_LOOPS and any(loop.extent.coefficients for loop in loops):
+        return None
+    at = len(loops) - 2
+    while len(loops) > MOST_LOOPS and at >= 0:
+        inner = loops[at + 1].extent.constant
+        if strides[at] == strides[at + 1] * inner:
+            name = f"{loops[at].name}_{loops[at + 1].name}"
+            loops[at : at + 2] = [_loop(name, loops[at].extent.constant * inner)]
+            del strides[at]
+        at -= 1
+    if len(loops) > MOST_LOOPS:
+        return None
+    address = AffineSum(constant=nest.address.constant, coefficients=tuple(strides))
+    return UnitNest(loops=tuple(loops), address=address)
+
+
+def _from_sequence(addresses: Array) -> UnitNest | None:
+    """A nest of constant extents and strides that gives a sequence of addresses."""
+    if not len(addresses):
+        return UnitNest(loops=(_loop("step", 0),), address=AffineSum())
+    loops: list[StreamLoop] = []
+    strides: list[int] = []
+    rest = addresses
+    while len(rest) > 1:
+        stride = int(rest[1] - rest[0])
+        steps = np.flatnonzero(np.diff(rest) != stride)
+        extent = len(rest) if not len(steps) else int(steps[0]) + 1
+        while extent > 1 and not _repeats(rest, extent, stride):
+            extent = max((d for d in range(1, extent) if len(rest) % d == 0), default=1)
+        if extent < 2 or len(loops) == MOST_LOOPS:
+            return None
+        loops.insert(0, _loop(f"step{len(loops)}", extent))
+        strides.insert(0, stride)
+        rest = rest[::extent]
+    address = AffineSum(constant=int(rest[0]), coefficients=tuple(strides))
+    return UnitNest(loops=tuple(loops), address=address)
+
+
+def _repeats(sequence: Array, extent: int, stride: int) -> bool:
+    if len(sequence) % extent:
+        return False
+    rows = sequence.reshape(-1, extent)
+    return bool((rows - rows[:, :1] == np.arange(extent) * stride).all())
+
+
+# ----------------------------------------------------------------------------------- tags
+
+
+def tag_nest(
+    nest: LoopNest, sequence: Array, outer: int, inner: int, limit: int = MOST_RUNS
+) -> TagNest:
+    """The nest of a ``seq`` unit whose tags are a sequence, repeated around and inside.
+
+    ``outer`` times: each tag of the sequence ``inner`` times.
+    """
+    period = _period(sequence)
+    runs = _runs(sequence[:period])
+    if len(runs) > limit:
+        refuse(
+            nest.subject,
+            f"what it does changes {len(runs)} times in {period:,} iterations, without a pattern "
+            f"of at most {limit} stretches",
+            nest.location,
+        )
+    return pattern_nest(sequence, outer, inner)
+
+
+def pattern_nest(sequence: Array, outer: int, inner: int) -> TagNest:
+    """A sequence of tags, ``outer`` times, each tag ``inner`` times."""
+    period = _period(sequence)
+    runs = _runs(sequence[:period])
+    repeats = outer * (len(sequence) // period)
+    loops = [_loop("round", repeats)] if repeats > 1 else []
+    at = len(loops)
+    if period > 1 or not (loops or inner > 1):
+        loops.append(_loop("step", period))
+    if inner > 1:
+        loops.append(_loop("each", inner))
+    tags = tuple(
+        TagCase(when=_between(at, first, last, period), tag=tag) for first, last, tag in runs if tag
+    )
+    return TagNest(loops=tuple(loops), tags=tags)
+
+
+def _period(sequence: Array) -> int:
+    """The length of the shortest beginning whose repetition is the sequence."""
+    total = len(sequence)
+    small = [number for number in range(1, int(total**0.5) + 1) if total % number == 0]
+    for period in sorted({*small, *(total // number for number in small)}):
+        if (sequence[period:] == sequence[: total - period]).all():
+            return period
+    return total
+
+
+def _runs(sequence: Array) -> list[tuple[int, int, int]]:
+    """Stretches of equal tags: first and last position, and the tag."""
+    ends = [*np.flatnonzero(np.diff(sequence)).tolist(), len(sequence) - 1]
+    starts = [0, *(end + 1 for end in ends[:-1])]
+    return [(s, e, int(sequence[s])) for s, e in zip(starts, ends, strict=True)]
+
+
+def _between(at: int, first: int, last: int, extent: int) -> tuple[UnitCondition, ...]:
+    """Conditions for loop ``at``, of this extent, being from ``first`` to ``last``."""
+    unit = (0,) * at
+    if first == last and extent > 1:
+        return (UnitCondition(sum=AffineSum(constant=-first, coefficients=(*unit, 1)), equal=True),)
+    found: list[UnitCondition] = []
+    if first > 0:
+        found.append(UnitCondition(sum=AffineSum(constant=-first, coefficients=(*unit, 1))))
+    if last < extent - 1:
+        found.append(UnitCondition(sum=AffineSum(constant=last, coefficients=(*unit, -1))))
+    return tuple(found)

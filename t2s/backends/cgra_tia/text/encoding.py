@@ -1,0 +1,305 @@
+"""Instructions and programs as words, and words as programs.
+
+Goes in: programs that keep the rules, or words.  Comes out: words of 32 bits, the lowest one of an
+instruction first, or programs.  Refused: words that no instruction has.
+
+A program is its registers' first words, one after the other, then the instructions, and zeros for
+those that are not there.  Files hold the programs of all processing elements, one behind the
+other: as little-endian words, or as a text with the eight hexadecimal digits of a word per line.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+
+from t2s.backends.cgra_tia.fabric import CoreParameters
+from t2s.backends.cgra_tia.opcodes import Opcode
+from t2s.backends.cgra_tia.program import (
+    CellProgram,
+    Destination,
+    FromChannel,
+    FromRegister,
+    Immediate,
+    Instruction,
+    Source,
+    TagCheck,
+    ToOutputs,
+    ToPredicate,
+    ToRegister,
+    Trigger,
+)
+from t2s.backends.cgra_tia.text.code_fields import (
+    KIND_BITS,
+    WORD_BITS,
+    channel_bits,
+    packed,
+    padding,
+    source_bits,
+    unpacked,
+)
+from t2s.backends.cgra_tia.text.instruction_rules import MOST_SOURCES, broken_rule, tag_bits
+from t2s.core.errors import UserError
+
+_IMMEDIATE, _CHANNEL, _REGISTER = 1, 2, 3
+_TO_OUTPUTS, _TO_REGISTER, _TO_PREDICATE = 1, 2, 3
+_MASK = (1 << WORD_BITS) - 1
+_OPCODES = tuple(Opcode)
+_HEX = re.compile(r"[0-9a-fA-F]{8}")
+
+
+def encode_instruction(instruction: Instruction, core: CoreParameters) -> tuple[int, ...]:
+    """The words of an instruction, lowest first; raises ``UserError`` if it breaks a rule."""
+    rule = broken_rule(instruction, core)
+    if rule is not None:
+        raise UserError(rule.message, expected=rule.expected, given=rule.given, hint=rule.hint)
+    trigger, destination = instruction.trigger, instruction.destination
+    checks = trigger.checks
+    first = core.checks - len(checks)  # fewer checks than slots stand in the high ones
+    kinds, numbers, immediate = _source_fields(instruction.sources)
+    code = packed(
+        {
+            "valid": 1,
+            "ones": trigger.ones,
+            "zeros": trigger.zeros,
+            "checked channels": _slots([c.channel + 1 for c in checks], channel_bits(core), first),
+            "equal": _slots([int(c.equal) for c in checks], 1, first),
+            "checked tags": _slots([c.tag for c in checks], tag_bits(core), first),
+            "operator": instruction.opcode.code,
+            "source kinds": _slots(kinds, KIND_BITS),
+            "source numbers": _slots(numbers, source_bits(core)),
+            "destination kind": _destination_kind(destination),
+            "destination number": _destination_number(destination),
+            "outputs": sum(1 << channel for channel in instruction.outputs),
+            "output tag": destination.tag if isinstance(destination, ToOutputs) else 0,
+            "takes": sum(1 << channel for channel in instruction.takes),
+            "sets": instruction.sets,
+            "clears": instruction.clears,
+            "immediate": immediate,
+        },
+        core,
+    )
+    return tuple(_words(code, core.instruction_width))
+
+
+def decode_instruction(words: Sequence[int], core: CoreParameters) -> Instruction:
+    """The instruction of some words, lowest first; raises ``UserError`` for words of none."""
+    code = sum(word << WORD_BITS * place for place, word in enumerate(words))
+    fields = dict(unpacked(code, core))
+    if code & (1 << padding(core)) - 1 or not fields["valid"]:
+        raise _no_instruction("its valid bit is 0, or bits below its fields are not", code)
+    if fields["operator"] >= len(_OPCODES):
+        raise _no_instruction(f"there is no operator {fields['operator']}", code)
+    instruction = Instruction(
+        trigger=Trigger(
+            ones=fields["ones"], zeros=fields["zeros"], checks=_checks(fields, core, code)
+        ),
+        opcode=_OPCODES[fields["operator"]],
+        destination=_destination(fields, core),
+        sources=_sources(fields, core, code),
+        takes=_bit_numbers(fields["takes"]),
+        sets=fields["sets"],
+        clears=fields["clears"],
+    )
+    rule = broken_rule(instruction, core)
+    if rule is not None:
+        raise _no_instruction(rule.message, code)
+    if encode_instruction(instruction, core) != tuple(words):
+        raise _no_instruction("fields that it does not use are not 0", code)
+    return instruction
+
+
+def encode_program(program: CellProgram, core: CoreParameters) -> tuple[int, ...]:
+    """The words of a program; raises ``UserError`` if it breaks a rule."""
+    if len(program.instructions) > core.instructions:
+        raise UserError(
+            "the program is longer than the memory for instructions",
+            expected=f"at most {core.instructions} instructions",
+            given=f"{len(program.instructions)} instructions",
+        )
+    registers = [0] * core.registers
+    for number, word in program.initial:
+        if not 0 <= number < core.registers or word < 0 or word >> core.word_width:
+            raise UserError(
+                "a register's first word is none",
+                expected=f"registers 0 to {core.registers - 1}, words of {core.word_width} bits",
+                given=f"register {number}, word {word}",
+            )
+        registers[number] = word
+    words = [part for register in registers for part in _words(register, core.word_width)]
+    for instruction in program.instructions:
+        words += encode_instruction(instruction, core)
+    return (*words, *[0] * (program_words(core) - len(words)))
+
+
+def decode_program(words: Sequence[int], core: CoreParameters, label: str = "") -> CellProgram:
+    """The program of some words; registers that start at 0 are not named in it."""
+    size = core.word_width // WORD_BITS
+    registers = [words[at : at + size] for at in range(0, core.registers * size, size)]
+    values = [sum(w << WORD_BITS * place for place, w in enumerate(r)) for r in registers]
+    step = core.instruction_width // WORD_BITS
+    codes = [words[at : at + step] for at in range(core.registers * size, len(words), step)]
+    there = [number for number, code in enumerate(codes) if any(code)]
+    if there != list(range(len(there))):
+        raise UserError(
+            f"the words of {label or 'a program'} have a gap before instruction {there[-1]}",
+            expected="instructions one after the other, and zeros behind the last one",
+            given=f"{len(there)} instructions",
+        )
+    return CellProgram(
+        label=label,
+        initial=tuple((number, word) for number, word in enumerate(values) if word),
+        instructions=tuple(decode_instruction(codes[number], core) for number in there),
+    )
+
+
+def program_words(core: CoreParameters) -> int:
+    """Number of words of a program."""
+    bits = core.registers * core.word_width + core.instructions * core.instruction_width
+    return bits // WORD_BITS
+
+
+def decode_programs(words: Sequence[int], core: CoreParameters) -> tuple[CellProgram, ...]:
+    """The programs of the words of a whole file."""
+    size = program_words(core)
+    if not words or len(words) % size:
+        raise UserError(
+            "the words are not those of whole programs",
+            expected=f"a multiple of {size} words of {WORD_BITS} bits",
+            given=f"{len(words)} words",
+        )
+    return tuple(
+        decode_program(words[at : at + size], core, f"pe_{at // size}")
+        for at in range(0, len(words), size)
+    )
+
+
+def words_to_binary(words: Sequence[int]) -> bytes:
+    """The file with the words as little-endian numbers."""
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+def words_to_hex(words: Sequence[int]) -> str:
+    """The file with a word per line."""
+    return "".join(f"{word:08x}\n" for word in words)
+
+
+def words_of_file(content: bytes) -> tuple[int, ...]:
+    """The words of a file of either form; raises ``UserError`` if it has neither."""
+    lines = content.split()
+    texts = [line.decode("ascii", "replace") for line in lines]
+    if texts and all(_HEX.fullmatch(text) for text in texts):
+        return tuple(int(text, 16) for text in texts)
+    if not content or len(content) % 4:
+        raise UserError(
+            "the file holds no words",
+            expected="eight hexadecimal digits per line, or little-endian words of 32 bits",
+            given=f"{len(content)} bytes",
+        )
+    return struct.unpack(f"<{len(content) // 4}I", content)
+
+
+def _words(value: int, width: int) -> Iterator[int]:
+    for at in range(0, width, WORD_BITS):
+        yield value >> at & _MASK
+
+
+def _slots(values: Sequence[int], width: int, first: int = 0) -> int:
+    """Values side by side, the first one lowest, in the slots from ``first`` on."""
+    return sum(value << width * (first + place) for place, value in enumerate(values))
+
+
+def _slot(value: int, width: int, place: int) -> int:
+    return value >> width * place & (1 << width) - 1
+
+
+def _source_fields(sources: Sequence[Source]) -> tuple[list[int], list[int], int]:
+    kinds, numbers, immediate = [], [], 0
+    for source in sources:
+        match source:
+            case Immediate(pattern=pattern):
+                kind, number, immediate = _IMMEDIATE, 0, pattern
+            case FromChannel(number=number):
+                kind = _CHANNEL
+            case FromRegister(number=number):
+                kind = _REGISTER
+        kinds.append(kind)
+        numbers.append(number)
+    return kinds, numbers, immediate
+
+
+def _destination_kind(destination: Destination) -> int:
+    match destination:
+        case ToOutputs():
+            return _TO_OUTPUTS
+        case ToRegister():
+            return _TO_REGISTER
+        case ToPredicate():
+            return _TO_PREDICATE
+        case None:
+            return 0
+
+
+def _destination_number(destination: Destination) -> int:
+    match destination:
+        case ToOutputs(channels=(channel,)):
+            return channel
+        case ToRegister(number=number) | ToPredicate(number=number):
+            return number
+        case _:
+            return 0
+
+
+def _checks(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[TagCheck, ...]:
+    checks: list[TagCheck] = []
+    for place in range(core.checks):
+        channel = _slot(fields["checked channels"], channel_bits(core), place)
+        if channel:
+            tag = _slot(fields["checked tags"], tag_bits(core), place)
+            equal = bool(_slot(fields["equal"], 1, place))
+            checks.append(TagCheck(channel=channel - 1, tag=tag, equal=equal))
+        elif checks:
+            raise _no_instruction("a check stands below an empty one", code)
+    return tuple(checks)
+
+
+def _sources(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[Source, ...]:
+    sources: list[Source] = []
+    for place in range(MOST_SOURCES):
+        kind = _slot(fields["source kinds"], KIND_BITS, place)
+        number = _slot(fields["source numbers"], source_bits(core), place)
+        if kind == 0:
+            continue
+        if len(sources) != place:
+            raise _no_instruction("an operand stands behind a missing one", code)
+        if kind == _IMMEDIATE:
+            sources.append(Immediate(fields["immediate"]))
+        else:
+            sources.append(FromChannel(number) if kind == _CHANNEL else FromRegister(number))
+    return tuple(sources)
+
+
+def _destination(fields: dict[str, int], core: CoreParameters) -> Destination:
+    number = fields["destination number"]
+    match fields["destination kind"]:
+        case 1:
+            return ToOutputs(_bit_numbers(fields["outputs"]), fields["output tag"])
+        case 2:
+            return ToRegister(number)
+        case 3:
+            return ToPredicate(number)
+        case _:
+            return None
+
+
+def _bit_numbers(bits: int) -> tuple[int, ...]:
+    return tuple(number for number in range(bits.bit_length()) if bits >> number & 1)
+
+
+def _no_instruction(reason: str, code: int) -> UserError:
+    return UserError(
+        f"the code is that of no instruction: {reason}",
+        expected="the code of an instruction, as t2s.assemble makes it",
+        given=f"{code:#x}",
+    )
