@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from t2s.backends.cgra_tia.lift.classes import PartClass, is_compute
+from t2s.backends.cgra_tia.lift.classes import ROUND, STEP, PartClass, is_compute
 from t2s.backends.cgra_tia.lift.links import Link
 from t2s.backends.cgra_tia.lift.points import affine
 from t2s.backends.cgra_tia.lift.static_cells import Action, StaticFirings
@@ -17,7 +17,6 @@ from t2s.backends.cgra_tia.lift.word_expressions import (
 )
 from t2s.backends.cgra_tia.lift.word_kinds import WORD, WordKinds
 from t2s.backends.cgra_tia.netlist import (
-    AffineSum,
     NetCell,
     StreamUnit,
     TagCase,
@@ -62,7 +61,7 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Tensor
-from t2s.graph.nodes import Loop, PEArray
+from t2s.graph.nodes import PEArray
 
 FALSE = const(False, BOOL)
 
@@ -86,16 +85,12 @@ def array_of(
             assert found.firings is not None
             body.cell(found.firings)
             role = Role.COMPUTE if is_compute(found.first) else Role.RELAY
-    names = found.loop_names
     return PEArray(
         name=found.name,
         role=role,
         space=found.space,
         exists=found.exists,
-        loops=tuple(
-            Loop(name=name, minimum=const(0), extent=_sum(loop.extent, names))
-            for name, loop in zip(names, found.nest.loops, strict=True)
-        ),
+        loops=found.loops,
         registers=tuple(body.registers.values()),
         body=tuple(body.statements),
         location=found.location,
@@ -182,10 +177,8 @@ class BodyBuilder:
 
     def cell(self, firings: StaticFirings) -> None:
         """One firing of a cell."""
-        whens = [self._when(action) for action in firings.actions]
-        actions = [
-            (action.instruction, when) for action, when in zip(firings.actions, whens, strict=True)
-        ]
+        steady = [(action.instruction, self._when(action)) for action in firings.actions]
+        actions = self._after_prologue(firings.prologue, steady)
         for port in sorted({port for instruction, _ in actions for port in instruction.takes}):
             self._receive(port, _any(w for instruction, w in actions if port in instruction.takes))
         self._read_registers([instruction for instruction, _ in actions])
@@ -204,6 +197,19 @@ class BodyBuilder:
                         register=register.name, indices=(), value=value, condition=condition
                     )
                 )
+
+    def _after_prologue(
+        self, prologue: Sequence[Instruction], steady: Sequence[tuple[Instruction, Expr]]
+    ) -> list[tuple[Instruction, Expr]]:
+        """All instructions with the iterations in which they fire."""
+        if not prologue:
+            return list(steady)
+        first, later = (equals(Index(name=ROUND), const(number)) for number in (0, 1))
+        found: list[tuple[Instruction, Expr]] = []
+        for number, instruction in enumerate(prologue):
+            own = equals(Index(name=STEP), const(number)) if len(prologue) > 1 else None
+            found.append((instruction, conjunction(first, own) or first))
+        return found + [(i, conjunction(later, when) or later) for i, when in steady]
 
     def _read_registers(self, instructions: Sequence[Instruction]) -> None:
         cell = self.found.first
@@ -245,7 +251,7 @@ class BodyBuilder:
             position = instruction.position
             line = "" if position is None else f" in line {position.line}"
             raise UserError(
-                f"no operator of graphs is the {instruction.opcode.value!r} of {self._name!r}{line}",
+                f"graphs have no {instruction.opcode.value!r}, which {self._name!r} does{line}",
                 location=self.found.location,
                 expected="an operator on 64-bit integers or on floats that graphs have",
                 given=instruction.opcode.value,
@@ -353,10 +359,6 @@ def _condition(condition: UnitCondition, names: Sequence[str]) -> Expr:
         return equals(Index(name=name), const(-total.constant * factor))
     value = affine(factors, total.constant)
     return apply(Op.EQUAL if condition.equal else Op.GREATER_EQUAL, value, const(0, INT32))
-
-
-def _sum(total: AffineSum, names: Sequence[str]) -> Expr:
-    return affine(dict(zip(names, total.coefficients, strict=False)), total.constant)
 
 
 def _converted(value: Expr, type: Type) -> Expr:

@@ -13,16 +13,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from t2s.backends.cgra_tia.fabric import CellKind
-from t2s.backends.cgra_tia.lift.points import Point, affine_form, inside
+from t2s.backends.cgra_tia.lift.points import Point, affine, affine_form, inside
 from t2s.backends.cgra_tia.lift.static_cells import StaticFirings, TagNest
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
 from t2s.backends.cgra_tia.netlist import NetCell, Netlist, StreamUnit, UnitKind
-from t2s.core.expr import Expr
+from t2s.backends.cgra_tia.program import Instruction
+from t2s.core.expr import Expr, const
 from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.graph.body import SpaceDimension
+from t2s.graph.nodes import Loop
 
 Part = NetCell | StreamUnit
+
+ROUND, STEP = "round", "step"
+"""The loops around a nest with a prologue: the round, 0 or 1, and the instruction in round 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +55,28 @@ class PartClass:
             return self.firings.nest
         assert isinstance(self.first, StreamUnit)
         return TagNest(loops=self.first.loops, tags=self.first.tags)
+
+    @property
+    def prologue(self) -> tuple[Instruction, ...]:
+        """What is fired before the nest."""
+        return () if self.firings is None else self.firings.prologue
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The nest; a prologue comes before it in a loop of two rounds, the first of one step.
+
+        In that round all other loops run once, but for one over the instructions of the prologue.
+        """
+        names, extents = self.loop_names, [loop.extent for loop in self.nest.loops]
+        pairs = list(zip(names, extents, strict=True))
+        if not self.prologue:
+            return tuple(
+                _loop(n, dict(zip(names, e.coefficients, strict=False)), e.constant)
+                for n, e in pairs
+            )
+        count = len(self.prologue)
+        first = (_loop(ROUND, {}, 2), _loop(STEP, {ROUND: 1 - count}, count))
+        return (*first, *(_loop(n, {ROUND: e.constant - 1}, 1) for n, e in pairs))
 
     @property
     def loop_names(self) -> tuple[str, ...]:
@@ -82,6 +109,10 @@ class PartClass:
     @property
     def location(self) -> SourceLocation | None:
         return None if self.first.origin is None else self.first.origin.location
+
+
+def _loop(name: str, factors: Mapping[str, int], constant: int) -> Loop:
+    return Loop(name=name, minimum=const(0), extent=affine(factors, constant))
 
 
 def classes_of(

@@ -9,7 +9,7 @@ sink that the source does not give (A[i, k] for all j: one channel for each j).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from t2s.backends.cgra_tia.lift.classes import PartClass
 from t2s.backends.cgra_tia.lift.points import Point, affine_form, inside, mapped
@@ -18,7 +18,11 @@ from t2s.backends.cgra_tia.netlist import Net, PlacedDesign
 from t2s.backends.cgra_tia.opcodes import ON_FMA
 from t2s.core.expr import Expr
 from t2s.core.names import NameSupply
+from t2s.core.types import INT32
 from t2s.graph.graph import Channel, StreamType
+
+_Ends = tuple[Point, Point]
+"""Where a branch starts and where it ends."""
 
 
 class NoBundleError(Exception):
@@ -51,7 +55,8 @@ def links_of(
 ) -> tuple[Link, ...]:
     """The channels of a design; raises ``NoBundleError``."""
     owner = {part.name: found for found in classes for part in found.parts}
-    bundles: dict[_Bundle, list[tuple[Point, Point]]] = {}
+    by_name = {found.name: found for found in classes}
+    bundles: dict[_Bundle, list[_Ends]] = {}
     origins: dict[_Bundle, Net] = {}
     slow = _slow_outputs(design)
     for net in design.netlist.nets:
@@ -70,13 +75,18 @@ def links_of(
             ends = source.points[net.source.part], target.points[sink.end.part]
             bundles.setdefault(bundle, []).append(ends)
             origins.setdefault(bundle, net)
-    by_name = {found.name: found for found in classes}
     names = NameSupply()
-    return tuple(
-        _link(by_name, bundle, pairs, origins[bundle], kinds, names)
-        for bundle, ends in bundles.items()
-        for pairs in _branches(ends).values()
-    )
+    found: list[Link] = []
+    for bundle, pairs in bundles.items():
+        net = origins[bundle]
+        stream = StreamType(element=kinds.output(net.source.part, net.source.port))
+        for branch_pairs in _bundled(by_name, bundle, pairs):
+            name = names.fresh(f"{bundle.source}_to_{bundle.sink}_{bundle.input}")
+            link = _link(by_name, bundle, branch_pairs, name, stream)
+            assert link is not None
+            channel = replace(link.channel, location=net.location)
+            found.append(replace(link, channel=channel))
+    return tuple(found)
 
 
 def _slow_outputs(design: PlacedDesign) -> set[tuple[str, int]]:
@@ -90,44 +100,68 @@ def _slow_outputs(design: PlacedDesign) -> set[tuple[str, int]]:
     }
 
 
-def _branches(ends: Sequence[tuple[Point, Point]]) -> Mapping[Point, list[tuple[Point, Point]]]:
-    """The branches of a bundle by the coordinates of the sink that the source does not give."""
-    sources, sinks = [source for source, _ in ends], [sink for _, sink in ends]
+def _bundled(
+    classes: Mapping[str, PartClass], bundle: _Bundle, pairs: Sequence[_Ends]
+) -> list[list[_Ends]]:
+    """The branches of a bundle, each of which can be a channel; raises ``NoBundleError``."""
+    stream = StreamType(element=INT32)
+    for branches in (_by_free_axes(pairs), _by_offset(pairs)):
+        if all(_link(classes, bundle, branch, "trial", stream) for branch in branches):
+            return branches
+    raise NoBundleError
+
+
+def _by_free_axes(pairs: Sequence[_Ends]) -> list[list[_Ends]]:
+    """The pairs by the coordinates of the sink that the source does not give."""
+    sources, sinks = [source for source, _ in pairs], [sink for _, sink in pairs]
     free = [
         axis
         for axis in range(len(sinks[0]))
         if affine_form(sources, [sink[axis] for sink in sinks]) is None
     ]
-    found: dict[Point, list[tuple[Point, Point]]] = {}
-    for source, sink in ends:
-        found.setdefault(tuple(sink[axis] for axis in free), []).append((source, sink))
-    return found
+    return _grouped(pairs, [tuple(sink[axis] for axis in free) for sink in sinks])
+
+
+def _by_offset(pairs: Sequence[_Ends]) -> list[list[_Ends]]:
+    """The pairs by how far the sink is from the source, as where a chain goes on in a new row."""
+    return _grouped(pairs, [_difference(sink, source) for source, sink in pairs])
+
+
+def _difference(sink: Point, source: Point) -> Point:
+    return tuple(a - b for a, b in zip(sink, source, strict=False))
+
+
+def _grouped(pairs: Sequence[_Ends], labels: Sequence[Point]) -> list[list[_Ends]]:
+    found: dict[Point, list[_Ends]] = {}
+    for pair, label in zip(pairs, labels, strict=True):
+        found.setdefault(label, []).append(pair)
+    return list(found.values())
 
 
 def _link(
     classes: Mapping[str, PartClass],
     bundle: _Bundle,
-    pairs: Sequence[tuple[Point, Point]],
-    net: Net,
-    kinds: WordKinds,
-    names: NameSupply,
-) -> Link:
+    pairs: Sequence[_Ends],
+    name: str,
+    stream: StreamType,
+) -> Link | None:
+    """A channel for these pairs of points; ``None`` if they are not of its form."""
     source, sink = classes[bundle.source], classes[bundle.sink]
     from_points, to_points = [q for q, _ in pairs], [p for _, p in pairs]
     if len(set(from_points)) != len(from_points):
-        raise NoBundleError
+        return None
     sends = inside(source.space_names, from_points, list(source.points.values()))
     receives = inside(sink.space_names, to_points, list(sink.points.values()))
     low = tuple(map(min, zip(*from_points, strict=True)))
     high = tuple(map(max, zip(*from_points, strict=True)))
-    elements = [tuple(a - b for a, b in zip(q, low, strict=True)) for q in from_points]
+    elements = [_difference(point, low) for point in from_points]
     own = mapped(source.space_names, from_points, elements)
     indices = mapped(sink.space_names, to_points, elements)
     if indices is None or own is None or sends is None or receives is None:
-        raise NoBundleError
+        return None
     channel = Channel(
-        name=names.fresh(f"{source.name}_to_{sink.name}_{bundle.input}"),
-        stream=StreamType(element=kinds.output(net.source.part, net.source.port)),
+        name=name,
+        stream=stream,
         source=source.name,
         sink=sink.name,
         shape=tuple(b - a + 1 for a, b in zip(low, high, strict=True)),
@@ -135,7 +169,6 @@ def _link(
         sink_index=indices,
         capacity=bundle.capacity,
         latency=bundle.latency,
-        location=net.location,
     )
     return Link(
         channel=channel, output=bundle.output, input=bundle.input, sends=sends, receives=receives

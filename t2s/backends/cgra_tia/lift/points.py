@@ -10,9 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from t2s.core.expr import Const, Expr, Index, apply, conjunction, const, equals
+from t2s.core.expr import TRUE, Expr, Index, apply, conjunction, const, equals
 from t2s.core.ops import Op
-from t2s.core.types import BOOL
 
 Point = tuple[int, ...]
 
@@ -71,18 +70,37 @@ def mapped(
 
 
 def inside(names: Sequence[str], part: Collection[Point], whole: Collection[Point]) -> Expr | None:
-    """The condition of being in a part of a set of points: ``True`` where it is all of them."""
+    """The condition of being in a part of a set of points: ``TRUE`` where it is all of them."""
     part, whole = set(part), set(whole)
-    if part == whole:
-        return Const(value=True, type=BOOL)
+    rest = whole - part
+    if not rest:
+        return TRUE
+    for tried in (_in_box, _listed):
+        found = tried(names, part, whole)
+        if found is not None:
+            return found
+        outside = tried(names, rest, whole)
+        if outside is not None:
+            return apply(Op.NOT, outside)
+    return None
+
+
+def _in_box(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr | None:
+    """By a range for each coordinate."""
     low, high = _box(part)
-    if {point for point in whole if _within(point, low, high)} == part:
-        first, last = _box(whole)
-        tests = [
+    if {point for point in whole if _within(point, low, high)} != part:
+        return None
+    first, last = _box(whole)
+    return conjunction(
+        *(
             _between(name, low[axis], high[axis], first[axis], last[axis])
             for axis, name in enumerate(names)
-        ]
-        return conjunction(*tests)
+        )
+    )
+
+
+def _listed(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr | None:
+    """Point by point, if they are few."""
     if len(part) > _MOST_SINGLE:
         return None
     result: Expr | None = None
@@ -105,9 +123,9 @@ def _within(point: Point, low: Point, high: Point) -> bool:
 
 def _between(name: str, low: int, high: int, first: int, last: int) -> Expr | None:
     index = Index(name=name)
-    if low == high != first == last:
-        return equals(index, const(low))
-    if low == high and (low != first or high != last):
+    if (low, high) == (first, last):
+        return None
+    if low == high:
         return equals(index, const(low))
     above = apply(Op.GREATER_EQUAL, index, const(low)) if low > first else None
     below = apply(Op.LESS_EQUAL, index, const(high)) if high < last else None

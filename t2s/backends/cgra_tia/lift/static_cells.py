@@ -3,7 +3,9 @@
 Such a cell stays in one predicate state, and each of its instructions takes a token from one input,
 the *leader*.  The n-th firing then belongs to the n-th token of the leader, whose tag chooses the
 instruction.  Behind the leader is a ``seq`` or ``ld`` unit, perhaps through other such cells, so
-the cell runs the nest of that unit, and its tags are conditions on the loops.
+the cell runs the nest of that unit, and its tags are conditions on the loops.  Before it comes to
+that state a cell may fire a few instructions one after the other (the *prologue*), as it does to
+load a value that stays.
 
 In goes a netlist; out come the firings of each such cell.  All other cells are left out.
 """
@@ -56,10 +58,11 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticFirings:
-    """What a cell does in the steps of a nest."""
+    """What a cell does: the prologue once, then an action in each step of a nest."""
 
     nest: TagNest
     actions: tuple[Action, ...]
+    prologue: tuple[Instruction, ...] = ()
 
 
 @dataclass(slots=True)
@@ -89,15 +92,19 @@ class StaticCells:
             left = [name for name in left if name not in found]
 
     def _try(self, cell: str) -> StaticFirings | None:
-        instructions = self._programs[cell].instructions
-        if not instructions or not all(map(_is_plain, instructions)):
+        prologue, instructions = _states(self._programs[cell].instructions)
+        if not all(map(_is_plain, (*prologue, *instructions))):
             return None
-        always = set(instructions[0].takes).intersection(*(i.takes for i in instructions))
-        for leader in sorted(always):
+        if not all(self._certain(cell, check) for i in prologue for check in i.trigger.checks):
+            return None
+        always = [port for port in range(64) if all(port in i.takes for i in instructions)]
+        for leader in always if instructions else ():
             nest = self._stream(self._sources.get((cell, leader)))
-            actions = None if nest is None else self._actions(cell, leader, nest)
-            if nest is not None and actions is not None:
-                return StaticFirings(nest=nest, actions=actions)
+            actions = None if nest is None else self._actions(cell, leader, nest, instructions)
+            if nest is None or actions is None:
+                continue
+            if not prologue or not any(any(loop.extent.coefficients) for loop in nest.loops):
+                return StaticFirings(nest=nest, actions=actions, prologue=prologue)
         return None
 
     def _stream(self, source: tuple[str, int] | None) -> TagNest | None:
@@ -112,6 +119,8 @@ class StaticCells:
             return None
         firings = self.firings.get(part)
         if firings is None or not all(port in a.instruction.outputs for a in firings.actions):
+            return None
+        if any(port in instruction.outputs for instruction in firings.prologue):
             return None
         sent = {tag: _tag(action) for action in firings.actions for tag in action.tags or (None,)}
         cases = tuple(
@@ -131,9 +140,15 @@ class StaticCells:
         written = (i for i in self._programs[part].instructions if port in i.outputs)
         return frozenset(i.destination.tag for i in written if isinstance(i.destination, ToOutputs))
 
-    def _actions(self, cell: str, leader: int, nest: TagNest) -> tuple[Action, ...] | None:
+    def _certain(self, cell: str, check: TagCheck) -> bool:
+        """Whether every token that comes passes a check."""
+        possible = self._possible(self._sources.get((cell, check.channel)))
+        return bool(possible) and all(_holds(check, tag) for tag in possible)
+
+    def _actions(
+        self, cell: str, leader: int, nest: TagNest, instructions: Sequence[Instruction]
+    ) -> tuple[Action, ...] | None:
         """The instruction for each tag of the leader; ``None`` if that is not all that decides."""
-        instructions = self._programs[cell].instructions
         chosen: dict[int, set[int]] = {}
         for tag in sorted(nest.possible):
             fitting = [n for n, i in enumerate(instructions) if _accepts(i, leader, {tag})]
@@ -142,10 +157,8 @@ class StaticCells:
             chosen.setdefault(fitting[0], set()).add(tag)
         for number in chosen:
             others = (c for c in instructions[number].trigger.checks if c.channel != leader)
-            for check in others:
-                possible = self._possible(self._sources.get((cell, check.channel)))
-                if not possible or not all(_holds(check, tag) for tag in possible):
-                    return None
+            if not all(self._certain(cell, check) for check in others):
+                return None
         if len(chosen) == 1:
             return (Action(instruction=instructions[next(iter(chosen))], tags=None),)
         return tuple(
@@ -154,11 +167,33 @@ class StaticCells:
         )
 
 
+def _states(
+    instructions: Sequence[Instruction],
+) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
+    """The instructions that fire one after the other, and those of the state that stays.
+
+    The latter are empty if there is no such state.
+    """
+    predicates, prologue = 0, list[Instruction]()
+    while len(prologue) <= len(instructions):
+        there = tuple(
+            i
+            for i in instructions
+            if not (i.trigger.ones & ~predicates or i.trigger.zeros & predicates)
+        )
+        if not any(i.sets & ~predicates or i.clears & predicates for i in there):
+            return tuple(prologue), there
+        if len(there) != 1:
+            break
+        predicates = predicates & ~there[0].clears | there[0].sets
+        prologue.append(there[0])
+    return (), ()
+
+
 def _is_plain(instruction: Instruction) -> bool:
-    """Whether it leaves predicates alone, and reads and checks nothing that it does not take."""
+    """Whether it computes no predicate, and reads and checks nothing that it does not take."""
     trigger = instruction.trigger
-    changes = instruction.sets or instruction.clears or trigger.ones
-    if changes or isinstance(instruction.destination, ToPredicate):
+    if isinstance(instruction.destination, ToPredicate):
         return False
     if isinstance(instruction.destination, ToRegister) and instruction.opcode in ON_FMA:
         return False
