@@ -151,7 +151,10 @@ def ttmc(
 def convolution(
     taps: int = 3, inputs: int = 2, outputs: int = 2, rows: int = 4, columns: int = 5
 ) -> Func:
-    """O[y, x, co] += I[y + ky, x + kx, ci] * W[co, ky, kx, ci], a PE for each weight."""
+    """O[y, x, co] += I[y + ky, x + kx, ci] * W[co, ky, kx, ci], a PE for each weight.
+
+    Pixels go to all outputs at once; weights come along ci from PE to PE, and stay.
+    """
     I, W = ImageParam(DOUBLE, 3, name="I"), ImageParam(DOUBLE, 4, name="W")  # noqa: E741
     O, y, x, co = Func("O"), *t2s.variables("y x co")  # noqa: E741
     ky, kx, ci = RDom(0, taps, 0, taps, 0, inputs, name="ky kx ci")
@@ -165,5 +168,5 @@ def convolution(
     O.isolate_producer_chain(W, W_loader, W_feeder).isolate_producer(I, I_loader)
     O.forward(I_loader, co)
     W_loader.remove(x, y)
-    W_feeder.buffer(W_loader, image)
+    W_feeder.scatter(W_loader, ci).buffer(W_loader, image)
     return O

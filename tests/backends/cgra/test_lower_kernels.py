@@ -113,8 +113,10 @@ def test_values_are_those_of_the_simulator(design: object) -> None:
 
 def test_weights_that_stay_are_in_registers() -> None:
     netlist, _ = agrees(convolution(2, 2, 2))
-    assert cells_of(netlist) == {"fma": 16, "ld": 24, "st": 2}
+    assert cells_of(netlist) == {"fma": 16, "ctl": 8, "ld": 16, "st": 2, "seq": 1}
     assert most_instructions(netlist) == 2
+    large = cells_of(lower_to_netlist(convolution(3, 4, 7, 16, 16).lower()))
+    assert large == {"fma": 252, "ctl": 189, "ld": 99, "st": 7, "seq": 3}
 
 
 def test_without_contraction_a_product_and_a_sum_are_two_cells() -> None:
