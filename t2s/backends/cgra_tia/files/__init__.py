@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from t2s.backends.cgra_tia.files.document import IDLE, design_of, document_of, to_json
+from t2s.backends.cgra_tia.files.picture import placement_svg
 from t2s.backends.cgra_tia.files.verify_placement import verify_placement
 from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, Provenance
 from t2s.backends.cgra_tia.program import CellProgram
@@ -29,7 +30,11 @@ def write_files(design: PlacedDesign) -> Mapping[str, str]:
     """
     verify_placement(design)
     name = design.netlist.name
-    return {f"{name}{_TEXT}": text_of(design), f"{name}{_PLACEMENT}": to_json(design)}
+    return {
+        f"{name}{_TEXT}": text_of(design),
+        f"{name}{_PLACEMENT}": to_json(design),
+        f"{name}{_PICTURE}": placement_svg(design),
+    }
 
 
 def read_files(texts: Mapping[str, str]) -> PlacedDesign:
