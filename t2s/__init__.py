@@ -20,6 +20,7 @@ from t2s.driver.func import Func, funcs
 from t2s.driver.hardware import emit, emulate, verilate
 from t2s.driver.lower import interpret, lower, print_loop_nest, resources, structure
 from t2s.driver.many import Run, fit_depths, simulate_many
+from t2s.driver.placement import Placement, place, read_placement
 from t2s.driver.simulate import cycles, product_report, simulate
 from t2s.func.functions import (
     absolute,
@@ -95,6 +96,7 @@ __all__ = [
     "Param",
     "Parameter",
     "Place",
+    "Placement",
     "Policy",
     "RDom",
     "RandomStalls",
@@ -132,9 +134,11 @@ __all__ = [
     "interpret",
     "log",
     "lower",
+    "place",
     "print_loop_nest",
     "product_report",
     "read_matrix",
+    "read_placement",
     "registers",
     "resources",
     "rsqrt",
