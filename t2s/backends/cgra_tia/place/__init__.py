@@ -8,13 +8,15 @@ and circles that never start.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from t2s.backends.cgra_tia.fabric import CgraFabric
+from t2s.backends.cgra_tia.fabric import CellKind, CgraFabric
 from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign, Site
 from t2s.backends.cgra_tia.place.anneal import HOT, WARM, Problem, annealed, half_perimeters
+from t2s.backends.cgra_tia.place.relays import relay_sites, with_relays
 from t2s.backends.cgra_tia.place.route import Path, Terminals, routed
-from t2s.backends.cgra_tia.place.sites import Sites, parts_of, problem_of, sites_of
-from t2s.backends.cgra_tia.place.slack import rate_limit, with_slack
+from t2s.backends.cgra_tia.place.sites import KINDS, Sites, parts_of, problem_of, sites_of
+from t2s.backends.cgra_tia.place.slack import rate_limit, shortages, with_slack
 from t2s.backends.cgra_tia.place.template import shaped_start
 from t2s.core.checks import whole
 from t2s.core.errors import UserError, warn
@@ -28,6 +30,9 @@ _SMALL = 100
 
 _MOVES_OF_A_SMALL_ONE = 24_000
 _MOVES_PER_PART, _MOST_MOVES = 12_000, 3_000_000
+_ROUNDS_OF_RELAYS = 6
+
+Paths = list[tuple[Path, ...]]
 
 
 def place_netlist(
@@ -40,6 +45,9 @@ def place_netlist(
     progress: Progress | None = None,
 ) -> PlacedDesign:
     """Place and route a netlist.  Equal arguments give equal designs, on every machine.
+
+    Where a channel has to hold more tokens than it can, the design gets relays: control cells
+    that the netlist did not have.
 
     Parameters
     ----------
@@ -81,12 +89,41 @@ def place_netlist(
         netlist=netlist,
         fabric=fabric,
         sites=places,
-        branches=with_slack(netlist, fabric, paths, balanced=balanced),
+        branches={},
         seed=number,
         balanced=balanced,
     )
+    design, paths = _relayed(design, paths, sites, progress)
+    branches = with_slack(design.netlist, fabric, paths, balanced=balanced)
+    design = replace(design, branches=branches)
     _warn_of_rate(design)
     return design
+
+
+def _relayed(
+    design: PlacedDesign, paths: Paths, sites: Sites, progress: Progress | None
+) -> tuple[PlacedDesign, Paths]:
+    """The design, with relays where channels have to hold more tokens than they can.
+
+    It stays as it is where no cells are left for them, or no wires.
+    """
+    fabric = design.fabric
+    for _ in range(_ROUNDS_OF_RELAYS):
+        wanted = shortages(design.netlist, fabric, paths, balanced=design.balanced)
+        grown = with_relays(design.netlist, fabric, wanted)
+        taken = set(design.sites.values())
+        cells = (sites.places[number] for number in sites.of_kind[KINDS.index(CellKind.CONTROL)])
+        free = [site for site in cells if site not in taken]
+        added = relay_sites(grown.near, design.sites, free)
+        if not added:
+            break
+        places = {**design.sites, **added}
+        try:
+            paths = _paths(grown.netlist, fabric, places, progress)
+        except UserError:
+            break
+        design = replace(design, netlist=grown.netlist, sites=places)
+    return design, paths
 
 
 def _check_ends(netlist: Netlist) -> None:
@@ -115,7 +152,7 @@ def _check_ends(netlist: Netlist) -> None:
 
 def _paths(
     netlist: Netlist, fabric: CgraFabric, places: Mapping[str, Site], progress: Progress | None
-) -> list[tuple[Path, ...]]:
+) -> Paths:
     """The paths of all nets; raises ``UserError`` if they do not fit."""
 
     def cell(part: str) -> int:

@@ -27,6 +27,9 @@ from t2s.backends.cgra_tia.place.route import Path
 from t2s.backends.cgra_tia.place.sites import parts_of
 from t2s.core.errors import UnsupportedError, UserError
 
+_PASSES = 4
+"""How often all parts are moved to later times: those before them make room."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
@@ -113,23 +116,57 @@ def with_slack(
 
     Raises ``UserError`` for circles that never start and for what cannot hold its tokens.
     """
-    hops = [len(path) - 1 for net_paths in paths for path in net_paths]
-    longest: dict[str, int] = {}
-    groups = [net.group for net in netlist.nets for _ in net.sinks]
-    for group, count in zip(groups, hops, strict=True):
-        longest[group] = max(longest.get(group, 0), count)
-    if balanced:
-        hops = [longest[group] for group in groups]
-    latencies = [1 + count for count in hops]
-    waits = _closed(netlist, list(_waits(netlist, fabric, latencies)))
-    rooms = _rooms(netlist, waits, fabric)
-    branches = iter(
-        Branch(path=path, latency=latency, capacity=room)
-        for path, latency, room in zip(
-            (path for net_paths in paths for path in net_paths), latencies, rooms, strict=True
+    waits = _timed(netlist, fabric, paths, balanced)
+    rooms = iter(_rooms(netlist, waits, fabric))
+    found: dict[str, list[Branch]] = {net.name: [] for net in netlist.nets}
+    ways = (path for net_paths in paths for path in net_paths)
+    for wait, path in zip(waits, ways, strict=True):
+        most = wait.latency + 1 + fabric.most_depth - wait.pipeline
+        if wait.sink.tokens > most:
+            raise _too_shallow(wait, most, fabric)
+        room = min(max(next(rooms), wait.latency + 1) - wait.pipeline, most)
+        found[wait.net.name].append(
+            Branch(
+                path=path,
+                latency=wait.latency - wait.pipeline,
+                capacity=max(room, wait.sink.tokens),
+            )
         )
-    )
-    return {net.name: tuple(next(branches) for _ in net.sinks) for net in netlist.nets}
+    return {name: tuple(branches) for name, branches in found.items()}
+
+
+def shortages(
+    netlist: Netlist, fabric: CgraFabric, paths: Sequence[Sequence[Path]], *, balanced: bool
+) -> dict[tuple[str, int], int]:
+    """The branches, by net and number of the sink, that cannot hold what waits in them.
+
+    And how many more channels of this fabric it would take, one after the other.
+    """
+    waits = _timed(netlist, fabric, paths, balanced)
+    found = {}
+    numbers = (number for net in netlist.nets for number in range(len(net.sinks)))
+    for wait, room, number in zip(waits, _rooms(netlist, waits, fabric), numbers, strict=True):
+        depth = fabric.most_depth + 1
+        excess = room - wait.latency - depth
+        if wait.sink.tokens > wait.latency - wait.pipeline + depth:
+            found[wait.net.name, number] = -(-(wait.sink.tokens - 1) // depth) - 1
+        elif excess > 0:
+            found[wait.net.name, number] = -(-excess // depth)
+    return found
+
+
+def _timed(
+    netlist: Netlist, fabric: CgraFabric, paths: Sequence[Sequence[Path]], balanced: bool
+) -> list[_Wait]:
+    """Every branch with its latency: that of its own way, or of the longest of its group."""
+    hops = [len(path) - 1 for net_paths in paths for path in net_paths]
+    if balanced:
+        groups = [net.group for net in netlist.nets for _ in net.sinks]
+        longest: dict[str, int] = {}
+        for group, count in zip(groups, hops, strict=True):
+            longest[group] = max(longest.get(group, 0), count)
+        hops = [longest[group] for group in groups]
+    return _closed(netlist, list(_waits(netlist, fabric, [1 + count for count in hops])))
 
 
 def _waits(netlist: Netlist, fabric: CgraFabric, latencies: Sequence[int]) -> Iterator[_Wait]:
@@ -163,24 +200,30 @@ def _closed(netlist: Netlist, waits: Sequence[_Wait]) -> list[_Wait]:
     """The branches, with those marked that close circles.
 
     First those of which it is known how many tokens circulate; where circles are left, all others
-    into inputs that not every instruction needs.  Raises ``UserError`` for circles without any.
+    into inputs that not every instruction needs.  Raises ``UserError`` for circles without these.
     """
-    found = list(waits)
     count = len(netlist.cells) + len(netlist.units)
+    optional = [_is_optional(netlist, wait) for wait in waits]
+    _check_starts(netlist, [w for w, free in zip(waits, optional, strict=True) if not free])
+    found = list(waits)
     for unknown in (False, True):
         component = _components(count, [wait for wait in found if not wait.closes])
         for number, wait in enumerate(found):
             inside = component[wait.source] == component[wait.target] and not wait.closes
-            asked = wait.sink.tokens
-            if inside and (unknown or asked > 1) and _is_optional(netlist, wait):
-                found[number] = replace(wait, closes=True, tokens=asked - 1)
-    left = [wait for wait in found if not wait.closes]
-    component = _components(count, left)
-    for wait in left:
+            if inside and (optional[number] if unknown else wait.sink.tokens > 1):
+                found[number] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+    return found
+
+
+def _check_starts(netlist: Netlist, needed: Sequence[_Wait]) -> None:
+    """Raise ``UserError`` for a circle of inputs all of which are needed before anything fires."""
+    parts = parts_of(netlist)
+    component = _components(len(parts), needed)
+    for wait in needed:
         if component[wait.source] == component[wait.target]:
             members = [
                 part.name
-                for number, part in enumerate(parts_of(netlist))
+                for number, part in enumerate(parts)
                 if component[number] == component[wait.source]
             ]
             more = f" and {len(members) - 6} others" if len(members) > 6 else ""
@@ -190,7 +233,6 @@ def _closed(netlist: Netlist, waits: Sequence[_Wait]) -> list[_Wait]:
                 expected="a part in it that can fire before something has gone round",
                 given=f"{', '.join(members[:6])}{more} wait for one another",
             )
-    return found
 
 
 def _is_optional(netlist: Netlist, wait: _Wait) -> bool:
@@ -269,51 +311,59 @@ def _backward(waits: Sequence[_Wait], rooms: Sequence[int]) -> list[Dependence]:
 
 
 def _rooms(netlist: Netlist, waits: Sequence[_Wait], fabric: CgraFabric) -> list[int]:
-    """The capacity of each branch, without the pipeline of its source."""
+    """How many tokens wait in each branch, its pipeline included, with the least of the fabric.
+
+    As few as possible, but where that is more than a channel holds, more in others.
+    """
     count = len(netlist.cells) + len(netlist.units)
     forward = _forward(waits)
     circle = slowest_circle(count, forward)
     period = Fraction(1) if circle is None else circle.period
     assert period is not None  # what closes a circle has tokens
     most = [wait.latency + 1 + fabric.most_depth for wait in waits]
-    bounded = offsets(count, [*forward, *_backward(waits, most)], period)
-    early = offsets(count, forward, period)
-    assert early is not None
-    rooms = _needed(waits, _late(waits, early, period), period)
-    if bounded is not None and any(room > limit for room, limit in zip(rooms, most, strict=True)):
-        rooms = _needed(waits, bounded, period)
-    found = []
-    for wait, room, limit in zip(waits, rooms, most, strict=True):
-        asked = wait.sink.tokens
-        if asked > limit - wait.pipeline:
-            raise _too_shallow(wait, limit - wait.pipeline, fabric)
-        least = wait.latency + 1
-        found.append(max(min(max(room, least), limit) - wait.pipeline, asked))
-    return found
+    times = offsets(count, [*forward, *_backward(waits, most)], period)
+    if times is None:
+        times = offsets(count, forward, period)
+    assert times is not None
+    return _needed(waits, _moved(waits, most, times, period), period)
 
 
-def _late(waits: Sequence[_Wait], early: Sequence[int], period: Fraction) -> list[int]:
-    """First firings as late as possible, of parts with no more inputs than outputs.
+def _moved(
+    waits: Sequence[_Wait], most: Sequence[int], times: Sequence[int], period: Fraction
+) -> list[int]:
+    """First firings at which fewer tokens wait.
 
-    To fire later makes the tokens that wait behind a part fewer and those before it more.
+    To fire later makes the tokens that wait behind a part fewer and those before it more.  At
+    first every part but the last ones fires as late as it can, so that what nobody waits for
+    starts late.  Then those with more inputs than outputs go back as far as they can.  What waits
+    before or behind a part stays below what the channels hold.
     """
     top, bottom = period.numerator, period.denominator
-    found = list(early)
-    outputs: list[list[_Wait]] = [[] for _ in early]
-    inputs = [0] * len(early)
-    for wait in waits:
-        if wait.known:
-            outputs[wait.source].append(wait)
-            inputs[wait.target] += 1
-    for part in sorted(range(len(early)), key=lambda part: (-early[part], part)):
-        if len(outputs[part]) >= max(inputs[part], 1):
-            found[part] = max(
-                found[part],
-                min(
-                    found[wait.target] - wait.latency * bottom + wait.tokens * top
-                    for wait in outputs[part]
-                ),
-            )
+    found = list(times)
+    outputs: list[list[tuple[_Wait, int]]] = [[] for _ in times]
+    inputs: list[list[tuple[_Wait, int]]] = [[] for _ in times]
+    for wait, room in zip(waits, most, strict=True):
+        if wait.known and wait.source != wait.target:
+            outputs[wait.source].append((wait, room))
+            inputs[wait.target].append((wait, room))
+
+    def latest(part: int) -> int:
+        after = [found[w.target] - w.latency * bottom + w.tokens * top for w, _ in outputs[part]]
+        filled = [found[w.source] + (room - w.tokens) * top - bottom for w, room in inputs[part]]
+        return max(found[part], min([*after, *filled])) if after else found[part]
+
+    def earliest(part: int) -> int:
+        before = [found[w.source] + w.latency * bottom - w.tokens * top for w, _ in inputs[part]]
+        filled = [found[w.target] + bottom - (room - w.tokens) * top for w, room in outputs[part]]
+        return min(found[part], max([*before, *filled])) if before else found[part]
+
+    order = sorted(range(len(found)), key=lambda part: (-times[part], part))
+    for _ in range(_PASSES):
+        for part in order:
+            found[part] = latest(part)
+    for part in reversed(order):
+        if len(inputs[part]) > len(outputs[part]) > 0:
+            found[part] = earliest(part)
     return found
 
 
