@@ -14,6 +14,8 @@ Meaning, where languages differ:
   narrower than float64 are computed in float64 and rounded once.
 * Shifts take the amount as an unsigned number: by the width of the type or more, and by a negative
   amount, no bit of the value is left (0, or -1 for a negative value shifted to the right).
+* ``FUSED_MULTIPLY_ADD(a, b, c)`` is ``a * b + c``, rounded once; of types narrower than float32 it
+  is computed in float32 and rounded again.
 * A cast of a float to an integer truncates towards zero and saturates; NaN becomes 0.
 """
 
@@ -28,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.fused import fused_multiply_add
 from t2s.core.types import BOOL, Kind, Type, value_range
 
 Array = Any  # a numpy array or scalar of the operand's dtype
@@ -65,6 +68,7 @@ class Op(Enum):
     NOT = "not"
     SHIFT_LEFT = "<<"
     SHIFT_RIGHT = ">>"
+    FUSED_MULTIPLY_ADD = "fma"
 
 
 class Operands(Enum):
@@ -223,6 +227,9 @@ OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
         ),
         Op.SHIFT_LEFT: OperatorInfo(arity=2, operands=Operands.INTEGER, evaluate=np.left_shift),
         Op.SHIFT_RIGHT: OperatorInfo(arity=2, operands=Operands.INTEGER, evaluate=np.right_shift),
+        Op.FUSED_MULTIPLY_ADD: OperatorInfo(
+            arity=3, operands=Operands.NUMBER, evaluate=fused_multiply_add
+        ),
     }
 )
 

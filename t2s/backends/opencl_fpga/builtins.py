@@ -47,6 +47,7 @@ _FUNCTIONS = {
     Op.RECIPROCAL_SQUARE_ROOT: "rsqrt",
     Op.FLOOR: "floor",
     Op.CEILING: "ceil",
+    Op.FUSED_MULTIPLY_ADD: "fma",
     **C_FUNCTIONS,
 }
 _COMPARISONS = {Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL}
@@ -74,8 +75,10 @@ def scalar_operation(operator: Op, type: Type, operands: Operands) -> TargetExpr
             return _narrowed(Unary(operator="-", operand=first), type)
         case Op.ABSOLUTE:
             return _absolute(first, type)
+        case Op.FUSED_MULTIPLY_ADD if type.is_integer:
+            return _narrowed(binary("+", binary("*", first, operands[1]), last), type)
     if operator in _FUNCTIONS:
-        return call(_FUNCTIONS[operator], first)
+        return call(_FUNCTIONS[operator], *operands)
     result = binary(_INFIX[operator], first, last)
     return result if operator in _COMPARISONS else _narrowed(result, type)
 
@@ -94,8 +97,10 @@ def vector_operation(operator: Op, type: Type, operands: Operands) -> TargetExpr
             return Unary(operator="-", operand=first)
         case Op.ABSOLUTE:
             return _absolute(first, type)
+        case Op.FUSED_MULTIPLY_ADD if type.is_integer:
+            return _narrowed(binary("+", binary("*", first, operands[1]), last), type)
     if operator in _FUNCTIONS:
-        return call(_FUNCTIONS[operator], first)
+        return call(_FUNCTIONS[operator], *operands)
     return binary(_INFIX[operator], first, last)
 
 

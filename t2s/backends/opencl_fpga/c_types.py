@@ -164,10 +164,10 @@ uintptr_t void unsigned signed auto break case const continue default do else en
 if inline register restrict return sizeof static struct switch typedef union volatile while global
 local constant private generic kernel channel pipe read_only write_only read_write uniform event_t
 sampler_t complex imaginary quad main true false asm typeof
-abs ceil fabs floor rsqrt sqrt mem_fence read_channel_intel write_channel_intel
+abs ceil fabs floor fma rsqrt sqrt mem_fence read_channel_intel write_channel_intel
 """
 _FUNCTIONS = """
-bitand acos asin atan atan2 cbrt clamp cos cross degrees distance dot erf exp2 expm1 fma
+bitand acos asin atan atan2 cbrt clamp cos cross degrees distance dot erf exp2 expm1
 fmax fmin fmod fract frexp half_exp hypot ilogb isinf isnan ldexp length log2 mad max min mix
 modf normalize pow printf radians remainder rint round select shuffle sign sin smoothstep
 step tan trunc any all barrier vec_step
