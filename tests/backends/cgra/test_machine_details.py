@@ -35,31 +35,14 @@ from t2s.core.location import SourceLocation
 from t2s.core.types import Bool, Float, Int, Type, UInt
 from t2s.graph.graph import Layout
 from tests.backends.cgra.built_netlists import NetlistBuilder
+from tests.backends.cgra.closed_forms import COPY, through
 
 FABRIC = FABRICS["cgra8"]
-
-
-def through(
-    program: str, x: Any, type: Type | None = None, kind: CellKind = CellKind.FMA
-) -> PlacedDesign:
-    """A cell between a load and a store, word by word."""
-    builder = NetlistBuilder("through")
-    builder.tensor("x", len(x), type=type)
-    builder.tensor("y", len(x), type=type, output=True)
-    builder.load("load", "x", [len(x)], [1])
-    builder.cell("cell", program, kind)
-    builder.store("store", "y", [len(x)], [1])
-    builder.net("in", "load", "cell")
-    builder.net("out", "cell", "store")
-    return unplaced(builder.netlist(), FABRIC)
 
 
 def passed(program: str, x: Any, type: Type | None = None, **options: Any) -> PlacedRun:
     array = np.array(x, (type or Float(64)).numpy)
     return run_placed(through(program, array, type), {"x": array}, **options)
-
-
-COPY = "when %p == X with %i0.0: mov %o0.0, %i0; deq %i0;"
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
 from t2s.backends.cgra_tia.machine.parts import PlacedPart
 from t2s.backends.cgra_tia.machine.wiring import WiredDesign
 from t2s.backends.cgra_tia.netlist import Branch, PlacedDesign
-from tests.backends.cgra.test_machine_details import COPY, through
-from tests.backends.cgra.test_machine_extended import chains, ring, virtual_buffer
+from tests.backends.cgra.closed_forms import COPY, chains, ring, through, virtual_buffer
 
 
 @pytest.fixture
