@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
+from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
     CellProgram,
@@ -72,8 +72,6 @@ def instructions(draw: st.DrawFn, core: CoreParameters) -> Instruction:
 def programs(draw: st.DrawFn, core: CoreParameters) -> CellProgram:
     """Any program that has a code; registers that start at 0 are not named."""
     words = st.integers(1, (1 << core.word_width) - 1)
-    if core.profile is Profile.PUBLIC:  # the public assembler has no word for the least number
-        words = words.filter(lambda word: word != 1 << core.word_width - 1)
     initial = draw(st.dictionaries(st.integers(0, core.registers - 1), words))
     found = draw(st.lists(instructions(core), max_size=core.instructions))
     return CellProgram(
