@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
 from t2s.backends.cgra_tia.machine import extended
 from t2s.backends.cgra_tia.machine.agenda import Agenda
 from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
 from t2s.backends.cgra_tia.machine.parts import PlacedPart
+from t2s.backends.cgra_tia.machine.public import run_public
+from t2s.backends.cgra_tia.machine.public_element import PublicElement
 from t2s.backends.cgra_tia.machine.wiring import WiredDesign
+from t2s.backends.cgra_tia.machine.words import SCRATCHPAD, word_meanings
 from t2s.backends.cgra_tia.netlist import Branch, PlacedDesign
+from t2s.backends.cgra_tia.program import CellProgram
+from t2s.core.errors import UserError
 from tests.backends.cgra.closed_forms import COPY, chains, ring, through, virtual_buffer
+from tests.backends.cgra.random_programs import programs
 
 
 @pytest.fixture
@@ -110,3 +119,44 @@ def test_a_part_that_waits_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> 
     result = run_placed(through(COPY, array), {"x": array}, memory_latency=100)
     assert result.cycles == 105
     assert len(looked) <= 12
+
+
+class AlwaysChanged:
+    """In place of the flag by which an element of profile A is looked at."""
+
+    def __get__(self, element: object, kind: object = None) -> bool:
+        return True
+
+    def __set__(self, element: object, value: bool) -> None:
+        pass
+
+
+def outcome(found: Sequence[CellProgram]) -> tuple[object, ...]:
+    """All that a run of a few hundred cycles shows, or why it does not end."""
+    memory = np.arange(64, dtype=np.uint32)
+    try:
+        run = run_public(found, memory, PUBLIC_CORE, shape=(2, 2), max_cycles=300, keep_trace=True)
+    except UserError as error:
+        return (str(error),)
+    assert run.trace is not None
+    for column, retired, untriggered in zip(
+        run.trace.T.tolist(), run.retired, run.untriggered, strict=True
+    ):
+        assert retired == sum(number >= 0 for number in column)
+        assert untriggered <= sum(number < 0 for number in column)
+    return run.cycles, run.memory.tolist(), run.retired, run.untriggered, run.trace.tolist()
+
+
+ABLE = frozenset(word_meanings(32)) | SCRATCHPAD
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.lists(programs(PUBLIC_CORE, opcodes=ABLE), min_size=4, max_size=4))
+def test_skipping_changes_nothing_in_random_programs(found: list[CellProgram]) -> None:
+    quick = outcome(found)
+    PublicElement.changed = AlwaysChanged()  # type: ignore[assignment]
+    try:
+        assert outcome(found) == quick
+    finally:
+        del PublicElement.changed
