@@ -206,7 +206,7 @@ class _Writer:
     def _sources(self, operands: Sequence[WordLiteral | Wire]) -> tuple[Source, ...]:
         """The operands; one number may be an immediate, all others wait in registers."""
         found: list[Source] = []
-        immediate: int | None = None
+        immediate = False
         for operand in operands:
             if not isinstance(operand, WordLiteral) and operand in self._draft.residents:
                 found.append(FromRegister(self.registers[operand]))
@@ -216,8 +216,8 @@ class _Writer:
                 continue
             pattern = operand.pattern
             small = not operand.type.is_float or pattern == 0
-            if small and _fits(pattern) and immediate in (None, pattern):
-                immediate = pattern
+            if small and _fits(pattern) and not immediate:
+                immediate = True
                 found.append(Immediate(pattern % (1 << EXTENDED_CORE.immediate_width)))
             else:
                 number = self.registers.setdefault(pattern, len(self.registers))

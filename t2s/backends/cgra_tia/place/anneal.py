@@ -11,7 +11,7 @@ takes seconds; few of them Python makes as it is.  Both take the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache
@@ -86,22 +86,23 @@ def half_perimeters(problem: Problem, sites: Sequence[int]) -> list[int]:
     return costs
 
 
-def anneal(
+def annealed(
     problem: Problem,
     start: Sequence[int],
-    *,
     seed: int,
     moves: int,
     first: Decimal,
-    told: Callable[[list[int], int], None],
-) -> None:
-    """Improve a placement; ``told`` gets the sites after each temperature, and its moves.
+    *,
+    compiled: bool | None = None,
+) -> Iterator[tuple[list[int], int]]:
+    """Improve a placement; yields the sites after each temperature, and the moves tried at it.
 
-    The temperature goes down from ``first``.
-
-    A Ctrl-C goes through, between two temperatures where the moves are compiled.
+    The temperature goes down from ``first``.  A Ctrl-C goes through, in compiled code between two
+    temperatures.  ``compiled`` is for tests, and decided by the moves if it is ``None``.
     """
-    compiled = moves >= COMPILED_FROM
+    if not problem.kinds or not moves:
+        return
+    compiled = moves >= COMPILED_FROM if compiled is None else compiled
     array = _flat if compiled else list
     run: Any = _machine_code() if compiled else improve
     tables = [
@@ -125,7 +126,7 @@ def anneal(
         window = max(_BESIDE, problem.width * (_TEMPERATURES - number) // _TEMPERATURES)
         accepted = array(_acceptance(temperature))
         run(*tables, *state, accepted, problem.grid, problem.width, window, goal - done)
-        told([int(site) for site in state[0]], goal - done)
+        yield [int(site) for site in state[0]], goal - done
 
 
 def _flat(numbers: Sequence[int]) -> Any:

@@ -31,6 +31,9 @@ _ROUNDS = 80
 _PATIENCE = 25
 """Rounds of negotiation, and how many without fewer overused wires are enough."""
 
+_SIDES = {(-1, 0): "north", (0, 1): "east", (1, 0): "south", (0, -1): "west"}
+"""Where a neighbour is, by rows down and columns to the right."""
+
 Path = tuple[tuple[int, int], ...]
 
 
@@ -54,7 +57,12 @@ class _Mesh:
         wires = 0
         for cell in range(count):
             row, column = divmod(cell, fabric.columns)
-            for y, x in ((row - 1, column), (row, column + 1), (row + 1, column), (row, column - 1)):
+            for y, x in (
+                (row - 1, column),
+                (row, column + 1),
+                (row + 1, column),
+                (row, column - 1),
+            ):
                 if 0 <= y < fabric.rows and 0 <= x < fabric.columns:
                     self.neighbours[cell].append((y * fabric.columns + x, wires))
                     wires += 1
@@ -95,7 +103,7 @@ class _Tree:
         return found[::-1]
 
 
-def route(
+def routed(
     nets: Sequence[Terminals],
     fabric: CgraFabric,
     told: Callable[[int, int], None],
@@ -111,7 +119,7 @@ def route(
     for number in range(_ROUNDS):
         for index in waiting:
             _lift(mesh, trees[index])
-            trees[index] = _routed(mesh, nets[index], number)
+            trees[index] = _tree_for(mesh, nets[index], number)
         crowded = set(mesh.overused)
         told(number, len(crowded))
         if not crowded:
@@ -145,7 +153,7 @@ def _lift(mesh: _Mesh, tree: _Tree | None) -> None:
             mesh.used[wire] -= 1
 
 
-def _routed(mesh: _Mesh, net: Terminals, pressure: int) -> _Tree:
+def _tree_for(mesh: _Mesh, net: Terminals, pressure: int) -> _Tree:
     """A tree for a net: the nearest sinks first, each from the best place of the tree so far."""
     tree = _Tree(net.source)
     row, column = divmod(net.source, mesh.columns)
@@ -194,9 +202,6 @@ def _join(mesh: _Mesh, tree: _Tree, sink: int, pressure: int) -> None:
     for cell, parent, wire in reversed(way):
         tree.before[cell] = (parent, wire)
         tree.depth[cell] = tree.depth[parent] + 1
-
-
-_SIDES = {(-1, 0): "north", (0, 1): "east", (1, 0): "south", (0, -1): "west"}
 
 
 def _too_narrow(

@@ -78,9 +78,7 @@ def sites_of(netlist: Netlist, fabric: CgraFabric) -> Sites:
     return Sites(places=(*cells, *units), of_kind=tuple(tuple(found[kind]) for kind in KINDS))
 
 
-def _too_many(
-    netlist: Netlist, fabric: CgraFabric, kind: CellKind, there: int
-) -> UnsupportedError:
+def _too_many(netlist: Netlist, fabric: CgraFabric, kind: CellKind, there: int) -> UnsupportedError:
     """The refusal: which node takes how many, and what would do."""
     nodes = Counter[str]()
     for part in parts_of(netlist):

@@ -149,7 +149,7 @@ def _lattice_of(fabric: CgraFabric, kind: int) -> _Lattice:
     return _Lattice(rows=tuple(columns), columns=tuple(sorted(shared)))
 
 
-def template(
+def shaped_start(
     netlist: Netlist, fabric: CgraFabric, sites: Sites, problem: Problem
 ) -> list[int] | None:
     """A start for the annealer; ``None`` where no array fits on a lattice."""
@@ -212,9 +212,7 @@ def _cost_within(found: Mapping[int, Position], problem: Problem) -> int:
     return total
 
 
-def _variants(
-    array: _Array, shape: _Shape, lattice: _Lattice
-) -> Iterator[Mapping[int, Position]]:
+def _variants(array: _Array, shape: _Shape, lattice: _Lattice) -> Iterator[Mapping[int, Position]]:
     """The array of that shape in all orientations and corners, each once."""
     seen = set()
     for turned, upward, leftward, low, right in product((False, True), repeat=5):
