@@ -5,7 +5,7 @@ An embedded language, compiler and cycle simulator for spatial hardware.  See th
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import Any
 
 from t2s.core.errors import (
     InternalError,
@@ -27,6 +27,7 @@ from t2s.func.functions import (
     ceil,
     exp,
     floor,
+    fma,
     log,
     maximum,
     minimum,
@@ -124,6 +125,7 @@ __all__ = [
     "exp",
     "fit_depths",
     "floor",
+    "fma",
     "funcs",
     "gallery",
     "host",
@@ -152,8 +154,13 @@ __all__ = [
 show_errors_without_frames()
 
 
-def __getattr__(name: str) -> ModuleType:
-    """``t2s.sparse``, imported at its first use: dense designs do not pay for it."""
-    if name == "sparse":
-        return import_module("t2s.sparse")
+def __getattr__(name: str) -> Any:
+    """What dense designs do not pay for, imported at its first use.
+
+    ``t2s.sparse``; ``t2s.triggered``, and its ``t2s.assemble``.
+    """
+    if name in ("sparse", "triggered"):
+        return import_module(f"t2s.{name}")
+    if name == "assemble":
+        return import_module("t2s.triggered").assemble
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

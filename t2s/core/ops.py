@@ -14,6 +14,8 @@ Meaning, where languages differ:
   narrower than float64 are computed in float64 and rounded once.
 * Shifts take the amount as an unsigned number: by the width of the type or more, and by a negative
   amount, no bit of the value is left (0, or -1 for a negative value shifted to the right).
+* ``FUSED_MULTIPLY_ADD(a, b, c)`` is ``a * b + c``, rounded once; of types narrower than float32 it
+  is computed in float32 and rounded again.
 * A cast of a float to an integer truncates towards zero and saturates; NaN becomes 0.
 """
 
@@ -28,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from t2s.core.fused import fused_multiply_add
 from t2s.core.types import BOOL, Kind, Type, value_range
 
 Array = Any  # a numpy array or scalar of the operand's dtype
@@ -65,6 +68,7 @@ class Op(Enum):
     NOT = "not"
     SHIFT_LEFT = "<<"
     SHIFT_RIGHT = ">>"
+    FUSED_MULTIPLY_ADD = "fma"
 
 
 class Operands(Enum):
@@ -79,7 +83,11 @@ class Operands(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorInfo:
-    """One row of the operator table."""
+    """One row of the operator table.
+
+    ``c_function`` is the function of float64 in the C library that computes it, if it is one: then
+    nothing else has to be said about it, in no engine and no backend.
+    """
 
     arity: int
     operands: Operands
@@ -87,6 +95,7 @@ class OperatorInfo:
     comparison: bool = False
     associative: bool = False
     commutative: bool = False
+    c_function: str | None = None
 
 
 def _floor_divide(left: Array, right: Array) -> Array:
@@ -129,6 +138,10 @@ def _in_c(function: Callable[[float], float]) -> Callable[[Array], Array]:
         return result.reshape(wide.shape)
 
     return evaluate
+
+
+def _c_function(name: str, function: Callable[[float], float]) -> OperatorInfo:
+    return OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=_in_c(function), c_function=name)
 
 
 def _reciprocal_square_root(value: Array) -> Array:
@@ -177,13 +190,9 @@ OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
         Op.RECIPROCAL_SQUARE_ROOT: OperatorInfo(
             arity=1, operands=Operands.FLOAT, evaluate=_reciprocal_square_root
         ),
-        Op.EXPONENTIAL: OperatorInfo(
-            arity=1, operands=Operands.FLOAT, evaluate=_in_c(_exponential_of)
-        ),
-        Op.LOGARITHM: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=_in_c(_logarithm_of)),
-        Op.HYPERBOLIC_TANGENT: OperatorInfo(
-            arity=1, operands=Operands.FLOAT, evaluate=_in_c(math.tanh)
-        ),
+        Op.EXPONENTIAL: _c_function("exp", _exponential_of),
+        Op.LOGARITHM: _c_function("log", _logarithm_of),
+        Op.HYPERBOLIC_TANGENT: _c_function("tanh", math.tanh),
         Op.FLOOR: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.floor),
         Op.CEILING: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.ceil),
         Op.EQUAL: _compare(np.equal, Operands.ANY),
@@ -218,11 +227,14 @@ OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
         ),
         Op.SHIFT_LEFT: OperatorInfo(arity=2, operands=Operands.INTEGER, evaluate=np.left_shift),
         Op.SHIFT_RIGHT: OperatorInfo(arity=2, operands=Operands.INTEGER, evaluate=np.right_shift),
+        Op.FUSED_MULTIPLY_ADD: OperatorInfo(
+            arity=3, operands=Operands.NUMBER, evaluate=fused_multiply_add
+        ),
     }
 )
 
 C_FUNCTIONS: Mapping[Op, str] = MappingProxyType(
-    {Op.EXPONENTIAL: "exp", Op.LOGARITHM: "log", Op.HYPERBOLIC_TANGENT: "tanh"}
+    {op: info.c_function for op, info in OPERATORS.items() if info.c_function is not None}
 )
 """Operators that are a function of float64 of the C library, in the order of their addresses."""
 

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
+from t2s.core.tables import Table
 from t2s.explore.front import scatter
 from t2s.graph.depths import with_depths
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
-from t2s.simulator.report.tables import Table
 
 
 class Lowerable(Protocol):

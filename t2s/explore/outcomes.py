@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from t2s.core.errors import T2SError
+from t2s.core.tables import Table
 from t2s.explore.parallel import Steps, Workers
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import Device
@@ -17,7 +18,6 @@ from t2s.simulator.program.build import build_program
 from t2s.simulator.report.cut_short import CycleLimitError, RunInterrupted
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.report.stuck import DeadlockError
-from t2s.simulator.report.tables import Table
 from t2s.simulator.retime import run_to_the_end
 
 RunGraph = Callable[[Graph, Mapping[str, Any] | None, Mapping[str, Any]], SimResult]

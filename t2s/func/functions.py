@@ -102,6 +102,11 @@ def tanh(value: Number) -> Expression:
     return combine(Op.HYPERBOLIC_TANGENT, value)
 
 
+def fma(a: Number, b: Number, c: Number) -> Expression:
+    """``a * b + c`` as one operator: floating-point values are rounded once, at the end."""
+    return combine(Op.FUSED_MULTIPLY_ADD, a, b, c)
+
+
 def floor(value: Number) -> Expression:
     """The largest whole number that is not above a value, as a number of the value's type."""
     return _rounded(Op.FLOOR, value)

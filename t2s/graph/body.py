@@ -122,7 +122,7 @@ class SpaceDimension(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Register(Term):
-    """A register file that every PE of the node has; it starts at zero.
+    """A register file that every PE of the node has; each element starts at ``initial``.
 
     ``distance`` is the smallest number of firings between a write of an element and the next read
     of it: what the latency of the recurrence through it is divided by to get the II.
@@ -132,4 +132,5 @@ class Register(Term):
     type: Type
     shape: tuple[int, ...]
     distance: int
+    initial: int | float | bool = 0
     location: SourceLocation | None = None

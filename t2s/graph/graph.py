@@ -32,11 +32,15 @@ class StreamType(Term):
     A dense channel has nesting 0: values alone.  On a channel of nesting n >= 1 every token has a
     tag (see ``graph.machine``), and the stream is a list of lists, n deep: ``stop(0)`` closes an
     innermost list, ``stop(n - 2)`` one of the lists in the outermost, and ``DONE`` the outermost.
+
+    The value of a token with another tag than ``VALUE`` is zero, unless the tag is data beside the
+    value (``values_under_tags``): then a token keeps its value whatever its tag is.
     """
 
     element: Type
     kind: StreamKind = StreamKind.VALUE
     nesting: int = 0
+    values_under_tags: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

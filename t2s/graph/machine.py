@@ -20,7 +20,8 @@ representations (papers/003, section 4) and reduction circuits of unknown length
 Tokens.  On a channel whose stream has nesting 0 every token is a value.  On a stream with nesting
 n >= 1 a token has a *tag* besides its value: ``VALUE``, ``EMPTY`` (the token N of SAM: no value
 here), ``DONE`` (the stream ends), or a stop of some level, ``stop(0)``, ``stop(1)``, ...  The value
-of a token with another tag than ``VALUE`` is zero.
+of a token with another tag than ``VALUE`` is zero, unless the stream says otherwise
+(``StreamType.values_under_tags``).
 """
 
 from __future__ import annotations

@@ -59,7 +59,9 @@ class Token(NamedTuple):
     tag: int = VALUE
 
     def __str__(self) -> str:
-        return show_token(self.tag, self.value)
+        shown = show_token(self.tag, self.value)
+        bare = self.tag == VALUE or not np.any(self.value)
+        return shown if bare else f"{shown} with {self.value}"
 
 
 def show_token(tag: int, value: Array | None = None) -> str:
@@ -230,12 +232,13 @@ class MachineState:
         )
 
     def _token(self, channel: str, value: Expr | None, tag: Expr | None, local: Environment) -> Any:
-        element = self.graph.channel(channel).stream.element
-        sent = zero_of(element) if value is None else self._value(value, local)
+        stream = self.graph.channel(channel).stream
+        sent = zero_of(stream.element) if value is None else self._value(value, local)
         if not self._tagged[channel]:
             return sent
         kind = VALUE if tag is None else int(self._value(tag, local))
-        return Token(sent, kind) if kind == VALUE else Token(zero_of(element), kind)
+        keeps = kind == VALUE or stream.values_under_tags
+        return Token(sent if keeps else zero_of(stream.element), kind)
 
     def _execute(
         self, statement: Statement, local: Environment, memory: Mapping[str, Array]

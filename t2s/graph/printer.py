@@ -34,7 +34,7 @@ from t2s.graph.machine import (
     Rule,
     Search,
 )
-from t2s.graph.nodes import Loop, Node, PEArray, Role
+from t2s.graph.nodes import Loop, Node, PEArray, Register, Role
 from t2s.graph.trips import firings_per_pe
 
 _UNKNOWN = "varies"
@@ -115,7 +115,9 @@ def show_stream(stream: StreamType) -> str:
     text = str(stream.element)
     if stream.kind is not StreamKind.VALUE:
         text = f"{stream.kind.value} {text}"
-    return f"{text} nesting {stream.nesting}" if stream.nesting else text
+    if stream.nesting:
+        text = f"{text} nesting {stream.nesting}"
+    return f"{text}, values under all tags" if stream.values_under_tags else text
 
 
 def show_loops(node: PEArray) -> str:
@@ -163,13 +165,18 @@ def _node_lines(node: Node) -> Iterator[str]:
     kind = f" {show_kind(node)}" if isinstance(node, Machine) else ""
     yield f"{node.role.value}{kind} {node.name}{space}{region}"
     for register in node.registers:
-        shape = list(register.shape) if register.shape else ""
-        yield f"  register {register.name}: {register.type}{shape}, distance {register.distance}"
+        yield f"  {_register_line(register)}"
     match node:
         case Machine():
             yield from _machine_lines(node)
         case PEArray():
             yield from _body_lines(node)
+
+
+def _register_line(register: Register) -> str:
+    shape = list(register.shape) if register.shape else ""
+    start = "" if repr(register.initial) == "0" else f", starts at {register.initial!r}"
+    return f"register {register.name}: {register.type}{shape}, distance {register.distance}{start}"
 
 
 def _machine_lines(node: Machine) -> Iterator[str]:

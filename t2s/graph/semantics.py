@@ -99,10 +99,11 @@ def zero_of(type: Type) -> Array:
 
 
 def new_registers(node: Node) -> dict[str, Array]:
-    """The register files of one PE or machine, at zero; lanes are the last axis."""
+    """The register files of one PE or machine as they start; lanes are the last axis."""
     return {
-        register.name: np.zeros(
+        register.name: np.full(
             register.shape + ((register.type.lanes,) if register.type.lanes > 1 else ()),
+            register.initial,
             register.type.numpy,
         )
         for register in node.registers

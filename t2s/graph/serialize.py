@@ -81,8 +81,13 @@ _DATACLASSES: tuple[type[Any], ...] = (
 _ENUMS: tuple[type[Enum], ...] = (Kind, Op, Place, RegionKind, Role, StreamKind, TensorRole)
 
 
-_OPTIONAL = ((PEArray, "active"), (Machine, "endless"))
-"""Fields that are written only where they are neither ``None`` nor ``False``."""
+_OPTIONAL = (
+    (PEArray, "active"),
+    (Machine, "endless"),
+    (StreamType, "values_under_tags"),
+    (Register, "initial"),
+)
+"""Fields that are written only where they are neither ``None`` nor ``False`` nor the integer 0."""
 
 
 def graph_to_json(graph: Graph) -> str:
@@ -148,7 +153,7 @@ def _left_out(value: object, name: str) -> bool:
     if (type(value), name) not in _OPTIONAL:
         return False
     found = getattr(value, name)
-    return found is None or found is False
+    return found is None or found is False or (found == 0 and type(found) is int)
 
 
 class _Decoder:

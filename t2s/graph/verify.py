@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from t2s.core.expr import Const
 from t2s.core.types import MOST_LANES, Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Statement, Store
 from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
@@ -34,6 +35,7 @@ from t2s.graph.verify_expr import (
     one_of,
     spell,
     verify_condition,
+    verify_expr,
     verify_index,
     verify_indices,
 )
@@ -292,6 +294,9 @@ def _verify_register(subject: Subject, register: Register) -> None:
             expected="at least one firing between a write and the next read",
             given=str(register.distance),
         )
+    if repr(register.initial) != "0":
+        start = Const(value=register.initial, type=register.type.scalar)
+        verify_expr(start, ExprScope(subject=own, indices=frozenset(), parameters={}), "its start")
 
 
 def _verify_role(node: PEArray, subject: Subject) -> None:
@@ -324,6 +329,12 @@ def _verify_fifos(channel: Channel) -> None:
                 expected=f"a {what} of at least {least}",
                 given=str(value),
             )
+    if channel.stream.values_under_tags and not channel.stream.nesting:
+        raise subject.error(
+            "its tokens keep values under tags that they do not have",
+            expected="a nesting of at least 1",
+            given="nesting 0: values alone",
+        )
 
 
 _Users = dict[tuple[type[Statement], str], list[PEArray]]

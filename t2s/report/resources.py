@@ -14,6 +14,7 @@ from typing import Any
 
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.tables import Table
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, Place
 from t2s.graph.kept import KeptFor
@@ -22,7 +23,6 @@ from t2s.graph.nodes import Node, Role
 from t2s.report.blocks_of_pe import dsp_blocks, fifo_blocks, register_blocks, unit_blocks
 from t2s.simulator.devices import DEVICES, Device, find_device
 from t2s.simulator.fabric import Fabric
-from t2s.simulator.report.tables import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

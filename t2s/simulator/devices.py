@@ -3,9 +3,9 @@
 A ``Device`` holds operator latencies, the memory system, the clock and the resources of a chip or
 board.  Latencies are in cycles of the device's clock.  Of the FPGA boards, clocks, memory
 bandwidths and resource counts are published figures (T2S-Tensor, Table II, and the boards' data
-sheets); the latencies of operators and memory are estimates of ours.  All are data: a design that
-closed timing with other depths is described by ``dataclasses.replace(DEVICES["arria10"], ...)`` and
-passed as the device.
+sheets); the latencies of operators and memory are estimates of ours, and so is all of the CGRAs.
+All are data: a design that closed timing with other depths is described by
+``dataclasses.replace(DEVICES["arria10"], ...)`` and passed as the device.
 """
 
 from __future__ import annotations
@@ -199,6 +199,7 @@ class _FloatLatencies:
     square_root: int
     exponential: int
     compare: int = 1
+    fused: int | None = None
 
 
 def _latency_table(
@@ -212,11 +213,13 @@ def _latency_table(
     table = {(op, integer): 1 for op in (*_ADDITIVE, *_EXTREMES, Op.NEGATE, Op.ABSOLUTE)}
     table |= {(op, integer): 1 for op in _SHIFTS}
     table[Op.MULTIPLY, integer] = integer_multiply
+    table[Op.FUSED_MULTIPLY_ADD, integer] = integer_multiply + 1
     table[Op.FLOOR_DIVIDE, integer] = table[Op.MODULO, integer] = integer_divide
     for family, cycles in floats.items():
         table |= {(op, family): cycles.add for op in _ADDITIVE}
         table |= {(op, family): cycles.compare for op in (*_EXTREMES, *_ORDER)}
         table[Op.MULTIPLY, family] = cycles.multiply
+        table[Op.FUSED_MULTIPLY_ADD, family] = cycles.fused or cycles.multiply + cycles.add
         table[Op.DIVIDE, family] = cycles.divide
         table[Op.SQUARE_ROOT, family] = cycles.square_root
         table[Op.RECIPROCAL_SQUARE_ROOT, family] = cycles.square_root
@@ -225,7 +228,7 @@ def _latency_table(
     return table
 
 
-_HARD_FLOAT = _FloatLatencies(add=4, multiply=4, divide=16, square_root=14, exponential=20)
+_HARD_FLOAT = _FloatLatencies(add=4, multiply=4, divide=16, square_root=14, exponential=20, fused=5)
 _SOFT_HALF = _FloatLatencies(add=4, multiply=3, divide=10, square_root=10, exponential=20)
 _SOFT_DOUBLE = _FloatLatencies(add=7, multiply=8, divide=30, square_root=30, exponential=30)
 _FPGA_LATENCIES = _latency_table(
@@ -238,6 +241,21 @@ _FPGA_LATENCIES = _latency_table(
     integer_multiply=3,
     integer_divide=32,
 )
+
+_CGRA_FMA_LATENCY = 4
+_ON_CGRA_FMA = (*_ADDITIVE, Op.MULTIPLY, Op.FUSED_MULTIPLY_ADD)
+
+
+def _cgra(size: int) -> Device:
+    """A grid of cells, a quarter of them with an FMA; all else that a cell does takes no time."""
+    return Device(
+        name=f"cgra{size}",
+        description=f"a CGRA of {size} x {size} cells, {size * size // 4} of them with an FMA on "
+        f"float64 of {_CGRA_FMA_LATENCY} cycles; memory is unlimited, and the 1 GHz clock nominal",
+        clock_hz=1_000_000_000,
+        operator_latencies={(op, TypeFamily.FLOAT64): _CGRA_FMA_LATENCY for op in _ON_CGRA_FMA},
+    )
+
 
 _ALL = (
     Device(
@@ -274,6 +292,7 @@ _ALL = (
         ram_blocks=11721,
         fabric=M20K_FABRIC,
     ),
+    *(_cgra(size) for size in (8, 16, 32)),
 )
 
 DEVICES: Mapping[str, Device] = MappingProxyType({device.name: device for device in _ALL})

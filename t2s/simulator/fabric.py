@@ -56,21 +56,23 @@ def _intel_dsp_costs() -> DspTable:
     """Arria 10 and Stratix 10: a block is one float32 multiply-add, or two 18 x 19 multipliers."""
     one = Fraction(1)
     single, double = Float(32), Float(64)
-    costs = {(op, single): one for op in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)}
+    fused = Op.FUSED_MULTIPLY_ADD
+    costs = {(op, single): one for op in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, fused)}
     costs |= {(Op.DIVIDE, single): 4 * one, (Op.SQUARE_ROOT, single): 3 * one}
     costs |= {(Op.RECIPROCAL_SQUARE_ROOT, single): 3 * one}
     costs |= {(op, single): 6 * one for op in C_FUNCTIONS}
-    costs |= {(Op.MULTIPLY, double): 4 * one, (Op.DIVIDE, double): 15 * one}
+    costs |= {(op, double): 4 * one for op in (Op.MULTIPLY, fused)}
+    costs |= {(Op.DIVIDE, double): 15 * one}
     costs |= {(Op.SQUARE_ROOT, double): 9 * one}
     costs |= {(op, double): 17 * one for op in C_FUNCTIONS}
     costs |= {(Op.RECIPROCAL_SQUARE_ROOT, double): 9 * one}
     for half in (Float(16), BFloat(16)):
-        costs |= {(Op.MULTIPLY, half): one / 2, (Op.DIVIDE, half): one}
+        costs |= {(op, half): one / 2 for op in (Op.MULTIPLY, fused)} | {(Op.DIVIDE, half): one}
         costs |= {(Op.SQUARE_ROOT, half): one}
         costs |= {(op, half): 2 * one for op in C_FUNCTIONS}
         costs |= {(Op.RECIPROCAL_SQUARE_ROOT, half): one}
     for bits, blocks in ((8, one / 2), (16, one / 2), (32, 2 * one), (64, 6 * one)):
-        costs |= {(Op.MULTIPLY, type(bits)): blocks for type in (Int, UInt)}
+        costs |= {(op, t(bits)): blocks for op in (Op.MULTIPLY, fused) for t in (Int, UInt)}
     return costs
 
 

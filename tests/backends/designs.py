@@ -404,7 +404,7 @@ def operators(element: Type, lanes: int, count: int) -> Graph:
     vector = element.with_lanes(lanes)
     x, y = local("x", vector), local("y", vector)
     results: dict[str, Expr] = {
-        op.name.lower(): apply(op, *(x, y)[: OPERATORS[op].arity])
+        op.name.lower(): apply(op, *(x, y, x)[: OPERATORS[op].arity])
         for op in Op
         if accepts(op, element)
     }

@@ -134,7 +134,7 @@ def operators_of(type: Type) -> tuple[PEArray, list[Tensor], dict[str, Any]]:
     results: list[tuple[str, Expr]] = []
     for op in Op:
         if accepts(op, type):
-            operands = [local(side, type) for side in "ab"][: OPERATORS[op].arity]
+            operands = [local(side, type) for side in "aba"][: OPERATORS[op].arity]
             results.append((op.name.lower(), apply(op, *operands)))
             assert results[-1][1].type == result_type(op, type)
     results += [(f"as_{to}", Cast(value=local("a", type), type=to)) for to in (*TYPES, BOOL)]

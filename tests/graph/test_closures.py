@@ -23,12 +23,13 @@ def values_of(type: Type) -> list[float | int | bool]:
 
 
 @pytest.mark.parametrize("type", TYPES, ids=str)
-@pytest.mark.parametrize("operator", [op for op in Op if OPERATORS[op].arity == 2])
+@pytest.mark.parametrize("operator", [op for op in Op if OPERATORS[op].arity >= 2])
 def test_every_operator(operator: Op, type: Type) -> None:
     if not accepts(operator, type):
         assert operator not in (Op.EQUAL, Op.NOT_EQUAL)
         return
-    expr = apply(operator, Local(name="a", type=type), Local(name="b", type=type))
+    names = ("a", "b", "a")[: OPERATORS[operator].arity]
+    expr = apply(operator, *(Local(name=name, type=type) for name in names))
     compiled = closure(expr)
     with np.errstate(all="ignore"):
         for a in values_of(type):

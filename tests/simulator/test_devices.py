@@ -85,3 +85,15 @@ def test_variants_do_not_touch_the_original() -> None:
     assert hash(fast) != hash(ARRIA10)
     with pytest.raises(TypeError):
         ARRIA10.operator_latencies[Op.ADD, TypeFamily.FLOAT32] = 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize("size", [8, 16, 32])
+def test_a_cgra_takes_time_for_float64_alone(size: int) -> None:
+    device = DEVICES[f"cgra{size}"]
+    assert device.load_latency == device.store_latency == device.conversion_latency == 0
+    assert device.memory_bytes_per_cycle is None
+    assert str(size * size // 4) in device.description
+    for operator in Op:
+        wanted = 4 if operator.value in ("+", "-", "*", "fma") else 0
+        assert device.operator_latency(operator, Float(64)) == wanted
+        assert device.operator_latency(operator, INT32) == 0

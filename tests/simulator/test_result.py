@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from t2s.core import late_bar
+from t2s.core.tables import Table
 from t2s.core.types import Float
 from t2s.simulator.report.result import UTILIZATION_DEFINITION, SimResult
-from t2s.simulator.report.tables import Table
 from t2s.simulator.run import simulate, simulate_cycles
 from tests.simulator.designs import accumulation, chain, holding_fork_join, run
 

@@ -136,7 +136,7 @@ def operators_on(type: Type) -> list[Op]:
 
 
 def expression(operator: Op, type: Type) -> Apply:
-    operands = tuple(Local(name=name, type=type) for name in "xy")
+    operands = tuple(Local(name=name, type=type) for name in "xyx")
     return apply(operator, *operands[: OPERATORS[operator].arity])
 
 
@@ -153,7 +153,7 @@ def test_operators(type: Type, lanes: int) -> None:
     )
     given = compute_values(graph, {"x": x.reshape(-1, lanes), "y": y.reshape(-1, lanes)})
     for operator in wanted:
-        operands = (x, y)[: OPERATORS[operator].arity]
+        operands = (x, y, x)[: OPERATORS[operator].arity]
         with np.errstate(all="ignore"):
             expected = apply_operator(operator, result_type(operator, type), operands)
         assert_same(given[operator.name].ravel(), expected)

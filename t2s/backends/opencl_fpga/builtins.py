@@ -25,7 +25,7 @@ from t2s.backends.text.expressions import (
     call,
     number,
 )
-from t2s.core.ops import Op
+from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type
 
 _INFIX = {
@@ -45,11 +45,10 @@ _BITWISE = {Op.AND: "&", Op.OR: "|", Op.XOR: "^"}
 _FUNCTIONS = {
     Op.SQUARE_ROOT: "sqrt",
     Op.RECIPROCAL_SQUARE_ROOT: "rsqrt",
-    Op.EXPONENTIAL: "exp",
-    Op.LOGARITHM: "log",
-    Op.HYPERBOLIC_TANGENT: "tanh",
     Op.FLOOR: "floor",
     Op.CEILING: "ceil",
+    Op.FUSED_MULTIPLY_ADD: "fma",
+    **C_FUNCTIONS,
 }
 _COMPARISONS = {Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL}
 NO_VECTOR_FORM = {
@@ -76,8 +75,10 @@ def scalar_operation(operator: Op, type: Type, operands: Operands) -> TargetExpr
             return _narrowed(Unary(operator="-", operand=first), type)
         case Op.ABSOLUTE:
             return _absolute(first, type)
+        case Op.FUSED_MULTIPLY_ADD if type.is_integer:
+            return _narrowed(binary("+", binary("*", first, operands[1]), last), type)
     if operator in _FUNCTIONS:
-        return call(_FUNCTIONS[operator], first)
+        return call(_FUNCTIONS[operator], *operands)
     result = binary(_INFIX[operator], first, last)
     return result if operator in _COMPARISONS else _narrowed(result, type)
 
@@ -96,8 +97,10 @@ def vector_operation(operator: Op, type: Type, operands: Operands) -> TargetExpr
             return Unary(operator="-", operand=first)
         case Op.ABSOLUTE:
             return _absolute(first, type)
+        case Op.FUSED_MULTIPLY_ADD if type.is_integer:
+            return _narrowed(binary("+", binary("*", first, operands[1]), last), type)
     if operator in _FUNCTIONS:
-        return call(_FUNCTIONS[operator], first)
+        return call(_FUNCTIONS[operator], *operands)
     return binary(_INFIX[operator], first, last)
 
 

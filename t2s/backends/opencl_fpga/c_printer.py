@@ -10,6 +10,7 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     Declare,
     DeclareAll,
     FieldOf,
+    FilledInitializer,
     For,
     Forever,
     Increment,
@@ -50,6 +51,8 @@ def _own(expression: TargetExpression, show: Show) -> str | None:
             return f"({type})({', '.join(map(show, values))})"
         case ZeroInitializer():
             return "{0}"
+        case FilledInitializer(value=value, count=count):
+            return "{" + ", ".join([show(value)] * count) + "}"
     return None
 
 

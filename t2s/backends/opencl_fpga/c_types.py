@@ -10,15 +10,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from math import prod
 
 import numpy as np
 
 from t2s.backends.opencl_fpga.kernel_ast import (
     CastTo,
     FieldOf,
+    FilledInitializer,
     Struct,
     Subscript,
     TypedName,
+    ZeroInitializer,
 )
 from t2s.backends.text.expressions import (
     Literal,
@@ -27,7 +30,9 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.text.identifiers import MACRO, Identifiers, plain
+from t2s.core.ops import C_FUNCTIONS
 from t2s.core.types import Kind, Type
+from t2s.graph.nodes import Register
 
 NATIVE_LANES = (2, 4, 8, 16)
 _INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long"}
@@ -128,6 +133,19 @@ def zero(type: Type) -> TargetExpression:
     return CastTo(type=storage_name(type), values=(scalar,))
 
 
+def start_of(register: Register, dimensions: tuple[int, ...]) -> TargetExpression:
+    """What a register file is declared with: a variable, or an array of these dimensions."""
+    type = register.type
+    if repr(register.initial) == "0":
+        return ZeroInitializer() if dimensions or is_struct(type) else zero(type)
+    scalar = literal(register.initial, type)
+    count = prod(dimensions)
+    if is_struct(type):
+        return FilledInitializer(value=scalar, count=count * type.lanes)
+    value = scalar if type.lanes == 1 else CastTo(type=storage_name(type), values=(scalar,))
+    return FilledInitializer(value=value, count=count) if dimensions else value
+
+
 def lane(vector: TargetExpression, index: int, type: Type) -> TargetExpression:
     """One lane of a vector: ``v.s[3]`` of a struct, ``v.s3`` of a built-in vector."""
     if is_struct(type):
@@ -146,15 +164,15 @@ uintptr_t void unsigned signed auto break case const continue default do else en
 if inline register restrict return sizeof static struct switch typedef union volatile while global
 local constant private generic kernel channel pipe read_only write_only read_write uniform event_t
 sampler_t complex imaginary quad main true false asm typeof
-abs ceil exp fabs floor log rsqrt sqrt tanh mem_fence read_channel_intel write_channel_intel
+abs ceil fabs floor fma rsqrt sqrt mem_fence read_channel_intel write_channel_intel
 """
 _FUNCTIONS = """
-bitand acos asin atan atan2 cbrt clamp cos cross degrees distance dot erf exp2 expm1 fma
+bitand acos asin atan atan2 cbrt clamp cos cross degrees distance dot erf exp2 expm1
 fmax fmin fmod fract frexp half_exp hypot ilogb isinf isnan ldexp length log2 mad max min mix
 modf normalize pow printf radians remainder rint round select shuffle sign sin smoothstep
 step tan trunc any all barrier vec_step
 """
-_RESERVED = frozenset(_WORDS.split())
+_RESERVED = frozenset((*_WORDS.split(), *C_FUNCTIONS.values()))
 # Functions that no kernel calls: a variable may hide them, another function may not.
 _BUILT_IN = frozenset(_FUNCTIONS.split())
 # Vectors, and every helper function and vector type of this backend, end in the name of a type;

@@ -46,6 +46,14 @@ class ZeroInitializer(TargetExpression):
     """``{0}``: the initial value of an array or struct."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilledInitializer(TargetExpression):
+    """``{value, value, ...}``: the initial value of an array whose elements start alike."""
+
+    value: TargetExpression
+    count: int
+
+
 # ---------------------------------------------------------------------------------- statements
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from t2s.backends.opencl_fpga.body import lower_body
-from t2s.backends.opencl_fpga.c_types import scalar_name, storage_name, variables
+from t2s.backends.opencl_fpga.c_types import scalar_name, start_of, storage_name, variables
 from t2s.backends.opencl_fpga.comments import kernel_comment
 from t2s.backends.opencl_fpga.conditions import shared_conditions
 from t2s.backends.opencl_fpga.digit_counters import DigitCounters
@@ -182,7 +182,7 @@ def _register_file(scope: KernelScope, plan: RegisterPlan) -> Declare:
         type=storage_name(plan.register.type),
         name=scope.registers[plan.register.name],
         dimensions=shape,
-        initial=ZeroInitializer() if plan.cleared else None,
+        initial=start_of(plan.register, shape) if plan.cleared else None,
         comment=comment,
         attributes=attributes,
     )

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from t2s.backends.opencl_fpga.c_types import (
-    is_struct,
     scalar_name,
+    start_of,
     storage_name,
     value_name,
     variable_name,
@@ -29,7 +29,6 @@ from t2s.backends.opencl_fpga.kernel_ast import (
     SwitchCase,
     TypedName,
     While,
-    ZeroInitializer,
     element,
 )
 from t2s.backends.opencl_fpga.operators import Helpers
@@ -135,9 +134,8 @@ def _held(node: Machine) -> frozenset[str]:
 
 def _register(register: Register, name: str) -> Declare:
     shape = tuple(register.shape)
-    clear = ZeroInitializer() if shape or is_struct(register.type) else zero(register.type)
     type = storage_name(register.type) if shape else value_name(register.type)
-    return Declare(type=type, name=name, dimensions=shape, initial=clear)
+    return Declare(type=type, name=name, dimensions=shape, initial=start_of(register, shape))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

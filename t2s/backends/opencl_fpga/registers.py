@@ -1,4 +1,4 @@
-"""How the register files of a node are kept, and which of them must start at zero.
+"""How the register files of a node are kept, and which of them need a value at the start.
 
 A file that is read and written once per firing, at an address that runs through it in order, is a
 shift register: no address, and a new value enters while the oldest leaves.  Any other file is an
@@ -12,8 +12,9 @@ are in the same bank.  Where all time is one loop, ``#pragma ivdep`` says how ma
 uses of an element are at least (``hazards.py``).  In a nest, loops that carry a value from one
 iteration to another are not flattened into those inside, and those are said to be independent.
 
-The elements start at zero.  Where every value read before the first write is thrown away (the
-usual ``0 if k == 0 else accumulator``), nothing has to be cleared; this is found by enumeration.
+The elements start at zero, or at what the register says.  Where every value read before the first
+write is thrown away (the usual ``0 if k == 0 else accumulator``), nothing has to be cleared; this
+is found by enumeration.
 """
 
 from __future__ import annotations

@@ -21,15 +21,12 @@ from t2s.backends.text.expressions import (
     call,
 )
 from t2s.backends.text.identifiers import MACRO, Identifiers, plain
-from t2s.backends.verilog.verilog_ast import (
-    FALSE,
-    TRUE,
-    Bits,
-)
+from t2s.backends.verilog.verilog_ast import FALSE, TRUE, ZEROS, Bits, Concatenation
 from t2s.core.ops import Array
 from t2s.core.types import Kind, Type
 from t2s.graph.graph import Tensor
 from t2s.graph.layout import pack
+from t2s.graph.nodes import Register
 
 FLOAT_BITS = (32, 64)
 
@@ -69,6 +66,15 @@ def literal(value: int | float | bool, type: Type) -> TargetExpression:
             return _signed(int(value), type.bits)
     pattern = np.asarray(value, type.numpy).view(f"uint{type.bits}")
     return Literal(text=f"{type.bits}'h{int(pattern):0{type.bits // 4}x}")
+
+
+def start_of(register: Register) -> TargetExpression:
+    """What every element of a register file holds at the start."""
+    pattern = hexadecimal(np.asarray(register.initial, register.type.scalar.numpy)).strip()
+    if pattern == "0":
+        return ZEROS
+    lane = Literal(text=f"{width_of(register.type)}'h{pattern}")
+    return lane if register.type.lanes == 1 else Concatenation(parts=(lane,) * register.type.lanes)
 
 
 def _signed(value: int, bits: int) -> TargetExpression:

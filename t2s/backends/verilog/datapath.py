@@ -13,7 +13,7 @@ from t2s.backends.text.expressions import (
     TargetStatement,
     Ternary,
 )
-from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.data_types import bits_of, start_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface
 from t2s.backends.verilog.verilog_ast import (
@@ -112,12 +112,16 @@ class Datapath:
         )
 
     def resets(self) -> tuple[TargetStatement, ...]:
-        """Register files start at zero."""
+        """Register files get the values that they start with."""
         return tuple(
             UnrolledFor(
                 variable="at",
                 count=prod(register.shape),
-                body=(put(element(self.files[name], Name(name="at")), ZEROS, clocked=True),),
+                body=(
+                    put(
+                        element(self.files[name], Name(name="at")), start_of(register), clocked=True
+                    ),
+                ),
             )
             for name, register in self.registers.items()
         )

@@ -16,13 +16,32 @@ from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import LIBRARY, top_module, top_of
 from t2s.backends.verilog.verilog_printer import print_modules
 from t2s.core.collector import without_collections
+from t2s.core.ops import C_FUNCTIONS
 from t2s.graph.graph import Graph
 from t2s.graph.machine import Machine
 
 _LIBRARY = Path(__file__).parent / "library"
 _FIRST = ("operators.sv", "floats.sv", "stalls.sv", "fifo.sv")
 _LAST = ("floats.cpp", "main.cpp")
+_OF_EACH_FUNCTION = {
+    "  // functions of C": (
+        '  import "DPI-C" pure function {word} t2s_{name}_{suffix}(input {word} a);'
+    ),
+    "// functions of C": (
+        "T2S_ONE({name}, {suffix}, {number}, {pattern}, std::{name}(static_cast<double>(a)))"
+    ),
+}
+"""What follows a line of the library, for each operator that is a function of C."""
 
+_WIDTHS = (
+    {"suffix": "f32", "number": "float", "pattern": "unsigned int", "word": "int unsigned"},
+    {
+        "suffix": "f64",
+        "number": "double",
+        "pattern": "unsigned long long",
+        "word": "longint unsigned",
+    },
+)
 
 NAME = "verilog"
 
@@ -61,4 +80,13 @@ def files_of(graph: Graph, timing: DeviceTimes, bounds: Bounds) -> Mapping[str, 
 
 
 def _text(name: str) -> str:
-    return (_LIBRARY / name).read_text(encoding="utf-8")
+    """A file of the library, with a line in it for each operator that is a function of C."""
+    lines = (_LIBRARY / name).read_text(encoding="utf-8").splitlines()
+    return "".join(f"{line}\n" for text in lines for line in (text, *_functions_of_c(text)))
+
+
+def _functions_of_c(place: str) -> list[str]:
+    pattern = _OF_EACH_FUNCTION.get(place)
+    if pattern is None:
+        return []
+    return [pattern.format(name=name, **of) for name in C_FUNCTIONS.values() for of in _WIDTHS]

@@ -50,7 +50,7 @@ from t2s.core.expr import (
     ReduceLanes,
     Select,
 )
-from t2s.core.ops import Op
+from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import Term
 
@@ -85,17 +85,16 @@ _FUNCTIONS = {
     Op.ABSOLUTE: "absolute",
     Op.SQUARE_ROOT: "square_root",
     Op.RECIPROCAL_SQUARE_ROOT: "reciprocal_square_root",
-    Op.EXPONENTIAL: "exponential",
-    Op.LOGARITHM: "logarithm",
-    Op.HYPERBOLIC_TANGENT: "hyperbolic_tangent",
     Op.FLOOR: "floor",
     Op.CEILING: "ceiling",
+    Op.FUSED_MULTIPLY_ADD: "fused_multiply_add",
     Op.EQUAL: "equal",
     Op.NOT_EQUAL: "not_equal",
     Op.LESS: "less",
     Op.LESS_EQUAL: "less_equal",
     Op.GREATER: "greater",
     Op.GREATER_EQUAL: "greater_equal",
+    **C_FUNCTIONS,
 }
 _CARRYING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
 _INTEGER_ONLY = (Op.FLOOR_DIVIDE, Op.MODULO, Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
@@ -109,7 +108,8 @@ def unsupported_term(term: Term) -> str | None:
             if operands[0].type.is_float:
                 known = operator in _FUNCTIONS and operator not in _INTEGER_ONLY
             else:
-                known = operator in (*_PLAIN, *_CALLED, Op.NEGATE, Op.NOT)
+                others = (Op.NEGATE, Op.NOT, Op.FUSED_MULTIPLY_ADD)
+                known = operator in (*_PLAIN, *_CALLED, *others)
             if not known:
                 return f"there is no {operator.value!r} of {operands[0].type} in SystemVerilog yet"
         case Const() | Index() | Parameter() | Local() | Select() | Cast():
@@ -222,6 +222,9 @@ def apply(operator: Op, type: Type, operands: tuple[TargetExpression, ...]) -> T
         if type.is_bool:
             return Unary(operator="!", operand=operands[0])
         return Resize(bits=type.bits, value=Unary(operator="~", operand=operands[0]))
+    if operator is Op.FUSED_MULTIPLY_ADD:
+        product = Binary(operator="*", left=operands[0], right=operands[1])
+        return Resize(bits=type.bits, value=Binary(operator="+", left=product, right=operands[2]))
     left, right = operands
     plain = Binary(operator=_PLAIN[operator], left=left, right=right)
     return Resize(bits=type.bits, value=plain) if operator in _CARRYING else plain

@@ -68,6 +68,11 @@ class SendingPort:
     value: str
     at: str
 
+    @property
+    def keeps_values(self) -> bool:
+        """Whether a token has a value whatever its tag is."""
+        return self.channel.stream.values_under_tags
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPort:

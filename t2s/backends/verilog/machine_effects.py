@@ -16,7 +16,7 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.verilog import interfaces as port
-from t2s.backends.verilog.data_types import bits_of
+from t2s.backends.verilog.data_types import bits_of, start_of
 from t2s.backends.verilog.interfaces import TAG_BITS, Interface, SendingPort
 from t2s.backends.verilog.machine_rules import RuleLogic, State, any_of
 from t2s.backends.verilog.sorted_memory import point_ports, typed_ports
@@ -85,7 +85,7 @@ class Effects:
                     own: list[TargetStatement] = []
                     if sent.value is not None:
                         data: TargetExpression = Name(name=sent.value)
-                        if isinstance(sent.tag, Name):
+                        if isinstance(sent.tag, Name) and not sending.keeps_values:
                             is_value = Binary(operator="==", left=sent.tag, right=number(0))
                             data = Ternary(condition=is_value, if_true=data, if_false=ZEROS)
                         own.append(put(value, data))
@@ -193,7 +193,7 @@ class Effects:
             put(cooldown, number(0), clocked=True),
         ]
         resets += [
-            _cleared(register, state.files[register.name]) for register in self.node.registers
+            _started(register, state.files[register.name]) for register in self.node.registers
         ]
         goes = If(condition=Name(name=port.FIRES), then=tuple(fired), otherwise=(waits,))
         return Clocked(
@@ -201,8 +201,8 @@ class Effects:
         )
 
 
-def _cleared(register: Register, name: str) -> TargetStatement:
+def _started(register: Register, name: str) -> TargetStatement:
     if not register.shape:
-        return put(name, ZEROS, clocked=True)
-    clear = put(element(name, Name(name="at")), ZEROS, clocked=True)
-    return UnrolledFor(variable="at", count=prod(register.shape), body=(clear,))
+        return put(name, start_of(register), clocked=True)
+    start = put(element(name, Name(name="at")), start_of(register), clocked=True)
+    return UnrolledFor(variable="at", count=prod(register.shape), body=(start,))

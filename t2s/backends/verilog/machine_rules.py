@@ -124,6 +124,7 @@ class RuleWriter:
     def __init__(self, interface: Interface, node: Machine, state: State) -> None:
         self.node, self.state = node, state
         self.identifiers = interface.identifiers
+        self.bare = {p.channel.name for p in interface.sending if not p.keeps_values}
         self.valid = {port.channel.name: port.valid for port in interface.taking}
         self.registers: dict[str, Register] = {r.name: r for r in node.registers}
         self._loads = iter(interface.loads)
@@ -190,13 +191,12 @@ class RuleWriter:
 
     def _sent(self, sent: Put, rule: str, names: Mapping[str, str]) -> Sent:
         constant = isinstance(sent.tag, Const)
-        nothing = sent.value is None or (isinstance(sent.tag, Const) and sent.tag.value != 0)
+        nothing = isinstance(sent.tag, Const) and sent.tag.value != 0 and sent.channel in self.bare
         value = tag = None
-        if not nothing and sent.value is not None:
+        if sent.value is not None and not nothing:
             value = self._let(f"{rule}_{sent.channel}", sent.value, names)
         if sent.tag is not None:
-            text = f"{rule}_{sent.channel}_tag"
-            tag = self._scalar(text, sent.tag, names, inline=constant)
+            tag = self._scalar(f"{rule}_{sent.channel}_tag", sent.tag, names, inline=constant)
         return Sent(channel=sent.channel, value=value, tag=tag)
 
     # ----------------------------------------------------------------------------- statements

@@ -54,6 +54,14 @@ _PREDICATES = {
     Op.GREATER: ">",
     Op.GREATER_EQUAL: ">=",
 }
+_INTRINSICS = {
+    Op.ABSOLUTE: "fabs",
+    Op.SQUARE_ROOT: "sqrt",
+    Op.FLOOR: "floor",
+    Op.CEILING: "ceil",
+    Op.FUSED_MULTIPLY_ADD: "fma",
+}
+"""Operators on floating-point numbers that LLVM has, and rounds as they say."""
 
 
 class ExpressionEmitter:
@@ -190,11 +198,9 @@ class ExpressionEmitter:
                 return builder.fdiv(*operands)
             case Op.NEGATE:
                 return builder.fneg(*operands)
-            case Op.ABSOLUTE | Op.SQUARE_ROOT | Op.FLOOR | Op.CEILING:
-                function = "fabs" if operator is Op.ABSOLUTE else operator.value
-                type = operands[0].type
-                name = f"llvm.{function}.{type.suffix}"
-                return builder.intrinsic(name, type, operands)
+        if operator in _INTRINSICS:
+            type = operands[0].type
+            return builder.intrinsic(f"llvm.{_INTRINSICS[operator]}.{type.suffix}", type, operands)
         raise InternalError(f"operator {operator.value} on floating-point numbers")
 
     def _sign_bit(self, operator: Op, value: Value) -> Value:
@@ -234,6 +240,8 @@ class ExpressionEmitter:
                 return builder.sub(operands[0], operands[1])
             case Op.MULTIPLY:
                 return builder.mul(operands[0], operands[1])
+            case Op.FUSED_MULTIPLY_ADD:
+                return builder.add(builder.mul(operands[0], operands[1]), operands[2])
             case Op.NEGATE:
                 return builder.neg(*operands)
             case Op.ABSOLUTE:

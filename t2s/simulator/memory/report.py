@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from t2s.core.tables import Table
 from t2s.simulator.memory.model import ChannelCounts
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.report.tables import Table
 
 
 @dataclass(slots=True)

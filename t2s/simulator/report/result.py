@@ -13,6 +13,7 @@ from typing import Any
 from t2s.core.errors import InternalError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Array
+from t2s.core.tables import StallRow, StallTable, Table
 from t2s.graph.depths import checked_per_channel, with_depths
 from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Role
@@ -25,7 +26,6 @@ from t2s.simulator.program.sim_program import NodeInterval, SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.report.progress import Progress
-from t2s.simulator.report.tables import StallRow, StallTable, Table
 from t2s.simulator.report.tally import Ending
 
 UTILIZATION_DEFINITION = "firings of compute nodes / (compute PEs x cycles)"

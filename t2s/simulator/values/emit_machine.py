@@ -282,13 +282,13 @@ class _MachineEmitter:
         builder.branch(self._leave)
 
     def _token(self, put: Put) -> tuple[Value | None, Value | None]:
-        """The value and the tag of a token; the value is zero where the tag says so."""
+        """The value and the tag of a token; the value is zero where its stream says so."""
         builder, emit = self._builder, self._context.expressions.emit
         value = None if put.value is None else emit(put.value)
         if put.tag is None:
             return value, None
         tag = convert(builder, emit(put.tag), put.tag.type, INT32)
-        if value is not None:
+        if value is not None and not self._outputs[put.channel].keeps_values:
             plain = builder.icmp_signed("==", tag, integer(VALUE, I32))
             value = builder.select(plain, value, null(value.type))
         return value, tag

@@ -240,6 +240,11 @@ class StreamPort:
 
     # -- once per firing ----------------------------------------------------------------------
 
+    @property
+    def keeps_values(self) -> bool:
+        """Whether a token has a value whatever its tag is."""
+        return self.channel.stream.values_under_tags
+
     def exhausted(self) -> Value:
         """Whether there is no token left (no space left)."""
         return self._context.builder.icmp_signed("==", self._own_counter(), self._limit)

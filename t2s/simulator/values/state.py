@@ -16,8 +16,8 @@ from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.inputs import check_graph_inputs
 from t2s.graph.layout import pack
-from t2s.graph.nodes import Machine
-from t2s.graph.semantics import space_points
+from t2s.graph.nodes import Machine, Node
+from t2s.graph.semantics import new_registers, space_points
 from t2s.simulator.values.layout import (
     ALIGNMENT,
     FINISHED,
@@ -70,6 +70,8 @@ class RunState:
         self._unfinished = [layout.unfinished(node.name).word for node in graph.nodes]
         self.words[self._unfinished] = [node.pe_count for node in graph.nodes]
         for node in graph.nodes:
+            for register, start in start_values(node).items():
+                self.set(layout.register(node.name, register), start)
             if isinstance(node, Machine):
                 self.machines[node.name] = MachineMemory(node, layout, self.arena)
             elif node.exists is not None:
@@ -259,6 +261,12 @@ def _growing(state: RunState) -> Any:
             current.enlarge_tensor(number, elements)
 
     return _GROW(enlarge)
+
+
+def start_values(node: Node) -> dict[str, Array]:
+    """The bytes of register files, of one PE, that do not start at zero."""
+    bytes = {name: start.reshape(-1).view(np.uint8) for name, start in new_registers(node).items()}
+    return {name: start for name, start in bytes.items() if start.any()}
 
 
 def allocate(

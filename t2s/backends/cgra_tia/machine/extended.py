@@ -148,10 +148,11 @@ def _run(wired: WiredDesign, memory: MemorySystem, name: str, max_cycles: int) -
     """Let the parts step until the design ends; raises ``UserError`` where it does not."""
     agenda = wired.agenda
     for part in wired.parts:
-        part.awake_at(1)
+        agenda.add(1, part)
     while agenda.unfinished or agenda.tokens:
-        now = agenda.next_cycle
-        if now is None:
+        parts = agenda.advance()
+        now = agenda.now
+        if not parts:
             raise stuck_error(wired, name)
         if now > max_cycles:
             raise PlacedLimitError(
@@ -161,7 +162,7 @@ def _run(wired: WiredDesign, memory: MemorySystem, name: str, max_cycles: int) -
                 given=f"{agenda.unfinished} unfinished units, {agenda.tokens} tokens on their way",
                 hint="give more max_cycles, or look for tokens that circulate for ever",
             )
-        for part in agenda.pop():
+        for part in parts:
             if part.looked != now:
                 part.looked = now
                 part.step(now)

@@ -48,6 +48,12 @@ unsigned long long to_unsigned(double value, int bits) {
     const NUMBER a = number_of<NUMBER>(a_bits);              \
     return pattern_of<PATTERN>(static_cast<NUMBER>(RESULT)); \
   }
+#define T2S_THREE(NAME, SUFFIX, NUMBER, PATTERN, RESULT)                    \
+  PATTERN t2s_##NAME##_##SUFFIX(PATTERN a_bits, PATTERN b_bits, PATTERN c_bits) { \
+    const NUMBER a = number_of<NUMBER>(a_bits), b = number_of<NUMBER>(b_bits); \
+    const NUMBER c = number_of<NUMBER>(c_bits);                             \
+    return pattern_of<PATTERN>(static_cast<NUMBER>(RESULT));                \
+  }
 #define T2S_COMPARE(NAME, SUFFIX, NUMBER, PATTERN, OPERATOR)                    \
   unsigned char t2s_##NAME##_##SUFFIX(PATTERN a, PATTERN b) {                   \
     return number_of<NUMBER>(a) OPERATOR number_of<NUMBER>(b);                  \
@@ -64,11 +70,9 @@ unsigned long long to_unsigned(double value, int bits) {
   T2S_ONE(square_root, SUFFIX, NUMBER, PATTERN, std::sqrt(a))                           \
   T2S_ONE(reciprocal_square_root, SUFFIX, NUMBER, PATTERN,                              \
           1.0 / std::sqrt(static_cast<double>(a)))                                      \
-  T2S_ONE(exponential, SUFFIX, NUMBER, PATTERN, std::exp(static_cast<double>(a)))       \
-  T2S_ONE(logarithm, SUFFIX, NUMBER, PATTERN, std::log(static_cast<double>(a)))         \
-  T2S_ONE(hyperbolic_tangent, SUFFIX, NUMBER, PATTERN, std::tanh(static_cast<double>(a)))\
   T2S_ONE(floor, SUFFIX, NUMBER, PATTERN, std::floor(a))                                \
   T2S_ONE(ceiling, SUFFIX, NUMBER, PATTERN, std::ceil(a))                               \
+  T2S_THREE(fused_multiply_add, SUFFIX, NUMBER, PATTERN, std::fma(a, b, c))             \
   T2S_COMPARE(equal, SUFFIX, NUMBER, PATTERN, ==)                                       \
   T2S_COMPARE(not_equal, SUFFIX, NUMBER, PATTERN, !=)                                   \
   T2S_COMPARE(less, SUFFIX, NUMBER, PATTERN, <)                                         \
@@ -92,6 +96,7 @@ unsigned long long to_unsigned(double value, int bits) {
 extern "C" {
 T2S_FLOATS(f32, float, unsigned int)
 T2S_FLOATS(f64, double, unsigned long long)
+// functions of C
 unsigned long long t2s_widen(unsigned int a) {
   return pattern_of<unsigned long long>(static_cast<double>(number_of<float>(a)));
 }

@@ -19,7 +19,7 @@ from t2s.simulator.values.nests.emit_access import keyed_accesses
 from t2s.simulator.values.nests.emit_nest import emit_nest
 from t2s.simulator.values.nests.groups import group_of, rounds_of
 from t2s.simulator.values.nests.plan import Plan, plan_of
-from t2s.simulator.values.state import addresses_of_c_functions
+from t2s.simulator.values.state import addresses_of_c_functions, start_values
 
 _FIRINGS_PER_CALL = 1 << 22
 """Python takes over this often, for interrupts and progress."""
@@ -157,3 +157,5 @@ def _fill(
     for name, nest in plan.nests.items():
         for key, access in keyed_accesses(nest):
             put(("base", name, key), access.bases)
+        for register, start in start_values(nest.node).items():
+            put(("register", name, register), start)

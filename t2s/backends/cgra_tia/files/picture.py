@@ -1,0 +1,290 @@
+"""Pictures of placed designs: the fabric, its cells, the units around it, and the nets.
+
+In goes a ``PlacedDesign``, out comes SVG text without scripts and without anything loaded from
+elsewhere; all texts in it are escaped.  What a cell is shows as its shape (squares have an FMA,
+circles are control cells, triangles stream units), its node as its color.
+
+A net is a line along its wires, with the color of its group, on a track of its own.  Behind the
+lines the wires are as wide as they have tracks in use, and red where none is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+
+from t2s.backends.cgra_tia.fabric import CellKind
+from t2s.backends.cgra_tia.files.summary import (
+    LARGEST_MAP,
+    Wire,
+    node_of,
+    nodes_of,
+    placement_table,
+    tracks_of,
+    wires_of,
+)
+from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, Provenance, Site, StreamUnit
+from t2s.backends.cgra_tia.place.sites import parts_of
+from t2s.backends.cgra_tia.place.slack import rate_limit
+from t2s.backends.cgra_tia.text.printer import print_instruction
+from t2s.core.names import one_line
+
+_PITCH, _SIZE, _MARGIN = 44, 20, 30
+"""Pixels from cell to cell, of a cell, and around the fabric, where the units are."""
+
+_TRACK = 2.5
+"""Pixels from track to track."""
+
+_FULL = "#d22"
+_PLAIN = "currentColor"
+
+Point = tuple[float, float]
+Fill = Callable[[str], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Look:
+    """What a picture shows: the fill of a part by name, more lines of its title, nets, wires.
+
+    ``nets`` are the names of those that are drawn; ``busy`` the wires with the nets on them.
+    """
+
+    fill: Fill
+    said: Mapping[str, str]
+    nets: Collection[str]
+    busy: Mapping[Wire, list[str]]
+
+
+def placement_svg(design: PlacedDesign, *, group: str | None = None) -> str:
+    """The whole design; or with a ``group`` the nets of that group alone."""
+    names = [net.name for net in design.netlist.nets if group in (None, net.group)]
+    busy = tracks_of(design) if group is None else {}
+    return _drawn(design, _Look(fill=_by_node(design), said={}, nets=names, busy=busy))
+
+
+def tracks_svg(design: PlacedDesign) -> str:
+    """How many tracks are in use between neighbours."""
+    fill = _by_node(design)
+    return _drawn(design, _Look(fill=fill, said={}, nets=(), busy=tracks_of(design)))
+
+
+def heat_svg(
+    design: PlacedDesign, shares: Mapping[str, Mapping[str, float]], kind: str = "busy"
+) -> str:
+    """What parts did in a run: for the name of each the shares of its cycles, 0 to 1, by kind.
+
+    The color goes from blue (none of its cycles were of that kind) to red (all were).  Parts that
+    are not in ``shares`` have none.
+    """
+
+    def fill(name: str) -> str:
+        share = shares.get(name, {}).get(kind)
+        return (
+            "none" if share is None else f"hsl({round(240 - 240 * min(max(share, 0), 1))},70%,55%)"
+        )
+
+    said = {
+        name: ", ".join(f"{what} {share:.1%}" for what, share in found.items())
+        for name, found in shares.items()
+    }
+    return _drawn(design, _Look(fill=fill, said=said, nets=(), busy={}))
+
+
+def circle_svg(design: PlacedDesign) -> str:
+    """The circle that keeps the design from a firing in every cycle; no nets if there is none."""
+    limit = rate_limit(design)
+    parts, nets = ((), ()) if limit is None else (set(limit.parts), limit.nets)
+    by_node = _by_node(design)
+    look = _Look(
+        fill=lambda name: by_node(name) if name in parts else "none", said={}, nets=nets, busy={}
+    )
+    return _drawn(design, look)
+
+
+def placement_html(design: PlacedDesign) -> str:
+    """The picture, and the table under it."""
+    return f"<div>{placement_svg(design)}{placement_table(design).html()}</div>"
+
+
+def _color(number: int, lightness: int = 62) -> str:
+    """Colors of neighbouring numbers are far apart."""
+    return f"hsl({number * 137 % 360},60%,{lightness}%)"
+
+
+def _by_node(design: PlacedDesign) -> Fill:
+    """The color of the node of a part."""
+    nodes = nodes_of(design)
+    colors = {part.name: _color(nodes[node_of(part)]) for part in parts_of(design.netlist)}
+    return lambda name: colors[name]
+
+
+def _drawn(design: PlacedDesign, look: _Look) -> str:
+    fabric = design.fabric
+    width, height = (2 * _MARGIN + _PITCH * count for count in (fabric.columns, fabric.rows))
+    body = [
+        *_places(design),
+        *_busy_wires(design, look.busy),
+        *_nets(design, look.nets),
+        *_parts(design, look),
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" font-family="sans-serif" font-size="7">\n'
+        f"<title>{_text(design.netlist.name)} on {_text(fabric.name)}</title>\n"
+        + "\n".join(body)
+        + "\n</svg>\n"
+    )
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))
+
+
+def _titled(*lines: str) -> str:
+    return f"<title>{chr(10).join(map(_text, lines))}</title>"
+
+
+def _center(cell: tuple[int, int]) -> Point:
+    """The middle of a cell: across and down."""
+    row, column = cell
+    return _MARGIN + _PITCH * (column + 0.5), _MARGIN + _PITCH * (row + 0.5)
+
+
+def _shape(kind: CellKind, at: Point, size: float, style: str, title: str = "") -> str:
+    """A square, a circle or a triangle."""
+    x, y = at
+    half = size / 2
+    end = f"{style}>{title}</" if title else f"{style}/>"
+    match kind:
+        case CellKind.FMA:
+            start = f'<rect x="{x - half:g}" y="{y - half:g}" width="{size:g}" height="{size:g}" '
+            name = "rect"
+        case CellKind.CONTROL:
+            start, name = f'<circle cx="{x:g}" cy="{y:g}" r="{half:g}" ', "circle"
+        case CellKind.UNIT:
+            top, low = f"{x:g} {y - half:g}", f"{x + half:g} {y + half:g} H {x - half:g}"
+            start, name = f'<path d="M {top} L {low} Z" ', "path"
+    return f"{start}{end}{name}>" if title else f"{start}{end}"
+
+
+def _places(design: PlacedDesign) -> Iterator[str]:
+    """All cells of the fabric, faintly, in one group."""
+    fabric = design.fabric
+    yield f'<g fill="none" stroke="{_PLAIN}" stroke-opacity="0.25">'
+    for row in range(fabric.rows):
+        for column in range(fabric.columns):
+            yield _shape(fabric.kind_at(row, column), _center((row, column)), _SIZE, "")
+    yield "</g>"
+
+
+def _unit_center(design: PlacedDesign, site: Site) -> Point:
+    """The place of a unit beside its cell, outside of the fabric."""
+    fabric = design.fabric
+    position, number = divmod(site.slot, fabric.units_per_position)
+    x, y = _center((site.row, site.column))
+    along = _PITCH * ((number + 1) / (fabric.units_per_position + 1) - 0.5)
+    away = _PITCH / 2 + _MARGIN / 2
+    lengths = (fabric.columns, fabric.rows, fabric.columns, fabric.rows)
+    side = 0
+    while position >= lengths[side]:
+        position -= lengths[side]
+        side += 1
+    shifts = ((along, -away), (away, along), (along, away), (-away, along))
+    return x + shifts[side][0], y + shifts[side][1]
+
+
+def _lane(wire: Wire, track: float) -> tuple[Point, Point]:
+    """A track of a wire, as seen in its direction to the right of the middle."""
+    (x, y), (to_x, to_y) = map(_center, wire)
+    right, down = (to_x - x) / _PITCH, (to_y - y) / _PITCH
+    shift = _TRACK * (track + 0.7)
+    return (x - down * shift, y + right * shift), (to_x - down * shift, to_y + right * shift)
+
+
+def _busy_wires(design: PlacedDesign, busy: Mapping[Wire, list[str]]) -> Iterator[str]:
+    """A bar for each wire, as wide as it has tracks in use."""
+    most = design.fabric.tracks
+    for wire, nets in sorted(busy.items()):
+        (x, y), (to_x, to_y) = _lane(wire, (len(nets) - 1) / 2)
+        color, opacity = (_FULL, "0.45") if len(nets) >= most else (_PLAIN, "0.15")
+        yield (
+            f'<path d="M {x:g} {y:g} L {to_x:g} {to_y:g}" stroke="{color}" '
+            f'stroke-opacity="{opacity}" stroke-width="{_TRACK * len(nets):g}">'
+            f"{_titled(f'{len(nets)} of {most} tracks', *nets)}</path>"
+        )
+
+
+def _nets(design: PlacedDesign, names: Collection[str]) -> Iterator[str]:
+    """A line for each net."""
+    tracks = tracks_of(design) if names else {}
+    units = {unit.name for unit in design.netlist.units}
+    groups = {name: n for n, name in enumerate(dict.fromkeys(n.group for n in design.netlist.nets))}
+    for net in design.netlist.nets:
+        if net.name not in names:
+            continue
+        steps = []
+        for wire in wires_of(design, net.name):
+            (x, y), (to_x, to_y) = _lane(wire, tracks[wire].index(net.name))
+            steps.append(f"M {x:g} {y:g} L {to_x:g} {to_y:g}")
+        for part in (net.source.part, *(sink.end.part for sink in net.sinks)):
+            if part in units:  # to the cell at which it reaches the wires
+                site = design.sites[part]
+                (x, y), (to_x, to_y) = _unit_center(design, site), _center((site.row, site.column))
+                steps.append(f"M {x:g} {y:g} L {to_x:g} {to_y:g}")
+        branches = design.branches[net.name]
+        title = _titled(
+            f"{net.name} of {net.group}",
+            f"from {net.source.part}",
+            *(
+                f"to {sink.end.part}: {len(branch.path) - 1} hops, latency {branch.latency},"
+                f" capacity {branch.capacity}"
+                for sink, branch in zip(net.sinks, branches, strict=True)
+            ),
+        )
+        if steps:
+            color = _color(groups[net.group], 45)
+            yield f'<path d="{" ".join(steps)}" fill="none" stroke="{color}">{title}</path>'
+
+
+def _parts(design: PlacedDesign, look: _Look) -> Iterator[str]:
+    """A shape for each part, with a title."""
+    small = max(design.fabric.rows, design.fabric.columns) <= LARGEST_MAP
+    for cell in design.netlist.cells:
+        site = design.sites[cell.name]
+        at = _center((site.row, site.column))
+        title = _titled(*_said(design, cell, look))
+        style = f'fill="{look.fill(cell.name)}" stroke="{_PLAIN}"'
+        yield _shape(cell.kind, at, _SIZE, style, title)
+        if small and cell.origin is not None and cell.origin.point:
+            label = _text(",".join(map(str, cell.origin.point)))
+            place = f'x="{at[0]:g}" y="{at[1] + 2.5:g}" text-anchor="middle"'
+            yield f'<text {place} pointer-events="none">{label}</text>'
+    for unit in design.netlist.units:
+        at = _unit_center(design, design.sites[unit.name])
+        title = _titled(*_said(design, unit, look))
+        style = f'fill="{look.fill(unit.name)}" stroke="{_PLAIN}"'
+        yield _shape(CellKind.UNIT, at, _SIZE / 2, style, title)
+
+
+def _said(design: PlacedDesign, part: NetCell | StreamUnit, look: _Look) -> Iterator[str]:
+    """The lines of the title of a part."""
+    yield part.name
+    yield from _origin_lines(part.origin)
+    if part.name in look.said:
+        yield look.said[part.name]
+    if isinstance(part, NetCell):
+        for instruction in part.program.instructions:
+            yield print_instruction(instruction, design.fabric.core)
+    else:
+        tensor = "" if part.tensor is None else f" {part.tensor}"
+        yield f"{part.kind.value}{tensor} over {', '.join(loop.name for loop in part.loops)}"
+
+
+def _origin_lines(origin: Provenance | None) -> Iterator[str]:
+    if origin is not None:
+        yield (
+            f"{origin.node} at {', '.join(map(str, origin.point))}" if origin.point else origin.node
+        )
+        if origin.location is not None:
+            yield f"{origin.location}: {origin.location.source_line}".rstrip(": ")

@@ -1,0 +1,226 @@
+"""Placement: a netlist gets sites on a fabric, wires, and channels with latencies and capacities.
+
+In goes a ``Netlist``, out comes a ``PlacedDesign``; see ``place_netlist``.  Refused are designs
+with too many parts of a kind, nets that find no way, channels that cannot hold what they have to,
+and circles that never start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from t2s.backends.cgra_tia.fabric import CgraFabric
+from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign, Site
+from t2s.backends.cgra_tia.place.anneal import HOT, WARM, Problem, annealed, half_perimeters
+from t2s.backends.cgra_tia.place.movers import with_movers
+from t2s.backends.cgra_tia.place.route import Path, Terminals, routed
+from t2s.backends.cgra_tia.place.sites import Sites, parts_of, problem_of, sites_of
+from t2s.backends.cgra_tia.place.slack import rate_limit, with_slack
+from t2s.backends.cgra_tia.place.template import shaped_start
+from t2s.core.checks import whole
+from t2s.core.errors import UserError, warn
+from t2s.core.location import user_location
+
+Progress = Callable[[str, int, int], None]
+"""Gets what is being done, how much of it is done, and of how much."""
+
+_SMALL = 100
+"""Parts of a small design, for which moves in Python do."""
+
+_MOVES_OF_A_SMALL_ONE = 24_000
+_MOVES_PER_PART, _MOST_MOVES = 12_000, 3_000_000
+
+
+def place_netlist(
+    netlist: Netlist,
+    fabric: CgraFabric,
+    *,
+    seed: int = 0,
+    balanced: bool = True,
+    moves: int | None = None,
+    progress: Progress | None = None,
+) -> PlacedDesign:
+    """Place and route a netlist.  Equal arguments give equal designs, on every machine.
+
+    Parameters
+    ----------
+    seed: chooses among placements of about the same quality.
+    balanced: whether all branches of a net group get the latency of the longest; else each has
+        that of its own way.
+    moves: how many moves the annealer tries; 0 takes the best start as it is.
+    progress: is called now and then.
+
+    Raises ``UserError`` if the design does not fit.  Warns if channels slow it down, and at a
+    Ctrl-C, after which it goes on with the best placement so far.
+    """
+    number, count = whole(seed), None if moves is None else whole(moves)
+    if number is None or number < 0 or (moves is not None and (count is None or count < 0)):
+        raise UserError(
+            "the seed and the moves of a placement are no such numbers",
+            location=user_location(),
+            expected="whole numbers of at least 0",
+            given=f"seed={seed!r}, moves={moves!r}",
+        )
+    _check_ends(netlist)
+    netlist = with_movers(netlist, fabric)
+    parts = parts_of(netlist)
+    if count is None:
+        many = min(_MOVES_PER_PART * len(parts), _MOST_MOVES)
+        count = _MOVES_OF_A_SMALL_ONE if len(parts) <= _SMALL else many
+    sites = sites_of(netlist, fabric)
+    refused: UserError | None = None
+    for chosen in _placements(netlist, fabric, sites, number, count, progress):
+        places = {part.name: sites.places[site] for part, site in zip(parts, chosen, strict=True)}
+        try:
+            paths = _paths(netlist, fabric, places, progress)
+            break
+        except UserError as error:
+            refused = refused or error
+    else:
+        assert refused is not None
+        raise refused
+    design = PlacedDesign(
+        netlist=netlist,
+        fabric=fabric,
+        sites=places,
+        branches=with_slack(netlist, fabric, paths, balanced=balanced),
+        seed=number,
+        balanced=balanced,
+    )
+    _warn_of_rate(design)
+    return design
+
+
+def _check_ends(netlist: Netlist) -> None:
+    """Raise ``UserError`` if a net ends at no part, or two parts or nets have one name."""
+    parts = [part.name for part in parts_of(netlist)]
+    for what, names in (("parts", parts), ("nets", [net.name for net in netlist.nets])):
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if len(set(names)) < len(names):
+            raise UserError(
+                f"two {what} of {netlist.name!r} have one name",
+                location=netlist.location,
+                expected=f"different names of {what}",
+                given=repr(twice),
+            )
+    known = set(parts)
+    for net in netlist.nets:
+        for part in (net.source.part, *(sink.end.part for sink in net.sinks)):
+            if part not in known:
+                raise UserError(
+                    f"the net {net.name!r} of {netlist.name!r} ends at what is not there",
+                    location=net.location or netlist.location,
+                    expected="the name of a cell or of a unit",
+                    given=repr(part),
+                )
+
+
+def _paths(
+    netlist: Netlist, fabric: CgraFabric, places: Mapping[str, Site], progress: Progress | None
+) -> list[tuple[Path, ...]]:
+    """The paths of all nets; raises ``UserError`` if they do not fit."""
+
+    def cell(part: str) -> int:
+        return places[part].row * fabric.columns + places[part].column
+
+    return routed(
+        [
+            Terminals(
+                net=net,
+                source=cell(net.source.part),
+                sinks=tuple(cell(sink.end.part) for sink in net.sinks),
+            )
+            for net in netlist.nets
+        ],
+        fabric,
+        lambda turn, crowded: progress("route", turn, crowded) if progress else None,
+    )
+
+
+class _Best:
+    """The best placement so far of a run of the annealer."""
+
+    def __init__(self, problem: Problem, start: list[int]) -> None:
+        self.sites = start
+        self.cost = sum(half_perimeters(problem, start))
+        self._problem = problem
+
+    def told(self, sites: list[int]) -> None:
+        """Keep a placement if it is as good; so the seed has a say where the start is good."""
+        cost = sum(half_perimeters(self._problem, sites))
+        if cost <= self.cost:
+            self.sites, self.cost = sites, cost
+
+
+def _placements(
+    netlist: Netlist,
+    fabric: CgraFabric,
+    sites: Sites,
+    seed: int,
+    moves: int,
+    progress: Progress | None,
+) -> list[list[int]]:
+    """A site for each part, several times, the shortest nets first.
+
+    A third of the moves starts, not hot, from the shape of the array, the rest anywhere.
+    """
+    problem = problem_of(netlist, fabric, sites)
+    shaped = shaped_start(netlist, fabric, sites, problem)
+    runs = [(_Best(problem, _in_order(problem, sites)), moves, HOT)]
+    if shaped is not None:
+        runs = [
+            (_Best(problem, shaped), moves // 3, WARM),
+            (_Best(problem, shaped), moves - moves // 3, HOT),
+        ]
+    done = 0
+    try:
+        for number, (best, count, first) in enumerate(runs):
+            for found, tried in annealed(problem, best.sites, seed + number, count, first):
+                best.told(found)
+                done += tried
+                if progress is not None:
+                    progress("place", done, moves)
+    except KeyboardInterrupt:
+        warn(
+            f"the placement of {netlist.name!r} was interrupted",
+            location=netlist.location or user_location(),
+            expected=f"{moves:,} moves of the annealer",
+            given=f"{done:,}, and the best placement of those",
+            hint="place it again for shorter nets",
+        )
+    ordered = sorted((best for best, _, _ in runs), key=lambda best: best.cost)
+    return [best.sites for best in ordered]
+
+
+def _in_order(problem: Problem, sites: Sites) -> list[int]:
+    """Each part on the first site that is left for its kind."""
+    taken: set[int] = set()
+    start = []
+    for kind in problem.kinds:
+        # the sites of an FMA may serve control cells too: these take their own first
+        choices = (site for site in sites.of_kind[kind] if site not in taken)
+        start.append(next(choices))
+        taken.add(start[-1])
+    return start
+
+
+def _warn_of_rate(design: PlacedDesign) -> None:
+    """Warn if channels, or circles of tokens, keep the design from a firing in every cycle."""
+    limit = rate_limit(design)
+    if limit is None:
+        return
+    netlist = design.netlist
+    shown = ", ".join(limit.parts[:6]) + (", ..." if len(limit.parts) > 6 else "")
+    if limit.for_space:
+        given = f"{limit.tokens} firings in {limit.cycles} cycles, for want of room between {shown}"
+        hint = f"use a fabric with a most_depth above {design.fabric.most_depth}"
+    else:
+        given = f"{limit.tokens} tokens circulate in {limit.cycles} cycles through {shown}"
+        hint = "use a larger tile, so that more of them circulate"
+    warn(
+        f"the design {netlist.name!r} runs at {float(limit.rate):.0%} of its rate",
+        location=netlist.location or user_location(),
+        expected="a firing in every cycle",
+        given=given,
+        hint=hint,
+    )

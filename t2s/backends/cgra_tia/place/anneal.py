@@ -1,0 +1,265 @@
+"""Simulated annealing: swaps of parts between sites of their kind, for short nets.
+
+In go the tables of a placement problem (``Problem``) and a start, a site for each part; out comes
+the best placement seen.  The cost is the sum of the half perimeters of the nets, an integer.  All
+choices come from integers alone, a generator of our own and a table of acceptance, so that a seed
+gives the same placement on every machine.
+
+``improve`` is one function for two engines: many moves are worth compiling it with numba, which
+takes seconds; few of them Python makes as it is.  Both take the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from t2s.core.interrupts import late_module, undisturbed
+
+COMPILED_FROM = 200_000
+"""Moves of a run from which on compiling pays."""
+
+HOT, WARM = Decimal(6), Decimal(1)
+"""Temperatures to start from, in units of the cost: one forgets the start, one keeps its shape."""
+
+_TEMPERATURES = 60
+_LAST = Decimal("0.12")
+
+_BESIDE = 6
+"""A move to a connected part goes to one of so many sites, the nearest ones."""
+
+_MODULUS, _FACTOR = (1 << 31) - 1, 48_271
+"""The generator: a state is the one before times the factor, modulo a prime."""
+
+_TABLED = 64
+"""An increase of the cost by as much as this is never accepted."""
+
+Integers = Any
+"""A list of integers, or a flat array of them for compiled code."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A placement problem as flat tables of integers.
+
+    Attributes
+    ----------
+    kinds: of each part the number of its kind; a part may go to sites that allow its kind only.
+    rows, columns, cells: of each site, where it is, and the number of that cell of the grid.
+    nets_of, nets_from: the nets of part p are ``nets_of[nets_from[p]:nets_from[p + 1]]``.
+    parts_of, parts_from: the same for the parts of a net, each part once.
+    allowed: whether kind k may go to site s, at ``k * sites + s``.
+    near, nearest: the sites that kind k may go to, those nearest to cell c of the grid first, are
+        the first ``nearest[k]`` from ``(k * grid + c) * width`` on.
+    grid, width: the number of cells, and that of the sites listed for one of them.
+    """
+
+    kinds: Sequence[int]
+    rows: Sequence[int]
+    columns: Sequence[int]
+    cells: Sequence[int]
+    nets_of: Sequence[int]
+    nets_from: Sequence[int]
+    parts_of: Sequence[int]
+    parts_from: Sequence[int]
+    allowed: Sequence[int]
+    near: Sequence[int]
+    nearest: Sequence[int]
+    grid: int
+    width: int
+
+
+def half_perimeters(problem: Problem, sites: Sequence[int]) -> list[int]:
+    """Of each net the height plus the width of the box around its parts."""
+    costs = []
+    for first, last in pairwise(problem.parts_from):
+        parts = problem.parts_of[first:last]
+        rows = [problem.rows[sites[part]] for part in parts]
+        columns = [problem.columns[sites[part]] for part in parts]
+        costs.append(max(rows) - min(rows) + max(columns) - min(columns))
+    return costs
+
+
+def annealed(
+    problem: Problem,
+    start: Sequence[int],
+    seed: int,
+    moves: int,
+    first: Decimal,
+    *,
+    compiled: bool | None = None,
+) -> Iterator[tuple[list[int], int]]:
+    """Improve a placement; yields the sites after each temperature, and the moves tried at it.
+
+    The temperature goes down from ``first``.  A Ctrl-C goes through, in compiled code between two
+    temperatures.  ``compiled`` is for tests, and decided by the moves if it is ``None``.
+    """
+    if not problem.kinds or not moves:
+        return
+    compiled = moves >= COMPILED_FROM if compiled is None else compiled
+    array = _flat if compiled else list
+    run: Any = _machine_code() if compiled else improve
+    tables = [
+        array(table)
+        for table in (
+            *(problem.kinds, problem.rows, problem.columns, problem.cells),
+            *(problem.nets_of, problem.nets_from, problem.parts_of, problem.parts_from),
+            *(problem.allowed, problem.near, problem.nearest),
+        )
+    ]
+    at = [-1] * len(problem.rows)
+    for part, site in enumerate(start):
+        at[site] = part
+    costs = half_perimeters(problem, start)
+    state = [
+        array(numbers)
+        for numbers in (start, at, costs, [0] * len(costs), costs, costs, [_seeded(seed)])
+    ]
+    for number, temperature in enumerate(_temperatures(first)):
+        done, goal = (moves * step // _TEMPERATURES for step in (number, number + 1))
+        window = max(_BESIDE, problem.width * (_TEMPERATURES - number) // _TEMPERATURES)
+        accepted = array(_acceptance(temperature))
+        run(*tables, *state, accepted, problem.grid, problem.width, window, goal - done)
+        yield [int(site) for site in state[0]], goal - done
+
+
+def _flat(numbers: Sequence[int]) -> Any:
+    return np.array(numbers, dtype=np.int64)
+
+
+def _seeded(seed: int) -> int:
+    """A state of the generator: neighbouring seeds are far from one another."""
+    return seed * 69_621 % (_MODULUS - 1) + 1
+
+
+def _temperatures(first: Decimal) -> list[Decimal]:
+    """From the first to the last, each the same fraction of the one before."""
+    context = Context(prec=30)
+    step = context.divide(context.ln(context.divide(_LAST, first)), _TEMPERATURES - 1)
+    return [
+        context.multiply(first, context.exp(context.multiply(step, number)))
+        for number in range(_TEMPERATURES)
+    ]
+
+
+def _acceptance(temperature: Decimal) -> list[int]:
+    """Of each increase of the cost, the draws below which it is accepted.
+
+    Decimal numbers are rounded correctly, unlike the logarithms of C libraries.
+    """
+    context = Context(prec=30)
+    chances = (
+        context.exp(context.divide(Decimal(-increase), temperature)) for increase in range(_TABLED)
+    )
+    return [int(context.multiply(chance, _MODULUS)) for chance in chances]
+
+
+@cache
+def _machine_code() -> Any:
+    """``improve`` as machine code."""
+    with undisturbed():
+        return late_module("numba").njit(nogil=True)(improve)
+
+
+def improve(
+    kinds: Integers,
+    rows: Integers,
+    columns: Integers,
+    cells: Integers,
+    nets_of: Integers,
+    nets_from: Integers,
+    parts_of: Integers,
+    parts_from: Integers,
+    allowed: Integers,
+    near: Integers,
+    nearest: Integers,
+    sites: Integers,
+    at: Integers,
+    costs: Integers,
+    marks: Integers,
+    touched: Integers,
+    fresh: Integers,
+    random: Integers,
+    accepted: Integers,
+    grid: int,
+    width: int,
+    window: int,
+    moves: int,
+) -> None:
+    """Try some moves at one temperature; changes ``sites``, ``at``, ``costs`` and ``random``.
+
+    A move takes a part to one of the ``window`` sites nearest to it, or to one beside a part that
+    it is connected to; what is there goes where the part was.  ``marks``, ``touched`` and
+    ``fresh`` are room for an item for each net.
+    """
+    state = random[0]
+    parts, places = len(kinds), len(rows)
+    for net in range(len(costs)):
+        marks[net] = -1
+    for move in range(moves):
+        state = state * _FACTOR % _MODULUS
+        part = state % parts
+        here, kind = sites[part], kinds[part]
+        first = nets_from[part]
+        count = nets_from[part + 1] - first
+        center, reach = cells[here], window
+        state = state * _FACTOR % _MODULUS
+        if count > 0 and state & 8192:
+            net = nets_of[first + (state >> 15) % count]
+            begin = parts_from[net]
+            state = state * _FACTOR % _MODULUS
+            other = parts_of[begin + state % (parts_from[net + 1] - begin)]
+            if other != part:
+                center, reach = cells[sites[other]], _BESIDE
+        state = state * _FACTOR % _MODULUS
+        there = near[(kind * grid + center) * width + state % min(reach, nearest[kind])]
+        other = at[there]
+        if there == here or (other >= 0 and not allowed[kinds[other] * places + here]):
+            continue
+        sites[part] = there
+        if other >= 0:
+            sites[other] = here
+        change, size, moved = 0, 0, part
+        while moved >= 0:
+            for index in range(nets_from[moved], nets_from[moved + 1]):
+                net = nets_of[index]
+                if marks[net] == move:
+                    continue
+                marks[net] = move
+                begin = parts_from[net]
+                site = sites[parts_of[begin]]
+                top = bottom = rows[site]
+                left = right = columns[site]
+                for member in range(begin + 1, parts_from[net + 1]):
+                    site = sites[parts_of[member]]
+                    row, column = rows[site], columns[site]
+                    if row < top:
+                        top = row
+                    elif row > bottom:
+                        bottom = row
+                    if column < left:
+                        left = column
+                    elif column > right:
+                        right = column
+                cost = bottom - top + right - left
+                if cost != costs[net]:
+                    change += cost - costs[net]
+                    touched[size], fresh[size] = net, cost
+                    size += 1
+            moved = other if moved == part else -1
+        state = state * _FACTOR % _MODULUS
+        if change <= 0 or (change < _TABLED and state < accepted[change]):
+            at[here], at[there] = other, part
+            for index in range(size):
+                costs[touched[index]] = fresh[index]
+        else:
+            sites[part] = here
+            if other >= 0:
+                sites[other] = there
+    random[0] = state

@@ -1,0 +1,176 @@
+"""A netlist and a fabric as a placement problem in numbers: parts, sites, kinds, nets.
+
+Refused is what cannot fit: more parts of a kind than there are sites.
+
+Sites are numbered: the cells of the fabric row by row, then the stream units in the order of their
+slots.  Parts are the cells and then the units of the netlist, in its order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from t2s.backends.cgra_tia.fabric import FABRICS, CellKind, CgraFabric
+from t2s.backends.cgra_tia.netlist import NetCell, Netlist, Site, StreamUnit
+from t2s.backends.cgra_tia.place.anneal import Problem
+from t2s.core.errors import UnsupportedError
+
+KINDS = (CellKind.FMA, CellKind.CONTROL, CellKind.UNIT)
+
+_NEAREST = 256
+"""Most sites that are listed as the nearest ones."""
+
+_WORDS = {
+    CellKind.FMA: "cells with an FMA",
+    CellKind.CONTROL: "control cells",
+    CellKind.UNIT: "stream units",
+}
+
+
+def kind_of(part: NetCell | StreamUnit) -> CellKind:
+    """The kind of place that a part needs."""
+    return part.kind if isinstance(part, NetCell) else CellKind.UNIT
+
+
+def parts_of(netlist: Netlist) -> tuple[NetCell | StreamUnit, ...]:
+    """The cells and the units, in the order in which parts are numbered."""
+    return (*netlist.cells, *netlist.units)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sites:
+    """All sites of a fabric, by number, and which of them each kind may use."""
+
+    places: tuple[Site, ...]
+    of_kind: tuple[tuple[int, ...], ...]
+
+
+def sites_of(netlist: Netlist, fabric: CgraFabric) -> Sites:
+    """The sites that the parts of a netlist may use.
+
+    Kinds have sites of their own; only where there are too few control cells, those with an FMA,
+    which can do the same, serve as well.  Raises ``UnsupportedError`` if the parts are too many.
+    """
+    rows, columns = fabric.rows, fabric.columns
+    cells = [Site(row=row, column=column) for row in range(rows) for column in range(columns)]
+    per = fabric.units_per_position
+    units = [
+        Site(row=row, column=column, slot=position * per + number)
+        for position, (row, column) in enumerate(fabric.border)
+        for number in range(per)
+    ]
+    found = {kind: [row * columns + column for row, column in fabric.cells(kind)] for kind in KINDS}
+    found[CellKind.UNIT] = list(range(len(cells), len(cells) + len(units)))
+    wanted = Counter(kind_of(part) for part in parts_of(netlist))
+    controls = found[CellKind.CONTROL]
+    if wanted[CellKind.CONTROL] > len(controls):
+        if wanted[CellKind.CONTROL] + wanted[CellKind.FMA] > len(cells):
+            raise _too_many(netlist, fabric, CellKind.CONTROL, len(cells) - wanted[CellKind.FMA])
+        found[CellKind.CONTROL] = list(range(len(cells)))
+    for kind in (CellKind.FMA, CellKind.UNIT):
+        if wanted[kind] > len(found[kind]):
+            raise _too_many(netlist, fabric, kind, len(found[kind]))
+    return Sites(places=(*cells, *units), of_kind=tuple(tuple(found[kind]) for kind in KINDS))
+
+
+def _too_many(netlist: Netlist, fabric: CgraFabric, kind: CellKind, there: int) -> UnsupportedError:
+    """The refusal: which node takes how many, and what would do."""
+    nodes = Counter[str]()
+    for part in parts_of(netlist):
+        if kind_of(part) is kind:
+            nodes[part.name if part.origin is None else part.origin.node] += 1
+    total = sum(nodes.values())
+    largest = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
+    told = [f"{count} for {node}" for node, count in largest[:8]]
+    if len(largest) > 8:
+        told.append(f"{sum(count for _, count in largest[8:])} for {len(largest) - 8} others")
+    larger = [other for other in FABRICS.values() if _fits(netlist, other)]
+    what = f"the fabric {larger[0].name!r}, or " if larger else ""
+    return UnsupportedError(
+        f"the design {netlist.name!r} does not fit on the fabric {fabric.name!r}",
+        location=netlist.location,
+        expected=f"at most {there} {_WORDS[kind]}, as many as are there",
+        given=f"{total}: {', '.join(told)}",
+        hint=f"take {what}unroll fewer iterations: at most {there} of {total} places are there",
+    )
+
+
+def _fits(netlist: Netlist, fabric: CgraFabric) -> bool:
+    """Whether a fabric has enough sites of all kinds."""
+    wanted = Counter(kind_of(part) for part in parts_of(netlist))
+    cells = fabric.rows * fabric.columns
+    return (
+        wanted[CellKind.FMA] <= len(fabric.cells(CellKind.FMA))
+        and wanted[CellKind.FMA] + wanted[CellKind.CONTROL] <= cells
+        and wanted[CellKind.UNIT] <= fabric.units
+    )
+
+
+def problem_of(netlist: Netlist, fabric: CgraFabric, sites: Sites) -> Problem:
+    """The tables for the annealer."""
+    parts = parts_of(netlist)
+    numbers = {part.name: number for number, part in enumerate(parts)}
+    members = [
+        sorted({numbers[net.source.part], *(numbers[sink.end.part] for sink in net.sinks)})
+        for net in netlist.nets
+    ]
+    members = [item for item in members if len(item) > 1]
+    nets: list[list[int]] = [[] for _ in parts]
+    for net, item in enumerate(members):
+        for part in item:
+            nets[part].append(net)
+    near, nearest, width = _near(fabric, sites)
+    allowed = np.zeros((len(KINDS), len(sites.places)), dtype=np.int64)
+    for kind, there in enumerate(sites.of_kind):
+        allowed[kind, list(there)] = 1
+    return Problem(
+        kinds=[KINDS.index(kind_of(part)) for part in parts],
+        rows=[site.row for site in sites.places],
+        columns=[site.column for site in sites.places],
+        cells=[site.row * fabric.columns + site.column for site in sites.places],
+        nets_of=_joined(nets),
+        nets_from=_starts(nets),
+        parts_of=_joined(members),
+        parts_from=_starts(members),
+        allowed=allowed.ravel().tolist(),
+        near=near,
+        nearest=nearest,
+        grid=fabric.rows * fabric.columns,
+        width=width,
+    )
+
+
+def _joined(lists: Sequence[Sequence[int]]) -> list[int]:
+    return [item for items in lists for item in items]
+
+
+def _starts(lists: Sequence[Sequence[int]]) -> list[int]:
+    return [0, *accumulate(len(items) for items in lists)]
+
+
+def _near(fabric: CgraFabric, sites: Sites) -> tuple[list[int], list[int], int]:
+    """The nearest sites of each kind for each cell, how many of each kind, and room for them."""
+    width = min(_NEAREST, max(map(len, sites.of_kind)))
+    grid = fabric.rows * fabric.columns
+    table = np.zeros((len(sites.of_kind), grid, width), dtype=np.int64)
+    for kind, there in enumerate(sites.of_kind):
+        count = len(there)
+        if not count:
+            continue
+        numbers = np.array(there)
+        rows = np.array([sites.places[site].row for site in there])
+        columns = np.array([sites.places[site].column for site in there])
+        listed = min(width, count)
+        for cell in range(grid):
+            row, column = divmod(cell, fabric.columns)
+            distances = np.abs(rows - row) + np.abs(columns - column)
+            keys = distances * count + np.arange(count)  # no two are equal
+            nearest = np.sort(np.partition(keys, listed - 1)[:listed])
+            table[kind, cell, :listed] = numbers[nearest % count]
+    listed_of = [min(width, len(there)) for there in sites.of_kind]
+    return table.ravel().tolist(), listed_of, width

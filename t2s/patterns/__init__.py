@@ -1,0 +1,1 @@
+"""Parallel patterns with explicit memories: the contract between sparse kernels and Capstan."""
