@@ -10,9 +10,9 @@ import numpy as np
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.lower.cell_programs import ports_of, program_of
 from t2s.backends.cgra_tia.lower.cells import Action, CellDraft, CellResult, Wire
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.passing import Aliases
 from t2s.backends.cgra_tia.lower.process import StreamTable, TokenStream
-from t2s.backends.cgra_tia.lower.refusal import refuse
 from t2s.backends.cgra_tia.lower.registers import Replay
 from t2s.backends.cgra_tia.lower.scalars import scalar_tensors
 from t2s.backends.cgra_tia.lower.sequencers import Controlled, sequencers
@@ -177,12 +177,9 @@ class Assembly:
 
     def _unfed(self, wire: Wire) -> None:
         assert isinstance(wire, TokenStream)
-        facts = self._streams.facts[wire.array]
-        refuse(
-            f"channel {wire.array!r}",
-            f"nothing puts tokens into its element {list(wire.element)}",
-            facts.location,
-        )
+        where = f"its element {list(wire.element)}" if wire.element else "it"
+        location = self._streams.facts[wire.array].location
+        refuse(f"channel {wire.array!r}", f"nothing puts tokens into {where}", location)
 
 
 def _control(draft: CellDraft, actions: Sequence[Action]) -> TagNest:
