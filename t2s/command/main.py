@@ -27,6 +27,7 @@ from t2s.command.design import (
     product_inputs,
 )
 from t2s.command.tensor import INTERRUPTED, tensor
+from t2s.command.tia import tia
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.files import write_texts
 from t2s.driver.compiled_kernel import Kernel
@@ -44,6 +45,7 @@ ENGINES = ("native", "array", "table", "python")
 
 
 app.command()(tensor)
+app.add_typer(tia, name="tia")
 
 
 @app.callback()

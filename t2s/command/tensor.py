@@ -105,7 +105,7 @@ def tensor(
         console.out(str(measured if measured.cycles else interrupt).rstrip())
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
-        text = f"[bold red]error:[/] {escape(_without_lines(str(error)))}"
+        text = f"[bold red]error:[/] {escape(without_lines(str(error)))}"
         Console(stderr=True, highlight=False).print(text, soft_wrap=True)
         raise typer.Exit(code=1) from None
 
@@ -115,7 +115,7 @@ def _given(texts: list[str] | None) -> list[str]:
     return [text.removeprefix("=") for text in texts or []]
 
 
-def _without_lines(text: str) -> str:
+def without_lines(text: str) -> str:
     """An error without the line of Python that it shows: here there is only the command."""
     return "\n".join(line for line in text.splitlines() if not _SNIPPET.match(line))
 

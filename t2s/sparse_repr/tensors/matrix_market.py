@@ -68,7 +68,7 @@ def read_market(path: str | Path, what: str) -> Coordinates | Array:
         file = io.BytesIO(text)
         _check_header(file, len(text))
         _check_numbers(text, file.tell())
-        found = scipy_io.mmread(io.BytesIO(text))
+        found = scipy_io.mmread(io.BytesIO(text), spmatrix=False)
     except (
         OSError, ValueError, OverflowError, StopIteration, IndexError, EOFError, TypeError,
         zlib.error, MemoryError,

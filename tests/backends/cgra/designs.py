@@ -1,9 +1,11 @@
 """Designs in the user's language for the tests of the CGRA, in float64, with sizes as arguments.
 
-``ii``, ``jj``, ... are the PEs along a dimension, ``i``, ``j``, ... how many of these blocks there are.
+``ii``, ``jj``, ... are the PEs along a dimension, ``i``, ``j``, ... how many blocks of these.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import t2s
 from t2s import Float, Func, ImageParam, RDom, Var
@@ -38,9 +40,9 @@ def gemm(
     C[y, x] += A[y, z] * B[z, x]
     C.bound(y, 0, i * ii).bound(x, 0, j * jj)
     yy, xx, zz = t2s.variables("ii jj kk")
-    loops = {"i": y, "j": x, "k": z}
+    loops: dict[str, Any] = {"i": y, "j": x, "k": z}
     C.tile(x, y, xx, yy, jj, ii).split(z, z, zz, kk)
-    C.reorder(zz, xx, yy, *(loops[name] for name in reversed(order))).unroll(yy, xx, zz)
+    C.reorder(zz, xx, yy, *[loops[name] for name in reversed(order)]).unroll(yy, xx, zz)
     A_loader, A_feeder, B_loader, B_feeder = t2s.funcs("A_loader A_feeder B_loader B_feeder")
     C.isolate_producer_chain(A, A_loader, A_feeder).isolate_producer_chain(B, B_loader, B_feeder)
     C.forward(A_feeder, xx).forward(B_feeder, yy)
@@ -139,7 +141,7 @@ def ttmc(
     D.forward(C_feeder, xx).forward(C_feeder, yy).forward(C_feeder, rr)
     A_loader.remove(y, z)
     A_feeder.buffer(A_loader, x)
-    B_loader.remove(x, z)
+    B_loader.remove(x)
     B_feeder.buffer(B_loader, r)
     C_loader.remove(x, y)
     C_feeder.buffer(C_loader, r)
@@ -149,7 +151,10 @@ def ttmc(
 def convolution(
     taps: int = 3, inputs: int = 2, outputs: int = 2, rows: int = 4, columns: int = 5
 ) -> Func:
-    """O[y, x, co] += I[y + ky, x + kx, ci] * W[co, ky, kx, ci]: a PE for each weight, which stays."""
+    """O[y, x, co] += I[y + ky, x + kx, ci] * W[co, ky, kx, ci], a PE for each weight.
+
+    Pixels go to all outputs at once; weights come along ci from PE to PE, and stay.
+    """
     I, W = ImageParam(DOUBLE, 3, name="I"), ImageParam(DOUBLE, 4, name="W")  # noqa: E741
     O, y, x, co = Func("O"), *t2s.variables("y x co")  # noqa: E741
     ky, kx, ci = RDom(0, taps, 0, taps, 0, inputs, name="ky kx ci")
@@ -163,5 +168,5 @@ def convolution(
     O.isolate_producer_chain(W, W_loader, W_feeder).isolate_producer(I, I_loader)
     O.forward(I_loader, co)
     W_loader.remove(x, y)
-    W_feeder.buffer(W_loader, image)
+    W_feeder.scatter(W_loader, ci).buffer(W_loader, image)
     return O

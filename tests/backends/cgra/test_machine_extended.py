@@ -2,62 +2,93 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
-from t2s.backends.cgra_tia.fabric import FABRICS
-from t2s.backends.cgra_tia.machine.extended import run_placed
-from t2s.backends.cgra_tia.netlist import PlacedDesign, unplaced
-from tests.backends.cgra.built_netlists import NetlistBuilder
-
-FMAC = (
-    "when %p == XXXXXXXX with %i0.0, %i1.0, %i2.0:\n  fmac %o0.0, %i2, %i0, %i1; deq %i0, %i1, %i2;"
-)
-
-
-def chains(size: int, steps: int, latency: int, fma_latency: int) -> PlacedDesign:
-    """size x size chains of size FMAs; operands by multicast, k in space only."""
-    builder = NetlistBuilder("chains")
-    for name in "ab":
-        builder.tensor(name, steps, size, size)
-    builder.tensor("d", steps, size, size)
-    builder.tensor("c", steps, size, size, output=True)
-    whole = range(size)
-    for k in whole:
-        for i in whole:
-            for name in "ab":
-                builder.load(f"{name}{k}{i}", name, [steps], [size * size], k * size + i)
-    for i in whole:
-        for j in whole:
-            builder.load(f"d{i}{j}", "d", [steps], [size * size], i * size + j)
-            builder.store(f"c{i}{j}", "c", [steps], [size * size], i * size + j)
-            for k in whole:
-                builder.cell(f"p{k}{i}{j}", FMAC)
-            ends = [f"d{i}{j}", *(f"p{k}{i}{j}" for k in whole), f"c{i}{j}"]
-            for k, (source, sink) in enumerate(pairwise(ends)):
-                end = (sink, 2) if k < size else sink
-                builder.net(f"sum{k}{i}{j}", source, end, tokens=steps)
-    for k in whole:
-        for i in whole:
-            builder.net(f"na{k}{i}", f"a{k}{i}", *((f"p{k}{i}{j}", 0) for j in whole), tokens=steps)
-            builder.net(f"nb{k}{i}", f"b{k}{i}", *((f"p{k}{j}{i}", 1) for j in whole), tokens=steps)
-    fabric = replace(FABRICS["cgra16"], fma_latency=fma_latency)
-    return unplaced(builder.netlist(), fabric, latency)
+from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
+from t2s.backends.cgra_tia.machine.stuck_parts import PlacedDeadlockError
+from tests.backends.cgra.closed_forms import chains, ring, virtual_buffer
 
 
 @pytest.mark.parametrize(
-    ("latency", "fma_latency", "cycles"), [(1, 0, 69), (2, 4, 90), (4, 4, 100)]
+    ("latency", "fma_latency", "cycles", "handed_on"),
+    [
+        (1, 0, 69, False),
+        (2, 4, 90, False),
+        (4, 4, 100, False),
+        (1, 0, 75, True),
+        (2, 4, 102, True),
+        (4, 4, 124, True),
+    ],
 )
-def test_chains_take_their_closed_form(latency: int, fma_latency: int, cycles: int) -> None:
+def test_chains_take_their_closed_form(
+    latency: int, fma_latency: int, cycles: int, handed_on: bool
+) -> None:
     generator = np.random.default_rng(1)
     a, b, d = (generator.integers(-9, 9, (64, 4, 4)).astype(np.float64) for _ in range(3))
-    run = run_placed(chains(4, 64, latency, fma_latency), {"a": a, "b": b, "d": d})
+    design = chains(4, 64, latency, fma_latency, handed_on)
+    run = run_placed(design, {"a": a, "b": b, "d": d})
     assert run.cycles == cycles
     assert np.array_equal(run.outputs["c"], d + np.einsum("tki,tkj->tij", a, b))
-    assert run.utilization == pytest.approx(64 / cycles)
     for row in (*run.cells.values(), *run.units.values()):
         assert row.busy + row.starved + row.blocked + row.waiting + row.idle == cycles
         assert row.busy == 64
+        assert row.last == row.first + 63
+    if not handed_on:
+        assert run.utilization == pytest.approx(64 / cycles)
+        assert run.fma_usage == 1.0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "latency", "cycles"),
+    [(4, 1, 42), (4, 4, 42), (4, 5, 51), (4, 7, 69), (8, 8, 82), (8, 9, 91), (8, 16, 154)],
+)
+def test_a_virtual_buffer_takes_its_closed_form(tokens: int, latency: int, cycles: int) -> None:
+    x = np.arange(tokens) + 0.5
+    run = run_placed(virtual_buffer(tokens, latency, tokens + 1), {"x": x})
+    assert run.cycles == cycles
+    assert np.array_equal(run.outputs["y"], np.tile(x, (10, 1)))
+
+
+@pytest.mark.parametrize("tokens", [1, 4, 8])
+def test_a_virtual_buffer_needs_room_for_one_more(tokens: int) -> None:
+    x = np.arange(tokens) + 0.5
+    run_placed(virtual_buffer(tokens, 1, tokens + 1), {"x": x})
+    with pytest.raises(PlacedDeadlockError) as caught:
+        run_placed(virtual_buffer(tokens, 1, tokens), {"x": x})
+    said = str(caught.value)
+    assert f"'buffer' is stuck after cycle {tokens + 2}" in said
+    assert "2 units with steps left; tokens left in 'order'" in said
+    assert (
+        f"the cell 'feeder' waits for room in 'loop' ({tokens} of {tokens} tokens), which "
+        f"'feeder' takes from, after {tokens} firings"
+    ) in said
+    assert "the unit 'store' waits for a token in 'out' (0 of 2 tokens)" in said
+    assert "NetSink(tokens=...)" in said
+
+
+def run_ring(results: int, steps: int, hop: int) -> PlacedRun:
+    generator = np.random.default_rng(2)
+    a, b = (generator.integers(-9, 9, (4, steps, results)).astype(np.float64) for _ in range(2))
+    d = np.arange(results) / 2
+    run = run_placed(ring(results, steps, hop), {"a": a, "b": b, "d": d})
+    assert np.array_equal(run.outputs["c"], d + (a * b).sum(axis=(0, 1)))
+    return run
+
+
+@pytest.mark.parametrize(("results", "hop", "cycles"), [(16, 6, 24), (16, 4, 16), (16, 1, 16)])
+def test_sums_in_a_ring_take_the_larger_of_tile_and_ring(
+    results: int, hop: int, cycles: int
+) -> None:
+    few, more = run_ring(results, 5, hop), run_ring(results, 9, hop)
+    assert more.cycles - few.cycles == 4 * cycles
+    assert more.cells["p1"].busy - few.cells["p1"].busy == 4 * results
+
+
+@pytest.mark.parametrize(("hop", "cycles"), [(1, 29), (6, 169)])
+def test_a_single_sum_in_a_ring_waits_for_itself(hop: int, cycles: int) -> None:
+    row = run_ring(1, 8, hop).cells["p0"]
+    assert row.last - row.first + 1 == cycles
+    assert row.busy == 8
+    assert row.starved == cycles - 8
+    assert dict(row.starved_by) == {"hop3": cycles - 8}

@@ -10,10 +10,11 @@ import numpy as np
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.lower.cell_programs import ports_of, program_of
 from t2s.backends.cgra_tia.lower.cells import Action, CellDraft, CellResult, Wire
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.passing import Aliases
 from t2s.backends.cgra_tia.lower.process import StreamTable, TokenStream
-from t2s.backends.cgra_tia.lower.refusal import refuse
 from t2s.backends.cgra_tia.lower.registers import Replay
+from t2s.backends.cgra_tia.lower.scalars import scalar_tensors
 from t2s.backends.cgra_tia.lower.sequencers import Controlled, sequencers
 from t2s.backends.cgra_tia.lower.unit_nests import TagNest, pattern_nest, tag_nest
 from t2s.backends.cgra_tia.netlist import (
@@ -79,6 +80,7 @@ class Assembly:
                     nest=_control(draft, actions),
                     index=index,
                     origin=origin,
+                    always=not any(action.idle for action in draft.actions),
                 )
             )
 
@@ -127,6 +129,7 @@ class Assembly:
 
     def netlist(self, name: str, location: SourceLocation | None) -> Netlist:
         """The design; refused if a stream has takers and no source."""
+        graph = self._streams.graph
         for stream, unit in self._streams.sources.items():
             self._source(stream, Endpoint(part=unit.name))
         for stream, unit in self._streams.sinks.items():
@@ -149,7 +152,7 @@ class Assembly:
             cells=tuple(self._cells),
             units=(*units, *more),
             nets=(*nets, *control),
-            tensors=self._streams.graph.tensors,
+            tensors=(*graph.tensors, *scalar_tensors(graph)),
             location=location,
         )
 
@@ -174,12 +177,9 @@ class Assembly:
 
     def _unfed(self, wire: Wire) -> None:
         assert isinstance(wire, TokenStream)
-        facts = self._streams.facts[wire.array]
-        refuse(
-            f"channel {wire.array!r}",
-            f"nothing puts tokens into its element {list(wire.element)}",
-            facts.location,
-        )
+        where = f"its element {list(wire.element)}" if wire.element else "it"
+        location = self._streams.facts[wire.array].location
+        refuse(f"channel {wire.array!r}", f"nothing puts tokens into {where}", location)
 
 
 def _control(draft: CellDraft, actions: Sequence[Action]) -> TagNest:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
 from t2s.backends.cgra_tia.lower.cells import Action, CellDraft, Wire
-from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.values import WordLiteral
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
 from t2s.backends.cgra_tia.program import (
@@ -30,8 +30,6 @@ _PHASE, _HOLDS = 1, 2
 
 _FIRST_RESIDENT = 4
 """The predicate of the first token that stays; the others follow."""
-
-_MOST_RESIDENTS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +67,6 @@ def program_of(
     draft: CellDraft, actions: Sequence[Action], ports: CellPorts
 ) -> tuple[CellProgram, CellKind]:
     """The program of a cell whose action number ``n`` is chosen by tag ``n``."""
-    if len(draft.residents) > _MOST_RESIDENTS:
-        _too_many(draft, len(draft.residents), "operands that stay in registers", _MOST_RESIDENTS)
     writer = _Writer(draft, ports)
     for number, action in enumerate(actions):
         writer.action(number, action)
@@ -78,6 +74,7 @@ def program_of(
     for what, count, most in (
         ("different things to do, told apart by tags", len(actions), core.tags),
         ("instructions", len(writer.instructions), core.instructions),
+        ("predicates", 2 + len(draft.residents), core.predicates),
         ("registers", len(writer.registers), core.registers),
     ):
         if count > most:
@@ -206,7 +203,7 @@ class _Writer:
     def _sources(self, operands: Sequence[WordLiteral | Wire]) -> tuple[Source, ...]:
         """The operands; one number may be an immediate, all others wait in registers."""
         found: list[Source] = []
-        immediate: int | None = None
+        immediate = False
         for operand in operands:
             if not isinstance(operand, WordLiteral) and operand in self._draft.residents:
                 found.append(FromRegister(self.registers[operand]))
@@ -216,8 +213,8 @@ class _Writer:
                 continue
             pattern = operand.pattern
             small = not operand.type.is_float or pattern == 0
-            if small and _fits(pattern) and immediate in (None, pattern):
-                immediate = pattern
+            if small and _fits(pattern) and not immediate:
+                immediate = True
                 found.append(Immediate(pattern % (1 << EXTENDED_CORE.immediate_width)))
             else:
                 number = self.registers.setdefault(pattern, len(self.registers))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from t2s.backends.base import Unsupported
 from t2s.backends.cgra_tia.lower.assemble import Assembly
 from t2s.backends.cgra_tia.lower.cells import CellDraft, draft_cells
+from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
 from t2s.backends.cgra_tia.lower.passing import passed_on, prune
-from t2s.backends.cgra_tia.lower.process import CellProcess, ProcessReader, StreamTable
-from t2s.backends.cgra_tia.lower.refusal import NotLowered
+from t2s.backends.cgra_tia.lower.process import CellProcess, StreamTable
+from t2s.backends.cgra_tia.lower.process_reader import ProcessReader
 from t2s.backends.cgra_tia.lower.registers import Replay, settle_registers
 from t2s.backends.cgra_tia.lower.residents import settle_residents
+from t2s.backends.cgra_tia.lower.scalars import settle_scalars
 from t2s.backends.cgra_tia.lower.schedule import FoldCache, nest_of
 from t2s.backends.cgra_tia.netlist import Netlist
 from t2s.graph.body import Load, Store
@@ -37,6 +39,7 @@ def lowered(graph: Graph, *, contract: bool) -> Netlist | list[Unsupported]:
             problems.append(refused.problem)
     if problems:
         return problems
+    replays += settle_scalars(processes, streams)
     aliases = passed_on(processes, streams)
     replays = prune(processes, replays, streams, aliases)
     drafts: list[list[CellDraft]] = []

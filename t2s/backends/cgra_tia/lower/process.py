@@ -6,14 +6,9 @@ a ``Load`` takes from a unit that loads, a ``Store`` sends to one that stores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from t2s.backends.cgra_tia.lower.refusal import refuse
-from t2s.backends.cgra_tia.lower.schedule import Classes, LoopNest, classes_of
-from t2s.backends.cgra_tia.lower.unit_nests import UnitNest, address_nest
+from t2s.backends.cgra_tia.lower.schedule import Classes, LoopNest
 from t2s.backends.cgra_tia.lower.values import (
     Arrival,
     Decided,
@@ -23,19 +18,13 @@ from t2s.backends.cgra_tia.lower.values import (
     Value,
     ValueReader,
     WordLiteral,
+    computed,
     pattern_of,
 )
-from t2s.backends.cgra_tia.netlist import Provenance, StreamUnit, UnitKind
+from t2s.backends.cgra_tia.netlist import Provenance, StreamUnit
 from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
-from t2s.core.types import INT32, Kind, Type
-from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
-from t2s.graph.graph import Graph, Place, Tensor
-from t2s.graph.nodes import PEArray
-from t2s.graph.points import fold_statement, without_unused
-
-WORD_TYPES = (Type(Kind.FLOAT, 64), Type(Kind.INT, 64), INT32)
-"""What arrays in memory have to be of."""
+from t2s.graph.graph import Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +89,7 @@ class ClassStep:
     takes: dict[int, TokenStream] = field(default_factory=dict)
     sends: dict[TokenStream, Value] = field(default_factory=dict)
     kept: dict[int, Value | TokenStream] = field(default_factory=dict)
+    _known: dict[int, Resolved] = field(default_factory=dict)
 
     @property
     def taken(self) -> set[TokenStream]:
@@ -112,8 +102,10 @@ class ClassStep:
     def resolved(self, value: Value) -> Resolved:
         """The value with everything static decided."""
         match value:
-            case WordLiteral() | Operation():
+            case WordLiteral():
                 return value
+            case Operation():
+                return self._operation(value)
             case Decided(column=column, type=type):
                 return WordLiteral(pattern=pattern_of(self.row[column], type), type=type)
             case Arrival(port=port, type=type):
@@ -124,6 +116,15 @@ class ClassStep:
                 return Taken(source) if isinstance(source, TokenStream) else self.resolved(source)
             case StaticChoice(column=column, if_true=if_true, if_false=if_false):
                 return self.resolved(if_true if self.row[column] else if_false)
+
+    def _operation(self, operation: Operation) -> Resolved:
+        """The operation, or its result where all operands are literals."""
+        if operation.number not in self._known:
+            operands = [self.resolved(operand) for operand in operation.operands]
+            literals = [operand for operand in operands if isinstance(operand, WordLiteral)]
+            whole = len(literals) == len(operands)
+            self._known[operation.number] = computed(operation, literals) if whole else operation
+        return self._known[operation.number]
 
     def used(self) -> set[TokenStream]:
         """The streams whose tokens its sends depend on."""
@@ -168,6 +169,7 @@ class CellProcess:
     reader: ValueReader
     reads: list[FileAccess] = field(default_factory=list)
     writes: list[FileAccess] = field(default_factory=list)
+    parameters: dict[str, TokenStream] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -178,219 +180,3 @@ class StreamTable:
     facts: dict[str, StreamFacts] = field(default_factory=dict)
     sources: dict[TokenStream, StreamUnit] = field(default_factory=dict)
     sinks: dict[TokenStream, StreamUnit] = field(default_factory=dict)
-
-
-class ProcessReader:
-    """Reads one PE of a node."""
-
-    def __init__(self, streams: StreamTable, node: PEArray, point: tuple[int, ...], nest: LoopNest):
-        self._streams = streams
-        self._graph = streams.graph
-        self._node = node
-        self._point = point
-        self._nest = nest
-        self._values = ValueReader(nest.subject, node.location)
-        self._takes: list[Port] = []
-        self._sends: list[tuple[Port, Value]] = []
-        self._units: list[tuple[Port, Load | Store]] = []
-        self._reads: list[FileAccess] = []
-        self._writes: list[FileAccess] = []
-
-    def process(self) -> CellProcess:
-        """The PE as a process; its stream units are noted among the streams."""
-        folded = [fold_statement(s, self._nest.folded) for s in self._node.body]
-        for position, statement in enumerate(without_unused([s for s in folded if s is not None])):
-            self._read(statement, position)
-        active = None
-        if self._node.active is not None:
-            active = self._values.condition(self._nest.folded(self._node.active))
-        whole = bool(self._writes)
-        classes = classes_of(self._nest, self._values.columns.exprs, whole=whole)
-        steps = [self._step(row, active) for row in classes.rows]
-        for port, statement in self._units:
-            self._make_unit(port, statement, classes, active)
-        return CellProcess(
-            name=place_name(self._node.name, self._point),
-            origin=Provenance(
-                node=self._node.name, point=self._point, location=self._node.location
-            ),
-            nest=self._nest,
-            classes=classes,
-            steps=steps,
-            reader=self._values,
-            reads=self._reads,
-            writes=self._writes,
-        )
-
-    # --------------------------------------------------------------------------- statements
-
-    def _read(self, statement: Statement, position: int) -> None:
-        values = self._values
-        match statement:
-            case Let(target=target, value=value):
-                values.locals[target] = values.value(value)
-            case Receive(target=target, channel=channel, type=type, condition=condition):
-                values.checked_type(type)
-                index = self._graph.channel(channel).sink_index
-                port = self._channel_port(channel, index, condition)
-                values.locals[target] = Arrival(port=len(self._takes), type=type)
-                self._takes.append(port)
-            case Load(target=target, type=type, condition=condition):
-                values.checked_type(type)
-                port = self._unit_port(statement, condition)
-                values.locals[target] = Arrival(port=len(self._takes), type=type)
-                self._takes.append(port)
-            case Send(channel=channel, value=value, condition=condition):
-                index = self._graph.channel(channel).source_index
-                port = self._channel_port(channel, index, condition)
-                self._sends.append((port, values.value(value)))
-            case Store(value=value, condition=condition):
-                port = self._unit_port(statement, condition)
-                self._sends.append((port, values.value(value)))
-            case RegisterRead(target=target, register=register, indices=indices, type=type):
-                values.checked_type(type)
-                values.locals[target] = Kept(read=len(self._reads), type=type)
-                self._access(self._reads, register, indices, None, position)
-            case RegisterWrite(
-                register=register, indices=indices, value=value, condition=condition
-            ):
-                made = values.value(value)
-                self._access(self._writes, register, indices, condition, position, made)
-
-    def _access(
-        self,
-        into: list[FileAccess],
-        register: str,
-        indices: tuple[Expr, ...],
-        condition: Expr | None,
-        position: int,
-        value: Value | None = None,
-    ) -> None:
-        into.append(
-            FileAccess(
-                register=register,
-                indices=indices,
-                condition=self._values.condition(condition),
-                position=position,
-                value=value,
-            )
-        )
-
-    def _channel_port(self, name: str, index: tuple[Expr, ...], condition: Expr | None) -> Port:
-        channel = self._graph.channel(name)
-        self._streams.facts.setdefault(
-            name, StreamFacts(capacity=channel.capacity, location=channel.location)
-        )
-        columns = tuple(self._values.columns.of(self._nest.folded(expr)) for expr in index)
-        return Port(
-            stream=None,
-            array=name,
-            columns=columns,
-            condition=self._values.condition(condition),
-        )
-
-    def _unit_port(self, statement: Load | Store, condition: Expr | None) -> Port:
-        tensor = self._graph.tensor(statement.tensor)
-        check_tensor(tensor, self._nest.subject, self._node.location)
-        array = f"{self._node.name}.{tensor.name}"
-        self._streams.facts.setdefault(array, StreamFacts(capacity=1, location=self._node.location))
-        same = sum(1 for _, other in self._units if other.tensor == tensor.name)
-        element = (*self._point, same) if same else self._point
-        port = Port(
-            stream=TokenStream(array=array, element=element),
-            array=array,
-            condition=self._values.condition(condition),
-        )
-        self._units.append((port, statement))
-        return port
-
-    # ------------------------------------------------------------------------------ classes
-
-    def _step(self, row: tuple[int | float | bool, ...], active: int | None) -> ClassStep:
-        step = ClassStep(row=row)
-        if active is not None and not row[active]:
-            return step
-        for number, port in enumerate(self._takes):
-            if port.condition is None or row[port.condition]:
-                stream = self._stream(port, row)
-                if stream in step.takes.values():
-                    self._twice("takes two tokens from", stream)
-                step.takes[number] = stream
-        for port, value in self._sends:
-            if port.condition is None or row[port.condition]:
-                stream = self._stream(port, row)
-                if stream in step.sends:
-                    self._twice("sends two tokens to", stream)
-                step.sends[stream] = value
-        return step
-
-    def _twice(self, does: str, stream: TokenStream) -> None:
-        why = f"one firing {does} {stream}, and a cell moves one token of a channel in a cycle"
-        refuse(self._nest.subject, why, self._node.location)
-
-    def _stream(self, port: Port, row: tuple[int | float | bool, ...]) -> TokenStream:
-        if port.stream is not None:
-            return port.stream
-        return TokenStream(array=port.array, element=tuple(int(row[at]) for at in port.columns))
-
-    # -------------------------------------------------------------------------------- units
-
-    def _make_unit(
-        self, port: Port, statement: Load | Store, classes: Classes, active: int | None
-    ) -> None:
-        """The unit that loads or stores, with its nest."""
-        tensor = self._graph.tensor(statement.tensor)
-        needed = [
-            (active is None or bool(row[active]))
-            and (port.condition is None or bool(row[port.condition]))
-            for row in classes.rows
-        ]
-        chosen = None if all(needed) else np.asarray(needed)[classes.sequence]
-        nest = address_nest(self._nest, statement.indices, tensor.allocated, chosen)
-        if nest is None:
-            refuse(
-                self._nest.subject,
-                f"its accesses to {tensor.name!r} are not those of a nest of 8 loops with an "
-                "affine address: let the host order the array (Place.HOST)",
-                self._node.location,
-            )
-        assert port.stream is not None
-        loads = isinstance(statement, Load)
-        unit = unit_of(port.stream, UnitKind.LOAD if loads else UnitKind.STORE, tensor, nest)
-        unit = replace(
-            unit,
-            origin=Provenance(
-                node=self._node.name, point=self._point, location=self._node.location
-            ),
-        )
-        (self._streams.sources if loads else self._streams.sinks)[port.stream] = unit
-
-
-def unit_of(stream: TokenStream, kind: UnitKind, tensor: Tensor, nest: UnitNest) -> StreamUnit:
-    """A unit at the end of a stream, and named as that."""
-    return StreamUnit(
-        name=str(stream), kind=kind, loops=nest.loops, tensor=tensor.name, address=nest.address
-    )
-
-
-def place_name(name: str, point: Sequence[int]) -> str:
-    """The name of a node's PE: ``C[1,2]``."""
-    return f"{name}[{','.join(map(str, point))}]" if point else name
-
-
-def check_tensor(tensor: Tensor, subject: str, location: SourceLocation | None) -> None:
-    """Refuse arrays that stream units do not reach."""
-    if tensor.type not in WORD_TYPES:
-        refuse(
-            f"array {tensor.name!r}",
-            f"it is of {tensor.type}, and words of this CGRA are float64, int64 and int32",
-            tensor.location or location,
-        )
-    if tensor.place is Place.CHIP:
-        refuse(subject, f"{tensor.name!r} is an array on the chip, and cells have none", location)
-    if tensor.open:
-        refuse(
-            f"array {tensor.name!r}",
-            "its length is known only when the design runs, and stream units have fixed nests",
-            tensor.location or location,
-        )

@@ -29,6 +29,9 @@ def settle_residents(
     elsewhere |= {aliases.root(replay.source) for replay in replays}
     left: list[Replay] = []
     for replay in replays:
+        if replay.passes == 1:
+            aliases.add(replay.sink, replay.source)
+            continue
         mine = takers.get(replay.sink, [])
         fixed = replay.tokens == replay.blocks == 1 and replay.sink not in elsewhere
         if not (fixed and mine and all(_always(draft, wire) for draft, wire in mine)):

@@ -12,8 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from t2s.backends.cgra_tia.lower.refusal import refuse
-from t2s.core.expr import Const, Expr, Index, apply, const, evaluate, index_names, simplify
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
+from t2s.core.expr import (
+    Const,
+    Expr,
+    Index,
+    apply,
+    const,
+    evaluate,
+    index_names,
+    simplify,
+    substitute,
+)
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array, Op
 from t2s.graph.intervals import Interval, interval
@@ -221,5 +231,6 @@ def from_zero(nest: LoopNest) -> dict[str, Expr]:
     """Each loop's index as its minimum plus an index of that name that counts from 0."""
     found: dict[str, Expr] = {name: const(at) for name, at in nest.fixed.items()}
     for loop in nest.loops:
-        found[loop.name] = apply(Op.ADD, loop.minimum, Index(name=loop.name))
+        start = substitute(loop.minimum, found)
+        found[loop.name] = simplify(apply(Op.ADD, start, Index(name=loop.name)))
     return found

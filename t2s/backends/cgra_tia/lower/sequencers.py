@@ -1,8 +1,10 @@
 """Which ``seq`` units there are: one for all cells that do the same at the same time.
 
-Cells of a node whose tags are the same share a unit if none of them waits for another one and they
-stand equally far from memory.  A shared unit holds all of its cells to one pace, so cells that
-exchange tokens with a common neighbor, which may serve them in turn, have units of their own.
+A shared unit holds all of its cells to one pace, give or take what its net holds.  Cells of one PE
+whose tags are the same have one, if they do something in every firing: then none of them needs what
+another one does in a later firing.  Cells of several PEs of a node share it too if none of them
+waits for another one and they stand equally far from memory, but not if they exchange tokens with a
+common neighbor, which may serve them in turn.
 """
 
 from __future__ import annotations
@@ -27,12 +29,17 @@ from t2s.backends.cgra_tia.netlist import (
 
 @dataclass(frozen=True, kw_only=True)
 class Controlled:
-    """A port that waits for tags; ``index`` is the number of the cell within its PE."""
+    """A port that waits for tags.
+
+    ``index`` is the number of the cell within its PE, ``always`` whether it does something in every
+    firing of that.
+    """
 
     end: Endpoint
     nest: TagNest
     index: int
     origin: Provenance
+    always: bool = False
 
 
 @dataclass(kw_only=True)
@@ -49,9 +56,10 @@ def sequencers(
 ) -> tuple[list[StreamUnit], list[Net]]:
     """The units that send tags, and their nets."""
     order = _order(nets)
+    leaders, followers = _in_one_pe(controlled)
     groups: dict[tuple[object, ...], list[Controlled]] = {}
     seen: dict[tuple[object, ...], int] = {}
-    for one in controlled:
+    for one in leaders:
         circle = order.circle.get(one.end.part, -1)
         kind = (one.origin.node, one.index, one.nest, order.rank.get(circle, 0))
         within = seen.get((kind, circle), 0)
@@ -76,9 +84,25 @@ def sequencers(
                 origin=Provenance(node=node, location=group[0].origin.location),
             )
         )
-        sinks = tuple(NetSink(end=one.end) for one in group)
+        sinks = tuple(NetSink(end=end) for one in group for end in (one.end, *followers[one.end]))
         made.append(Net(name=name, group=name, source=Endpoint(part=name), sinks=sinks))
     return units, made
+
+
+def _in_one_pe(
+    controlled: Sequence[Controlled],
+) -> tuple[list[Controlled], dict[Endpoint, list[Endpoint]]]:
+    """One cell of each PE for each sequence of tags, and the ports that follow it."""
+    leaders: dict[tuple[object, ...], Controlled] = {}
+    followers: dict[Endpoint, list[Endpoint]] = {}
+    for one in controlled:
+        own = () if one.always else (one.end,)
+        key = (one.origin.node, one.origin.point, one.nest, *own)
+        leader = leaders.setdefault(key, one)
+        followers.setdefault(leader.end, [])
+        if leader is not one:
+            followers[leader.end].append(one.end)
+    return list(leaders.values()), followers
 
 
 def _independent(group: Sequence[Controlled], order: _Order) -> bool:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.schedule import LoopNest, enumerated, from_zero
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamLoop, TagCase, UnitCondition
 from t2s.core.affine import tidy
-from t2s.core.expr import Expr, apply, const, substitute
+from t2s.core.expr import Expr, Index, apply, const, substitute
+from t2s.core.isl import Interval, LoopDomain, NotAffine
+from t2s.core.isl_maps import Transformation
 from t2s.core.ops import Array, Op
 from t2s.graph.intervals import LinearForm, linear_form
+from t2s.graph.nodes import Loop
 
 MOST_LOOPS = 8
 """Loops of a stream unit."""
@@ -46,24 +49,53 @@ def _loop(name: str, extent: int) -> StreamLoop:
 
 
 def address_nest(
-    nest: LoopNest, indices: Sequence[Expr], shape: Sequence[int], chosen: Array | None
+    nest: LoopNest, indices: Sequence[Expr], shape: Sequence[int], condition: Expr | None
 ) -> UnitNest | None:
-    """The nest of a unit that touches an array once in each iteration, or in the chosen ones.
+    """The nest of a unit that touches an array once in each iteration, or where a condition holds.
 
-    ``indices`` are subscripts of a row-major array of this shape; ``chosen`` has a bool for each
-    iteration.  ``None`` if no nest of at most 8 loops has this sequence of addresses.
+    ``indices`` are subscripts of a row-major array of this shape.  ``None`` if no nest of at most 8
+    loops has this sequence of addresses.
     """
     flat: Expr = const(0)
     for index, extent in zip(indices, shape, strict=True):
-        flat = apply(Op.ADD, apply(Op.MULTIPLY, flat, const(extent)), index)
-    if chosen is None:
-        found = _from_loops(nest, flat)
+        flat = apply(Op.ADD, apply(Op.MULTIPLY, flat, const(extent)), nest.folded(index))
+    restricted = nest if condition is None else _restricted(nest, condition)
+    if restricted is not None:
+        found = _from_loops(restricted, flat)
         if found is not None:
             return found
-    addresses = enumerated(nest, nest.loops).values(flat).astype(np.int64)
-    if chosen is not None:
-        addresses = addresses[chosen]
+    iterations = enumerated(nest, nest.loops)
+    addresses = iterations.values(flat).astype(np.int64)
+    if condition is not None:
+        addresses = addresses[iterations.values(condition).astype(bool)]
     return _from_sequence(addresses)
+
+
+def _intervals(loops: Sequence[Loop]) -> list[Interval]:
+    return [Interval(name=x.name, minimum=x.minimum, extent=x.extent) for x in loops]
+
+
+def _restricted(nest: LoopNest, condition: Expr) -> LoopNest | None:
+    """The nest of the iterations in which a condition holds, if that is a nest."""
+    try:
+        domain = LoopDomain(_intervals(nest.loops), [condition])
+    except NotAffine:
+        return None
+    if domain.is_empty():
+        return None
+    same = Transformation(domain, {loop.name: Index(name=loop.name) for loop in nest.loops})
+    loops: list[Loop] = []
+    for loop in nest.loops:
+        span = same.span(loop.name)
+        extent = tidy(apply(Op.ADD, apply(Op.SUBTRACT, span.last, span.first), const(1)))
+        loops.append(Loop(name=loop.name, minimum=span.first, extent=extent))
+    try:
+        hull = LoopDomain(
+            [Interval(name=x.name, minimum=x.minimum, extent=x.extent) for x in loops]
+        )
+    except NotAffine:
+        return None
+    return replace(nest, loops=tuple(loops)) if hull.count() == domain.count() else None
 
 
 def _from_loops(nest: LoopNest, flat: Expr) -> UnitNest | None:

@@ -7,14 +7,14 @@ What is left are operations on tokens, each of which becomes a cell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
 import numpy as np
 
-from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.core.expr import (
     Apply,
     Cast,
@@ -28,7 +28,7 @@ from t2s.core.expr import (
     simplify,
 )
 from t2s.core.location import SourceLocation
-from t2s.core.ops import Op
+from t2s.core.ops import Array, Op, apply_operator, cast_value
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import walk
 
@@ -129,7 +129,13 @@ class Columns:
 class ValueReader:
     """Reads the expressions of one PE's body, whose indices of space are numbers."""
 
-    def __init__(self, subject: str, location: SourceLocation | None) -> None:
+    def __init__(
+        self,
+        subject: str,
+        location: SourceLocation | None,
+        parameter: Callable[[str, Type], Value],
+    ) -> None:
+        self._parameter = parameter
         self.columns = Columns()
         self.locals: dict[str, Value] = {}
         self._subject = subject
@@ -145,11 +151,8 @@ class ValueReader:
         match expr:
             case Local(name=name):
                 return self.locals[name]
-            case Parameter(name=name):
-                self._refuse(
-                    f"it uses the parameter {name!r}, and cells have constants only: give its "
-                    "value when you lower the design, or make it an input array of one element"
-                )
+            case Parameter(name=name, type=type):
+                return self._parameter(name, type)
             case Select(condition=condition, if_true=if_true, if_false=if_false):
                 return self._select(condition, if_true, if_false)
             case Cast(value=value, type=type):
@@ -207,8 +210,16 @@ class ValueReader:
         if source.is_integer and type.is_integer:
             return self._narrow(value) if source.bits < type.bits else value
         if source.is_float and type == INT32:
-            self._refuse("it converts a float to int32, and cells convert to int64: use Int(64)")
+            return self._saturated(self.operation(Special.CONVERT, [value], _INT64))
         return self.operation(Special.CONVERT, [self._narrow(value)], type)
+
+    def _saturated(self, value: Value) -> Value:
+        """The int32 that is nearest to an int64."""
+        low, high = (-(1 << 31)) % (1 << WORD), (1 << 31) - 1
+        for operator, limit in ((Op.MAXIMUM, low), (Op.MINIMUM, high)):
+            bound = WordLiteral(pattern=limit, type=_INT64)
+            value = self.operation(operator, [value, bound], _INT64)
+        return value
 
     def _narrow(self, value: Value) -> Value:
         """An int32 whose word is its number; sums and products leave the upper half undefined."""
@@ -276,6 +287,32 @@ def literal(expr: Expr) -> WordLiteral:
     with np.errstate(all="ignore"):
         number = evaluate(simple, {})
     return WordLiteral(pattern=pattern_of(np.asarray(number).item(), expr.type), type=expr.type)
+
+
+def number_of(literal: WordLiteral) -> Array:
+    """The number of a literal as a numpy scalar of its type."""
+    word = np.uint64(literal.pattern)
+    if literal.type.is_float:
+        return word.view(np.float64)
+    return word.view(np.int64).astype(literal.type.numpy)
+
+
+def computed(operation: Operation, operands: Sequence[WordLiteral]) -> WordLiteral:
+    """The result of an operation on literals."""
+    type = operation.type
+    if operation.operator is Special.PICK:
+        return operands[1] if operands[0].pattern else operands[2]
+    numbers = [number_of(operand) for operand in operands]
+    with np.errstate(all="ignore"):
+        if operation.operator is Special.CONVERT:
+            result = cast_value(numbers[0], type)
+        else:
+            assert isinstance(operation.operator, Op)
+            common = operands[-1].type.numpy
+            result = apply_operator(
+                operation.operator, type, tuple(number.astype(common) for number in numbers)
+            )
+    return WordLiteral(pattern=pattern_of(np.asarray(result).item(), type), type=type)
 
 
 def _key(value: Value) -> object:

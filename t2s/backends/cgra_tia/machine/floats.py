@@ -126,6 +126,16 @@ def _on_floats(meaning: Callable[[float, float, float], Word]) -> TokenMeaning:
     return lambda a, b, c: meaning(double(a), double(b), double(c))
 
 
+def _fmac_once(a: Word, b: Word, c: Word) -> Word:
+    if type(a) is float and type(b) is float and type(c) is float:
+        return fused(b, c, a)
+    return fused(double(b), double(c), double(a))
+
+
+def _fmac_twice(a: Word, b: Word, c: Word) -> Word:
+    return double(a) + double(b) * double(c)
+
+
 @cache
 def token_meanings(once: bool) -> Mapping[Opcode, TokenMeaning]:
     """The meaning of each operator of profile B; ``once`` says how often ``fmac`` rounds."""
@@ -144,9 +154,9 @@ def token_meanings(once: bool) -> Mapping[Opcode, TokenMeaning]:
             (Opcode.FADD, lambda a, b, c: a + b),
             (Opcode.FSUB, lambda a, b, c: a - b),
             (Opcode.FMUL, lambda a, b, c: a * b),
-            (Opcode.FMAC, (lambda a, b, c: fused(b, c, a)) if once else lambda a, b, c: a + b * c),
         )
     }
+    table[Opcode.FMAC] = _fmac_once if once else _fmac_twice
     table[Opcode.MOV] = lambda a, b, c: a
     table[Opcode.ITF] = lambda a, b, c: float(signed(a))
     table[Opcode.UTF] = lambda a, b, c: float(bits(a))

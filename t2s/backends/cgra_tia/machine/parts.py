@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.machine.agenda import Agenda
-from t2s.backends.cgra_tia.machine.channel_queue import ChannelQueue
+from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
+from t2s.backends.cgra_tia.machine.agenda import Agenda, ChannelQueue
 from t2s.backends.cgra_tia.machine.floats import TokenMeaning, Word, bits
-from t2s.backends.cgra_tia.machine.words import SCRATCHPAD
 from t2s.backends.cgra_tia.netlist import NetCell, StreamUnit
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
 from t2s.backends.cgra_tia.program import (
-    CellProgram,
     FromChannel,
     FromRegister,
     Immediate,
     Instruction,
+    Source,
     ToPredicate,
     ToRegister,
 )
@@ -43,12 +41,13 @@ Cause = tuple[Stall, ChannelQueue | None]
 class PlacedPart:
     """A cell or a unit.
 
-    ``wake`` is a cycle in which it is certain to be looked at, ``looked`` the last in which it was.
-    ``stalls`` are cycles by cause between the first firing and the last; ``since`` is the cycle
-    from which on it waits for ``cause``.
+    ``wake`` is the next cycle if it is sure to be looked at there, ``looked`` the last in which it
+    was.  ``cause`` is what it waits for, ``None`` if it fired when it was last looked at, and
+    ``since`` the cycle from which on it waits.  ``stalls`` are cycles by cause between the first
+    firing and the last.
     """
 
-    def __init__(self, origin: NetCell | StreamUnit, agenda: Agenda[PlacedPart]) -> None:
+    def __init__(self, origin: NetCell | StreamUnit, agenda: Agenda) -> None:
         self.origin = origin
         self.agenda = agenda
         self.inputs: dict[int, ChannelQueue] = {}
@@ -64,15 +63,13 @@ class PlacedPart:
     def name(self) -> str:
         return self.origin.name
 
+    def bind(self) -> None:
+        """Find the queues that it uses, once all nets are connected."""
+        raise NotImplementedError
+
     def step(self, now: int) -> None:
         """Fire in this cycle if that is possible."""
         raise NotImplementedError
-
-    def awake_at(self, cycle: int) -> None:
-        """Look at the part in a cycle to come."""
-        if self.wake != cycle:
-            self.wake = cycle
-            self.agenda.add(cycle, self)
 
     def rest(self, now: int, stall: Stall, queue: ChannelQueue | None = None) -> None:
         """It did not fire in this cycle, and does not before something changes."""
@@ -83,58 +80,79 @@ class PlacedPart:
 
     def fired(self, now: int) -> None:
         """It fired in this cycle."""
-        self._note(now)
-        if self.first:
-            for cause, cycles in self._pending.items():
-                self.stalls[cause] = self.stalls.get(cause, 0) + cycles
-        else:
+        if self.cause is not None:
+            self._note(now)
+            if self.first:
+                for cause, cycles in self._pending.items():
+                    self.stalls[cause] = self.stalls.get(cause, 0) + cycles
+            self._pending.clear()
+            self.cause = None
+        if not self.first:
             self.first = now
-        self._pending.clear()
-        self.cause = None
         self.last = now
         self.firings += 1
-        self.awake_at(now + 1)
+        if self.wake != now + 1:
+            self.wake = now + 1
+            self.agenda.soon.append(self)
 
     def _note(self, now: int) -> None:
         if self.cause is not None:
             waited = now - self.since
             self._pending[self.cause] = self._pending.get(self.cause, 0) + waited
 
-    def send(self, now: int, port: int, tag: int, word: Word) -> None:
-        """Put a token into every branch of the net at an output."""
-        for queue in self.outputs[port]:
+    def expect(self, queue: ChannelQueue) -> None:
+        """Have the part looked at when the head of a queue that starves it is ready."""
+        if queue.tokens:
+            self.agenda.add(queue.tokens[0][0], self)
+
+    def full(self, queue: ChannelQueue) -> bool:
+        """Whether nothing can be sent; what is taken in this cycle makes room in the next one."""
+        if queue.taken_at != self.agenda.now:
+            return len(queue.tokens) >= queue.capacity
+        if len(queue.tokens) + 1 < queue.capacity:
+            return False
+        self.agenda.add(self.agenda.now + 1, self)
+        return True
+
+    def send(self, now: int, queues: Sequence[ChannelQueue], tag: int, word: Word) -> None:
+        """Put a token into each of some queues."""
+        for queue in queues:
             ready = now + queue.latency
+            if not queue.tokens:
+                self.agenda.add(ready, queue.sink)
             queue.tokens.append((ready, tag, word))
-            queue.sink.awake_at(ready)
-            self.agenda.tokens += 1
+        self.agenda.tokens += len(queues)
 
-    def take(self, now: int, port: int) -> tuple[int, Word]:
-        """Take the tag and the word at an input."""
-        queue = self.inputs[port]
-        _, tag, word = queue.tokens.popleft()
-        queue.taken_at = now
-        queue.source.awake_at(now + 1)
-        self.agenda.tokens -= 1
-        return tag, word
-
-    def full_output(self, now: int, port: int) -> ChannelQueue | None:
-        """A branch of the net at an output that has no room."""
-        return next((queue for queue in self.outputs[port] if queue.full(now)), None)
+    def take(self, now: int, queues: Sequence[ChannelQueue]) -> None:
+        """Take the heads of some queues."""
+        for queue in queues:
+            queue.tokens.popleft()
+            queue.taken_at = now
+            if queue.source.cause is not None:
+                self.agenda.add(now + 1, queue.source)
+        self.agenda.tokens -= len(queues)
 
 
-class CompiledInstruction:
-    """An instruction in the form that a cell fires."""
+_CONSTANT, _REGISTER, _CHANNEL = range(3)
+
+
+class BoundInstruction:
+    """An instruction with the queues and registers of its cell."""
 
     def __init__(
-        self, origin: Instruction, core: CoreParameters, meanings: Mapping[Opcode, TokenMeaning]
+        self,
+        origin: Instruction,
+        cell: PlacedCell,
+        core: CoreParameters,
+        meaning: TokenMeaning | None,
     ) -> None:
         self.origin = origin
-        self.checks = [(c.channel, c.tag, c.equal) for c in origin.trigger.checks]
-        self.ports = origin.outputs
+        self.meaning = meaning
+        self.checks = [(cell.inputs[c.channel], c.tag, c.equal) for c in origin.trigger.checks]
+        self.queues = [queue for port in origin.outputs for queue in cell.outputs[port]]
         self.tag = getattr(origin.destination, "tag", 0)
+        self.takes = [cell.inputs[channel] for channel in origin.takes]
         self.slow = origin.opcode in ON_FMA
-        self.scratchpad = origin.opcode in SCRATCHPAD
-        self.meaning = meanings.get(origin.opcode)
         self.registers = [s.number for s in origin.sources if isinstance(s, FromRegister)]
         self.to_register = self.to_predicate = -1
         match origin.destination:
@@ -147,12 +165,7 @@ class CompiledInstruction:
         self.operands += [(_CONSTANT, 0)] * (3 - len(self.operands))
 
 
-_CONSTANT, _REGISTER, _CHANNEL = range(3)
-
-
-def _operand(
-    source: FromRegister | FromChannel | Immediate, core: CoreParameters
-) -> tuple[int, int]:
+def _operand(source: Source, core: CoreParameters) -> tuple[int, int]:
     match source:
         case FromRegister(number=number):
             return _REGISTER, number
@@ -164,58 +177,56 @@ def _operand(
             return _CONSTANT, extended & (1 << core.word_width) - 1
 
 
-class CompiledProgram:
-    """The instructions of a program; cells with equal programs share it."""
-
-    def __init__(
-        self, origin: CellProgram, core: CoreParameters, meanings: Mapping[Opcode, TokenMeaning]
-    ) -> None:
-        self.origin = origin
-        self.instructions = [CompiledInstruction(i, core, meanings) for i in origin.instructions]
-        self.slow_registers = any(i.slow and i.to_register >= 0 for i in self.instructions)
-        self._candidates: dict[int, tuple[CompiledInstruction, ...]] = {}
-
-    def candidates(self, predicates: int) -> tuple[CompiledInstruction, ...]:
-        """The instructions whose pattern these predicates match, in the order of the text."""
-        found = self._candidates.get(predicates)
-        if found is None:
-            found = tuple(
-                i
-                for i in self.instructions
-                if not (i.origin.trigger.ones & ~predicates | i.origin.trigger.zeros & predicates)
-            )
-            self._candidates[predicates] = found
-        return found
-
-
 class PlacedCell(PlacedPart):
     """A cell that runs: registers, predicates and a scratchpad."""
 
     def __init__(
         self,
         origin: NetCell,
-        agenda: Agenda[PlacedPart],
-        program: CompiledProgram,
-        core: CoreParameters,
-        fma_latency: int,
+        agenda: Agenda,
+        fabric: CgraFabric,
+        meanings: Mapping[Opcode, TokenMeaning],
     ) -> None:
         super().__init__(origin, agenda)
-        self.program = program
+        core = fabric.core
+        self.cell = origin
         self.registers: list[Word] = [0] * core.registers
-        for number, word in program.origin.initial:
+        for number, word in origin.program.initial:
             self.registers[number] = word
         self.predicates = 0
         self.halted = False
         self.scratchpad: dict[int, Word] = {}
-        self._words = core.scratchpad_words
-        self._fma_interval = max(1, fma_latency)
-        self._busy_until = [0] * core.registers
+        self._core = core
+        self._meanings = meanings
+        self._instructions: list[BoundInstruction] = []
+        self._candidates: dict[int, list[BoundInstruction]] = {}
+        self._fma_interval = max(1, fabric.fma_latency)
+        self._busy_until: list[int] = []
+        """By register; empty where no result of an FMA goes to one."""
+
+    def bind(self) -> None:
+        self._instructions = [
+            BoundInstruction(i, self, self._core, self._meanings.get(i.opcode))
+            for i in self.cell.program.instructions
+        ]
+        if any(i.slow and i.to_register >= 0 for i in self._instructions):
+            self._busy_until = [0] * self._core.registers
+
+    def _matching(self) -> list[BoundInstruction]:
+        """The instructions whose pattern the predicates match, in the order of the text."""
+        found = self._candidates.get(self.predicates)
+        if found is None:
+            on, off = self.predicates, ~self.predicates
+            triggers = ((i, i.origin.trigger) for i in self._instructions)
+            found = [i for i, trigger in triggers if not (trigger.ones & off | trigger.zeros & on)]
+            self._candidates[self.predicates] = found
+        return found
 
     def step(self, now: int) -> None:
         if self.halted:
             return
         first: Cause | None = None
-        for instruction in self.program.candidates(self.predicates):
+        for instruction in self._matching():
             cause = self._obstacle(instruction, now)
             if cause is None:
                 self._fire(instruction, now)
@@ -224,49 +235,51 @@ class PlacedCell(PlacedPart):
                 first = cause
         self.rest(now, *(first or _OTHER_TAG))
 
-    def _obstacle(self, instruction: CompiledInstruction, now: int) -> Cause | None:
+    def _obstacle(self, instruction: BoundInstruction, now: int) -> Cause | None:
         """Why an instruction cannot fire now, if it cannot."""
-        for channel, tag, equal in instruction.checks:
-            queue = self.inputs[channel]
+        for queue, tag, equal in instruction.checks:
             tokens = queue.tokens
             if not tokens or tokens[0][0] > now:
+                self.expect(queue)
                 return Stall.STARVED, queue
             if (tokens[0][1] == tag) is not equal:
                 return _OTHER_TAG
-        for port in instruction.ports:
-            full = self.full_output(now, port)
-            if full is not None:
-                return Stall.BLOCKED, full
-        if self.program.slow_registers:
+        for queue in instruction.queues:
+            if len(queue.tokens) >= queue.capacity or (queue.taken_at == now and self.full(queue)):
+                return Stall.BLOCKED, queue
+        if self._busy_until:
             for register in instruction.registers:
                 if self._busy_until[register] > now:
-                    self.awake_at(self._busy_until[register])
+                    self.agenda.add(self._busy_until[register], self)
                     return Stall.WAITING, None
         return None
 
-    def _fire(self, instruction: CompiledInstruction, now: int) -> None:
-        values: list[Word] = []
-        for kind, number in instruction.operands:
-            if kind == _CHANNEL:
-                values.append(self.inputs[number].tokens[0][2])
-            else:
-                values.append(self.registers[number] if kind == _REGISTER else number)
+    def _fire(self, instruction: BoundInstruction, now: int) -> None:
+        registers, inputs = self.registers, self.inputs
+        values = [
+            number
+            if kind == _CONSTANT
+            else registers[number]
+            if kind == _REGISTER
+            else inputs[number].tokens[0][2]
+            for kind, number in instruction.operands
+        ]
         origin = instruction.origin
         if instruction.meaning is not None:
             result = instruction.meaning(*values)
         else:
             result = self._scratchpad(origin, values)
-        for port in instruction.ports:
-            self.send(now, port, instruction.tag, result)
-        if instruction.to_register >= 0:
-            self.registers[instruction.to_register] = result
+        if instruction.takes:
+            self.take(now, instruction.takes)
+        if instruction.queues:
+            self.send(now, instruction.queues, instruction.tag, result)
+        elif instruction.to_register >= 0:
+            registers[instruction.to_register] = result
             if instruction.slow:
                 self._busy_until[instruction.to_register] = now + self._fma_interval
         elif instruction.to_predicate >= 0:
             flag = 1 << instruction.to_predicate
             self.predicates = self.predicates | flag if bits(result) else self.predicates & ~flag
-        for channel in origin.takes:
-            self.take(now, channel)
         self.predicates = self.predicates & ~origin.clears | origin.sets
         self.halted = origin.opcode is Opcode.HALT
         self.fired(now)
@@ -274,11 +287,11 @@ class PlacedCell(PlacedPart):
     def _scratchpad(self, instruction: Instruction, values: Sequence[Word]) -> Word:
         loads = instruction.opcode is Opcode.LSW
         address = bits(values[0] if loads else values[1])
-        if address >= self._words:
+        if address >= self._core.scratchpad_words:
             raise UserError(
                 f"the cell {self.name!r} goes beyond its scratchpad",
                 location=self.origin.origin.location if self.origin.origin else None,
-                expected=f"an address from 0 to {self._words - 1}",
+                expected=f"an address from 0 to {self._core.scratchpad_words - 1}",
                 given=f"{instruction.opcode.value} of address {address}",
             )
         if loads:

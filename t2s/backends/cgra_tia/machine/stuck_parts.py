@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from t2s.backends.cgra_tia.machine.channel_queue import ChannelQueue
+from t2s.backends.cgra_tia.machine.agenda import ChannelQueue
 from t2s.backends.cgra_tia.machine.parts import PlacedCell, PlacedPart, Stall
 from t2s.backends.cgra_tia.machine.units import PlacedUnit
 from t2s.backends.cgra_tia.machine.wiring import WiredDesign

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from t2s.backends.cgra_tia.machine.agenda import Agenda
+from t2s.backends.cgra_tia.machine.agenda import Agenda, ChannelQueue
 from t2s.backends.cgra_tia.machine.floats import MASK, Word, bits, double, signed
 from t2s.backends.cgra_tia.machine.parts import PlacedPart, Stall
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamUnit, TagCase, UnitKind
@@ -89,6 +89,8 @@ def nest_steps(unit: StreamUnit) -> Iterator[Step]:
     """The addresses and tags of a unit's nest, in order."""
     address = unit.address or AffineSum()
     extents = [loop.extent for loop in unit.loops]
+    if any(extent.constant < 1 and not extent.coefficients for extent in extents):
+        return iter(())  # at once, however long the loops around it are
 
     def level(depth: int, outer: tuple[int, ...]) -> Iterator[Step]:
         if depth == len(extents):
@@ -120,7 +122,7 @@ class PlacedUnit(PlacedPart):
     def __init__(
         self,
         origin: StreamUnit,
-        agenda: Agenda[PlacedPart],
+        agenda: Agenda,
         memory: MemorySystem,
         number: int,
     ) -> None:
@@ -130,34 +132,43 @@ class PlacedUnit(PlacedPart):
         self.asks_since = 0
         self._memory = memory
         self._tensor = memory.tensors[origin.tensor] if origin.tensor is not None else None
+        self._taken: list[ChannelQueue] = []
+        self._sent: tuple[ChannelQueue, ...] = ()
         self._at_address = origin.kind in (UnitKind.LOAD_AT, UnitKind.STORE_AT)
-        self._steps = iter(()) if self._at_address else nest_steps(origin)
+        self._steps: Iterator[Step] = iter(())
         self._next: Step | None = None
-        if not self._at_address:
+        if self._at_address:
+            self._next = (origin.address.constant if origin.address is not None else 0, 0)
+        else:
             agenda.unfinished += 1
+            self._steps = nest_steps(origin)
             self._advance()
 
     @property
     def finished(self) -> bool:
         """Whether its nest is done; a unit without a nest is always ready to end."""
-        return self._next is None
+        return self._at_address or self._next is None
 
     def _advance(self) -> None:
         self._next = next(self._steps, None)
         if self._next is None:
             self.agenda.unfinished -= 1
 
+    def bind(self) -> None:
+        self._taken = [self.inputs[port] for port in sorted(self.inputs)]
+        self._sent = self.outputs.get(0, ())
+
     def step(self, now: int) -> None:
-        if not self._at_address and self._next is None:
+        if self._next is None:
             return
-        for queue in self.inputs.values():
-            if not queue.ready(now):
+        for queue in self._taken:
+            if not queue.tokens or queue.tokens[0][0] > now:
+                self.expect(queue)
                 self._wait(now, Stall.STARVED, queue)
                 return
-        for port in self.outputs:
-            full = self.full_output(now, port)
-            if full is not None:
-                self._wait(now, Stall.BLOCKED, full)
+        for queue in self._sent:
+            if self.full(queue):
+                self._wait(now, Stall.BLOCKED, queue)
                 return
         if self._memory.words is None or self._tensor is None:
             self.move(now)
@@ -165,35 +176,35 @@ class PlacedUnit(PlacedPart):
         self.asks_since = self.asks_since or now
         self._memory.asking.append(self)
 
-    def _wait(self, now: int, stall: Stall, queue: object) -> None:
+    def _wait(self, now: int, stall: Stall, queue: ChannelQueue) -> None:
         self.asks_since = 0
-        self.rest(now, stall, queue)  # type: ignore[arg-type]
+        self.rest(now, stall, queue)
 
     def refused(self, now: int) -> None:
         """There was no bandwidth left in this cycle."""
         loads = self.unit.kind in (UnitKind.LOAD, UnitKind.LOAD_AT)
         self.rest(now, Stall.STARVED if loads else Stall.BLOCKED)
-        self.awake_at(now + 1)
+        self.agenda.add(now + 1, self)
 
     def move(self, now: int) -> None:
         """Make a step."""
         self.asks_since = 0
         address, tag = self._next or (0, 0)
+        taken = [queue.tokens[0] for queue in self._taken]
+        self.take(now, self._taken)
         if self._at_address:
-            tag, offset = self.take(now, 0)
-            base = self.unit.address.constant if self.unit.address is not None else 0
-            address = base + signed(offset)
+            _, tag, offset = taken[0]
+            address += signed(offset)
         else:
             self._advance()
         match self.unit.kind:
             case UnitKind.SEQUENCE:
-                self.send(now, 0, tag, 0)
+                self.send(now, self._sent, tag, 0)
             case UnitKind.LOAD | UnitKind.LOAD_AT:
                 tensor = self._checked(address)
-                self.send(now, 0, tag, tensor.words[address])
+                self.send(now, self._sent, tag, tensor.words[address])
             case UnitKind.STORE | UnitKind.STORE_AT:
-                _, word = self.take(now, 1 if self._at_address else 0)
-                self._memory.store(self._checked(address), address, word)
+                self._memory.store(self._checked(address), address, taken[-1][2])
         self.fired(now)
 
     def _checked(self, address: int) -> TensorMemory:

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from t2s.backends.cgra_tia.fabric import CellKind
-from t2s.backends.cgra_tia.machine.agenda import Agenda
-from t2s.backends.cgra_tia.machine.channel_queue import ChannelQueue
+from t2s.backends.cgra_tia.machine.agenda import Agenda, ChannelQueue
 from t2s.backends.cgra_tia.machine.floats import TokenMeaning, token_meanings
-from t2s.backends.cgra_tia.machine.parts import CompiledProgram, PlacedCell, PlacedPart
+from t2s.backends.cgra_tia.machine.parts import PlacedCell, PlacedPart
 from t2s.backends.cgra_tia.machine.units import MemorySystem, PlacedUnit
 from t2s.backends.cgra_tia.machine.words import SCRATCHPAD
 from t2s.backends.cgra_tia.netlist import (
@@ -49,7 +48,7 @@ _UNIT_OUTPUTS = {
 class WiredDesign:
     """The parts of a design by name, cells first, and all queues."""
 
-    agenda: Agenda[PlacedPart]
+    agenda: Agenda
     cells: Mapping[str, PlacedCell]
     units: Mapping[str, PlacedUnit]
     queues: tuple[ChannelQueue, ...]
@@ -64,19 +63,17 @@ def wire(
     design: PlacedDesign, memory: MemorySystem, *, fused: bool, memory_latency: int
 ) -> WiredDesign:
     """The parts of a design, connected; raises ``UserError`` for one that cannot be."""
-    agenda: Agenda[PlacedPart] = Agenda()
+    agenda = Agenda()
     meanings = token_meanings(fused)
-    programs: dict[CellProgram, CompiledProgram] = {}
+    checked: set[CellProgram] = set()
     cells: dict[str, PlacedCell] = {}
-    fabric = design.fabric
     for cell in design.netlist.cells:
         _check_name(cell, cells)
-        if cell.program not in programs:
+        if cell.program not in checked:
             _check_program(cell, design, meanings)
-            programs[cell.program] = CompiledProgram(cell.program, fabric.core, meanings)
+            checked.add(cell.program)
         _check_kind(cell)
-        program = programs[cell.program]
-        cells[cell.name] = PlacedCell(cell, agenda, program, fabric.core, fabric.fma_latency)
+        cells[cell.name] = PlacedCell(cell, agenda, design.fabric, meanings)
     units: dict[str, PlacedUnit] = {}
     for number, unit in enumerate(design.netlist.units):
         _check_name(unit, {**cells, **units})
@@ -90,6 +87,7 @@ def wire(
     ]
     for part in parts.values():
         _check_ports(part)
+        part.bind()
     return WiredDesign(agenda=agenda, cells=cells, units=units, queues=tuple(queues))
 
 

@@ -96,6 +96,7 @@ def parse_operation(
 
 
 def _end(cursor: LineCursor, what: str, expected: str) -> None:
+    cursor.blanks()
     cursor.expect(_SEMICOLON, f"{what} does not end here", expected)
 
 

@@ -1,0 +1,213 @@
+"""Parts that are alike: those that become one node of the graph, a PE at each point.
+
+Cells are alike if they have one program and the same firings, units if they run one nest and their
+addresses differ by a constant that is affine in the points.  Points are those of the node that a
+part was made of; they are a proposal, and a class whose points do not fit is taken apart into
+nodes of one PE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from t2s.backends.cgra_tia.fabric import CellKind
+from t2s.backends.cgra_tia.lift.points import Point, affine, affine_form, inside
+from t2s.backends.cgra_tia.lift.static_cells import StaticFirings, TagNest
+from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
+from t2s.backends.cgra_tia.netlist import NetCell, Netlist, StreamUnit, UnitKind
+from t2s.backends.cgra_tia.program import Instruction
+from t2s.core.expr import Expr, const
+from t2s.core.location import SourceLocation
+from t2s.core.names import NameSupply
+from t2s.graph.body import SpaceDimension
+from t2s.graph.nodes import Loop
+
+Part = NetCell | StreamUnit
+
+ROUND, STEP = "round", "step"
+"""The loops around a nest with a prologue: the round, 0 or 1, and the instruction in round 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartClass:
+    """Parts that become one node: ``points`` are by the name of the part.
+
+    ``base`` is the address of a unit without its loops: factors of the space dimensions, and a
+    constant.  ``firings`` are those of cells.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    points: Mapping[str, Point]
+    firings: StaticFirings | None = None
+    base: tuple[Point, int] = field(default=((), 0))
+
+    @property
+    def first(self) -> Part:
+        return self.parts[0]
+
+    @property
+    def nest(self) -> TagNest:
+        """The loops of all parts, and the tags of the tokens that lead them."""
+        if self.firings is not None:
+            return self.firings.nest
+        assert isinstance(self.first, StreamUnit)
+        return TagNest(loops=self.first.loops, tags=self.first.tags)
+
+    @property
+    def prologue(self) -> tuple[Instruction, ...]:
+        """What is fired before the nest."""
+        return () if self.firings is None else self.firings.prologue
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The nest; a prologue comes before it in a loop of two rounds, the first of one step.
+
+        In that round all other loops run once, but for one over the instructions of the prologue.
+        """
+        names, extents = self.loop_names, [loop.extent for loop in self.nest.loops]
+        pairs = list(zip(names, extents, strict=True))
+        if not self.prologue:
+            return tuple(
+                _loop(n, dict(zip(names, e.coefficients, strict=False)), e.constant)
+                for n, e in pairs
+            )
+        count = len(self.prologue)
+        first = (_loop(ROUND, {}, 2), _loop(STEP, {ROUND: 1 - count}, count))
+        return (*first, *(_loop(n, {ROUND: e.constant - 1}, 1) for n, e in pairs))
+
+    @property
+    def loop_names(self) -> tuple[str, ...]:
+        return tuple(f"i{number}" for number in range(len(self.nest.loops)))
+
+    @property
+    def space_names(self) -> tuple[str, ...]:
+        return tuple(f"p{axis}" for axis in range(len(self.points[self.first.name])))
+
+    @property
+    def space(self) -> tuple[SpaceDimension, ...]:
+        """The box around the points."""
+        columns = zip(*self.points.values(), strict=True)
+        return tuple(
+            SpaceDimension(name=name, minimum=min(column), extent=max(column) - min(column) + 1)
+            for name, column in zip(self.space_names, columns, strict=True)
+        )
+
+    @property
+    def exists(self) -> Expr | None:
+        """Where in the box there are parts; ``None``: everywhere."""
+        box: list[Point] = [()]
+        for dimension in self.space:
+            values = range(dimension.minimum, dimension.minimum + dimension.extent)
+            box = [(*point, value) for point in box for value in values]
+        if len(box) == len(self.points):
+            return None
+        return inside(self.space_names, set(self.points.values()), box)
+
+    @property
+    def location(self) -> SourceLocation | None:
+        return None if self.first.origin is None else self.first.origin.location
+
+
+def _loop(name: str, factors: Mapping[str, int], constant: int) -> Loop:
+    return Loop(name=name, minimum=const(0), extent=affine(factors, constant))
+
+
+def classes_of(
+    netlist: Netlist, firings: Mapping[str, StaticFirings], kinds: WordKinds, *, apart: bool
+) -> tuple[PartClass, ...]:
+    """The classes of all parts; with ``apart`` every part is one of its own."""
+    groups: dict[object, list[Part]] = {}
+    parts: tuple[Part, ...] = (*netlist.cells, *netlist.units)
+    for part in parts:
+        key = (part.name,) if apart else _key(part, firings.get(part.name), kinds)
+        groups.setdefault(key, []).append(part)
+    names = NameSupply()
+    return tuple(
+        replace(found, name=names.fresh(found.name))
+        for group in groups.values()
+        for found in _settled(group, firings)
+    )
+
+
+def _key(part: Part, firings: StaticFirings | None, kinds: WordKinds) -> object:
+    node, rank = _node(part), len(_point(part))
+    if isinstance(part, StreamUnit):
+        factors = part.address.coefficients if part.address is not None else ()
+        return (node, rank, part.kind, part.loops, part.tags, part.tensor, factors)
+    if firings is None:
+        return (part.name,)
+    return (node, rank, part.kind, part.program, firings, tuple(_types(part, kinds)))
+
+
+def _types(cell: NetCell, kinds: WordKinds) -> Iterator[object]:
+    for instruction in cell.program.instructions:
+        yield from (kinds.input(cell.name, port) for port in instruction.takes)
+        yield from (kinds.output(cell.name, port) for port in instruction.outputs)
+
+
+def _settled(parts: Sequence[Part], firings: Mapping[str, StaticFirings]) -> Iterator[PartClass]:
+    """The parts as one class if their points allow it, else each alone."""
+    together = _class(parts, firings, [_point(part) for part in parts])
+    if together is not None:
+        yield together
+        return
+    for part in parts:
+        alone = _class([part], firings, [()])
+        assert alone is not None
+        yield alone
+
+
+def _class(
+    parts: Sequence[Part], firings: Mapping[str, StaticFirings], points: Sequence[Point]
+) -> PartClass | None:
+    base: tuple[Point, int] = ((0,) * len(points[0]), 0)
+    if len(set(points)) != len(points):
+        return None
+    constants = [
+        p.address.constant for p in parts if isinstance(p, StreamUnit) and p.address is not None
+    ]
+    if constants:
+        form = affine_form(points, constants)
+        if form is None:
+            return None
+        base = form
+    found = PartClass(
+        name=_identifier(parts[0]),
+        parts=tuple(parts),
+        points={part.name: point for part, point in zip(parts, points, strict=True)},
+        firings=firings.get(parts[0].name),
+        base=base,
+    )
+    boxed = found.exists is not None or len(parts) == _volume(found.space)
+    return found if boxed else None
+
+
+def _volume(space: Sequence[SpaceDimension]) -> int:
+    volume = 1
+    for dimension in space:
+        volume *= dimension.extent
+    return volume
+
+
+def _node(part: Part) -> str:
+    return "" if part.origin is None else part.origin.node
+
+
+def _point(part: Part) -> Point:
+    return () if part.origin is None else part.origin.point
+
+
+def _identifier(part: Part) -> str:
+    """The node that a part was, or its own name where it was none of the user's."""
+    own = isinstance(part, StreamUnit) and part.kind is UnitKind.SEQUENCE
+    text = part.name if own else _node(part) or part.name
+    plain = re.sub(r"\W+", "_", text).strip("_") or "part"
+    return plain if plain[0].isalpha() else f"part_{plain}"
+
+
+def is_compute(part: Part) -> bool:
+    """Whether a part counts as a unit that computes."""
+    return isinstance(part, NetCell) and part.kind is CellKind.FMA

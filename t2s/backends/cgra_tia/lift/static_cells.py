@@ -1,0 +1,224 @@
+"""Cells whose n-th firing is known without running them.
+
+Such a cell stays in one predicate state, and each of its instructions takes a token from one input,
+the *leader*.  The n-th firing then belongs to the n-th token of the leader, whose tag chooses the
+instruction.  Behind the leader is a ``seq`` or ``ld`` unit, perhaps through other such cells, so
+the cell runs the nest of that unit, and its tags are conditions on the loops.  Before it comes to
+that state a cell may fire a few instructions one after the other (the *prologue*), as it does to
+load a value that stays.
+
+In goes a netlist; out come the firings of each such cell.  All other cells are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from t2s.backends.cgra_tia.netlist import Netlist, StreamLoop, StreamUnit, TagCase, UnitKind
+from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
+from t2s.backends.cgra_tia.program import (
+    CellProgram,
+    FromChannel,
+    Instruction,
+    TagCheck,
+    ToOutputs,
+    ToPredicate,
+    ToRegister,
+)
+
+_NOT_STATIC = frozenset({Opcode.HALT, Opcode.LSW, Opcode.SSW})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagNest:
+    """A nest, and the tag of each of its steps: that of the first case that holds, else 0."""
+
+    loops: tuple[StreamLoop, ...] = ()
+    tags: tuple[TagCase, ...] = ()
+
+    @property
+    def possible(self) -> frozenset[int]:
+        """The tags that there may be."""
+        found: set[int] = set()
+        for case in self.tags:
+            found.add(case.tag)
+            if not case.when:
+                return frozenset(found)
+        return frozenset({0, *found})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """An instruction, and the tags of the leader with which it fires (``None``: all)."""
+
+    instruction: Instruction
+    tags: frozenset[int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticFirings:
+    """What a cell does: the prologue once, then an action in each step of a nest."""
+
+    nest: TagNest
+    actions: tuple[Action, ...]
+    prologue: tuple[Instruction, ...] = ()
+
+
+@dataclass(slots=True)
+class StaticCells:
+    """Finds the static cells of a netlist; ``firings`` are those by name."""
+
+    netlist: Netlist
+    firings: dict[str, StaticFirings] = field(default_factory=dict)
+    _programs: dict[str, CellProgram] = field(init=False)
+    _units: dict[str, StreamUnit] = field(init=False)
+    _sources: dict[tuple[str, int], tuple[str, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._programs = {cell.name: cell.program for cell in self.netlist.cells}
+        self._units = {unit.name: unit for unit in self.netlist.units}
+        self._sources = {
+            (sink.end.part, sink.end.port): (net.source.part, net.source.port)
+            for net in self.netlist.nets
+            for sink in net.sinks
+        }
+        left = list(self._programs)
+        while left:
+            found = {name: firings for name in left if (firings := self._try(name)) is not None}
+            if not found:
+                break
+            self.firings |= found
+            left = [name for name in left if name not in found]
+
+    def _try(self, cell: str) -> StaticFirings | None:
+        prologue, instructions = _states(self._programs[cell].instructions)
+        if not all(map(_is_plain, (*prologue, *instructions))):
+            return None
+        if not all(self._certain(cell, check) for i in prologue for check in i.trigger.checks):
+            return None
+        always = [port for port in range(64) if all(port in i.takes for i in instructions)]
+        for leader in always if instructions else ():
+            nest = self._stream(self._sources.get((cell, leader)))
+            actions = None if nest is None else self._actions(cell, leader, nest, instructions)
+            if nest is None or actions is None:
+                continue
+            if not prologue or not any(any(loop.extent.coefficients) for loop in nest.loops):
+                return StaticFirings(nest=nest, actions=actions, prologue=prologue)
+        return None
+
+    def _stream(self, source: tuple[str, int] | None) -> TagNest | None:
+        """The nest with the tags of all tokens from an output, where these are known."""
+        if source is None:
+            return None
+        part, port = source
+        if part in self._units:
+            unit = self._units[part]
+            if unit.kind in (UnitKind.LOAD, UnitKind.SEQUENCE):
+                return TagNest(loops=unit.loops, tags=unit.tags)
+            return None
+        firings = self.firings.get(part)
+        if firings is None or not all(port in a.instruction.outputs for a in firings.actions):
+            return None
+        if any(port in instruction.outputs for instruction in firings.prologue):
+            return None
+        sent = {tag: _tag(action) for action in firings.actions for tag in action.tags or (None,)}
+        cases = tuple(
+            TagCase(when=case.when, tag=sent.get(case.tag, sent.get(None, 0)))
+            for case in firings.nest.tags
+        )
+        rest = sent.get(0, sent.get(None, 0))
+        return TagNest(loops=firings.nest.loops, tags=_shortened(cases, rest))
+
+    def _possible(self, source: tuple[str, int] | None) -> frozenset[int]:
+        """The tags that tokens from an output may have."""
+        if source is None:
+            return frozenset()
+        part, port = source
+        if part in self._units:
+            return TagNest(tags=self._units[part].tags).possible
+        written = (i for i in self._programs[part].instructions if port in i.outputs)
+        return frozenset(i.destination.tag for i in written if isinstance(i.destination, ToOutputs))
+
+    def _certain(self, cell: str, check: TagCheck) -> bool:
+        """Whether every token that comes passes a check."""
+        possible = self._possible(self._sources.get((cell, check.channel)))
+        return bool(possible) and all(_holds(check, tag) for tag in possible)
+
+    def _actions(
+        self, cell: str, leader: int, nest: TagNest, instructions: Sequence[Instruction]
+    ) -> tuple[Action, ...] | None:
+        """The instruction for each tag of the leader; ``None`` if that is not all that decides."""
+        chosen: dict[int, set[int]] = {}
+        for tag in sorted(nest.possible):
+            fitting = [n for n, i in enumerate(instructions) if _accepts(i, leader, {tag})]
+            if len(fitting) != 1:
+                return None
+            chosen.setdefault(fitting[0], set()).add(tag)
+        for number in chosen:
+            others = (c for c in instructions[number].trigger.checks if c.channel != leader)
+            if not all(self._certain(cell, check) for check in others):
+                return None
+        if len(chosen) == 1:
+            return (Action(instruction=instructions[next(iter(chosen))], tags=None),)
+        return tuple(
+            Action(instruction=instructions[number], tags=frozenset(tags))
+            for number, tags in sorted(chosen.items())
+        )
+
+
+def _states(
+    instructions: Sequence[Instruction],
+) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
+    """The instructions that fire one after the other, and those of the state that stays.
+
+    The latter are empty if there is no such state.
+    """
+    predicates, prologue = 0, list[Instruction]()
+    while len(prologue) <= len(instructions):
+        there = tuple(
+            i
+            for i in instructions
+            if not (i.trigger.ones & ~predicates or i.trigger.zeros & predicates)
+        )
+        if not any(i.sets & ~predicates or i.clears & predicates for i in there):
+            return tuple(prologue), there
+        if len(there) != 1:
+            break
+        predicates = predicates & ~there[0].clears | there[0].sets
+        prologue.append(there[0])
+    return (), ()
+
+
+def _is_plain(instruction: Instruction) -> bool:
+    """Whether it computes no predicate, and reads and checks nothing that it does not take."""
+    trigger = instruction.trigger
+    if isinstance(instruction.destination, ToPredicate):
+        return False
+    if isinstance(instruction.destination, ToRegister) and instruction.opcode in ON_FMA:
+        return False
+    checked = {check.channel for check in trigger.checks}
+    read = {s.number for s in instruction.sources if isinstance(s, FromChannel)}
+    taken = set(instruction.takes)
+    return checked == taken and read <= taken and instruction.opcode not in _NOT_STATIC
+
+
+def _accepts(instruction: Instruction, channel: int, tags: Iterable[int]) -> bool:
+    checks = [check for check in instruction.trigger.checks if check.channel == channel]
+    return all(_holds(check, tag) for check in checks for tag in tags)
+
+
+def _holds(check: TagCheck, tag: int) -> bool:
+    return (check.tag == tag) is check.equal
+
+
+def _tag(action: Action) -> int:
+    destination = action.instruction.destination
+    return destination.tag if isinstance(destination, ToOutputs) else 0
+
+
+def _shortened(cases: Sequence[TagCase], rest: int) -> tuple[TagCase, ...]:
+    """Cases that give the same; a last one for all other steps, if they do not have tag 0."""
+    if all(case.tag == rest for case in cases):
+        cases = ()
+    return tuple(cases) if rest == 0 else (*cases, TagCase(when=(), tag=rest))

@@ -1,0 +1,162 @@
+"""What the operators of triggered instructions compute, as expressions of the graph.
+
+Words of integers are expressions of type ``int`` (signed, as wide as the word), those of floats of
+type float64.  ``expression_of`` gives ``None`` for an operator that has no such expression.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+
+from t2s.backends.cgra_tia.opcodes import Opcode
+from t2s.core.expr import Cast, Const, Expr, Select, apply, const
+from t2s.core.ops import Op
+from t2s.core.types import Float, Int, Type, UInt
+
+DOUBLE = Float(64)
+WHOLE_WORD = Int(64)
+"""A word of profile B that is no float."""
+
+Build = Callable[..., Expr]
+
+
+def expression_of(
+    opcode: Opcode, operands: Sequence[Expr], word: Type, *, fused: bool = True
+) -> Expr | None:
+    """The result of an operator; ``word`` is the type of whole words.
+
+    Operands that are not there are 0, and those that it does not have are not looked at.
+    """
+    nothing = const(0.0, DOUBLE) if opcode in FLOAT_OPERANDS else const(0, word)
+    operands = (*operands, *(nothing for _ in range(3)))[: _ARITIES.get(opcode, 2)]
+    if opcode is Opcode.MOV:
+        return operands[0]
+    if word != WHOLE_WORD and opcode in FLOAT_OPERANDS | FLOAT_RESULT:
+        return None
+    if opcode is Opcode.FMAC:
+        start, left, right = operands
+        if fused:
+            return apply(Op.FUSED_MULTIPLY_ADD, left, right, start)
+        return apply(Op.ADD, start, apply(Op.MULTIPLY, left, right))
+    build = _table(word).get(opcode)
+    return None if build is None else build(*operands)
+
+
+_ARITIES: Mapping[Opcode, int] = MappingProxyType(
+    dict.fromkeys((Opcode.NOP, Opcode.HALT), 0)
+    | dict.fromkeys((Opcode.MOV, Opcode.ITF, Opcode.UTF, Opcode.FTI, Opcode.FTU), 1)
+    | dict.fromkeys((Opcode.MAC, Opcode.SB, Opcode.FMAC), 3)
+)
+
+FLOAT_OPERANDS = frozenset(
+    {
+        *(Opcode.FADD, Opcode.FSUB, Opcode.FMUL, Opcode.FMAC, Opcode.FTI, Opcode.FTU),
+        *(Opcode.FEQ, Opcode.FNE, Opcode.FGT, Opcode.FLT, Opcode.FLE, Opcode.FGE),
+    }
+)
+"""Operators whose operands are floats."""
+
+FLOAT_RESULT = frozenset(
+    {Opcode.FADD, Opcode.FSUB, Opcode.FMUL, Opcode.FMAC, Opcode.ITF, Opcode.UTF}
+)
+"""Operators whose result is a float."""
+
+
+def word_constant(pattern: int, type: Type) -> Const:
+    """A bit pattern of the word's width as a constant."""
+    if type.is_float:
+        value: float = struct.unpack("<d", struct.pack("<Q", pattern))[0]
+        return const(value, type)
+    sign = pattern >> type.bits - 1
+    return const(pattern - (sign << type.bits), type)
+
+
+@cache
+def _table(word: Type) -> Mapping[Opcode, Build]:
+    unsigned = UInt(word.bits)
+    zero, one = const(0, word), const(1, word)
+
+    def as_unsigned(value: Expr) -> Expr:
+        return Cast(value=value, type=unsigned)
+
+    def back(value: Expr) -> Expr:
+        return Cast(value=value, type=word)
+
+    def plain(operator: Op) -> Build:
+        return lambda *operands: apply(operator, *operands)
+
+    def compared(operator: Op) -> Build:
+        return lambda a, b: back(apply(operator, a, b))
+
+    def compared_unsigned(operator: Op) -> Build:
+        return lambda a, b: back(apply(operator, as_unsigned(a), as_unsigned(b)))
+
+    def logic(operator: Op) -> Build:
+        return lambda a, b: back(
+            apply(operator, apply(Op.NOT_EQUAL, a, zero), apply(Op.NOT_EQUAL, b, zero))
+        )
+
+    def bit(b: Expr) -> Expr:
+        return apply(Op.SHIFT_LEFT, one, b)
+
+    def without(a: Expr, b: Expr) -> Expr:
+        return apply(Op.AND, a, apply(Op.NOT, bit(b)))
+
+    def right(a: Expr, b: Expr) -> Expr:
+        return back(apply(Op.SHIFT_RIGHT, as_unsigned(a), as_unsigned(b)))
+
+    def chosen(a: Expr, b: Expr, c: Expr) -> Expr:
+        here = apply(Op.NOT_EQUAL, c, zero)
+        return Select(
+            condition=here, if_true=apply(Op.OR, a, bit(b)), if_false=without(a, b), type=word
+        )
+
+    return MappingProxyType(
+        {
+            Opcode.NOP: lambda: zero,
+            Opcode.HALT: lambda: zero,
+            Opcode.ADD: plain(Op.ADD),
+            Opcode.SUB: plain(Op.SUBTRACT),
+            Opcode.LMUL: plain(Op.MULTIPLY),
+            Opcode.MAC: lambda a, b, c: apply(Op.ADD, a, apply(Op.MULTIPLY, b, c)),
+            Opcode.SL: plain(Op.SHIFT_LEFT),
+            Opcode.ASR: plain(Op.SHIFT_RIGHT),
+            Opcode.LSR: right,
+            Opcode.EQ: compared(Op.EQUAL),
+            Opcode.NE: compared(Op.NOT_EQUAL),
+            Opcode.SGT: compared(Op.GREATER),
+            Opcode.SLT: compared(Op.LESS),
+            Opcode.SGE: compared(Op.GREATER_EQUAL),
+            Opcode.SLE: compared(Op.LESS_EQUAL),
+            Opcode.UGT: compared_unsigned(Op.GREATER),
+            Opcode.ULT: compared_unsigned(Op.LESS),
+            Opcode.UGE: compared_unsigned(Op.GREATER_EQUAL),
+            Opcode.ULE: compared_unsigned(Op.LESS_EQUAL),
+            Opcode.BAND: plain(Op.AND),
+            Opcode.BOR: plain(Op.OR),
+            Opcode.BXOR: plain(Op.XOR),
+            Opcode.LAND: logic(Op.AND),
+            Opcode.LOR: logic(Op.OR),
+            Opcode.LXOR: logic(Op.XOR),
+            Opcode.GB: lambda a, b: apply(Op.AND, right(a, b), one),
+            Opcode.SB: chosen,
+            Opcode.CB: without,
+            Opcode.MB: lambda a, b: apply(Op.OR, a, bit(b)),
+            Opcode.FADD: plain(Op.ADD),
+            Opcode.FSUB: plain(Op.SUBTRACT),
+            Opcode.FMUL: plain(Op.MULTIPLY),
+            Opcode.FEQ: compared(Op.EQUAL),
+            Opcode.FNE: compared(Op.NOT_EQUAL),
+            Opcode.FGT: compared(Op.GREATER),
+            Opcode.FLT: compared(Op.LESS),
+            Opcode.FGE: compared(Op.GREATER_EQUAL),
+            Opcode.FLE: compared(Op.LESS_EQUAL),
+            Opcode.ITF: lambda a: Cast(value=a, type=DOUBLE),
+            Opcode.UTF: lambda a: Cast(value=as_unsigned(a), type=DOUBLE),
+            Opcode.FTI: lambda a: Cast(value=a, type=Int(64)),
+            Opcode.FTU: lambda a: back(Cast(value=a, type=UInt(64))),
+        }
+    )

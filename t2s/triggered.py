@@ -1,0 +1,309 @@
+"""Programs of triggered instructions: written by hand, assembled, and run cycle by cycle.
+
+A text has a block for each processing element, row by row of their array::
+
+    <adder>
+    when %p == XXXXXXX0:
+      add %r0, %r0, $5; set %p = ZZZZZZZ1;
+    when %p == XXXXXXX1:
+      halt;
+
+``assemble`` makes words of it and ``disassemble`` a text of words, both as the public tools for
+triggered instructions do; ``run`` counts the cycles that their simulator counts.  Refused, with
+line and column, is what these tools refuse, and what they take and make wrong code of.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2s.backends.cgra_tia.fabric import (
+    EXTENDED_CORE,
+    FABRICS,
+    PUBLIC_CORE,
+    CgraFabric,
+    CoreParameters,
+    Profile,
+)
+from t2s.backends.cgra_tia.machine.public import (
+    MOST_CYCLES,
+    PublicRun,
+    TriggeredDeadlockError,
+    TriggeredLimitError,
+    run_public,
+)
+from t2s.backends.cgra_tia.program import CellProgram
+from t2s.backends.cgra_tia.text.encoding import (
+    decode_programs,
+    encode_program,
+    words_of_file,
+    words_to_binary,
+    words_to_hex,
+)
+from t2s.backends.cgra_tia.text.parser import parse_programs
+from t2s.backends.cgra_tia.text.places import TriggeredTextError
+from t2s.backends.cgra_tia.text.printer import print_programs
+from t2s.backends.cgra_tia.text.program_checks import check_programs
+from t2s.core.checks import whole
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.ops import Array
+
+MEMORY_WORDS = 32_786
+"""Words of the public test systems' memory: the least that a run has."""
+
+__all__ = [
+    "EXTENDED_CORE",
+    "MOST_CYCLES",
+    "PUBLIC_CORE",
+    "CoreParameters",
+    "PublicRun",
+    "TriggeredDeadlockError",
+    "TriggeredLimitError",
+    "TriggeredProgram",
+    "TriggeredTextError",
+    "assemble",
+    "disassemble",
+    "run",
+]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TriggeredProgram:
+    """The programs of some processing elements, in the order of the text."""
+
+    programs: tuple[CellProgram, ...]
+    core: CoreParameters = field(default=PUBLIC_CORE)
+
+    @property
+    def text(self) -> str:
+        """The programs as a text, the same for equal programs but for labels and comments."""
+        return print_programs(self.programs, self.core)
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The words of 32 bits: for each program its registers, and then its instructions."""
+        return tuple(word for one in self.programs for word in encode_program(one, self.core))
+
+    @property
+    def hex(self) -> str:
+        """The words in hexadecimal digits, one per line."""
+        return words_to_hex(self.words)
+
+    @property
+    def binary(self) -> bytes:
+        """The words, little-endian."""
+        return words_to_binary(self.words)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        count = sum(len(one.instructions) for one in self.programs)
+        return f"<TriggeredProgram: {len(self.programs)} elements, {count} instructions>"
+
+
+Core = CoreParameters | CgraFabric | str
+
+
+def assemble(
+    text: str | os.PathLike[str],
+    core: Core = PUBLIC_CORE,
+    *,
+    strict: bool = False,
+    check: bool = True,
+) -> TriggeredProgram:
+    """The programs of a text; of a file, if a ``Path`` is given.
+
+    ``core`` are the sizes of a processing element, or a fabric (or its name) with such a core.
+    ``strict`` makes errors of what is warned about otherwise.  Without ``check`` a text may be a
+    fragment: nothing is asked of it beyond what its code needs.
+
+    Raises ``UserError`` with line and column for a text that is wrong, or that the public
+    assembler would make wrong code of.
+    """
+    given, file = _source(text)
+    parameters = _core(core)
+    programs = parse_programs(given, parameters, file)
+    if check:
+        check_programs(programs, parameters, text=given, file=file, strict=strict)
+    return TriggeredProgram(programs=programs, core=parameters)
+
+
+def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
+    """The programs of words: of a sequence of them, of the content of a file, or of a ``Path``.
+
+    Raises ``UserError`` for words that are no programs.
+    """
+    parameters = _core(core)
+    if isinstance(code, os.PathLike):
+        code = _content(Path(code))
+    if isinstance(code, str):
+        code = code.encode("ascii", "replace")
+    if isinstance(code, bytes | bytearray):
+        return TriggeredProgram(
+            programs=decode_programs(words_of_file(bytes(code)), parameters), core=parameters
+        )
+    words = [whole(word) for word in np.asarray(code).reshape(-1)]
+    known = [word for word in words if word is not None and 0 <= word < 1 << 32]
+    if len(known) != len(words):
+        raise UserError(
+            "the code holds what is no word",
+            location=user_location(),
+            expected="whole numbers of 32 bits, bytes, or the path of a file",
+            given=repr(code)[:80],
+        )
+    return TriggeredProgram(programs=decode_programs(known, parameters), core=parameters)
+
+
+def run(
+    program: TriggeredProgram | str | os.PathLike[str],
+    memory: Any = (),
+    *,
+    rows: int | None = None,
+    columns: int | None = None,
+    words: int | None = None,
+    max_cycles: int = MOST_CYCLES,
+    trace: bool = False,
+    strict: bool = False,
+) -> PublicRun:
+    """Run a program, or a text, as the public simulator does.
+
+    ``memory`` are its words at the start; it has ``words`` of them, at least as many as are given
+    (default: 32,786, as the public test systems have).  The elements are an array of ``rows`` and
+    ``columns``: without either, one element is alone, with two read ports and a write port of its
+    own, and a square number of them is a square.  ``trace`` keeps the instruction of every cycle.
+
+    Raises ``UserError``: see ``assemble``; for operators that no public simulator has, addresses
+    beyond the memory, and runs that get stuck or do not end in ``max_cycles``.
+    """
+    if not isinstance(program, TriggeredProgram):
+        program = assemble(program, strict=strict)
+    if program.core.profile is not Profile.PUBLIC:
+        raise UserError(
+            "a program of profile B does not run alone",
+            location=user_location(),
+            expected="a program of the public core, or a placed design",
+            given=f"{len(program.programs)} cells for the extended core",
+            hint="its stream units and nets are in a placement file",
+        )
+    return run_public(
+        program.programs,
+        _memory(memory, words),
+        program.core,
+        shape=_shape(len(program.programs), rows, columns),
+        max_cycles=_positive("max_cycles", max_cycles),
+        keep_trace=trace,
+    )
+
+
+def _source(text: object) -> tuple[str, str]:
+    """A text, and the name of the file that it is from."""
+    if isinstance(text, str):
+        return text, "<text>"
+    if not isinstance(text, os.PathLike):
+        raise UserError(
+            "this is no text of a program",
+            location=user_location(),
+            expected="a str, or the Path of a file",
+            given=repr(text)[:80],
+        )
+    content = _content(Path(text))
+    try:
+        return content.decode("utf-8"), os.fspath(text)
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{os.fspath(text)!r} is no text",
+            location=user_location(),
+            expected="a text in UTF-8",
+            given=f"byte {error.start} is {content[error.start]:#x}",
+        ) from None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{os.fspath(path)!r} cannot be read",
+            location=user_location(),
+            expected="a file",
+            given=getattr(error, "strerror", None) or str(error),
+        ) from None
+
+
+def _core(core: object) -> CoreParameters:
+    match core:
+        case CoreParameters():
+            return core
+        case CgraFabric():
+            return core.core
+        case str() if core in FABRICS:
+            return FABRICS[core].core
+    raise UserError(
+        "this names no core",
+        location=user_location(),
+        expected=f"CoreParameters, a CgraFabric, or one of {', '.join(FABRICS)}",
+        given=repr(core),
+    )
+
+
+def _memory(memory: Any, words: int | None) -> Array:
+    """The memory at the start: what is given, and zeros behind it."""
+    try:
+        given = np.asarray(memory)
+    except ValueError:  # lists of other lengths
+        given = np.zeros((0, 0))
+    whole_numbers = given.dtype.kind in "iub" or not given.size
+    fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in given.reshape(-1))
+    if given.ndim != 1 or not fits:
+        raise UserError(
+            "the memory is no list of words",
+            location=user_location(),
+            expected="one dimension of whole numbers that fit into 32 bits",
+            given=f"{given.dtype} of shape {given.shape}",
+        )
+    size = MEMORY_WORDS if words is None else _positive("words", words)
+    full = np.zeros(max(size, given.size), np.uint32)
+    full[: given.size] = given.astype(np.int64) & 0xFFFFFFFF
+    return full
+
+
+def _positive(name: str, value: object) -> int:
+    number = whole(value)
+    if number is not None and number > 0:
+        return number
+    raise UserError(
+        f"{name} is no count",
+        location=user_location(),
+        expected="a whole number of at least 1",
+        given=repr(value),
+    )
+
+
+def _shape(count: int, rows: object, columns: object) -> tuple[int, int] | None:
+    """Rows and columns of the array, or ``None`` for one element alone."""
+    side = round(count**0.5)
+    if rows is None and columns is None:
+        if count == 1:
+            return None
+        rows = columns = side
+    elif rows is None:
+        rows = -(-count // _positive("columns", columns))
+    elif columns is None:
+        columns = -(-count // _positive("rows", rows))
+    height, width = _positive("rows", rows), _positive("columns", columns)
+    if height * width == count:
+        return height, width
+    raise UserError(
+        f"{count} programs do not fill an array of {height} rows and {width} columns",
+        location=user_location(),
+        expected="a program for each element, row by row",
+        given=f"{count} programs, {height * width} elements",
+        hint="give rows=... and columns=...; an element without work has a program of one halt",
+    )
