@@ -137,8 +137,8 @@ class PlacedPart:
 class BoundInstruction:
     """An instruction with the queues and registers of its cell.
 
-    ``operands`` are the head of a channel's tokens (a deque), a register (its number), or a
-    constant, each where the two others are ``None``.
+    Each of the three ``operands`` has the tokens of a channel, or the number of a register, or
+    neither of them and a constant.
     """
 
     def __init__(
