@@ -56,7 +56,7 @@ class RateLimit:
 class _Wait:
     """A branch as the sink sees it: parts by number, latency with the pipeline of the source.
 
-    ``tokens`` circulate through it; ``closes`` says that it closes a circle.
+    ``circles``: it is in a circle; ``closes``: it closes it, and ``tokens`` circulate through it.
     """
 
     net: Net
@@ -65,6 +65,7 @@ class _Wait:
     target: int
     pipeline: int
     latency: int
+    circles: bool = False
     closes: bool = False
     tokens: int = 0
 
@@ -72,6 +73,11 @@ class _Wait:
     def known(self) -> bool:
         """Whether it says something about times."""
         return not self.closes or self.tokens > 0
+
+    @property
+    def asked(self) -> int:
+        """The tokens that it has to hold.  In a circle what closes it holds them for all."""
+        return self.sink.tokens if self.closes or not self.circles else 1
 
 
 def rate_limit(design: PlacedDesign) -> RateLimit | None:
@@ -83,6 +89,7 @@ def rate_limit(design: PlacedDesign) -> RateLimit | None:
     waits = _closed(
         design.netlist,
         list(_waits(design.netlist, design.fabric, _latencies(design))),
+        design.fabric,
     )
     capacities = [
         branch.capacity for net in design.netlist.nets for branch in design.branches[net.name]
@@ -122,14 +129,14 @@ def with_slack(
     ways = (path for net_paths in paths for path in net_paths)
     for wait, path in zip(waits, ways, strict=True):
         most = wait.latency + 1 + fabric.most_depth - wait.pipeline
-        if wait.sink.tokens > most:
+        if wait.asked > most:
             raise _too_shallow(wait, most, fabric)
-        room = min(max(next(rooms), wait.latency + 1) - wait.pipeline, most)
+        room = max(next(rooms) - wait.pipeline, wait.latency - wait.pipeline + 1, wait.sink.tokens)
         found[wait.net.name].append(
             Branch(
                 path=path,
                 latency=wait.latency - wait.pipeline,
-                capacity=max(room, wait.sink.tokens),
+                capacity=min(room, most),
             )
         )
     return {name: tuple(branches) for name, branches in found.items()}
@@ -148,8 +155,8 @@ def shortages(
     for wait, room, number in zip(waits, _rooms(netlist, waits, fabric), numbers, strict=True):
         depth = fabric.most_depth + 1
         excess = room - wait.latency - depth
-        if wait.sink.tokens > wait.latency - wait.pipeline + depth:
-            found[wait.net.name, number] = -(-(wait.sink.tokens - 1) // depth) - 1
+        if wait.asked > wait.latency - wait.pipeline + depth:
+            found[wait.net.name, number] = -(-(wait.asked - 1) // depth) - 1
         elif excess > 0:
             found[wait.net.name, number] = -(-excess // depth)
     return found
@@ -166,7 +173,7 @@ def _timed(
         for group, count in zip(groups, hops, strict=True):
             longest[group] = max(longest.get(group, 0), count)
         hops = [longest[group] for group in groups]
-    return _closed(netlist, list(_waits(netlist, fabric, [1 + count for count in hops])))
+    return _closed(netlist, list(_waits(netlist, fabric, [1 + count for count in hops])), fabric)
 
 
 def _waits(netlist: Netlist, fabric: CgraFabric, latencies: Sequence[int]) -> Iterator[_Wait]:
@@ -196,22 +203,47 @@ def _pipeline(part: object, port: int, fabric: CgraFabric) -> int:
     return fabric.fma_latency if slow else 0
 
 
-def _closed(netlist: Netlist, waits: Sequence[_Wait]) -> list[_Wait]:
-    """The branches, with those marked that close circles.
+def _closed(netlist: Netlist, waits: Sequence[_Wait], fabric: CgraFabric) -> list[_Wait]:
+    """The branches, with those marked that are in circles, and those that close them.
 
-    First those of which it is known how many tokens circulate; where circles are left, all others
-    into inputs that not every instruction needs.  Raises ``UserError`` for circles without these.
+    First those into inputs that not every instruction needs and of which it is known how many
+    tokens circulate; where circles are left, all others into such inputs.  Raises ``UserError``
+    for circles without them.
     """
     count = len(netlist.cells) + len(netlist.units)
     optional = [_is_optional(netlist, wait) for wait in waits]
     _check_starts(netlist, [w for w, free in zip(waits, optional, strict=True) if not free])
-    found = list(waits)
+    component = _components(count, waits)
+    found = [
+        replace(wait, circles=component[wait.source] == component[wait.target]) for wait in waits
+    ]
     for unknown in (False, True):
         component = _components(count, [wait for wait in found if not wait.closes])
         for number, wait in enumerate(found):
             inside = component[wait.source] == component[wait.target] and not wait.closes
-            if inside and (optional[number] if unknown else wait.sink.tokens > 1):
+            if inside and optional[number] and (unknown or wait.sink.tokens > 1):
                 found[number] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+    return _spread(found, fabric)
+
+
+def _spread(waits: Sequence[_Wait], fabric: CgraFabric) -> list[_Wait]:
+    """The same, where what circulates is held by several channels with relays between them.
+
+    A relay has one input, which is asked to hold all that a channel can, and what it sends closes
+    a circle.
+    """
+    found = list(waits)
+    inputs: dict[int, list[int]] = {}
+    for number, wait in enumerate(found):
+        inputs.setdefault(wait.target, []).append(number)
+    closing = [wait.source for wait in found if wait.closes]
+    while closing:
+        into = inputs.get(closing.pop(), [])
+        if len(into) == 1:
+            wait = found[into[0]]
+            if not wait.closes and wait.circles and wait.sink.tokens == fabric.most_depth + 2:
+                found[into[0]] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+                closing.append(wait.source)
     return found
 
 
@@ -384,7 +416,7 @@ def _too_shallow(wait: _Wait, most: int, fabric: CgraFabric) -> UnsupportedError
         f"the channel {name} cannot hold its tokens on the fabric {fabric.name!r}",
         location=wait.net.location,
         expected=f"at most {most} tokens, {fabric.most_depth} beyond those in flight",
-        given=f"{wait.sink.tokens}, without which the design gets stuck",
+        given=f"{wait.asked}, without which the design gets stuck",
         hint="use a smaller tile, or a fabric with most_depth="
         f"{fabric.most_depth + wait.sink.tokens - most}",
     )
