@@ -14,9 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import FABRICS, CellKind
-from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
-from t2s.backends.cgra_tia.machine.floats import bits, fused, token_meanings
-from t2s.backends.cgra_tia.machine.stuck_parts import PlacedDeadlockError, PlacedLimitError
+from t2s.backends.cgra_tia.machine.extended import (
+    PlacedDeadlockError,
+    PlacedLimitError,
+    PlacedRun,
+    run_placed,
+)
+from t2s.backends.cgra_tia.machine.words import bits, fused, token_meanings
 from t2s.backends.cgra_tia.netlist import (
     AffineSum,
     Branch,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
-from t2s.backends.cgra_tia.machine.stuck_parts import PlacedDeadlockError
+from t2s.backends.cgra_tia.machine.extended import PlacedDeadlockError, PlacedRun, run_placed
 from tests.backends.cgra.closed_forms import chains, ring, virtual_buffer
 
 

@@ -13,9 +13,9 @@ from t2s.backends.cgra_tia.machine.public import (
     PublicRun,
     TriggeredDeadlockError,
     TriggeredLimitError,
+    public_array,
     run_public,
 )
-from t2s.backends.cgra_tia.machine.public_array import public_array
 from t2s.backends.cgra_tia.text.parser import parse_programs
 from t2s.core.errors import UserError
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
 from t2s.backends.cgra_tia.machine import extended
-from t2s.backends.cgra_tia.machine.agenda import Agenda
 from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
-from t2s.backends.cgra_tia.machine.parts import PlacedPart
+from t2s.backends.cgra_tia.machine.parts import Agenda, PlacedPart
 from t2s.backends.cgra_tia.machine.public import run_public
 from t2s.backends.cgra_tia.machine.public_element import PublicElement
 from t2s.backends.cgra_tia.machine.wiring import WiredDesign

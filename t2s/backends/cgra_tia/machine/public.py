@@ -4,11 +4,12 @@ Goes in: a program for each processing element, row by row, and the words of the
 out: the memory at the end, the number of the last cycle (from 0), and for each processing element
 how many instructions it retired and in how many cycles none could fire.
 
-In a cycle, all of it from the state at its start: each element fires, or does not; each link moves
-a token if there is one and the receiver's FIFO is not full; each read port hands on the datum that
-is pending and takes the next address; each write port that has an address and a datum stores it.
-The run ends when all elements have halted and no FIFO holds anything.  Refused: operators that no
-public machine has, and runs that get stuck or take too long.
+Channel 0, 1, 2, 3 of an element is its neighbor in the north, east, south, west.  In a cycle, all
+of it from the state at its start: each element fires, or does not; each link moves a token if
+there is one and the receiver's FIFO is not full; each read port hands on the datum that is pending
+and takes the next address; each write port that has an address and a datum stores it.  The run
+ends when all elements have halted and no FIFO holds anything.  Refused: operators that no public
+machine has, and runs that get stuck or take too long.
 """
 
 from __future__ import annotations
@@ -19,13 +20,86 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.machine.public_array import PublicArray, public_array
-from t2s.backends.cgra_tia.machine.public_element import PublicElement
+from t2s.backends.cgra_tia.machine.public_element import (
+    PublicElement,
+    PublicFifo,
+    PublicLink,
+    ReadPort,
+    WritePort,
+)
 from t2s.backends.cgra_tia.machine.words import SCRATCHPAD, word_meanings
 from t2s.backends.cgra_tia.program import CellProgram
+from t2s.backends.cgra_tia.text.places import block_name
 from t2s.backends.cgra_tia.text.program_checks import check_operators
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
+
+_NORTH, _EAST, _SOUTH, _WEST = range(4)
+
+
+@dataclass(kw_only=True)
+class PublicArray:
+    """What runs; ``changes`` are the FIFOs that change in the current cycle."""
+
+    elements: list[PublicElement] = field(default_factory=list)
+    links: list[PublicLink] = field(default_factory=list)
+    reads: list[ReadPort] = field(default_factory=list)
+    writes: list[WritePort] = field(default_factory=list)
+    changes: list[PublicFifo] = field(default_factory=list)
+
+    def _link(self, source: PublicFifo, sink: PublicFifo) -> None:
+        self.links.append(PublicLink(source, sink))
+
+    def neighbors(self, one: int, side: int, other: int) -> None:
+        """Wire an element to the one at its side, both ways."""
+        first, second = self.elements[one], self.elements[other]
+        back = (side + 2) % 4
+        self._link(first.outputs[side], second.inputs[back])
+        self._link(second.outputs[back], first.inputs[side])
+
+    def read_port(self, element: int, side: int) -> None:
+        port = ReadPort(f"read port {len(self.reads)}", self.changes)
+        self._link(self.elements[element].outputs[side], port.addresses)
+        self._link(port.data, self.elements[element].inputs[side])
+        self.reads.append(port)
+
+    def write_port(self, address: tuple[int, int], data: tuple[int, int]) -> None:
+        """A write port at two outputs, each an element and a side."""
+        port = WritePort(f"write port {len(self.writes)}", self.changes)
+        for (element, side), fifo in ((address, port.addresses), (data, port.data)):
+            self._link(self.elements[element].outputs[side], fifo)
+        self.writes.append(port)
+
+
+def public_array(
+    programs: Sequence[CellProgram], core: CoreParameters, shape: tuple[int, int] | None
+) -> PublicArray:
+    """The array of a shape (rows, columns), or one element alone, before its first cycle."""
+    array = PublicArray()
+    array.elements.extend(
+        PublicElement(block_name(number, program.label), program, core, array.changes)
+        for number, program in enumerate(programs)
+    )
+    if shape is None:
+        array.read_port(0, _NORTH)
+        array.read_port(0, _EAST)
+        array.write_port((0, _SOUTH), (0, _WEST))
+        return array
+    rows, columns = shape
+    for row in range(rows):
+        for column in range(columns):
+            number = row * columns + column
+            if column + 1 < columns:
+                array.neighbors(number, _EAST, number + 1)
+            if row + 1 < rows:
+                array.neighbors(number, _SOUTH, number + columns)
+    for column in range(columns):
+        array.read_port(column, _NORTH)
+    last = (rows - 1) * columns
+    for column in range(0, columns - 1, 2):
+        array.write_port((last + column, _SOUTH), (last + column + 1, _SOUTH))
+    return array
+
 
 MOST_CYCLES = 10_000_000
 """The limit of a run where none is given."""

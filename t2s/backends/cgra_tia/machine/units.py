@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from t2s.backends.cgra_tia.machine.agenda import Agenda, ChannelQueue
-from t2s.backends.cgra_tia.machine.floats import MASK, Word, bits, double, signed
-from t2s.backends.cgra_tia.machine.parts import PlacedPart, Stall
+from t2s.backends.cgra_tia.machine.parts import Agenda, ChannelQueue, PlacedPart, Stall
+from t2s.backends.cgra_tia.machine.words import MASK, Word, bits, double, signed
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamUnit, TagCase, UnitKind
 from t2s.core.errors import UserError
 from t2s.core.ops import Array

@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from t2s.backends.cgra_tia.fabric import CellKind
-from t2s.backends.cgra_tia.machine.agenda import Agenda, ChannelQueue
-from t2s.backends.cgra_tia.machine.floats import TokenMeaning, token_meanings
-from t2s.backends.cgra_tia.machine.parts import PlacedCell, PlacedPart
+from t2s.backends.cgra_tia.machine.parts import Agenda, ChannelQueue, PlacedCell, PlacedPart
 from t2s.backends.cgra_tia.machine.units import MemorySystem, PlacedUnit
-from t2s.backends.cgra_tia.machine.words import SCRATCHPAD
+from t2s.backends.cgra_tia.machine.words import SCRATCHPAD, TokenMeaning, token_meanings
 from t2s.backends.cgra_tia.netlist import (
     Endpoint,
     Net,

@@ -1,12 +1,18 @@
-"""What the operators on words compute, for a width of 32 or 64 bits.
+"""What the operators compute: on words of 32 or 64 bits, and on words that are float64.
 
-Goes in: words as bit patterns (whole numbers from 0).  Comes out: such a word.  Operators that no
-machine has, and those of the scratchpad, which are no functions of words, are not here.
+Goes in: words as bit patterns (whole numbers from 0).  Comes out: such a word.  A token of profile
+B holds a word as a whole number or as a Python float with the same bits, whichever the operator
+before made, so that chains of one kind convert nothing.  Arithmetic on floats rounds once per
+operator; ``fmac`` once in all, or twice where that is asked for.  Operators that no machine has,
+and those of the scratchpad, which are no functions of words, are not here.
 """
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
 
@@ -77,3 +83,149 @@ def word_meanings(width: int) -> Mapping[Opcode, WordMeaning]:
 
 SCRATCHPAD = frozenset({Opcode.LSW, Opcode.SSW})
 """Operators that read or write the scratchpad of a cell."""
+
+
+Word = int | float
+TokenMeaning = Callable[[Word, Word, Word], Word]
+
+WIDTH = 64
+MASK = (1 << WIDTH) - 1
+
+_PATTERN = struct.Struct("<Q")
+_DOUBLE = struct.Struct("<d")
+_SPLIT = float((1 << 27) + 1)
+_LEAST, _MOST = 2.0**-400, 2.0**400
+
+
+def bits(word: Word) -> int:
+    """The word as a bit pattern."""
+    if type(word) is float:
+        pattern: int = _PATTERN.unpack(_DOUBLE.pack(word))[0]
+        return pattern
+    return int(word)
+
+
+def double(word: Word) -> float:
+    """The float64 whose bits the word has."""
+    if type(word) is float:
+        return word
+    value: float = _DOUBLE.unpack(_PATTERN.pack(word))[0]
+    return value
+
+
+def signed(word: Word) -> int:
+    """The word as a two's complement number."""
+    pattern = bits(word)
+    return pattern - (1 << WIDTH) if pattern >> WIDTH - 1 else pattern
+
+
+def fused(a: float, b: float, c: float) -> float:
+    """``a * b + c``, rounded once, to nearest even."""
+    product = a * b
+    if c == 0.0 and product != 0.0 and math.isfinite(product):
+        return product
+    if not (_LEAST < abs(product) < _MOST and (_LEAST < abs(c) < _MOST)):
+        return _fused_exactly(a, b, c)
+    if not (_LEAST < abs(a) < _MOST and _LEAST < abs(b) < _MOST):
+        return _fused_exactly(a, b, c)
+    error = _product_error(a, b, product)
+    if error == 0.0:
+        return product + c
+    low, lower = _sum(c, error)
+    high, middle = _sum(product, low)
+    tail, lost = _sum(middle, lower)
+    if lost != 0.0 and not bits(tail) & 1:  # round to odd, so that the next rounding is right
+        tail = math.nextafter(tail, math.copysign(math.inf, lost))
+    return high + tail
+
+
+def _sum(a: float, b: float) -> tuple[float, float]:
+    """The rounded sum, and what rounding lost; exact."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
+
+
+def _product_error(a: float, b: float, product: float) -> float:
+    """What rounding lost of a product; exact."""
+    scaled = a * _SPLIT
+    high_a = scaled - (scaled - a)
+    scaled = b * _SPLIT
+    high_b = scaled - (scaled - b)
+    low_a, low_b = a - high_a, b - high_b
+    return low_a * low_b - (((product - high_a * high_b) - low_a * high_b) - high_a * low_b)
+
+
+def _fused_exactly(a: float, b: float, c: float) -> float:
+    """The same for extreme numbers, by fractions."""
+    if not (math.isfinite(a) and math.isfinite(b)) or a == 0.0 or b == 0.0:
+        return a * b + c
+    if not math.isfinite(c):
+        return c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if not exact:
+        return 0.0
+    try:
+        rounded = float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+    return rounded if rounded else math.copysign(0.0, exact)
+
+
+def _whole(value: float) -> int:
+    """The integer towards zero; NaN is 0, and what is too large the largest there is."""
+    if math.isnan(value):
+        return 0
+    least, most = -(1 << WIDTH - 1), (1 << WIDTH - 1) - 1
+    return least if value <= least else most if value >= most else int(value)
+
+
+def _unsigned(value: float) -> int:
+    if math.isnan(value) or value <= 0:
+        return 0
+    return MASK if value >= MASK else int(value)
+
+
+def _on_words(meaning: Callable[[int, int, int], int]) -> TokenMeaning:
+    return lambda a, b, c: meaning(bits(a), bits(b), bits(c))
+
+
+def _on_floats(meaning: Callable[[float, float, float], Word]) -> TokenMeaning:
+    return lambda a, b, c: meaning(double(a), double(b), double(c))
+
+
+def _fmac_once(a: Word, b: Word, c: Word) -> Word:
+    if type(a) is float and type(b) is float and type(c) is float:
+        return fused(b, c, a)
+    return fused(double(b), double(c), double(a))
+
+
+def _fmac_twice(a: Word, b: Word, c: Word) -> Word:
+    return double(a) + double(b) * double(c)
+
+
+@cache
+def token_meanings(once: bool) -> Mapping[Opcode, TokenMeaning]:
+    """The meaning of each operator of profile B; ``once`` says how often ``fmac`` rounds."""
+    table = {opcode: _on_words(meaning) for opcode, meaning in word_meanings(WIDTH).items()}
+    table |= {
+        opcode: _on_floats(meaning)
+        for opcode, meaning in (
+            (Opcode.FTI, lambda a, b, c: _whole(a) & MASK),
+            (Opcode.FTU, lambda a, b, c: _unsigned(a)),
+            (Opcode.FEQ, lambda a, b, c: int(a == b)),
+            (Opcode.FNE, lambda a, b, c: int(a != b)),
+            (Opcode.FGT, lambda a, b, c: int(a > b)),
+            (Opcode.FLT, lambda a, b, c: int(a < b)),
+            (Opcode.FLE, lambda a, b, c: int(a <= b)),
+            (Opcode.FGE, lambda a, b, c: int(a >= b)),
+            (Opcode.FADD, lambda a, b, c: a + b),
+            (Opcode.FSUB, lambda a, b, c: a - b),
+            (Opcode.FMUL, lambda a, b, c: a * b),
+        )
+    }
+    table[Opcode.FMAC] = _fmac_once if once else _fmac_twice
+    table[Opcode.MOV] = lambda a, b, c: a
+    table[Opcode.ITF] = lambda a, b, c: float(signed(a))
+    table[Opcode.UTF] = lambda a, b, c: float(bits(a))
+    return MappingProxyType(table)

@@ -22,8 +22,7 @@ from t2s.backends.cgra_tia.program import (
     ToRegister,
     Trigger,
 )
-from t2s.backends.cgra_tia.text.cursor import LineCursor, bits_of, whole_number
-from t2s.backends.cgra_tia.text.places import TextPlace, nearest
+from t2s.backends.cgra_tia.text.places import LineCursor, TextPlace, bits_of, nearest, whole_number
 
 Places = dict[str, TextPlace]
 """Where each part of an instruction stands; the parts are those of ``BrokenRule``."""

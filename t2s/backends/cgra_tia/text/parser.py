@@ -27,11 +27,18 @@ from dataclasses import replace
 
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
 from t2s.backends.cgra_tia.program import CellProgram, Instruction, TagCheck, Trigger
-from t2s.backends.cgra_tia.text.cursor import LineCursor, bits_of, whole_number
 from t2s.backends.cgra_tia.text.instruction_rules import broken_rule
 from t2s.backends.cgra_tia.text.operation_parser import Places, parse_operation
-from t2s.backends.cgra_tia.text.places import TextPlace, nearest
-from t2s.backends.cgra_tia.text.source_blocks import BlockLine, SourceBlock, source_blocks
+from t2s.backends.cgra_tia.text.places import (
+    BlockLine,
+    LineCursor,
+    SourceBlock,
+    TextPlace,
+    bits_of,
+    nearest,
+    source_blocks,
+    whole_number,
+)
 
 _INIT = re.compile(r"init\s*")
 _REGISTER = re.compile(r"%r([0-9]+)\s*")

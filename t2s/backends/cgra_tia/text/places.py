@@ -1,13 +1,17 @@
-"""Places in a text of triggered instructions, and errors that name them.
+"""A text as places, lines and blocks, and errors that name them.
 
-Goes in: the file, the line, the column, and the processing element that a line belongs to.  Comes
-out: a ``TriggeredTextError``, which shows the line even where the text came from no file.
+Goes in: a text.  Comes out: for each label a block of lines with code and comment apart, and a
+cursor that reads a line from left to right.  Every error is a ``TriggeredTextError``, which shows
+file, line and column, and the line itself even where the text came from no file.  Refused: no
+label, statements before the first one, and what the public assembler cuts without a word, which is
+whatever stands between ``<`` and ``>`` in a comment.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from t2s.backends.cgra_tia.program import TextPosition
@@ -77,3 +81,160 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 def block_name(number: int, label: str) -> str:
     """How messages name a processing element: by its number in the text and by its label."""
     return f"PE {number} <{label}>" if label else f"PE {number}"
+
+
+_LABEL = re.compile(r"([^<>#]*)<([^<>]*)>([^<>]*)")
+_STATEMENT = re.compile(r"\s*(when|init)\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockLine:
+    """A line, or what stands beside a label in it: ``code`` starts at ``place``."""
+
+    code: str
+    comment: str | None
+    place: TextPlace
+
+    @property
+    def blank(self) -> bool:
+        return not self.code.strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceBlock:
+    """What belongs to one processing element."""
+
+    label: str
+    place: TextPlace
+    lines: tuple[BlockLine, ...]
+
+
+def source_blocks(text: str, file: str) -> tuple[SourceBlock, ...]:
+    """The blocks of a text in their order; raises ``TriggeredTextError``."""
+    found: list[tuple[str, TextPlace, list[BlockLine]]] = []
+    name = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        start = TextPlace(file=file, line=number, column=1, text=line, block=name)
+        before, label, behind = _split(line, start)
+        code, hash_sign, comment = before.partition("#")
+        if found:
+            kept = comment if hash_sign else None
+            found[-1][2].append(BlockLine(code=code, comment=kept, place=start))
+        elif _STATEMENT.match(code):
+            raise start.error(
+                "an instruction stands before the first label, where all text is ignored",
+                expected="a line <NAME> before the instructions of each processing element",
+                given=repr(code.strip()),
+            )
+        if label is not None:
+            name = block_name(len(found), label)
+            after = replace(start, column=len(line) - len(behind) + 1, block=name)
+            code, hash_sign, comment = behind.partition("#")
+            first = BlockLine(code=code, comment=comment if hash_sign else None, place=after)
+            found.append((label, replace(start, column=len(before) + 1), [first]))
+    if not found:
+        raise TextPlace(file=file, line=1, column=1, text=text.partition("\n")[0]).error(
+            "the text has no label, so that it programs nothing",
+            expected="a line <NAME> before the instructions of each processing element",
+            given="no label in the text",
+            hint="put a line such as <pe_0> before the first instruction",
+        )
+    return tuple(
+        SourceBlock(label=label, place=place, lines=tuple(lines)) for label, place, lines in found
+    )
+
+
+def _split(line: str, start: TextPlace) -> tuple[str, str | None, str]:
+    """What stands before a label, the label, and what stands behind it."""
+    at = line.find("<")
+    if at < 0:
+        return line, None, ""
+    match = _LABEL.fullmatch(line)
+    if match is not None:
+        before, label, behind = match.groups()
+        return before, label, behind
+    in_comment = "#" in line[:at] or _LABEL.match(line) is not None
+    column = at + 1 if "#" in line[:at] or not in_comment else _odd_bracket(line)
+    raise replace(start, column=column).error(
+        "a '<' or '>' is not that of a label"
+        + (", and the public assembler would cut the text there" if in_comment else ""),
+        expected="one label <NAME> in a line, and no '<' or '>' beside it or in a comment",
+        given=repr(line[column - 1 :][:40]),
+    )
+
+
+def _odd_bracket(line: str) -> int:
+    """The column of the first bracket behind a label."""
+    behind = line.index(">") + 1
+    return next(at + 1 for at in range(behind, len(line)) if line[at] in "<>")
+
+
+_BLANKS = re.compile(r"\s*")
+_PIECE = re.compile(r"[^\s,;:]+|.", re.DOTALL)
+_MOST_DIGITS = 20
+
+
+class LineCursor:
+    """Reads a line from left to right; ``at`` is the offset of what comes next."""
+
+    def __init__(self, line: BlockLine) -> None:
+        self._line = line
+        self._text = line.code
+        self.at = 0
+
+    @property
+    def place(self) -> TextPlace:
+        """Where it stands."""
+        return self.place_of(self.at)
+
+    def place_of(self, at: int) -> TextPlace:
+        """The place of an offset."""
+        return replace(self._line.place, column=self._line.place.column + at)
+
+    @property
+    def rest(self) -> str:
+        return self._text[self.at :]
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing but blanks is left."""
+        return not self.rest.strip()
+
+    def blanks(self) -> None:
+        """Go on to what is no blank."""
+        match = _BLANKS.match(self._text, self.at)
+        assert match is not None
+        self.at = match.end()
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """What the pattern matches here, and go on behind it; or ``None``, and stay."""
+        match = pattern.match(self._text, self.at)
+        if match is not None:
+            self.at = match.end()
+        return match
+
+    def expect(self, pattern: re.Pattern[str], message: str, expected: str) -> re.Match[str]:
+        """What the pattern matches here; raises ``TriggeredTextError`` if it does not."""
+        match = self.take(pattern)
+        if match is None:
+            raise self.error(message, expected=expected)
+        return match
+
+    def error(self, message: str, *, expected: str, hint: str | None = None) -> TriggeredTextError:
+        """An error that shows what stands here."""
+        piece = _PIECE.match(self._text, self.at)
+        given = "the end of the line" if self.done else repr(piece.group() if piece else "")
+        return self.place.error(message, expected=expected, given=given, hint=hint)
+
+
+def whole_number(digits: str, base: int = 10) -> int:
+    """The value of digits; of absurdly many just some number that nothing has room for."""
+    shown = digits.lstrip("0")
+    return int(shown or "0", base) if len(shown) <= _MOST_DIGITS else 1 << 70
+
+
+def bits_of(pattern: str) -> tuple[int, int]:
+    """The bits that are 1, and those that are 0, of a pattern whose last character is bit 0."""
+    letters = list(enumerate(reversed(pattern)))
+    ones = sum(1 << bit for bit, letter in letters if letter == "1")
+    return ones, sum(1 << bit for bit, letter in letters if letter == "0")
