@@ -194,7 +194,7 @@ def test_a_buffer_that_is_too_long_is_refused() -> None:
     text = str(caught.value)
     assert "the channel 'back' to 'feeder[]' cannot hold its tokens on the fabric 'tiny'" in text
     assert "expected: at most 34 tokens, 32 beyond those in flight" in text
-    assert "given:    51, without which the design gets stuck" in text
+    assert "given:    51 that have to wait in it at once" in text
     assert "most_depth=49" in text
     place_netlist(replay(50, 3), replace(fabric, most_depth=49))
 

@@ -7,6 +7,7 @@ and circles that never start.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -60,19 +61,9 @@ def place_netlist(
     Raises ``UserError`` if the design does not fit.  Warns if channels slow it down, and at a
     Ctrl-C, after which it goes on with the best placement so far.
     """
-    number, count = whole(seed), None if moves is None else whole(moves)
-    if number is None or number < 0 or (moves is not None and (count is None or count < 0)):
-        raise UserError(
-            "the seed and the moves of a placement are no such numbers",
-            location=user_location(),
-            expected="whole numbers of at least 0",
-            given=f"seed={seed!r}, moves={moves!r}",
-        )
     _check_ends(netlist)
     parts = parts_of(netlist)
-    if count is None:
-        many = min(_MOVES_PER_PART * len(parts), _MOST_MOVES)
-        count = _MOVES_OF_A_SMALL_ONE if len(parts) <= _SMALL else many
+    number, count = _checked(seed, moves, len(parts))
     sites = sites_of(netlist, fabric)
     refused: UserError | None = None
     for chosen in _placements(netlist, fabric, sites, number, count, progress):
@@ -98,6 +89,23 @@ def place_netlist(
     design = replace(design, branches=branches)
     _warn_of_rate(design)
     return design
+
+
+def _checked(seed: int, moves: int | None, parts: int) -> tuple[int, int]:
+    """The seed and the moves, which follow from the number of parts if they are not given."""
+    many = _MOVES_OF_A_SMALL_ONE if parts <= _SMALL else min(_MOVES_PER_PART * parts, _MOST_MOVES)
+    number, count = whole(seed), many if moves is None else whole(moves)
+    for value in (number, count):
+        if value is None or not 0 <= value < 1 << 63:
+            raise UserError(
+                "the seed and the moves of a placement are no such numbers",
+                location=user_location(),
+                expected="whole numbers of at least 0, of 64 bits",
+                given=f"seed={seed!r}, moves={moves!r}",
+            )
+    assert number is not None
+    assert count is not None
+    return number, count
 
 
 def _relayed(
@@ -130,8 +138,8 @@ def _check_ends(netlist: Netlist) -> None:
     """Raise ``UserError`` if a net ends at no part, or two parts or nets have one name."""
     parts = [part.name for part in parts_of(netlist)]
     for what, names in (("parts", parts), ("nets", [net.name for net in netlist.nets])):
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if len(set(names)) < len(names):
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
             raise UserError(
                 f"two {what} of {netlist.name!r} have one name",
                 location=netlist.location,
