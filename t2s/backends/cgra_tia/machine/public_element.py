@@ -9,7 +9,6 @@ constant wins.
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.machine.words import word_meanings
@@ -27,13 +26,6 @@ from t2s.backends.cgra_tia.program import (
 )
 from t2s.core.errors import UserError
 
-
-class FifoOwner(Protocol):
-    """Who looks at a FIFO: ``changed`` is set when there is reason to."""
-
-    changed: bool
-
-
 PORT_DEPTH = 4
 """Tokens in each FIFO of a memory port."""
 
@@ -42,13 +34,17 @@ class PublicFifo:
     """A FIFO of tokens (tag, word).
 
     ``name`` is for messages.  Whatever changes in a cycle enters itself in ``changes``, a list
-    that all FIFOs of an array share; ``owner`` is told when it has changed.
+    that all FIFOs of an array share; the element at whose side it is looks at it then.
     """
 
     __slots__ = ("_changes", "_put", "_taken", "depth", "name", "owner", "tokens")
 
     def __init__(
-        self, name: str, depth: int, changes: list[PublicFifo], owner: FifoOwner | None = None
+        self,
+        name: str,
+        depth: int,
+        changes: list[PublicFifo],
+        owner: PublicElement | None = None,
     ) -> None:
         self.name = name
         self.depth = depth
