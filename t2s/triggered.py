@@ -205,6 +205,14 @@ def run(
 def _source(text: object) -> tuple[str, str]:
     """A text, and the name of the file that it is from."""
     if isinstance(text, str):
+        if "\n" not in text and text.endswith(".tia"):
+            raise UserError(
+                f"{text!r} is a name, and no program",
+                location=user_location(),
+                expected="the text of a program, or the Path of a file",
+                given="a str without a line",
+                hint=f"pathlib.Path({text!r}) names the file",
+            )
         return text, "<text>"
     if not isinstance(text, os.PathLike):
         raise UserError(

@@ -104,6 +104,7 @@ def test_arguments_of_runs_are_checked(count: int, shape: dict[str, Any], text: 
     [
         (lambda: t2s.assemble(5), "this is no text of a program"),  # type: ignore[arg-type]
         (lambda: t2s.assemble(Path("/nowhere/at/all")), "'/nowhere/at/all' cannot be read"),
+        (lambda: t2s.assemble("sum.tia"), "hint:     pathlib.Path('sum.tia') names the file"),
         (lambda: t2s.assemble(HALTS, "cgra9"), "this names no core"),
         (lambda: triggered.disassemble([1.5]), "the code holds what is no word"),
         (lambda: triggered.disassemble([-1]), "the code holds what is no word"),
