@@ -131,3 +131,10 @@ def test_states_that_can_be_reached() -> None:
     found = reach(program)
     assert found.states == {0b0000, 0b0001, 0b1001, 0b1010}
     assert found.firing == {0, 1, 2}
+
+
+def test_an_instruction_that_waits_for_an_fma_lets_later_ones_fire() -> None:
+    text = "<pe>\nwhen %p == X: fadd %r0, %r0, %r1;\nwhen %p == X: add %r2, %r2, $1;\n"
+    check(text, EXTENDED_CORE, strict=True)
+    with pytest.raises(TriggeredTextError, match="instruction 1 can never fire"):
+        check(text.replace("fadd", "sub"), EXTENDED_CORE, strict=True)

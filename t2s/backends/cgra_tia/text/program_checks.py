@@ -16,8 +16,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
-from t2s.backends.cgra_tia.opcodes import Opcode
-from t2s.backends.cgra_tia.program import CellProgram, Instruction, TextPosition, ToPredicate
+from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
+from t2s.backends.cgra_tia.program import (
+    CellProgram,
+    FromRegister,
+    Instruction,
+    TextPosition,
+    ToPredicate,
+    ToRegister,
+)
 from t2s.backends.cgra_tia.text.places import TextPlace, block_name
 from t2s.core.errors import UserError, warn
 
@@ -52,6 +59,11 @@ class OddInstruction:
 
 def reach(program: CellProgram) -> Reach:
     """What a program can come to from predicates that are all zero."""
+    late = {
+        instruction.destination.number
+        for instruction in program.instructions
+        if instruction.opcode in ON_FMA and isinstance(instruction.destination, ToRegister)
+    }
     states, firing = {0}, set[int]()
     todo = [0]
     while todo:
@@ -66,8 +78,16 @@ def reach(program: CellProgram) -> Reach:
                 found = set(_next_states(state, instruction)) - states
                 states |= found
                 todo += found
-            earlier.append(instruction)
+            if not late & set(_registers(instruction)):  # else it may wait for an FMA
+                earlier.append(instruction)
     return Reach(states=frozenset(states), firing=frozenset(firing))
+
+
+def _registers(instruction: Instruction) -> Iterator[int]:
+    """The registers that an instruction reads or writes."""
+    for part in (*instruction.sources, instruction.destination):
+        if isinstance(part, FromRegister | ToRegister):
+            yield part.number
 
 
 def _fires_first(earlier: Instruction, later: Instruction) -> bool:
