@@ -13,7 +13,7 @@ i, j, k = Var("i"), Var("j"), RDom(0, 64, name="k")
 C = Func("C")
 C[i, j] = 0.0
 C[i, j] += A[i, k] * B[k, j]
-C.bound(i, 0, 32).bound(j, 0, 64)
+C.bound(i, 0, 32).bound(j, 0, 96)
 
 ii, jj, kk = t2s.variables("ii jj kk")
 A_loader, A_feeder, B_loader, B_feeder = t2s.funcs("A_loader A_feeder B_loader B_feeder")

@@ -8,7 +8,7 @@ C, D = ImageParam(Float(64), 2, name="C"), Func("D")
 (i, j, k), (l, m) = t2s.variables("i j k"), RDom(0, 16, 0, 4, name="l m")  # noqa: E741
 D[i, j, k] = 0.0
 D[i, j, k] += (A[i, l, m] * B[l, j]) * C[m, k]
-D.bound(i, 0, 8).bound(j, 0, 8).bound(k, 0, 8)
+D.bound(i, 0, 16).bound(j, 0, 8).bound(k, 0, 16)
 
 ii, jj, kk, ll = t2s.variables("ii jj kk ll")
 A_loader, A_feeder, B_loader, B_feeder, C_loader, C_feeder = t2s.funcs(

@@ -1,0 +1,56 @@
+"""The examples on a CGRA: sizes, use of FMAs, values, and that each directive buys something."""
+
+from __future__ import annotations
+
+import runpy
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s.backends.cgra_tia.files.summary import figures_of
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "cgra"
+
+# the result; lines of the paper (papers/004, Table V); FMA cells of a fabric of 256
+KERNELS = {
+    "gemm": ("C", 40, 256),
+    "mttkrp": ("D", 32, 256),
+    "ttm": ("C", 47, 256),
+    "ttmc": ("D", 38, 256),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_they_are_no_longer_than_those_of_the_paper(name: str) -> None:
+    lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= KERNELS[name][1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERNELS)
+def test_they_use_all_fmas_and_give_the_values(name: str) -> None:
+    result, _, fmas = KERNELS[name]
+    design = runpy.run_path(str(EXAMPLES / f"{name}.py"))[result]
+    placed = t2s.place(design)
+    assert placed.placed.fabric.name == "cgra32"
+    figures = figures_of(placed.placed)
+    assert figures.fma_usage == fmas / 256
+    assert figures.limit is None  # a firing in every cycle
+    generator = np.random.default_rng(5)
+    inputs = {
+        tensor.name: generator.integers(-8, 9, tensor.shape).astype(float)
+        for tensor in t2s.lower(design).tensors
+        if tensor.role.value == "input"
+    }
+    found = t2s.simulate(placed, inputs)
+    np.testing.assert_array_equal(found.outputs[result], t2s.interpret(design, inputs))
+
+
+def test_every_step_of_the_ladder_is_faster(capsys: pytest.CaptureFixture[str]) -> None:
+    cycles = runpy.run_path(str(EXAMPLES / "ladder.py"))["main"]()
+    assert all(before > after for before, after in pairwise(cycles))
+    assert cycles[0] > 40 * cycles[-1]
+    assert "virtual buffers" in capsys.readouterr().out
