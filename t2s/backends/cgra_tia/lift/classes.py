@@ -49,6 +49,11 @@ class PartClass:
         return self.parts[0]
 
     @property
+    def is_machine(self) -> bool:
+        """Whether it is a cell whose firings depend on what it gets."""
+        return isinstance(self.first, NetCell) and self.firings is None
+
+    @property
     def nest(self) -> TagNest:
         """The loops of all parts, and the tags of the tokens that lead them."""
         if self.firings is not None:
@@ -152,7 +157,8 @@ def _settled(
     parts: Sequence[Part], firings: Mapping[str, StaticFirings], origins: _Origins
 ) -> Iterator[PartClass]:
     """The parts as one class if their points allow it, else each alone."""
-    for point in (_point, origins.point):
+    decided = isinstance(parts[0], StreamUnit) or parts[0].name in firings
+    for point in (_point, origins.point) if decided else ():
         together = _class(parts, firings, [point(part) for part in parts])
         if together is not None:
             yield together
