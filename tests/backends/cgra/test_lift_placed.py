@@ -33,6 +33,7 @@ from t2s.core.ops import Array
 from t2s.core.types import BOOL, Int, UInt
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.serialize import graph_from_json, graph_to_json
+from t2s.simulator.devices import DEVICES
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 from tests.backends.cgra import designs
@@ -117,6 +118,21 @@ def test_with_wires(balanced: bool) -> None:
     """Latencies and capacities are those of the placement, each of its own way or balanced."""
     netlist = lowered(designs.gemm(2, 2, 4, 4, 4, buffered=True))
     same(place_netlist(netlist, FABRICS["cgra8"], balanced=balanced, moves=2000))
+
+
+def test_memory_is_the_device() -> None:
+    """Its latency and what it gives in a cycle are those of a device without other latencies."""
+    netlist = lowered(designs.gemm(2, 2, 2, 2, 3, 2, buffered=True))
+    design, inputs = unplaced(netlist, OPEN, 2), numbers(netlist)
+    graph, ideal = lift_placed(design), DEVICES["ideal"]
+    for latency in (3, 9):
+        found = simulate(graph, inputs, device=replace(ideal, load_latency=latency))
+        assert found.cycles == run_placed(design, inputs, memory_latency=latency).cycles
+    for words in (1, 2, 3):
+        bytes_per_second = 8 * words * ideal.clock_hz
+        device = replace(ideal, memory_bytes_per_second=bytes_per_second)
+        found = simulate(graph, inputs, device=device)
+        assert found.cycles == run_placed(design, inputs, words_per_cycle=words).cycles
 
 
 def test_rounding_twice() -> None:

@@ -3,7 +3,7 @@
 Each branch of a net is a channel of the latency and the capacity of its placement, to which the
 FMA's pipeline adds where its results leave.  Cells that are alike are one array of PEs; so are
 units.  A cell whose firings depend on what it gets is a machine.  All operators take no time of
-their own: run the graph on the device ``"ideal"``.
+their own: run the graph on the device ``"ideal"``, or on one that differs in its memory alone.
 """
 
 from __future__ import annotations
