@@ -10,9 +10,9 @@ import numpy as np
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.lower.cell_programs import ports_of, program_of
 from t2s.backends.cgra_tia.lower.cells import Action, CellDraft, CellResult, Wire
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.passing import Aliases
 from t2s.backends.cgra_tia.lower.process import StreamTable, TokenStream
-from t2s.backends.cgra_tia.lower.refusal import refuse
 from t2s.backends.cgra_tia.lower.registers import Replay
 from t2s.backends.cgra_tia.lower.scalars import scalar_tensors
 from t2s.backends.cgra_tia.lower.sequencers import Controlled, sequencers
@@ -34,6 +34,9 @@ from t2s.backends.cgra_tia.program import (
     Trigger,
 )
 from t2s.core.location import SourceLocation
+
+_LOOP = -1
+"""The operation that a virtual buffer's channel to itself comes from."""
 
 
 @dataclass(kw_only=True)
@@ -86,7 +89,7 @@ class Assembly:
 
     def add_buffer(self, replay: Replay) -> None:
         """A virtual buffer: a cell that sends what comes to its net and to itself."""
-        loop = CellResult(process=replay.name, operation=0)
+        loop = CellResult(process=replay.name, operation=_LOOP)
         passes = replay.passes
         tags = (0, 1, 2) if passes > 2 else (0, 1)
         program = CellProgram(
@@ -177,12 +180,9 @@ class Assembly:
 
     def _unfed(self, wire: Wire) -> None:
         assert isinstance(wire, TokenStream)
-        facts = self._streams.facts[wire.array]
-        refuse(
-            f"channel {wire.array!r}",
-            f"nothing puts tokens into its element {list(wire.element)}",
-            facts.location,
-        )
+        where = f"its element {list(wire.element)}" if wire.element else "it"
+        location = self._streams.facts[wire.array].location
+        refuse(f"channel {wire.array!r}", f"nothing puts tokens into {where}", location)
 
 
 def _control(draft: CellDraft, actions: Sequence[Action]) -> TagNest:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
 from t2s.backends.cgra_tia.lower.cells import Action, CellDraft, Wire
-from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.values import WordLiteral
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
 from t2s.backends.cgra_tia.program import (
@@ -30,8 +30,6 @@ _PHASE, _HOLDS = 1, 2
 
 _FIRST_RESIDENT = 4
 """The predicate of the first token that stays; the others follow."""
-
-_MOST_RESIDENTS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +67,6 @@ def program_of(
     draft: CellDraft, actions: Sequence[Action], ports: CellPorts
 ) -> tuple[CellProgram, CellKind]:
     """The program of a cell whose action number ``n`` is chosen by tag ``n``."""
-    if len(draft.residents) > _MOST_RESIDENTS:
-        _too_many(draft, len(draft.residents), "operands that stay in registers", _MOST_RESIDENTS)
     writer = _Writer(draft, ports)
     for number, action in enumerate(actions):
         writer.action(number, action)
@@ -78,6 +74,7 @@ def program_of(
     for what, count, most in (
         ("different things to do, told apart by tags", len(actions), core.tags),
         ("instructions", len(writer.instructions), core.instructions),
+        ("predicates", 2 + len(draft.residents), core.predicates),
         ("registers", len(writer.registers), core.registers),
     ):
         if count > most:

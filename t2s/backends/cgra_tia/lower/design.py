@@ -5,10 +5,10 @@ from __future__ import annotations
 from t2s.backends.base import Unsupported
 from t2s.backends.cgra_tia.lower.assemble import Assembly
 from t2s.backends.cgra_tia.lower.cells import CellDraft, draft_cells
+from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
 from t2s.backends.cgra_tia.lower.passing import passed_on, prune
 from t2s.backends.cgra_tia.lower.process import CellProcess, StreamTable
 from t2s.backends.cgra_tia.lower.process_reader import ProcessReader
-from t2s.backends.cgra_tia.lower.refusal import NotLowered
 from t2s.backends.cgra_tia.lower.registers import Replay, settle_registers
 from t2s.backends.cgra_tia.lower.residents import settle_residents
 from t2s.backends.cgra_tia.lower.scalars import settle_scalars

@@ -12,6 +12,11 @@ from collections.abc import Iterable, Sequence
 from t2s.backends.cgra_tia.lower.process import CellProcess, StreamTable, Taken, TokenStream
 from t2s.backends.cgra_tia.lower.registers import Replay
 
+_USUAL = 2
+"""The room of a channel that nobody made deeper."""
+
+_MOST_OF_USUAL = 32
+
 
 class Aliases:
     """Which streams are others: ``root`` of a stream, and the room on the way to it."""
@@ -31,12 +36,17 @@ class Aliases:
         return stream
 
     def room(self, stream: TokenStream) -> int:
-        """The tokens that all channels on the way from the root hold together."""
-        total = self._streams.facts[stream.array].capacity
+        """The tokens that the channels on the way from the root hold together.
+
+        Channels with the room that all have count as far as one channel of the fabric can hold as
+        much; those that were made deeper count always.
+        """
+        capacities = [self._streams.facts[stream.array].capacity]
         while stream in self._same:
             stream = self._same[stream]
-            total += self._streams.facts[stream.array].capacity
-        return total
+            capacities.append(self._streams.facts[stream.array].capacity)
+        deeper = sum(capacity for capacity in capacities if capacity > _USUAL)
+        return max(deeper, min(sum(capacities), _MOST_OF_USUAL))
 
 
 def passed_on(processes: Sequence[CellProcess], streams: StreamTable) -> Aliases:

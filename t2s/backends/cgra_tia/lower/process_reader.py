@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import (
     CellProcess,
     ClassStep,
@@ -18,7 +19,6 @@ from t2s.backends.cgra_tia.lower.process import (
     StreamTable,
     TokenStream,
 )
-from t2s.backends.cgra_tia.lower.refusal import refuse
 from t2s.backends.cgra_tia.lower.schedule import Classes, LoopNest, classes_of
 from t2s.backends.cgra_tia.lower.unit_nests import UnitNest, address_nest
 from t2s.backends.cgra_tia.lower.values import (

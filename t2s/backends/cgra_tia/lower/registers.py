@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import (
     CellProcess,
     ClassStep,
@@ -21,7 +22,6 @@ from t2s.backends.cgra_tia.lower.process import (
     StreamTable,
     TokenStream,
 )
-from t2s.backends.cgra_tia.lower.refusal import refuse
 from t2s.backends.cgra_tia.lower.schedule import Iterations, coded, enumerated
 from t2s.backends.cgra_tia.lower.values import Value
 from t2s.backends.cgra_tia.netlist import Provenance
@@ -237,7 +237,7 @@ def _ring(
         _note(streams, after.array, 1, process)
         replays.append(
             Replay(
-                name=process.name if not number else f"{process.name}.again{number}",
+                name=f"{process.name}.{name}{number + 1 if number else ''}",
                 source=stream,
                 sink=after,
                 tokens=tokens,
@@ -264,6 +264,8 @@ def _stages(order: Array) -> list[tuple[int, int, int]] | None:
     """
     found: list[tuple[int, int, int]] = []
     while not np.array_equal(order, np.arange(len(order))):
+        if order[0]:
+            return None
         run = _first_change(order, order[0])
         if run > 1 and len(order) % run == 0 and (order[::run] == order.reshape(-1, run).T).all():
             found.insert(0, (1, run, len(order) // run))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.core.expr import (
     Const,
     Expr,

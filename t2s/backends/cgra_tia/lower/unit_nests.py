@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.schedule import LoopNest, enumerated, from_zero
 from t2s.backends.cgra_tia.netlist import AffineSum, StreamLoop, TagCase, UnitCondition
 from t2s.core.affine import tidy

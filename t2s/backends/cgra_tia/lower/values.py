@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from t2s.backends.cgra_tia.lower.refusal import refuse
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.core.expr import (
     Apply,
     Cast,
