@@ -13,7 +13,7 @@ from t2s import Func
 from t2s.backends.cgra_tia.fabric import FABRICS, CgraFabric
 from t2s.backends.cgra_tia.lift import lift_placed
 from t2s.backends.cgra_tia.lift.points import affine_form, inside, mapped
-from t2s.backends.cgra_tia.lift.static_cells import TagNest, restricted
+from t2s.backends.cgra_tia.lift.static_cells import TaggedSteps, restricted
 from t2s.backends.cgra_tia.lower import lower_to_netlist
 from t2s.backends.cgra_tia.machine.extended import run_placed
 from t2s.backends.cgra_tia.netlist import (
@@ -390,7 +390,9 @@ def test_the_steps_with_some_tags() -> None:
     loops = tuple(StreamLoop(name=n, extent=AffineSum(constant=e)) for n, e in (("i", 4), ("j", 3)))
     last = UnitCondition(sum=AffineSum(constant=-2, coefficients=(0, 1)))
     first = UnitCondition(sum=AffineSum(coefficients=(0, 1)), equal=True)
-    nest = TagNest(loops=loops, tags=(TagCase(when=(last,), tag=2), TagCase(when=(first,), tag=1)))
+    nest = TaggedSteps(
+        loops=loops, tags=(TagCase(when=(last,), tag=2), TagCase(when=(first,), tag=1))
+    )
     for tags, extent in (({0, 1}, 2), ({0, 2}, 2), ({0}, 1), ({2}, 1)):
         found = restricted(nest, frozenset(tags))
         assert found is not None

@@ -9,7 +9,7 @@ from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.lift.classes import ROUND, STEP, PartClass, is_compute
 from t2s.backends.cgra_tia.lift.links import Link
 from t2s.backends.cgra_tia.lift.points import affine
-from t2s.backends.cgra_tia.lift.static_cells import Action, StaticFirings
+from t2s.backends.cgra_tia.lift.static_cells import StaticFirings, TagAction
 from t2s.backends.cgra_tia.lift.word_expressions import (
     DOUBLE,
     FLOAT_OPERANDS,
@@ -79,9 +79,7 @@ def array_of(
     fused: bool,
 ) -> PEArray:
     """The node of a class of cells or of units."""
-    body = BodyBuilder(
-        found=found, links=links, kinds=kinds, tensors=tensors, core=core, fused=fused
-    )
+    body = ArrayBody(found=found, links=links, kinds=kinds, tensors=tensors, core=core, fused=fused)
     match found.first:
         case StreamUnit() as unit:
             body.unit(unit)
@@ -104,7 +102,7 @@ def array_of(
 
 
 @dataclass(slots=True, kw_only=True)
-class BodyBuilder:
+class ArrayBody:
     """Collects the statements and the registers of a node."""
 
     found: PartClass
@@ -329,7 +327,7 @@ class BodyBuilder:
             )
         return result
 
-    def _when(self, action: Action) -> Expr:
+    def _when(self, action: TagAction) -> Expr:
         """The steps of the nest in which an action happens."""
         if action.tags is None:
             return TRUE

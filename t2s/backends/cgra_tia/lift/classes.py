@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.lift.points import Point, affine, affine_form, inside
-from t2s.backends.cgra_tia.lift.static_cells import StaticFirings, TagNest
+from t2s.backends.cgra_tia.lift.static_cells import StaticFirings, TaggedSteps
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
 from t2s.backends.cgra_tia.netlist import NetCell, Netlist, StreamUnit, UnitKind
 from t2s.backends.cgra_tia.program import Instruction
@@ -54,12 +54,12 @@ class PartClass:
         return isinstance(self.first, NetCell) and self.firings is None
 
     @property
-    def nest(self) -> TagNest:
+    def nest(self) -> TaggedSteps:
         """The loops of all parts, and the tags of the tokens that lead them."""
         if self.firings is not None:
             return self.firings.nest
         assert isinstance(self.first, StreamUnit)
-        return TagNest(loops=self.first.loops, tags=self.first.tags)
+        return TaggedSteps(loops=self.first.loops, tags=self.first.tags)
 
     @property
     def prologue(self) -> tuple[Instruction, ...]:

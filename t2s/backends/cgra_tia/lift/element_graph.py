@@ -101,7 +101,7 @@ def lift_array(
             expected=f"{elements} programs",
             given=f"{len(programs)} programs",
         )
-    builder = _ArrayBuilder(programs, core, array_wires(shape), memory_words)
+    builder = _ElementGraph(programs, core, array_wires(shape), memory_words)
     graph = builder.graph()
     verify_graph(graph)
     return graph
@@ -138,7 +138,7 @@ def memory_after(memory: Array, outputs: Mapping[str, Array]) -> Array:
 
 
 @dataclass
-class _ArrayBuilder:
+class _ElementGraph:
     programs: Sequence[CellProgram]
     core: CoreParameters
     wires: ArrayWires
