@@ -6,6 +6,7 @@ import ctypes
 import sys
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -265,8 +266,11 @@ def _growing(state: RunState) -> Any:
 
 def start_values(node: Node) -> dict[str, Array]:
     """The bytes of register files, of one PE, that do not start at zero."""
-    bytes = {name: start.reshape(-1).view(np.uint8) for name, start in new_registers(node).items()}
-    return {name: start for name, start in bytes.items() if start.any()}
+    others = tuple(register for register in node.registers if repr(register.initial) != "0")
+    if not others:
+        return {}
+    files = new_registers(replace(node, registers=others))
+    return {name: start.reshape(-1).view(np.uint8) for name, start in files.items()}
 
 
 def allocate(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.lift.classes import ROUND, STEP, PartClass, is_compute
 from t2s.backends.cgra_tia.lift.links import Link
 from t2s.backends.cgra_tia.lift.points import affine
-from t2s.backends.cgra_tia.lift.static_cells import Action, StaticFirings
+from t2s.backends.cgra_tia.lift.static_cells import StaticFirings, TagAction
 from t2s.backends.cgra_tia.lift.word_expressions import (
     DOUBLE,
     FLOAT_OPERANDS,
     expression_of,
+    immediate_constant,
     word_constant,
 )
 from t2s.backends.cgra_tia.lift.word_kinds import WORD, WordKinds
@@ -30,6 +32,7 @@ from t2s.backends.cgra_tia.program import (
     Immediate,
     Instruction,
     Source,
+    ToOutputs,
     ToRegister,
 )
 from t2s.core.errors import UserError
@@ -71,11 +74,12 @@ def array_of(
     links: Sequence[Link],
     kinds: WordKinds,
     tensors: Mapping[str, Tensor],
+    core: CoreParameters,
     *,
     fused: bool,
 ) -> PEArray:
     """The node of a class of cells or of units."""
-    body = BodyBuilder(found=found, links=links, kinds=kinds, tensors=tensors, fused=fused)
+    body = ArrayBody(found=found, links=links, kinds=kinds, tensors=tensors, core=core, fused=fused)
     match found.first:
         case StreamUnit() as unit:
             body.unit(unit)
@@ -98,13 +102,14 @@ def array_of(
 
 
 @dataclass(slots=True, kw_only=True)
-class BodyBuilder:
+class ArrayBody:
     """Collects the statements and the registers of a node."""
 
     found: PartClass
     links: Sequence[Link]
     kinds: WordKinds
     tensors: Mapping[str, Tensor]
+    core: CoreParameters
     fused: bool
     statements: list[Statement] = field(default_factory=list)
     registers: dict[int, Register] = field(default_factory=dict)
@@ -132,7 +137,9 @@ class BodyBuilder:
             )
             loaded = Local(name="loaded", type=tensor.type)
             value = _converted(loaded, DOUBLE if tensor.type.is_float else WORD)
-        self._send(0, value, TRUE)
+        self._send(
+            0, value, self._tag([(c.tag, _case(c, self.found.loop_names)) for c in unit.tags])
+        )
 
     def _indices(self, unit: StreamUnit, tensor: Tensor) -> tuple[Expr, ...]:
         """The subscripts of an address in the row-major array."""
@@ -185,7 +192,8 @@ class BodyBuilder:
         for port in sorted({port for instruction, _ in actions for port in instruction.outputs}):
             sending = [(i, when) for i, when in actions if port in i.outputs]
             value = self._result(sending, self.kinds.output(self._name, port), f"out{port}")
-            self._send(port, value, _any(when for _, when in sending))
+            tags = [(_tag_of(instruction), when) for instruction, when in sending]
+            self._send(port, value, self._tag(tags), _any(when for _, when in sending))
         for number, register in self.registers.items():
             writing = [(i, when) for i, when in actions if i.destination == ToRegister(number)]
             if writing:
@@ -267,12 +275,10 @@ class BodyBuilder:
             case FromRegister(number=register):
                 return Local(name=f"held{register}", type=self.registers[register].type)
             case Immediate(pattern=pattern):
-                sign = pattern >> 31
                 type = DOUBLE if instruction.opcode in FLOAT_OPERANDS else WORD
                 if instruction.opcode is Opcode.MOV:
                     type = result
-                extended = (pattern - (sign << 32)) & (1 << 64) - 1
-                return word_constant(extended, type)
+                return immediate_constant(pattern, self.core, type)
 
     # -- ports ---------------------------------------------------------------------------------
 
@@ -296,7 +302,7 @@ class BodyBuilder:
             self.statements.append(Let(target=f"in{port}", value=self._values[port]))
             self._values[port] = Local(name=f"in{port}", type=self._values[port].type)
 
-    def _send(self, port: int, value: Expr, when: Expr) -> None:
+    def _send(self, port: int, value: Expr, tag: Expr, when: Expr = TRUE) -> None:
         """Put a token into every branch of the net at an output."""
         for link in self.links:
             if link.channel.source == self.found.name and link.output == port:
@@ -304,8 +310,24 @@ class BodyBuilder:
                 self.statements.append(
                     Send(channel=link.channel.name, value=value, condition=condition)
                 )
+                if link.tags is not None:
+                    self.statements.append(
+                        Send(channel=link.tags.name, value=tag, condition=condition)
+                    )
 
-    def _when(self, action: Action) -> Expr:
+    def _tag(self, cases: Sequence[tuple[int, Expr]]) -> Expr:
+        """The tag of the first case that holds, 0 if none does."""
+        result: Expr = const(0, INT32)
+        for tag, when in reversed(cases):
+            one = const(tag, INT32)
+            result = (
+                one
+                if when == TRUE
+                else Select(condition=when, if_true=one, if_false=result, type=INT32)
+            )
+        return result
+
+    def _when(self, action: TagAction) -> Expr:
         """The steps of the nest in which an action happens."""
         if action.tags is None:
             return TRUE
@@ -320,6 +342,11 @@ class BodyBuilder:
             elif result != FALSE:
                 result = conjunction(apply(Op.NOT, holds), result) or TRUE
         return result
+
+
+def _tag_of(instruction: Instruction) -> int:
+    destination = instruction.destination
+    return destination.tag if isinstance(destination, ToOutputs) else 0
 
 
 def _quotient(number: int, stride: int) -> int:

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.lift.decisions import PredicateState, next_states
-from t2s.backends.cgra_tia.lift.word_expressions import expression_of, word_constant
+from t2s.backends.cgra_tia.lift.word_expressions import (
+    DOUBLE,
+    FLOAT_OPERANDS,
+    expression_of,
+    immediate_constant,
+    word_constant,
+)
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
     CellProgram,
@@ -22,6 +28,7 @@ from t2s.backends.cgra_tia.program import (
     Source,
     TagCheck,
     ToOutputs,
+    ToPredicate,
     ToRegister,
 )
 from t2s.core.errors import UserError
@@ -35,21 +42,37 @@ from t2s.graph.machine import Choice, Head, Machine, Mode, Put, Rule
 SCRATCHPAD_FILE = "scratchpad"
 
 
+@dataclass(frozen=True, slots=True)
+class TokenChannel:
+    """A channel of tokens, and how their tags go: with the values (``None``), in a channel of their
+    own, or nowhere (``""``), where nobody looks at them.
+    """
+
+    name: str
+    tags: str | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class CellMachine:
     """Builds the machine of a program.
 
-    ``inputs`` and ``outputs`` are the names of the channels at the ports that are connected.
-    ``label`` is the program's name in errors.
+    ``label`` is the program's name in errors.  ``inputs`` and ``outputs`` are the channels at the
+    ports that are connected, ``input_types`` and ``output_types`` the types of words there where
+    these are floats, as ``register_types`` are of registers.
     """
 
     name: str
     label: str
     program: CellProgram
     states: Sequence[PredicateState]
-    inputs: Mapping[int, str]
-    outputs: Mapping[int, str]
+    inputs: Mapping[int, TokenChannel]
+    outputs: Mapping[int, Sequence[TokenChannel]]
     core: CoreParameters
+    input_types: Mapping[int, Type] = field(default_factory=dict)
+    output_types: Mapping[int, Type] = field(default_factory=dict)
+    register_types: Mapping[int, Type] = field(default_factory=dict)
+    fused: bool = True
+    endless: bool = False
     location: SourceLocation | None = None
     _rules: int = field(default=0)
 
@@ -59,14 +82,20 @@ class CellMachine:
         return Machine(
             name=self.name,
             role=role,
-            heads=tuple(
-                Head(channel=channel, value=f"value{port}", tag=f"tag{port}")
-                for port, channel in self.inputs.items()
-            ),
+            heads=tuple(self._heads()),
             registers=tuple(self._registers()),
             modes=modes,
+            endless=self.endless,
             location=self.location,
         )
+
+    def _heads(self) -> Iterator[Head]:
+        for port, channel in self.inputs.items():
+            if channel.tags is None:
+                yield Head(channel=channel.name, value=f"value{port}", tag=f"tag{port}")
+                continue
+            yield Head(channel=channel.name, value=f"value{port}")
+            yield Head(channel=channel.tags, value=f"tag{port}")
 
     @property
     def word(self) -> Type:
@@ -80,8 +109,9 @@ class CellMachine:
             i.destination.number for i in instructions if isinstance(i.destination, ToRegister)
         }
         for number in sorted(used):
-            start = int(word_constant(initial.get(number, 0), self.word).value)
-            yield Register(name=f"r{number}", type=self.word, shape=(), distance=1, initial=start)
+            type = self.register_types.get(number, self.word)
+            start = word_constant(initial.get(number, 0), type).value or 0
+            yield Register(name=f"r{number}", type=type, shape=(), distance=1, initial=start)
         if any(i.opcode in (Opcode.LSW, Opcode.SSW) for i in instructions):
             shape = (self.core.scratchpad_words,)
             yield Register(name=SCRATCHPAD_FILE, type=self.word, shape=shape, distance=1)
@@ -108,7 +138,11 @@ class CellMachine:
         )
 
     def _names(self, channels: Sequence[int]) -> tuple[str, ...]:
-        return tuple(self.inputs[channel] for channel in channels)
+        found: list[str] = []
+        for channel in channels:
+            own = self.inputs[channel]
+            found += [own.name] if own.tags is None else [own.name, own.tags]
+        return tuple(found)
 
     def _tests(self, instruction: Instruction, channels: Sequence[int]) -> Expr | None:
         checks = (c for c in instruction.trigger.checks if c.channel in channels)
@@ -137,25 +171,27 @@ class CellMachine:
             case ToRegister(number=number) if value is not None:
                 body.append(RegisterWrite(register=f"r{number}", indices=(), value=value))
             case ToOutputs(channels=channels, tag=tag):
-                puts = [
-                    Put(channel=self.outputs[port], value=value, tag=const(tag, INT32))
-                    for port in channels
-                ]
+                for port in channels:
+                    for channel in self.outputs.get(port, ()):
+                        puts += _puts(channel, value, tag)
         if instruction.opcode is Opcode.SSW:
-            stored, address = (self._operand(source) for source in instruction.sources)
+            stored, address = (self._operand(source, self.word) for source in instruction.sources)
             body.append(RegisterWrite(register=SCRATCHPAD_FILE, indices=(address,), value=stored))
         number = self.program.instructions.index(instruction)
         return Rule(
             name=f"{instruction.opcode.value} {number} in {state.predicates:b} no {self._rules}",
             body=tuple(body),
-            takes=tuple(self.inputs[channel] for channel in instruction.takes),
+            takes=self._names(instruction.takes),
             puts=tuple(puts),
             next=None if instruction.opcode is Opcode.HALT else _mode_name(after),
         )
 
     def _result(self, instruction: Instruction) -> tuple[tuple[Statement, ...], Expr]:
         """What an instruction computes, and the statements that come before."""
-        operands = [self._operand(source) for source in instruction.sources]
+        floats = instruction.opcode in FLOAT_OPERANDS
+        moves = instruction.opcode is Opcode.MOV
+        type = DOUBLE if floats else self._result_type(instruction) if moves else self.word
+        operands = [self._operand(source, type) for source in instruction.sources]
         if instruction.opcode is Opcode.SSW:
             return (), const(0, self.word)
         if instruction.opcode is Opcode.LSW:
@@ -164,13 +200,14 @@ class CellMachine:
                 target=name, register=SCRATCHPAD_FILE, indices=(operands[0],), type=self.word
             )
             return (read,), Local(name=name, type=self.word)
-        value = expression_of(instruction.opcode, operands, self.word)
-        if value is None:
+        value = expression_of(instruction.opcode, operands, self.word, fused=self.fused)
+        as_bits = isinstance(instruction.destination, ToPredicate)
+        if value is None or (as_bits and value.type.is_float):
             line = "" if instruction.position is None else f" in line {instruction.position.line}"
             raise UserError(
                 f"graphs have no {instruction.opcode.value!r}, which {self.label} does{line}",
                 location=self.location,
-                expected="an operator on integers that graphs have",
+                expected="an operator on integers, or on floats that stay floats",
                 given=instruction.opcode.value,
                 hint="the interpreter runs it",
             )
@@ -179,22 +216,32 @@ class CellMachine:
         name = f"result{self._rules}"
         return (Let(target=name, value=value),), Local(name=name, type=value.type)
 
-    def _operand(self, source: Source) -> Expr:
+    def _result_type(self, instruction: Instruction) -> Type:
+        """The type of what an instruction leaves somewhere."""
+        match instruction.destination:
+            case ToRegister(number=number):
+                return self.register_types.get(number, self.word)
+            case ToOutputs(channels=channels):
+                return self.output_types.get(channels[0], self.word)
+        return self.word
+
+    def _operand(self, source: Source, immediate: Type) -> Expr:
         match source:
             case FromChannel(number=port):
-                return Local(name=f"value{port}", type=self.word)
+                return Local(name=f"value{port}", type=self.input_types.get(port, self.word))
             case FromRegister(number=number):
-                return Local(name=f"r{number}", type=self.word)
+                type = self.register_types.get(number, self.word)
+                return Local(name=f"r{number}", type=type)
             case Immediate(pattern=pattern):
-                sign = pattern >> self.core.immediate_width - 1
-                extended = pattern - (sign << self.core.immediate_width)
-                return const(_wrapped(extended, self.core.word_width), self.word)
+                return immediate_constant(pattern, self.core, immediate)
 
 
-def _wrapped(number: int, width: int) -> int:
-    """As a signed number of a width."""
-    low = number & (1 << width) - 1
-    return low - (1 << width) if low >> width - 1 else low
+def _puts(channel: TokenChannel, value: Expr | None, tag: int) -> list[Put]:
+    number = const(tag, INT32)
+    if channel.tags is None:
+        return [Put(channel=channel.name, value=value, tag=number)]
+    own = [Put(channel=channel.name, value=value)]
+    return [*own, Put(channel=channel.tags, value=number)] if channel.tags else own
 
 
 def _mode_name(predicates: int) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.lift.points import Point, affine, affine_form, inside
-from t2s.backends.cgra_tia.lift.static_cells import StaticFirings, TagNest
+from t2s.backends.cgra_tia.lift.static_cells import StaticFirings, TaggedSteps
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
 from t2s.backends.cgra_tia.netlist import NetCell, Netlist, StreamUnit, UnitKind
 from t2s.backends.cgra_tia.program import Instruction
@@ -49,12 +49,17 @@ class PartClass:
         return self.parts[0]
 
     @property
-    def nest(self) -> TagNest:
+    def is_machine(self) -> bool:
+        """Whether it is a cell whose firings depend on what it gets."""
+        return isinstance(self.first, NetCell) and self.firings is None
+
+    @property
+    def nest(self) -> TaggedSteps:
         """The loops of all parts, and the tags of the tokens that lead them."""
         if self.firings is not None:
             return self.firings.nest
         assert isinstance(self.first, StreamUnit)
-        return TagNest(loops=self.first.loops, tags=self.first.tags)
+        return TaggedSteps(loops=self.first.loops, tags=self.first.tags)
 
     @property
     def prologue(self) -> tuple[Instruction, ...]:
@@ -152,7 +157,8 @@ def _settled(
     parts: Sequence[Part], firings: Mapping[str, StaticFirings], origins: _Origins
 ) -> Iterator[PartClass]:
     """The parts as one class if their points allow it, else each alone."""
-    for point in (_point, origins.point):
+    decided = isinstance(parts[0], StreamUnit) or parts[0].name in firings
+    for point in (_point, origins.point) if decided else ():
         together = _class(parts, firings, [point(part) for part in parts])
         if together is not None:
             yield together

@@ -31,13 +31,17 @@ class NoBundleError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """A channel, the ports at its ends, and where in the classes it is used."""
+    """A channel, the ports at its ends, and where in the classes it is used.
+
+    ``tags`` is the channel beside it for the tags of its tokens, if the sink looks at them.
+    """
 
     channel: Channel
     output: int
     input: int
     sends: Expr
     receives: Expr
+    tags: Channel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,11 @@ def links_of(
             link = _link(by_name, bundle, branch_pairs, name, stream)
             assert link is not None
             channel = replace(link.channel, location=net.location)
-            found.append(replace(link, channel=channel))
+            tags = None
+            if by_name[bundle.sink].is_machine:
+                stream_of_tags = StreamType(element=INT32)
+                tags = replace(channel, name=names.fresh(f"{name}_tag"), stream=stream_of_tags)
+            found.append(replace(link, channel=channel, tags=tags))
     return tuple(found)
 
 

@@ -2,21 +2,29 @@
 
 Each branch of a net is a channel of the latency and the capacity of its placement, to which the
 FMA's pipeline adds where its results leave.  Cells that are alike are one array of PEs; so are
-units.  All operators take no time of their own: run the graph on the device ``"ideal"``.
+units.  A cell whose firings depend on what it gets is a machine.  All operators take no time of
+their own: run the graph on the device ``"ideal"``, or on one that differs in its memory alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
+from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.lift.bodies import array_of
-from t2s.backends.cgra_tia.lift.classes import classes_of
+from t2s.backends.cgra_tia.lift.cell_machines import CellMachine, TokenChannel
+from t2s.backends.cgra_tia.lift.classes import PartClass, classes_of, is_compute
+from t2s.backends.cgra_tia.lift.decisions import states_of
 from t2s.backends.cgra_tia.lift.links import Link, NoBundleError, links_of
-from t2s.backends.cgra_tia.lift.static_cells import StaticCells, StaticFirings
+from t2s.backends.cgra_tia.lift.static_cells import StaticCells
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
-from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign, UnitKind
+from t2s.backends.cgra_tia.netlist import NetCell, Netlist, PlacedDesign, UnitKind
+from t2s.backends.cgra_tia.opcodes import ON_FMA
+from t2s.backends.cgra_tia.program import ToRegister
 from t2s.core.errors import UserError
+from t2s.graph.body import Role
 from t2s.graph.graph import Graph
+from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 
 
@@ -27,9 +35,9 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     is no process of a Kahn network, and for operators that graphs do not have.
     """
     netlist = design.netlist
+    _check_units(netlist)
     kinds = WordKinds(netlist)
     firings = StaticCells(netlist).firings
-    _check_static(netlist, firings)
     links: tuple[Link, ...]
     try:
         classes = classes_of(netlist, firings, kinds, apart=False)
@@ -38,10 +46,18 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
         classes = classes_of(netlist, firings, kinds, apart=True)
         links = links_of(design, classes, kinds)
     tensors = {tensor.name: tensor for tensor in netlist.tensors}
+    core = design.fabric.core
+    nodes: list[Node] = []
+    for found in classes:
+        if found.is_machine:
+            nodes.append(machine_of(found, links, kinds, core, fused=fused))
+        else:
+            nodes.append(array_of(found, links, kinds, tensors, core, fused=fused))
+    channels = [channel for link in links for channel in (link.channel, link.tags) if channel]
     graph = Graph(
         name=netlist.name,
-        nodes=tuple(array_of(found, links, kinds, tensors, fused=fused) for found in classes),
-        channels=tuple(link.channel for link in links),
+        nodes=tuple(nodes),
+        channels=tuple(channels),
         tensors=netlist.tensors,
         location=netlist.location,
     )
@@ -49,25 +65,62 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     return graph
 
 
-def _check_static(netlist: Netlist, firings: Mapping[str, StaticFirings]) -> None:
-    """Refuse parts whose firings depend on values."""
-    expected = "cells whose firings follow from the nest of a unit, and units with nests"
-    for cell in netlist.cells:
-        if cell.name not in firings:
+def machine_of(
+    found: PartClass, links: Sequence[Link], kinds: WordKinds, core: CoreParameters, *, fused: bool
+) -> Machine:
+    """The node of a cell whose firings depend on what it gets."""
+    cell = found.first
+    assert isinstance(cell, NetCell)
+    _check_registers(cell)
+    inputs = {
+        link.input: TokenChannel(link.channel.name, link.tags.name if link.tags else "")
+        for link in links
+        if link.channel.sink == found.name
+    }
+    outputs: dict[int, list[TokenChannel]] = {}
+    for link in links:
+        if link.channel.source == found.name:
+            tags = link.tags.name if link.tags is not None else ""
+            outputs.setdefault(link.output, []).append(TokenChannel(link.channel.name, tags))
+    machine = CellMachine(
+        name=found.name,
+        label=repr(cell.name),
+        program=cell.program,
+        states=states_of(cell.program, repr(cell.name), inputs),
+        inputs=inputs,
+        outputs=outputs,
+        core=core,
+        input_types={port: kinds.input(cell.name, port) for port in range(core.inputs)},
+        output_types={port: kinds.output(cell.name, port) for port in range(core.outputs)},
+        register_types={n: kinds.register(cell.name, n) for n in range(core.registers)},
+        fused=fused,
+        endless=True,
+        location=found.location,
+    )
+    return machine.build(Role.COMPUTE if is_compute(cell) else Role.RELAY)
+
+
+def _check_registers(cell: NetCell) -> None:
+    """Refuse registers that wait for the FMA's pipeline."""
+    for instruction in cell.program.instructions:
+        if isinstance(instruction.destination, ToRegister) and instruction.opcode in ON_FMA:
             raise UserError(
-                f"the firings of the cell {cell.name!r} depend on what it gets",
-                location=cell.origin.location if cell.origin else netlist.location,
-                expected=expected,
-                given=f"a program of {len(cell.program.instructions)} instructions"
-                " that no nest leads",
+                f"the cell {cell.name!r} keeps a result of its FMA in a register",
+                location=cell.origin.location if cell.origin else None,
+                expected="results of the FMA that go to a channel",
+                given=f"{instruction.opcode.value} %r{instruction.destination.number}",
                 hint="the interpreter runs it",
             )
+
+
+def _check_units(netlist: Netlist) -> None:
+    """Refuse units whose addresses depend on values."""
     for unit in netlist.units:
         if unit.kind in (UnitKind.LOAD_AT, UnitKind.STORE_AT):
             raise UserError(
                 f"the addresses of the unit {unit.name!r} depend on what it gets",
                 location=unit.origin.location if unit.origin else netlist.location,
-                expected=expected,
+                expected="units that run nests",
                 given=f"a unit {unit.kind.value!r}",
                 hint="the interpreter runs it",
             )

@@ -46,7 +46,7 @@ _NOT_STATIC = frozenset({Opcode.HALT, Opcode.LSW, Opcode.SSW})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TagNest:
+class TaggedSteps:
     """A nest, and the tag of each of its steps: that of the first case that holds, else 0."""
 
     loops: tuple[StreamLoop, ...] = ()
@@ -63,7 +63,7 @@ class TagNest:
         return frozenset({0, *found})
 
 
-def restricted(nest: TagNest, tags: frozenset[int]) -> TagNest | None:
+def restricted(nest: TaggedSteps, tags: frozenset[int]) -> TaggedSteps | None:
     """The nest of the steps with some tags; ``None`` if these are no range of each loop."""
     sums = [condition.sum for case in nest.tags for condition in case.when]
     used = [
@@ -88,7 +88,7 @@ def restricted(nest: TagNest, tags: frozenset[int]) -> TagNest | None:
     box = tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))
     if not found[box].all():
         return None
-    return TagNest(
+    return TaggedSteps(
         loops=tuple(
             replace(loop, extent=AffineSum(constant=b - a + 1))
             for loop, a, b in zip(nest.loops, low, high, strict=True)
@@ -123,7 +123,7 @@ def _moved(condition: UnitCondition, low: Sequence[int]) -> UnitCondition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class TagAction:
     """An instruction, and the tags of the leader with which it fires (``None``: all)."""
 
     instruction: Instruction
@@ -134,8 +134,8 @@ class Action:
 class StaticFirings:
     """What a cell does: the prologue once, then an action in each step of a nest."""
 
-    nest: TagNest
-    actions: tuple[Action, ...]
+    nest: TaggedSteps
+    actions: tuple[TagAction, ...]
     prologue: tuple[Instruction, ...] = ()
 
 
@@ -181,7 +181,7 @@ class StaticCells:
                 return StaticFirings(nest=nest, actions=actions, prologue=prologue)
         return None
 
-    def _stream(self, source: tuple[str, int] | None) -> TagNest | None:
+    def _stream(self, source: tuple[str, int] | None) -> TaggedSteps | None:
         """The nest with the tags of all tokens from an output, where these are known."""
         if source is None:
             return None
@@ -189,13 +189,13 @@ class StaticCells:
         if part in self._units:
             unit = self._units[part]
             if unit.kind in (UnitKind.LOAD, UnitKind.SEQUENCE):
-                return TagNest(loops=unit.loops, tags=unit.tags)
+                return TaggedSteps(loops=unit.loops, tags=unit.tags)
             return None
         firings = self.firings.get(part)
         if firings is None or any(port in i.outputs for i in firings.prologue):
             return None
         sending = [action for action in firings.actions if port in action.instruction.outputs]
-        nest: TagNest | None = firings.nest
+        nest: TaggedSteps | None = firings.nest
         if len(sending) < len(firings.actions):
             tags = frozenset[int]().union(*(action.tags or () for action in sending))
             nest = restricted(firings.nest, tags)
@@ -206,7 +206,7 @@ class StaticCells:
             TagCase(when=case.when, tag=sent.get(case.tag, sent.get(None, 0))) for case in nest.tags
         )
         rest = sent.get(0, sent.get(None, 0))
-        return TagNest(loops=nest.loops, tags=_shortened(cases, rest))
+        return TaggedSteps(loops=nest.loops, tags=_shortened(cases, rest))
 
     def _possible(self, source: tuple[str, int] | None) -> frozenset[int]:
         """The tags that tokens from an output may have."""
@@ -214,7 +214,7 @@ class StaticCells:
             return frozenset()
         part, port = source
         if part in self._units:
-            return TagNest(tags=self._units[part].tags).possible
+            return TaggedSteps(tags=self._units[part].tags).possible
         written = (i for i in self._programs[part].instructions if port in i.outputs)
         return frozenset(i.destination.tag for i in written if isinstance(i.destination, ToOutputs))
 
@@ -224,8 +224,8 @@ class StaticCells:
         return bool(possible) and all(_holds(check, tag) for tag in possible)
 
     def _actions(
-        self, cell: str, leader: int, nest: TagNest, instructions: Sequence[Instruction]
-    ) -> tuple[Action, ...] | None:
+        self, cell: str, leader: int, nest: TaggedSteps, instructions: Sequence[Instruction]
+    ) -> tuple[TagAction, ...] | None:
         """The instruction for each tag of the leader; ``None`` if that is not all that decides."""
         chosen: dict[int, set[int]] = {}
         for tag in sorted(nest.possible):
@@ -238,9 +238,9 @@ class StaticCells:
             if not all(self._certain(cell, check) for check in others):
                 return None
         if len(chosen) == 1:
-            return (Action(instruction=instructions[next(iter(chosen))], tags=None),)
+            return (TagAction(instruction=instructions[next(iter(chosen))], tags=None),)
         return tuple(
-            Action(instruction=instructions[number], tags=frozenset(tags))
+            TagAction(instruction=instructions[number], tags=frozenset(tags))
             for number, tags in sorted(chosen.items())
         )
 
@@ -290,7 +290,7 @@ def _holds(check: TagCheck, tag: int) -> bool:
     return (check.tag == tag) is check.equal
 
 
-def _tag(action: Action) -> int:
+def _tag(action: TagAction) -> int:
     destination = action.instruction.destination
     return destination.tag if isinstance(destination, ToOutputs) else 0
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
+from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.core.expr import Cast, Const, Expr, Select, apply, const
 from t2s.core.ops import Op
@@ -72,6 +73,13 @@ def word_constant(pattern: int, type: Type) -> Const:
         return const(value, type)
     sign = pattern >> type.bits - 1
     return const(pattern - (sign << type.bits), type)
+
+
+def immediate_constant(pattern: int, core: CoreParameters, type: Type) -> Const:
+    """An immediate, sign-extended to a word, as a constant."""
+    sign = pattern >> core.immediate_width - 1
+    extended = pattern - (sign << core.immediate_width)
+    return word_constant(extended & (1 << core.word_width) - 1, type)
 
 
 @cache

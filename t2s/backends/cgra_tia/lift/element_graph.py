@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.lift.cell_machines import CellMachine
+from t2s.backends.cgra_tia.lift.cell_machines import CellMachine, TokenChannel
 from t2s.backends.cgra_tia.lift.decisions import PredicateState, reachable, states_of
 from t2s.backends.cgra_tia.program import CellProgram
 from t2s.backends.cgra_tia.text.places import block_name
@@ -101,7 +101,7 @@ def lift_array(
             expected=f"{elements} programs",
             given=f"{len(programs)} programs",
         )
-    builder = _ArrayBuilder(programs, core, array_wires(shape), memory_words)
+    builder = _ElementGraph(programs, core, array_wires(shape), memory_words)
     graph = builder.graph()
     verify_graph(graph)
     return graph
@@ -138,7 +138,7 @@ def memory_after(memory: Array, outputs: Mapping[str, Array]) -> Array:
 
 
 @dataclass
-class _ArrayBuilder:
+class _ElementGraph:
     programs: Sequence[CellProgram]
     core: CoreParameters
     wires: ArrayWires
@@ -160,12 +160,12 @@ class _ArrayBuilder:
             (n, p) for n, found in enumerate(states) for i in reachable(found) for p in i.takes
         }
         names = [self._name(number) for number in range(len(self.programs))]
-        inputs: list[dict[int, str]] = [{} for _ in names]
-        outputs: list[dict[int, str]] = [{} for _ in names]
+        inputs: list[dict[int, TokenChannel]] = [{} for _ in names]
+        outputs: list[dict[int, list[TokenChannel]]] = [{} for _ in names]
         for source, side in sorted(sent):
-            outputs[source][side] = f"{names[source]}_out{side}"
+            outputs[source][side] = [TokenChannel(f"{names[source]}_out{side}")]
         for sink, side in sorted(taken):
-            inputs[sink][side] = f"{names[sink]}_in{side}"
+            inputs[sink][side] = TokenChannel(f"{names[sink]}_in{side}")
         for number, (program, found) in enumerate(zip(self.programs, states, strict=True)):
             machine = CellMachine(
                 name=names[number],
