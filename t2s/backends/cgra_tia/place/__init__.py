@@ -24,7 +24,7 @@ from t2s.core.errors import UserError, warn
 from t2s.core.location import user_location
 
 Progress = Callable[[str, int, int], None]
-"""Gets what is being done, how much of it is done, and of how much."""
+"""Gets ``"place"``, the moves so far and all moves; ``"route"``, rounds and wires in conflict."""
 
 _SMALL = 100
 """Parts of a small design, for which moves in Python do."""
