@@ -105,6 +105,15 @@ def test_odd_fabrics() -> None:
     )
 
 
+@pytest.mark.parametrize("pattern", [("cf", "ff"), ("fff", "ffc"), ("ff", "fc")])
+def test_control_cells_on_cells_with_an_fma(pattern: tuple[str, ...]) -> None:
+    """Every cell of the fabric is used, and every FMA finds one."""
+    fabric = CgraFabric(name="tight", rows=4, columns=6, pattern=pattern, tracks=6)
+    for netlist in (gemm(2, 2, 3), _bare(gemm(2, 2, 3))):
+        assert len(netlist.cells) == fabric.rows * fabric.columns
+        check_design(place_netlist(netlist, fabric, moves=3_000))
+
+
 def test_parts_without_points_and_nets() -> None:
     check_design(place_netlist(_bare(gemm(2, 2, 2)), CGRA8))
     draft = Draft("apart")
