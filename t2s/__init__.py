@@ -161,10 +161,12 @@ show_errors_without_frames()
 def __getattr__(name: str) -> Any:
     """What dense designs do not pay for, imported at its first use.
 
-    ``t2s.sparse``; ``t2s.triggered``, and its ``t2s.assemble``.
+    ``t2s.sparse``; ``t2s.triggered``, and its ``t2s.assemble``; ``t2s.CgraFabric``.
     """
     if name in ("sparse", "triggered"):
         return import_module(f"t2s.{name}")
     if name == "assemble":
         return import_module("t2s.triggered").assemble
+    if name == "CgraFabric":
+        return import_module("t2s.backends.cgra_tia.fabric").CgraFabric
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

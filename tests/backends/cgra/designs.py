@@ -170,3 +170,15 @@ def convolution(
     W_loader.remove(x, y)
     W_feeder.scatter(W_loader, ci).buffer(W_loader, image)
     return O
+
+
+def replayed(tokens: int, passes: int) -> Func:
+    """y[p, j] = x[j]: one virtual buffer, filled once."""
+    x, y, p, j, whole = ImageParam(DOUBLE, 1, name="x"), Func("y"), *t2s.variables("p j whole")
+    y[p, j] = x[j]
+    y.bound(p, 0, passes).bound(j, 0, tokens).split(p, whole, p, passes)
+    loader, feeder = t2s.funcs("loader feeder")
+    y.isolate_producer_chain(x, loader, feeder)
+    loader.remove(p)
+    feeder.buffer(loader, whole)
+    return y

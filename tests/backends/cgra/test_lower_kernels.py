@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import t2s
 from t2s import Int
+from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, FABRICS
 from t2s.backends.cgra_tia.lower import lower_to_netlist
-from tests.backends.cgra.designs import convolution, gemm, mttkrp, ttm, ttmc
+from t2s.backends.cgra_tia.machine.extended import run_placed
+from t2s.backends.cgra_tia.netlist import PlacedDesign, unplaced
+from t2s.backends.cgra_tia.text.printer import print_programs
+from t2s.core.errors import UserError
+from tests.backends.cgra.designs import convolution, gemm, mttkrp, replayed, ttm, ttmc
 from tests.backends.cgra.lowering import agrees, cells_of, most_instructions, ran, whole_numbers
+
+PROGRAMS = """
+<C[0,0,0]>
+when %p == XXXXXXXX with %i3.0, %i0.0, %i1.0:
+  fmac %o0.0, $0, %i0, %i1; deq %i0, %i1, %i3;
+when %p == XXXXXXXX with %i3.1, %i0.0, %i1.0, %i2.0:
+  fmac %o0.0, %i2, %i0, %i1; deq %i0, %i1, %i2, %i3;
+
+<B_feeder[0,0].B_buffer>
+when %p == XXXXXXXX with %i2.0, %i0.0:
+  mov %o{0, 1}.0, %i0; deq %i0, %i2;
+when %p == XXXXXXXX with %i2.1, %i1.0:
+  mov %o{0, 1}.0, %i1; deq %i1, %i2;
+when %p == XXXXXXXX with %i2.2, %i1.0:
+  mov %o0.0, %i1; deq %i1, %i2;
+"""
 
 
 @pytest.mark.parametrize(
@@ -72,8 +95,41 @@ def test_buffers_are_cells_of_three_instructions() -> None:
     assert (counts["fma"], counts["ctl"], counts["ld"], counts["st"]) == (16, 16, 16, 4)
     buffers = {len(c.program.instructions) for c in netlist.cells if c.kind.value == "ctl"}
     assert buffers == {3}
-    loops = [net for net in netlist.nets if net.name == "A_feeder[0,0].out1"]
+    loops = [net for net in netlist.nets if net.name == "A_feeder[0,0].A_buffer.out1"]
     assert [sink.tokens for sink in loops[0].sinks] == [2]  # one element goes round, and a place
+
+
+@pytest.mark.parametrize(
+    ("tokens", "latency", "cycles"),
+    [(4, 1, 42), (4, 4, 42), (4, 5, 51), (4, 7, 69), (8, 8, 82), (8, 9, 91), (8, 16, 154)],
+)
+def test_a_virtual_buffer_takes_the_cycles_of_the_closed_form(
+    tokens: int, latency: int, cycles: int
+) -> None:
+    """Ten passes: 10 J + 2, or 9 l + J + 2 where the loop takes longer than J tokens."""
+    graph = replayed(tokens, 10).lower()
+    netlist, inputs = lower_to_netlist(graph), whole_numbers(graph)
+    design = unplaced(netlist, FABRICS["cgra8"])
+    (loop,) = (net.name for net in netlist.nets if net.source.part == net.sinks[0].end.part)
+    (branch,) = design.branches[loop]
+    assert branch.capacity == tokens + 1
+
+    def with_loop(capacity: int) -> PlacedDesign:
+        slow = replace(branch, latency=latency, capacity=capacity)
+        return replace(design, branches={**design.branches, loop: (slow,)})
+
+    run = run_placed(with_loop(tokens + 1), inputs)
+    assert run.cycles == cycles
+    np.testing.assert_array_equal(run.outputs["y"], np.tile(inputs["x"], (10, 1)))
+    with pytest.raises(UserError, match="is stuck"):
+        run_placed(with_loop(tokens), inputs)
+
+
+def test_programs_are_what_the_text_says() -> None:
+    netlist, _ = agrees(gemm(1, 1, 2, 3, 2, 3, buffered=True))
+    programs = {cell.name: cell.program for cell in netlist.cells}
+    chosen = [programs["C[0,0,0]"], programs["B_feeder[0,0].B_buffer"]]
+    assert print_programs(chosen, EXTENDED_CORE).strip() == PROGRAMS.strip()
 
 
 @pytest.mark.parametrize(

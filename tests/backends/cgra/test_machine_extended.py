@@ -64,7 +64,7 @@ def test_a_virtual_buffer_needs_room_for_one_more(tokens: int) -> None:
         f"'feeder' takes from, after {tokens} firings"
     ) in said
     assert "the unit 'store' waits for a token in 'out' (0 of 2 tokens)" in said
-    assert "NetSink(tokens=...)" in said
+    assert "a channel may hold too few tokens" in said
 
 
 def run_ring(results: int, steps: int, hop: int) -> PlacedRun:

@@ -35,6 +35,9 @@ from t2s.backends.cgra_tia.program import (
 )
 from t2s.core.location import SourceLocation
 
+_LOOP = -1
+"""The operation that a virtual buffer's channel to itself comes from."""
+
 
 @dataclass(kw_only=True)
 class _Wiring:
@@ -86,7 +89,7 @@ class Assembly:
 
     def add_buffer(self, replay: Replay) -> None:
         """A virtual buffer: a cell that sends what comes to its net and to itself."""
-        loop = CellResult(process=replay.name, operation=0)
+        loop = CellResult(process=replay.name, operation=_LOOP)
         passes = replay.passes
         tags = (0, 1, 2) if passes > 2 else (0, 1)
         program = CellProgram(

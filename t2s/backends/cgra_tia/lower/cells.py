@@ -256,8 +256,8 @@ class _CellDrafting:
         drafts: list[CellDraft] = []
         for suffix, steps in plans:
             name = self._process.name if len(plans) == 1 else f"{self._process.name}.{suffix}"
-            known = sum(1 for draft in drafts if draft.name.split("#")[0] == name)
-            name = f"{name}#{known + 1}" if known else name
+            known = sum(1 for draft in drafts if draft.operator == suffix)
+            name = f"{name}{known + 1}" if known else name
             draft = CellDraft(name=name, process=self._process, operator=suffix)
             for plan in steps:
                 for operand in plan.operands:

@@ -237,7 +237,7 @@ def _ring(
         _note(streams, after.array, 1, process)
         replays.append(
             Replay(
-                name=process.name if not number else f"{process.name}.again{number}",
+                name=f"{process.name}.{name}{number + 1 if number else ''}",
                 source=stream,
                 sink=after,
                 tokens=tokens,
