@@ -59,9 +59,9 @@ def test_larger_products_have_short_nets() -> None:
     [(ttm(), 2_254), (mttkrp(), 2_230), (ttmc(), 2_001), (ttmc((3,) * 5, shared=True), 2_400)],
     ids=lambda item: item.name if isinstance(item, Netlist) else "",
 )
-@pytest.mark.filterwarnings("ignore:.*of its rate")
 def test_arrays_of_more_dimensions(netlist: Netlist, most: int) -> None:
-    design = place_netlist(netlist, CGRA32, moves=600_000)
+    """On a fabric with deep channels, so that no relays come in."""
+    design = place_netlist(netlist, replace(CGRA32, most_depth=400), moves=600_000)
     check_design(design)
     assert half_perimeter(design) <= most
 
@@ -103,6 +103,15 @@ def test_odd_fabrics() -> None:
     check_design(
         place_netlist(gemm(2, 2, 4), CgraFabric(name="f", rows=7, columns=7, pattern=("f",)))
     )
+
+
+@pytest.mark.parametrize("pattern", [("cf", "ff"), ("fff", "ffc"), ("ff", "fc")])
+def test_control_cells_on_cells_with_an_fma(pattern: tuple[str, ...]) -> None:
+    """Every cell of the fabric is used, and every FMA finds one."""
+    fabric = CgraFabric(name="tight", rows=4, columns=6, pattern=pattern, tracks=6)
+    for netlist in (gemm(2, 2, 3), _bare(gemm(2, 2, 3))):
+        assert len(netlist.cells) == fabric.rows * fabric.columns
+        check_design(place_netlist(netlist, fabric, moves=3_000))
 
 
 def test_parts_without_points_and_nets() -> None:

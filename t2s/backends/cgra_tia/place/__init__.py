@@ -24,7 +24,7 @@ from t2s.core.errors import UserError, warn
 from t2s.core.location import user_location
 
 Progress = Callable[[str, int, int], None]
-"""Gets what is being done, how much of it is done, and of how much."""
+"""Gets ``"place"``, the moves so far and all moves; ``"route"``, rounds and wires in conflict."""
 
 _SMALL = 100
 """Parts of a small design, for which moves in Python do."""
@@ -236,14 +236,12 @@ def _placements(
 
 
 def _in_order(problem: Problem, sites: Sites) -> list[int]:
-    """Each part on the first site that is left for its kind."""
+    """Each part on the first site that is left for its kind; those with an FMA come first."""
     taken: set[int] = set()
-    start = []
-    for kind in problem.kinds:
-        # the sites of an FMA may serve control cells too: these take their own first
-        choices = (site for site in sites.of_kind[kind] if site not in taken)
-        start.append(next(choices))
-        taken.add(start[-1])
+    start = [0] * len(problem.kinds)
+    for part in sorted(range(len(start)), key=lambda part: (problem.kinds[part], part)):
+        start[part] = next(site for site in sites.of_kind[problem.kinds[part]] if site not in taken)
+        taken.add(start[part])
     return start
 
 

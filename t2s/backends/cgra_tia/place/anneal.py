@@ -40,6 +40,9 @@ _MODULUS, _FACTOR = (1 << 31) - 1, 48_271
 _TABLED = 64
 """An increase of the cost by as much as this is never accepted."""
 
+_NUMBERS = 4
+"""The last arguments of ``improve`` are numbers."""
+
 Integers = Any
 """A list of integers, or a flat array of them for compiled code."""
 
@@ -162,9 +165,12 @@ def _acceptance(temperature: Decimal) -> list[int]:
 
 @cache
 def _machine_code() -> Any:
-    """``improve`` as machine code."""
+    """``improve`` as machine code: of arrays, but for the last four arguments."""
+    arrays = improve.__code__.co_argcount - _NUMBERS
     with undisturbed():
-        return late_module("numba").njit(nogil=True, error_model="numpy")(improve)
+        numba = late_module("numba")
+        words = [numba.int64[::1]] * arrays + [numba.int64] * _NUMBERS
+        return numba.njit(numba.void(*words), nogil=True, error_model="numpy")(improve)
 
 
 def improve(

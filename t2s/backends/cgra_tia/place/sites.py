@@ -44,10 +44,15 @@ def parts_of(netlist: Netlist) -> tuple[NetCell | StreamUnit, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Sites:
-    """All sites of a fabric, by number, and which of them each kind may use."""
+    """All sites of a fabric, by number, and which of them each kind may use, its own first."""
 
     places: tuple[Site, ...]
     of_kind: tuple[tuple[int, ...], ...]
+
+    @property
+    def shared(self) -> bool:
+        """Whether control cells may stand on cells with an FMA, which then are dealt out first."""
+        return not set(self.of_kind[0]).isdisjoint(self.of_kind[1])
 
 
 def sites_of(netlist: Netlist, fabric: CgraFabric) -> Sites:
@@ -71,7 +76,7 @@ def sites_of(netlist: Netlist, fabric: CgraFabric) -> Sites:
     if wanted[CellKind.CONTROL] > len(controls):
         if wanted[CellKind.CONTROL] + wanted[CellKind.FMA] > len(cells):
             raise _too_many(netlist, fabric, CellKind.CONTROL, len(cells) - wanted[CellKind.FMA])
-        found[CellKind.CONTROL] = list(range(len(cells)))
+        found[CellKind.CONTROL] = [*controls, *found[CellKind.FMA]]
     for kind in (CellKind.FMA, CellKind.UNIT):
         if wanted[kind] > len(found[kind]):
             raise _too_many(netlist, fabric, kind, len(found[kind]))

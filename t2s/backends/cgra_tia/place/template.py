@@ -240,6 +240,7 @@ class _Rest:
         self._sites: dict[int, int] = dict(taken)
         self._free = np.ones(len(problem.rows), dtype=bool)
         self._free[list(taken.values())] = False
+        self._shared = sites.shared
         self._of_kind = [np.array(there, dtype=np.int64) for there in sites.of_kind]
         bottom, right = self._rows.max(), self._columns.max()
         self._to_border = np.minimum(
@@ -267,7 +268,10 @@ class _Rest:
             front = sorted(reached - known)
             known.update(front)
             order += front
-        return order + [part for part in range(len(self._problem.kinds)) if part not in known]
+        order += [part for part in range(len(self._problem.kinds)) if part not in known]
+        if self._shared:
+            order.sort(key=lambda part: self._problem.kinds[part])
+        return order
 
     def _nets(self, part: int) -> Iterator[Sequence[int]]:
         """The members of each net of a part."""
