@@ -35,7 +35,6 @@ from t2s.backends.cgra_tia.program import (
 )
 from t2s.core.location import SourceLocation
 
-
 _LOOP = -1
 """The operation that a virtual buffer's channel to itself comes from."""
 
