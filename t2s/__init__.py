@@ -20,6 +20,7 @@ from t2s.driver.func import Func, funcs
 from t2s.driver.hardware import emit, emulate, verilate
 from t2s.driver.lower import interpret, lower, print_loop_nest, resources, structure
 from t2s.driver.many import Run, fit_depths, simulate_many
+from t2s.driver.placement import Placement, place, read_placement
 from t2s.driver.simulate import cycles, product_report, simulate
 from t2s.func.functions import (
     absolute,
@@ -95,6 +96,7 @@ __all__ = [
     "Param",
     "Parameter",
     "Place",
+    "Placement",
     "Policy",
     "RDom",
     "RandomStalls",
@@ -132,9 +134,11 @@ __all__ = [
     "interpret",
     "log",
     "lower",
+    "place",
     "print_loop_nest",
     "product_report",
     "read_matrix",
+    "read_placement",
     "registers",
     "resources",
     "rsqrt",
@@ -157,10 +161,12 @@ show_errors_without_frames()
 def __getattr__(name: str) -> Any:
     """What dense designs do not pay for, imported at its first use.
 
-    ``t2s.sparse``; ``t2s.triggered``, and its ``t2s.assemble``.
+    ``t2s.sparse``; ``t2s.triggered``, and its ``t2s.assemble``; ``t2s.CgraFabric``.
     """
     if name in ("sparse", "triggered"):
         return import_module(f"t2s.{name}")
     if name == "assemble":
         return import_module("t2s.triggered").assemble
+    if name == "CgraFabric":
+        return import_module("t2s.backends.cgra_tia.fabric").CgraFabric
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

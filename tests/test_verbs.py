@@ -65,7 +65,19 @@ def graph() -> Kind:
     return Kind(t2s.lower(found.design), found.inputs, {})
 
 
-KINDS = {make.__name__: make for make in (dense, kernel, assignment, product, graph)}
+def placement() -> Kind:
+    """The same on an array of cells: what runs is what its text and its placement say."""
+    A, x = ImageParam(Float(64), 2, name="A"), ImageParam(Float(64), 1, name="x")
+    i, k = Var("i"), RDom(0, 3, name="k")
+    y = Func("y")
+    y[i] = 0.0
+    y[i] += A[i, k] * x[k]
+    y.bound(i, 0, 3).unroll(k)
+    inputs = {"A": MATRIX.toarray().astype(float), "x": VECTOR.astype(float)}
+    return Kind(t2s.place(y, fabric="cgra8"), inputs, {})
+
+
+KINDS = {make.__name__: make for make in (dense, kernel, assignment, product, graph, placement)}
 
 
 def values(found: Any) -> np.ndarray[Any, Any]:

@@ -18,6 +18,7 @@ from rich.markup import escape
 
 import t2s
 from t2s.command.agreement import compare
+from t2s.command.cgra import cgra
 from t2s.command.design import (
     Funcs,
     Inputs,
@@ -45,6 +46,7 @@ ENGINES = ("native", "array", "table", "python")
 
 
 app.command()(tensor)
+app.command()(cgra)
 app.add_typer(tia, name="tia")
 
 

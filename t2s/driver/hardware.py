@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from t2s.simulator.random_stalls import RandomStalls
 
 BACKENDS: Mapping[str, str] = MappingProxyType(
-    {"opencl_fpga": "t2s.backends.opencl_fpga", "verilog": "t2s.backends.verilog"}
+    {
+        "cgra_tia": "t2s.backends.cgra_tia",
+        "opencl_fpga": "t2s.backends.opencl_fpga",
+        "verilog": "t2s.backends.verilog",
+    }
 )
 
 

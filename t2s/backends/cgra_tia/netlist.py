@@ -140,18 +140,11 @@ class Endpoint:
 class NetSink:
     """Where a net goes.  ``tokens`` is how many it has to hold for the design not to block.
 
-    A virtual buffer or a ring in which ``n`` tokens circulate needs ``n + 1``, unless they are in
-    several channels one after the other: then ``circulating`` says how many there are.
+    A virtual buffer or a ring in which ``n`` tokens circulate needs ``n + 1``.
     """
 
     end: Endpoint
     tokens: int = 1
-    circulating: int | None = None
-
-    @property
-    def tokens_of_circle(self) -> int:
-        """How many tokens go round, if this closes a circle; 0 if that is not known."""
-        return self.tokens - 1 if self.circulating is None else self.circulating
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -421,3 +421,59 @@ def _ring_instructions(is_first: bool, is_last: bool) -> list[Instruction]:
             )
         )
     return made
+
+
+def replay(tile: int, passes: int, *, tokens: int | None = None) -> Netlist:
+    """A virtual buffer: ``tile`` words are read once, and sent in each of some passes.
+
+    The feeder sends what is new (tag 0 of its control), what came back (tag 1), or, in the last
+    pass (tag 2), what came back for the last time.
+    """
+    draft = Draft(f"replay{tile}")
+    draft.tensor("x", (tile,), TensorRole.INPUT)
+    draft.tensor("y", (passes, tile), TensorRole.OUTPUT)
+    nest = [("p", passes), ("t", tile)]
+    load = draft.unit("load_x", (), UnitKind.LOAD, [("t", tile)], tensor="x", strides=(1,))
+    store = draft.unit("store_y", (), UnitKind.STORE, nest, tensor="y", strides=(tile, 1))
+    first = UnitCondition(sum=AffineSum(coefficients=(1,)), equal=True)
+    last = UnitCondition(sum=AffineSum(constant=1 - passes, coefficients=(1,)), equal=True)
+    rule = (TagCase(when=(first,), tag=0), TagCase(when=(last,), tag=2), TagCase(when=(), tag=1))
+    control = draft.unit("control", (), UnitKind.SEQUENCE, nest, tags=rule)
+    feeder = draft.control("feeder", (), program(*map(_replayed, range(3))))
+    draft.wire("x", load, feeder, 1)
+    draft.wire("control", control, feeder, 0)
+    draft.wire("back", feeder, feeder, 2, out=1, tokens=tile + 1 if tokens is None else tokens)
+    draft.wire("y", feeder, store)
+    return draft.done()
+
+
+def _replayed(tag: int) -> Instruction:
+    """What the feeder of a virtual buffer does in the first pass, a middle one and the last."""
+    taken = 1 if tag == 0 else 2
+    return Instruction(
+        trigger=Trigger(checks=(TagCheck(channel=0, tag=tag), TagCheck(channel=taken, tag=0))),
+        opcode=Opcode.MOV,
+        destination=ToOutputs((0,) if tag == 2 else (0, 1), 0),
+        sources=(FromChannel(taken),),
+        takes=(0, taken),
+    )
+
+
+def polynomial(degree: int, steps: int = 8) -> Netlist:
+    """Horner's rule on a chain of FMAs: ``steps`` values of a polynomial, coefficients from memory.
+
+    All cells take the same ``x`` from one net, each one FMA later than the cell before it.
+    """
+    draft = Draft(f"polynomial{degree}")
+    _streamed(draft, "x", (1,), steps, fed=False)
+    _streamed(draft, "c", (degree + 1,), steps, fed=False)
+    _stored(draft, "y", (1,), steps)
+    before = name_of("load_c", (0,))
+    for number in range(degree):
+        here = draft.fma("step", (number,))
+        draft.wire("sum", before, here, 0)
+        draft.wire("x", name_of("load_x", (0,)), here, 1)
+        draft.wire("c", name_of("load_c", (number + 1,)), here, 2)
+        before = here
+    draft.wire("y", before, name_of("store_y", (0,)))
+    return draft.done()

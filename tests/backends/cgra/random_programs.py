@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hypothesis import strategies as st
 
-from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
+from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
     CellProgram,
@@ -22,8 +24,10 @@ from t2s.backends.cgra_tia.program import (
 
 
 @st.composite
-def instructions(draw: st.DrawFn, core: CoreParameters) -> Instruction:
-    """Any instruction that has a code."""
+def instructions(
+    draw: st.DrawFn, core: CoreParameters, opcodes: Collection[Opcode] = Opcode
+) -> Instruction:
+    """Any instruction that has a code, with one of some operators."""
     bits = st.integers(0, (1 << core.predicates) - 1)
     ones = draw(bits)
     zeros = draw(bits) & ~ones
@@ -35,7 +39,7 @@ def instructions(draw: st.DrawFn, core: CoreParameters) -> Instruction:
     plain: st.SearchStrategy[Source] = st.builds(FromRegister, st.integers(0, core.registers - 1))
     if seen:
         plain = plain | st.builds(FromChannel, st.sampled_from(seen))
-    opcode = draw(st.sampled_from(Opcode))
+    opcode = draw(st.sampled_from(sorted(opcodes, key=lambda opcode: opcode.code)))
     destination = draw(
         st.none()
         | st.builds(ToRegister, st.integers(0, core.registers - 1))
@@ -69,13 +73,13 @@ def instructions(draw: st.DrawFn, core: CoreParameters) -> Instruction:
 
 
 @st.composite
-def programs(draw: st.DrawFn, core: CoreParameters) -> CellProgram:
+def programs(
+    draw: st.DrawFn, core: CoreParameters, opcodes: Collection[Opcode] = Opcode
+) -> CellProgram:
     """Any program that has a code; registers that start at 0 are not named."""
     words = st.integers(1, (1 << core.word_width) - 1)
-    if core.profile is Profile.PUBLIC:  # the public assembler has no word for the least number
-        words = words.filter(lambda word: word != 1 << core.word_width - 1)
     initial = draw(st.dictionaries(st.integers(0, core.registers - 1), words))
-    found = draw(st.lists(instructions(core), max_size=core.instructions))
+    found = draw(st.lists(instructions(core, opcodes), max_size=core.instructions))
     return CellProgram(
         label="cell", initial=tuple(sorted(initial.items())), instructions=tuple(found)
     )

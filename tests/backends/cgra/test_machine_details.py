@@ -35,31 +35,14 @@ from t2s.core.location import SourceLocation
 from t2s.core.types import Bool, Float, Int, Type, UInt
 from t2s.graph.graph import Layout
 from tests.backends.cgra.built_netlists import NetlistBuilder
+from tests.backends.cgra.closed_forms import COPY, SINK, through
 
 FABRIC = FABRICS["cgra8"]
-
-
-def through(
-    program: str, x: Any, type: Type | None = None, kind: CellKind = CellKind.FMA
-) -> PlacedDesign:
-    """A cell between a load and a store, word by word."""
-    builder = NetlistBuilder("through")
-    builder.tensor("x", len(x), type=type)
-    builder.tensor("y", len(x), type=type, output=True)
-    builder.load("load", "x", [len(x)], [1])
-    builder.cell("cell", program, kind)
-    builder.store("store", "y", [len(x)], [1])
-    builder.net("in", "load", "cell")
-    builder.net("out", "cell", "store")
-    return unplaced(builder.netlist(), FABRIC)
 
 
 def passed(program: str, x: Any, type: Type | None = None, **options: Any) -> PlacedRun:
     array = np.array(x, (type or Float(64)).numpy)
     return run_placed(through(program, array, type), {"x": array}, **options)
-
-
-COPY = "when %p == X with %i0.0: mov %o0.0, %i0; deq %i0;"
 
 
 @pytest.mark.parametrize(
@@ -406,6 +389,29 @@ def test_inputs_are_checked() -> None:
         run_placed(through(COPY, [1.0]), {})
     with pytest.raises(UserError):
         run_placed(through(COPY, [1.0]), {"x": np.ones(2)})
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"max_cycles": 0}, "at least 1"),
+        ({"memory_latency": -1}, "at least 0"),
+        ({"words_per_cycle": 0}, "at least 1"),
+        ({"words_per_cycle": 1.5}, "at least 1"),
+    ],
+)
+def test_counts_are_checked(options: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UserError, match=f"{next(iter(options))} is no count") as caught:
+        passed(COPY, [1.0], **options)
+    assert f"expected: a whole number of {expected}" in str(caught.value)
+
+
+def test_a_nest_that_is_empty_inside_is_empty_at_once() -> None:
+    builder = NetlistBuilder("empty")
+    builder.unit(UnitKind.SEQUENCE, "seq", extents=[1 << 60, 0])
+    builder.cell("cell", SINK)
+    builder.net("net", "seq", "cell")
+    assert run_placed(unplaced(builder.netlist(), FABRIC), {}).cycles == 0
 
 
 def test_the_table_of_a_run() -> None:

@@ -177,7 +177,7 @@ def test_a_place_that_is_too_narrow_is_named() -> None:
     assert "hint:     try another seed, a larger fabric, or one with more tracks: tracks=2" in text
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, "7", True, None])
+@pytest.mark.parametrize("value", [-1, 1.5, "7", True, None, 1 << 63])
 def test_seeds_are_whole_numbers(value: object) -> None:
     with pytest.raises(UserError, match="whole numbers of at least 0"):
         place_netlist(chain(1), CGRA8, seed=value)  # type: ignore[arg-type]

@@ -131,6 +131,13 @@ def test_first_words_of_the_extended_core(literal: str, word: int) -> None:
     assert parse_programs(print_programs([found], EXTENDED_CORE), EXTENDED_CORE) == (found,)
 
 
+def test_a_float_that_is_too_large() -> None:
+    with pytest.raises(TriggeredTextError, match="too large for a float64") as caught:
+        program("init %r0, $f1E400;", EXTENDED_CORE)
+    assert caught.value.column == 11
+    assert "or $finf" in str(caught.value)
+
+
 def test_the_last_of_two_first_words_counts() -> None:
     assert program("init %r0, $1;\ninit %r1, $2;\ninit %r0, $3;").initial == ((1, 2), (0, 3))
 

@@ -7,6 +7,7 @@ programs in which it matters whether a token is there already.
 
 from __future__ import annotations
 
+from t2s.backends.cgra_tia.lift.array import lift_array, memory_after
 from t2s.backends.cgra_tia.lift.placed import lift_placed
 
-__all__ = ["lift_placed"]
+__all__ = ["lift_array", "lift_placed", "memory_after"]

@@ -232,7 +232,7 @@ class BodyBuilder:
         if len(opcodes) == 1:
             operands = [
                 _chosen([(self._operand(i, n, type), when) for i, when in choices])
-                for n in range(len(choices[0][0].sources))
+                for n in range(min(len(instruction.sources) for instruction, _ in choices))
             ]
             value = self._computed(choices[0][0], operands)
         else:

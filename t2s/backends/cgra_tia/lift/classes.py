@@ -124,11 +124,11 @@ def classes_of(
     for part in parts:
         key = (part.name,) if apart else _key(part, firings.get(part.name), kinds)
         groups.setdefault(key, []).append(part)
-    names = NameSupply()
+    names, origins = NameSupply(), _Origins(netlist)
     return tuple(
         replace(found, name=names.fresh(found.name))
         for group in groups.values()
-        for found in _settled(group, firings)
+        for found in _settled(group, firings, origins)
     )
 
 
@@ -148,23 +148,48 @@ def _types(cell: NetCell, kinds: WordKinds) -> Iterator[object]:
         yield from (kinds.output(cell.name, port) for port in instruction.outputs)
 
 
-def _settled(parts: Sequence[Part], firings: Mapping[str, StaticFirings]) -> Iterator[PartClass]:
+def _settled(
+    parts: Sequence[Part], firings: Mapping[str, StaticFirings], origins: _Origins
+) -> Iterator[PartClass]:
     """The parts as one class if their points allow it, else each alone."""
-    together = _class(parts, firings, [_point(part) for part in parts])
-    if together is not None:
-        yield together
-        return
+    for point in (_point, origins.point):
+        together = _class(parts, firings, [point(part) for part in parts])
+        if together is not None:
+            yield together
+            return
     for part in parts:
         alone = _class([part], firings, [()])
         assert alone is not None
         yield alone
 
 
+class _Origins:
+    """Points for parts that have none of their own: what they are behind, and how far."""
+
+    def __init__(self, netlist: Netlist) -> None:
+        self._parts: dict[str, Part] = {part.name: part for part in netlist.cells}
+        self._parts |= {part.name: part for part in netlist.units}
+        self._before: dict[str, str] = {}
+        for net in netlist.nets:
+            for sink in net.sinks:
+                self._before.setdefault(sink.end.part, net.source.part)
+
+    def point(self, part: Part) -> Point:
+        """The point of the first part on the way back that has one, and the steps up to it."""
+        seen = [part.name]
+        while not _point(self._parts[seen[-1]]):
+            before = self._before.get(seen[-1])
+            if before is None or before in seen:
+                return ()
+            seen.append(before)
+        return (*_point(self._parts[seen[-1]]), len(seen) - 1)
+
+
 def _class(
     parts: Sequence[Part], firings: Mapping[str, StaticFirings], points: Sequence[Point]
 ) -> PartClass | None:
     base: tuple[Point, int] = ((0,) * len(points[0]), 0)
-    if len(set(points)) != len(points):
+    if len(set(points)) != len(points) or len({len(point) for point in points}) > 1:
         return None
     constants = [
         p.address.constant for p in parts if isinstance(p, StreamUnit) and p.address is not None

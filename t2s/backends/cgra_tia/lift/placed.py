@@ -7,12 +7,15 @@ units.  All operators take no time of their own: run the graph on the device ``"
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from t2s.backends.cgra_tia.lift.bodies import array_of
 from t2s.backends.cgra_tia.lift.classes import classes_of
 from t2s.backends.cgra_tia.lift.links import Link, NoBundleError, links_of
-from t2s.backends.cgra_tia.lift.static_cells import StaticCells
+from t2s.backends.cgra_tia.lift.static_cells import StaticCells, StaticFirings
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
-from t2s.backends.cgra_tia.netlist import PlacedDesign
+from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign, UnitKind
+from t2s.core.errors import UserError
 from t2s.graph.graph import Graph
 from t2s.graph.verify import verify_graph
 
@@ -26,6 +29,7 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     netlist = design.netlist
     kinds = WordKinds(netlist)
     firings = StaticCells(netlist).firings
+    _check_static(netlist, firings)
     links: tuple[Link, ...]
     try:
         classes = classes_of(netlist, firings, kinds, apart=False)
@@ -43,3 +47,27 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     )
     verify_graph(graph)
     return graph
+
+
+def _check_static(netlist: Netlist, firings: Mapping[str, StaticFirings]) -> None:
+    """Refuse parts whose firings depend on values."""
+    expected = "cells whose firings follow from the nest of a unit, and units with nests"
+    for cell in netlist.cells:
+        if cell.name not in firings:
+            raise UserError(
+                f"the firings of the cell {cell.name!r} depend on what it gets",
+                location=cell.origin.location if cell.origin else netlist.location,
+                expected=expected,
+                given=f"a program of {len(cell.program.instructions)} instructions"
+                " that no nest leads",
+                hint="the interpreter runs it",
+            )
+    for unit in netlist.units:
+        if unit.kind in (UnitKind.LOAD_AT, UnitKind.STORE_AT):
+            raise UserError(
+                f"the addresses of the unit {unit.name!r} depend on what it gets",
+                location=unit.origin.location if unit.origin else netlist.location,
+                expected=expected,
+                given=f"a unit {unit.kind.value!r}",
+                hint="the interpreter runs it",
+            )

@@ -13,9 +13,20 @@ In goes a netlist; out come the firings of each such cell.  All other cells are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 
-from t2s.backends.cgra_tia.netlist import Netlist, StreamLoop, StreamUnit, TagCase, UnitKind
+import numpy as np
+
+from t2s.backends.cgra_tia.netlist import (
+    AffineSum,
+    Netlist,
+    StreamLoop,
+    StreamUnit,
+    TagCase,
+    UnitCondition,
+    UnitKind,
+)
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
 from t2s.backends.cgra_tia.program import (
     CellProgram,
@@ -26,6 +37,10 @@ from t2s.backends.cgra_tia.program import (
     ToPredicate,
     ToRegister,
 )
+from t2s.core.ops import Array
+
+_MOST_STEPS = 1 << 20
+"""Steps of a nest that are looked at one by one."""
 
 _NOT_STATIC = frozenset({Opcode.HALT, Opcode.LSW, Opcode.SSW})
 
@@ -46,6 +61,65 @@ class TagNest:
             if not case.when:
                 return frozenset(found)
         return frozenset({0, *found})
+
+
+def restricted(nest: TagNest, tags: frozenset[int]) -> TagNest | None:
+    """The nest of the steps with some tags; ``None`` if these are no range of each loop."""
+    sums = [condition.sum for case in nest.tags for condition in case.when]
+    used = [
+        axis
+        for axis in range(len(nest.loops))
+        if any(total.coefficients[axis : axis + 1] not in ((), (0,)) for total in sums)
+    ]
+    extents = [loop.extent.constant for loop in nest.loops]
+    if not used or any(any(loop.extent.coefficients) for loop in nest.loops):
+        return None
+    if min(extents) < 1 or prod(extents[axis] for axis in used) > _MOST_STEPS:
+        return None
+    steps = np.indices([extents[axis] if axis in used else 1 for axis in range(len(extents))])
+    found = np.isin(_tags_at(nest.tags, steps), sorted(tags))
+    if not found.any():
+        return None
+    low, high = [0] * len(extents), [extent - 1 for extent in extents]
+    for axis in used:
+        others = tuple(n for n in range(found.ndim) if n != axis)
+        there = np.flatnonzero(found.any(axis=others))
+        low[axis], high[axis] = int(there[0]), int(there[-1])
+    box = tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))
+    if not found[box].all():
+        return None
+    return TagNest(
+        loops=tuple(
+            replace(loop, extent=AffineSum(constant=b - a + 1))
+            for loop, a, b in zip(nest.loops, low, high, strict=True)
+        ),
+        tags=tuple(
+            replace(case, when=tuple(_moved(condition, low) for condition in case.when))
+            for case in nest.tags
+        ),
+    )
+
+
+def _tags_at(cases: Sequence[TagCase], steps: Array) -> Array:
+    """The tag of each step of a grid."""
+    result = np.zeros(steps.shape[1:], np.int64)
+    for case in reversed(cases):
+        holds = np.ones(result.shape, np.bool_)
+        for condition in case.when:
+            total = np.full(result.shape, condition.sum.constant, np.int64)
+            for factor, index in zip(condition.sum.coefficients, steps, strict=False):
+                total += factor * index
+            holds &= total == 0 if condition.equal else total >= 0
+        result = np.where(holds, case.tag, result)
+    return result
+
+
+def _moved(condition: UnitCondition, low: Sequence[int]) -> UnitCondition:
+    """The condition over loops that start where those of the condition have these values."""
+    moved = AffineSum(
+        constant=condition.sum.at(tuple(low)), coefficients=condition.sum.coefficients
+    )
+    return replace(condition, sum=moved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +192,21 @@ class StaticCells:
                 return TagNest(loops=unit.loops, tags=unit.tags)
             return None
         firings = self.firings.get(part)
-        if firings is None or not all(port in a.instruction.outputs for a in firings.actions):
+        if firings is None or any(port in i.outputs for i in firings.prologue):
             return None
-        if any(port in instruction.outputs for instruction in firings.prologue):
+        sending = [action for action in firings.actions if port in action.instruction.outputs]
+        nest: TagNest | None = firings.nest
+        if len(sending) < len(firings.actions):
+            tags = frozenset[int]().union(*(action.tags or () for action in sending))
+            nest = restricted(firings.nest, tags)
+        if nest is None:
             return None
-        sent = {tag: _tag(action) for action in firings.actions for tag in action.tags or (None,)}
+        sent = {tag: _tag(action) for action in sending for tag in action.tags or (None,)}
         cases = tuple(
-            TagCase(when=case.when, tag=sent.get(case.tag, sent.get(None, 0)))
-            for case in firings.nest.tags
+            TagCase(when=case.when, tag=sent.get(case.tag, sent.get(None, 0))) for case in nest.tags
         )
         rest = sent.get(0, sent.get(None, 0))
-        return TagNest(loops=firings.nest.loops, tags=_shortened(cases, rest))
+        return TagNest(loops=nest.loops, tags=_shortened(cases, rest))
 
     def _possible(self, source: tuple[str, int] | None) -> frozenset[int]:
         """The tags that tokens from an output may have."""

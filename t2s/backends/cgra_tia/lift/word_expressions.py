@@ -17,6 +17,8 @@ from t2s.core.ops import Op
 from t2s.core.types import Float, Int, Type, UInt
 
 DOUBLE = Float(64)
+WHOLE_WORD = Int(64)
+"""A word of profile B that is no float."""
 
 Build = Callable[..., Expr]
 
@@ -24,9 +26,16 @@ Build = Callable[..., Expr]
 def expression_of(
     opcode: Opcode, operands: Sequence[Expr], word: Type, *, fused: bool = True
 ) -> Expr | None:
-    """The result of an operator; ``word`` is the type of whole words."""
+    """The result of an operator; ``word`` is the type of whole words.
+
+    Operands that are not there are 0, and those that it does not have are not looked at.
+    """
+    nothing = const(0.0, DOUBLE) if opcode in FLOAT_OPERANDS else const(0, word)
+    operands = (*operands, *(nothing for _ in range(3)))[: _ARITIES.get(opcode, 2)]
     if opcode is Opcode.MOV:
         return operands[0]
+    if word != WHOLE_WORD and opcode in FLOAT_OPERANDS | FLOAT_RESULT:
+        return None
     if opcode is Opcode.FMAC:
         start, left, right = operands
         if fused:
@@ -35,6 +44,12 @@ def expression_of(
     build = _table(word).get(opcode)
     return None if build is None else build(*operands)
 
+
+_ARITIES: Mapping[Opcode, int] = MappingProxyType(
+    dict.fromkeys((Opcode.NOP, Opcode.HALT), 0)
+    | dict.fromkeys((Opcode.MOV, Opcode.ITF, Opcode.UTF, Opcode.FTI, Opcode.FTU), 1)
+    | dict.fromkeys((Opcode.MAC, Opcode.SB, Opcode.FMAC), 3)
+)
 
 FLOAT_OPERANDS = frozenset(
     {
@@ -101,8 +116,8 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
 
     return MappingProxyType(
         {
-            Opcode.NOP: lambda *_: zero,
-            Opcode.HALT: lambda *_: zero,
+            Opcode.NOP: lambda: zero,
+            Opcode.HALT: lambda: zero,
             Opcode.ADD: plain(Op.ADD),
             Opcode.SUB: plain(Op.SUBTRACT),
             Opcode.LMUL: plain(Op.MULTIPLY),

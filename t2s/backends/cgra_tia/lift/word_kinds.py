@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from t2s.backends.cgra_tia.lift.word_expressions import DOUBLE, FLOAT_OPERANDS, FLOAT_RESULT
+from t2s.backends.cgra_tia.lift.word_expressions import (
+    DOUBLE,
+    FLOAT_OPERANDS,
+    FLOAT_RESULT,
+    WHOLE_WORD,
+)
 from t2s.backends.cgra_tia.netlist import Endpoint, Netlist, StreamUnit, UnitKind
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
@@ -21,9 +26,9 @@ from t2s.backends.cgra_tia.program import (
     ToRegister,
 )
 from t2s.core.errors import UserError
-from t2s.core.types import Int, Type
+from t2s.core.types import Type
 
-WORD = Int(64)
+WORD = WHOLE_WORD
 
 _Key = tuple[str, str, int]
 

@@ -18,6 +18,7 @@ from t2s.backends.cgra_tia.machine.stuck_parts import PlacedLimitError, stuck_er
 from t2s.backends.cgra_tia.machine.units import MemorySystem, TensorMemory
 from t2s.backends.cgra_tia.machine.wiring import WiredDesign, wire
 from t2s.backends.cgra_tia.netlist import PlacedDesign
+from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
@@ -105,6 +106,10 @@ def run_placed(
     Raises ``UserError``: for inputs of wrong names, shapes or types, for a design that cannot be
     wired, for addresses outside of a tensor; ``PlacedDeadlockError`` and ``PlacedLimitError``.
     """
+    _check_count("max_cycles", max_cycles, 1)
+    _check_count("memory_latency", memory_latency, 0)
+    if words_per_cycle is not None:
+        _check_count("words_per_cycle", words_per_cycle, 1)
     netlist = design.netlist
     graph = Graph(name=netlist.name, nodes=(), channels=(), tensors=netlist.tensors)
     arrays, _ = check_graph_inputs(graph, inputs, {})
@@ -126,6 +131,17 @@ def run_placed(
         fma_usage=len(used) / there if there else 0.0,
         utilization=firings / (len(used) * cycles) if used and cycles else 0.0,
     )
+
+
+def _check_count(name: str, value: object, least: int) -> None:
+    count = whole(value)
+    if count is None or count < least:
+        raise UserError(
+            f"{name} is no count",
+            location=user_location(),
+            expected=f"a whole number of at least {least}",
+            given=repr(value),
+        )
 
 
 def _memory(tensor: Tensor, arrays: Mapping[str, Array]) -> TensorMemory:

@@ -7,11 +7,12 @@ it waited are counted when it goes on.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
-from t2s.backends.cgra_tia.machine.agenda import Agenda, ChannelQueue
+from t2s.backends.cgra_tia.machine.agenda import Agenda, ChannelQueue, Token
 from t2s.backends.cgra_tia.machine.floats import TokenMeaning, Word, bits
 from t2s.backends.cgra_tia.netlist import NetCell, StreamUnit
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
@@ -133,11 +134,12 @@ class PlacedPart:
         self.agenda.tokens -= len(queues)
 
 
-_CONSTANT, _REGISTER, _CHANNEL = range(3)
-
-
 class BoundInstruction:
-    """An instruction with the queues and registers of its cell."""
+    """An instruction with the queues and registers of its cell.
+
+    Each of the three ``operands`` has the tokens of a channel, or the number of a register, or
+    neither of them and a constant.
+    """
 
     def __init__(
         self,
@@ -152,7 +154,10 @@ class BoundInstruction:
         self.queues = [queue for port in origin.outputs for queue in cell.outputs[port]]
         self.tag = getattr(origin.destination, "tag", 0)
         self.takes = [cell.inputs[channel] for channel in origin.takes]
+        self.keeps, self.sets = ~origin.clears, origin.sets
+        self.updates = bool(origin.clears or origin.sets)
         self.slow = origin.opcode in ON_FMA
+        self.halts = origin.opcode is Opcode.HALT
         self.registers = [s.number for s in origin.sources if isinstance(s, FromRegister)]
         self.to_register = self.to_predicate = -1
         match origin.destination:
@@ -161,20 +166,23 @@ class BoundInstruction:
                 self.registers.append(number)
             case ToPredicate(number=number):
                 self.to_predicate = number
-        self.operands = [_operand(source, core) for source in origin.sources]
-        self.operands += [(_CONSTANT, 0)] * (3 - len(self.operands))
+        self.operands = [_operand(source, cell, core) for source in origin.sources]
+        self.operands += [(None, None, 0)] * (3 - len(self.operands))
 
 
-def _operand(source: Source, core: CoreParameters) -> tuple[int, int]:
+Operand = tuple[deque[Token] | None, int | None, int]
+
+
+def _operand(source: Source, cell: PlacedCell, core: CoreParameters) -> Operand:
     match source:
         case FromRegister(number=number):
-            return _REGISTER, number
+            return None, number, 0
         case FromChannel(number=number):
-            return _CHANNEL, number
+            return cell.inputs[number].tokens, None, 0
         case Immediate(pattern=pattern):
             sign = pattern >> core.immediate_width - 1
             extended = pattern - (sign << core.immediate_width)
-            return _CONSTANT, extended & (1 << core.word_width) - 1
+            return None, None, extended & (1 << core.word_width) - 1
 
 
 class PlacedCell(PlacedPart):
@@ -214,19 +222,18 @@ class PlacedCell(PlacedPart):
 
     def _matching(self) -> list[BoundInstruction]:
         """The instructions whose pattern the predicates match, in the order of the text."""
-        found = self._candidates.get(self.predicates)
-        if found is None:
-            on, off = self.predicates, ~self.predicates
-            triggers = ((i, i.origin.trigger) for i in self._instructions)
-            found = [i for i, trigger in triggers if not (trigger.ones & off | trigger.zeros & on)]
-            self._candidates[self.predicates] = found
+        on, off = self.predicates, ~self.predicates
+        triggers = ((i, i.origin.trigger) for i in self._instructions)
+        found = [i for i, trigger in triggers if not (trigger.ones & off | trigger.zeros & on)]
+        self._candidates[self.predicates] = found
         return found
 
     def step(self, now: int) -> None:
         if self.halted:
             return
         first: Cause | None = None
-        for instruction in self._matching():
+        candidates = self._candidates.get(self.predicates)
+        for instruction in self._matching() if candidates is None else candidates:
             cause = self._obstacle(instruction, now)
             if cause is None:
                 self._fire(instruction, now)
@@ -255,20 +262,15 @@ class PlacedCell(PlacedPart):
         return None
 
     def _fire(self, instruction: BoundInstruction, now: int) -> None:
-        registers, inputs = self.registers, self.inputs
+        registers = self.registers
         values = [
-            number
-            if kind == _CONSTANT
-            else registers[number]
-            if kind == _REGISTER
-            else inputs[number].tokens[0][2]
-            for kind, number in instruction.operands
+            tokens[0][2] if tokens else constant if register is None else registers[register]
+            for tokens, register, constant in instruction.operands
         ]
-        origin = instruction.origin
         if instruction.meaning is not None:
             result = instruction.meaning(*values)
         else:
-            result = self._scratchpad(origin, values)
+            result = self._scratchpad(instruction.origin, values)
         if instruction.takes:
             self.take(now, instruction.takes)
         if instruction.queues:
@@ -280,8 +282,9 @@ class PlacedCell(PlacedPart):
         elif instruction.to_predicate >= 0:
             flag = 1 << instruction.to_predicate
             self.predicates = self.predicates | flag if bits(result) else self.predicates & ~flag
-        self.predicates = self.predicates & ~origin.clears | origin.sets
-        self.halted = origin.opcode is Opcode.HALT
+        if instruction.updates:
+            self.predicates = self.predicates & instruction.keeps | instruction.sets
+        self.halted = instruction.halts
         self.fired(now)
 
     def _scratchpad(self, instruction: Instruction, values: Sequence[Word]) -> Word:

@@ -44,7 +44,7 @@ def stuck_error(wired: WiredDesign, name: str) -> PlacedDeadlockError:
         location=next((place for place, _ in waits if place is not None), None),
         expected="a run in which all units finish and no token is left",
         given=given,
-        hint="a net that holds too few tokens gets more with NetSink(tokens=...)"
+        hint="a channel may hold too few tokens: its sink in the netlist says how many it needs"
         if unfinished
         else "senders and receivers disagree about the number of tokens",
         notes=tuple(shown),

@@ -89,6 +89,8 @@ def nest_steps(unit: StreamUnit) -> Iterator[Step]:
     """The addresses and tags of a unit's nest, in order."""
     address = unit.address or AffineSum()
     extents = [loop.extent for loop in unit.loops]
+    if any(extent.constant < 1 and not extent.coefficients for extent in extents):
+        return iter(())  # at once, however long the loops around it are
 
     def level(depth: int, outer: tuple[int, ...]) -> Iterator[Step]:
         if depth == len(extents):

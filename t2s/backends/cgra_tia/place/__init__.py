@@ -7,15 +7,17 @@ and circles that never start.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from t2s.backends.cgra_tia.fabric import CgraFabric
+from t2s.backends.cgra_tia.fabric import CellKind, CgraFabric
 from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign, Site
 from t2s.backends.cgra_tia.place.anneal import HOT, WARM, Problem, annealed, half_perimeters
-from t2s.backends.cgra_tia.place.movers import with_movers
+from t2s.backends.cgra_tia.place.relays import relay_sites, with_relays
 from t2s.backends.cgra_tia.place.route import Path, Terminals, routed
-from t2s.backends.cgra_tia.place.sites import Sites, parts_of, problem_of, sites_of
-from t2s.backends.cgra_tia.place.slack import rate_limit, with_slack
+from t2s.backends.cgra_tia.place.sites import KINDS, Sites, parts_of, problem_of, sites_of
+from t2s.backends.cgra_tia.place.slack import rate_limit, shortages, with_slack
 from t2s.backends.cgra_tia.place.template import shaped_start
 from t2s.core.checks import whole
 from t2s.core.errors import UserError, warn
@@ -29,6 +31,9 @@ _SMALL = 100
 
 _MOVES_OF_A_SMALL_ONE = 24_000
 _MOVES_PER_PART, _MOST_MOVES = 12_000, 3_000_000
+_ROUNDS_OF_RELAYS = 6
+
+Paths = list[tuple[Path, ...]]
 
 
 def place_netlist(
@@ -42,6 +47,9 @@ def place_netlist(
 ) -> PlacedDesign:
     """Place and route a netlist.  Equal arguments give equal designs, on every machine.
 
+    Where a channel has to hold more tokens than it can, the design gets relays: control cells
+    that the netlist did not have.
+
     Parameters
     ----------
     seed: chooses among placements of about the same quality.
@@ -53,20 +61,9 @@ def place_netlist(
     Raises ``UserError`` if the design does not fit.  Warns if channels slow it down, and at a
     Ctrl-C, after which it goes on with the best placement so far.
     """
-    number, count = whole(seed), None if moves is None else whole(moves)
-    if number is None or number < 0 or (moves is not None and (count is None or count < 0)):
-        raise UserError(
-            "the seed and the moves of a placement are no such numbers",
-            location=user_location(),
-            expected="whole numbers of at least 0",
-            given=f"seed={seed!r}, moves={moves!r}",
-        )
     _check_ends(netlist)
-    netlist = with_movers(netlist, fabric)
     parts = parts_of(netlist)
-    if count is None:
-        many = min(_MOVES_PER_PART * len(parts), _MOST_MOVES)
-        count = _MOVES_OF_A_SMALL_ONE if len(parts) <= _SMALL else many
+    number, count = _checked(seed, moves, len(parts))
     sites = sites_of(netlist, fabric)
     refused: UserError | None = None
     for chosen in _placements(netlist, fabric, sites, number, count, progress):
@@ -83,20 +80,66 @@ def place_netlist(
         netlist=netlist,
         fabric=fabric,
         sites=places,
-        branches=with_slack(netlist, fabric, paths, balanced=balanced),
+        branches={},
         seed=number,
         balanced=balanced,
     )
+    design, paths = _relayed(design, paths, sites, progress)
+    branches = with_slack(design.netlist, fabric, paths, balanced=balanced)
+    design = replace(design, branches=branches)
     _warn_of_rate(design)
     return design
+
+
+def _checked(seed: int, moves: int | None, parts: int) -> tuple[int, int]:
+    """The seed and the moves, which follow from the number of parts if they are not given."""
+    many = _MOVES_OF_A_SMALL_ONE if parts <= _SMALL else min(_MOVES_PER_PART * parts, _MOST_MOVES)
+    number, count = whole(seed), many if moves is None else whole(moves)
+    for value in (number, count):
+        if value is None or not 0 <= value < 1 << 63:
+            raise UserError(
+                "the seed and the moves of a placement are no such numbers",
+                location=user_location(),
+                expected="whole numbers of at least 0, of 64 bits",
+                given=f"seed={seed!r}, moves={moves!r}",
+            )
+    assert number is not None
+    assert count is not None
+    return number, count
+
+
+def _relayed(
+    design: PlacedDesign, paths: Paths, sites: Sites, progress: Progress | None
+) -> tuple[PlacedDesign, Paths]:
+    """The design, with relays where channels have to hold more tokens than they can.
+
+    It stays as it is where no cells are left for them, or no wires.
+    """
+    fabric = design.fabric
+    for _ in range(_ROUNDS_OF_RELAYS):
+        wanted = shortages(design.netlist, fabric, paths, balanced=design.balanced)
+        grown = with_relays(design.netlist, fabric, wanted)
+        taken = set(design.sites.values())
+        cells = (sites.places[number] for number in sites.of_kind[KINDS.index(CellKind.CONTROL)])
+        free = [site for site in cells if site not in taken]
+        added = relay_sites(grown.near, design.sites, free)
+        if not added:
+            break
+        places = {**design.sites, **added}
+        try:
+            paths = _paths(grown.netlist, fabric, places, progress)
+        except UserError:
+            break
+        design = replace(design, netlist=grown.netlist, sites=places)
+    return design, paths
 
 
 def _check_ends(netlist: Netlist) -> None:
     """Raise ``UserError`` if a net ends at no part, or two parts or nets have one name."""
     parts = [part.name for part in parts_of(netlist)]
     for what, names in (("parts", parts), ("nets", [net.name for net in netlist.nets])):
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if len(set(names)) < len(names):
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
             raise UserError(
                 f"two {what} of {netlist.name!r} have one name",
                 location=netlist.location,
@@ -117,7 +160,7 @@ def _check_ends(netlist: Netlist) -> None:
 
 def _paths(
     netlist: Netlist, fabric: CgraFabric, places: Mapping[str, Site], progress: Progress | None
-) -> list[tuple[Path, ...]]:
+) -> Paths:
     """The paths of all nets; raises ``UserError`` if they do not fit."""
 
     def cell(part: str) -> int:

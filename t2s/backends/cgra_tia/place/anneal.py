@@ -164,7 +164,7 @@ def _acceptance(temperature: Decimal) -> list[int]:
 def _machine_code() -> Any:
     """``improve`` as machine code."""
     with undisturbed():
-        return late_module("numba").njit(nogil=True)(improve)
+        return late_module("numba").njit(nogil=True, error_model="numpy")(improve)
 
 
 def improve(

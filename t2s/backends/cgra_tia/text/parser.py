@@ -19,8 +19,10 @@ they have codes in both (``program_checks.py`` says what can run).
 
 from __future__ import annotations
 
+import math
 import re
 import struct
+import sys
 from dataclasses import replace
 
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
@@ -35,7 +37,7 @@ _INIT = re.compile(r"init\s*")
 _REGISTER = re.compile(r"%r([0-9]+)\s*")
 _COMMA = re.compile(r"\s*,\s*")
 _INTEGER = re.compile(r"\$(-?)(0x)?([0-9]+)(?=;)")
-_FLOAT = re.compile(r"\$f(-?(?:[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|inf|nan))(?=;)")
+_FLOAT = re.compile(r"\$f(-?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|inf|nan))(?=;)")
 _SEMICOLON = re.compile(r"\s*;\s*")
 _WHEN = re.compile(r"when\s*%p\s*==\s*")
 _PATTERN = re.compile(r"([01Xx]*)\s*")
@@ -118,9 +120,7 @@ def _initial(cursor: LineCursor, core: CoreParameters) -> tuple[int, int]:
     register = whole_number(cursor.expect(_REGISTER, "the line names no register", form).group(1))
     if register >= core.registers:
         raise place.error(
-            f"there is no register %r{register}"
-            if register < 1000
-            else "there is no such register",
+            f"there is no register %r{register}",
             expected=f"%r0 to %r{core.registers - 1}",
             given=place.text[place.column - 1 :].partition(",")[0],
         )
@@ -144,7 +144,14 @@ def _word(cursor: LineCursor, core: CoreParameters) -> int:
                 given=repr(found.group()),
                 hint="profile B (t2s.triggered.EXTENDED_CORE) has float64",
             )
-        return int.from_bytes(struct.pack("<d", float(found.group(1))), "little")
+        value = float(found.group(1))
+        if math.isinf(value) and "inf" not in found.group():
+            raise place.error(
+                "the value is too large for a float64",
+                expected=f"a number up to {sys.float_info.max}, or $finf",
+                given=found.group()[:40],
+            )
+        return int.from_bytes(struct.pack("<d", value), "little")
     floats = "" if core.profile is Profile.PUBLIC else ", or a float as $f1.5"
     found = cursor.expect(
         _INTEGER,
@@ -152,22 +159,21 @@ def _word(cursor: LineCursor, core: CoreParameters) -> int:
         f"$ and decimal digits, $0x and digits (no letters){floats}, and ';' behind them",
     )
     sign, prefix, digits = found.groups()
-    value = whole_number(digits, 16 if prefix else 10)
-    value = -value if sign else value
-    if not -(1 << width - 1) <= value < 1 << width:
+    number = whole_number(digits, 16 if prefix else 10) * (-1 if sign else 1)
+    if not -(1 << width - 1) <= number < 1 << width:
         raise place.error(
             f"the value does not fit into a word of {width} bits",
             expected=f"{-(1 << width - 1)} to {(1 << width) - 1}",
             given=found.group()[:40],
         )
-    return value & (1 << width) - 1
+    return number & (1 << width) - 1
 
 
 def _trigger(cursor: LineCursor, places: Places) -> Trigger:
     """The trigger, up to and with the colon."""
     form = "when %p == PATTERN with %iN.TAG, ...:"
-    word = cursor.rest.split(maxsplit=1)[0]
     if not cursor.take(_WHEN):
+        word = cursor.rest.split(maxsplit=1)[0]
         raise cursor.error(
             "the line is no instruction",
             expected=f"{form}, or init %rN, $NUMBER;",
@@ -175,7 +181,7 @@ def _trigger(cursor: LineCursor, places: Places) -> Trigger:
             or "an operation stands in the line of its header, or in the line right below it",
         )
     places["pattern"] = cursor.place
-    pattern = cursor.expect(_PATTERN, "", form).group(1)
+    pattern = cursor.expect(_PATTERN, "there is no pattern", form).group(1)
     checks: list[TagCheck] = []
     if cursor.take(_WITH):
         while True:

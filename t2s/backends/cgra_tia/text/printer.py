@@ -59,10 +59,13 @@ def _comment(line: str) -> str:
 
 
 def _word(word: int, core: CoreParameters) -> str:
+    """A register's first word; of the extended core as a float if it looks like one."""
+    if core.profile is Profile.PUBLIC:
+        return str(word)
     signed = word - (word >> core.word_width - 1 << core.word_width)
-    if core.profile is Profile.PUBLIC or abs(signed) <= _LARGEST_PLAIN:
-        return str(word if core.profile is Profile.PUBLIC and word < 1 << 31 else signed)
     (value,) = struct.unpack("<d", word.to_bytes(8, "little"))
+    if abs(signed) <= _LARGEST_PLAIN:
+        return str(signed)
     return str(word) if math.isnan(value) else f"f{value!r}"
 
 

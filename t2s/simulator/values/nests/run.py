@@ -29,11 +29,15 @@ _KEPT_DESIGNS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan with the machine code of its nests, and where that expects everything."""
+    """A plan with the machine code of its nests, and where that expects everything.
+
+    ``rounds`` is how often the group of a nest runs.
+    """
 
     plan: Plan
     layout: ValueLayout
     code: Mapping[str, MachineCode]
+    rounds: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +75,8 @@ def _prepared(design: _Design) -> Prepared:
         name: compile_nest(emit_nest(design.graph, nest, layout))
         for name, nest in plan.nests.items()
     }
-    return Prepared(plan=plan, layout=layout, code=code)
+    rounds = {name: rounds_of(nest, group_of(nest))[0] for name, nest in plan.nests.items()}
+    return Prepared(plan=plan, layout=layout, code=code, rounds=rounds)
 
 
 def run_nests(
@@ -93,8 +98,7 @@ def run_nests(
     _fill(graph, plan, layout, arena, memory, parameters, streams)
     address, total = int(arena.ctypes.data), sum(plan.passed.values())
     for name, first, last in plan.turns:
-        nest = plan.nests[name]
-        rounds, _ = rounds_of(nest, group_of(nest))
+        nest, rounds = plan.nests[name], prepared.rounds[name]
         firings = (last - first) * prod(extent for _, extent in nest.frame.bounds.values())
         step = max(1, _FIRINGS_PER_CALL * rounds // firings)
         for begin in range(0, rounds, step):

@@ -1,0 +1,189 @@
+"""Branches as their sinks see them, and which of them close circles.
+
+In go a netlist and the latencies of its branches; out come ``BranchWait`` objects, in the order
+of nets and sinks.  Refused are circles that never start.
+
+A channel that closes a circle (a virtual buffer, a ring) goes into an input that not every
+instruction needs, or nothing in the circle could start.  The tokens that circulate are one fewer
+than it is asked to hold; if it is asked for one, nothing is known about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from t2s.backends.cgra_tia.fabric import CgraFabric
+from t2s.backends.cgra_tia.netlist import Net, NetCell, Netlist, NetSink
+from t2s.backends.cgra_tia.opcodes import ON_FMA
+from t2s.backends.cgra_tia.place.sites import parts_of
+from t2s.core.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchWait:
+    """A branch as the sink sees it: parts by number, latency with the pipeline of the source.
+
+    ``circles``: it is in a circle; ``closes``: it closes it, and ``tokens`` circulate through it.
+    """
+
+    net: Net
+    sink: NetSink
+    source: int
+    target: int
+    pipeline: int
+    latency: int
+    circles: bool = False
+    closes: bool = False
+    tokens: int = 0
+
+    @property
+    def known(self) -> bool:
+        """Whether it says something about times."""
+        return not self.closes or self.tokens > 0
+
+    @property
+    def asked(self) -> int:
+        """The tokens that it has to hold.  In a circle what closes it holds them for all."""
+        return self.sink.tokens if self.closes or not self.circles else 1
+
+
+def branch_waits(
+    netlist: Netlist, fabric: CgraFabric, latencies: Sequence[int]
+) -> list[BranchWait]:
+    """Every branch, in the order of nets and sinks, for latencies without pipelines."""
+    return _closed(netlist, list(_timed(netlist, fabric, latencies)), fabric)
+
+
+def _timed(netlist: Netlist, fabric: CgraFabric, latencies: Sequence[int]) -> Iterator[BranchWait]:
+    parts = parts_of(netlist)
+    numbers = {part.name: number for number, part in enumerate(parts)}
+    given = iter(latencies)
+    for net in netlist.nets:
+        source = numbers[net.source.part]
+        pipeline = _pipeline(parts[source], net.source.port, fabric)
+        for sink in net.sinks:
+            yield BranchWait(
+                net=net,
+                sink=sink,
+                source=source,
+                target=numbers[sink.end.part],
+                pipeline=pipeline,
+                latency=next(given) + pipeline,
+            )
+
+
+def _pipeline(part: object, port: int, fabric: CgraFabric) -> int:
+    """Cycles that an output takes before its wires: those of the FMA, if a result comes from it."""
+    if not isinstance(part, NetCell):
+        return 0
+    slow = any(item.opcode in ON_FMA and port in item.outputs for item in part.program.instructions)
+    return fabric.fma_latency if slow else 0
+
+
+def _closed(netlist: Netlist, waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]:
+    """The branches, with those marked that are in circles, and those that close them.
+
+    First those into inputs that not every instruction needs and of which it is known how many
+    tokens circulate; where circles are left, all others into such inputs.  Raises ``UserError``
+    for circles without them.
+    """
+    count = len(netlist.cells) + len(netlist.units)
+    optional = [_is_optional(netlist, wait) for wait in waits]
+    _check_starts(netlist, [w for w, free in zip(waits, optional, strict=True) if not free])
+    component = _components(count, waits)
+    found = [
+        replace(wait, circles=component[wait.source] == component[wait.target]) for wait in waits
+    ]
+    for unknown in (False, True):
+        component = _components(count, [wait for wait in found if not wait.closes])
+        for number, wait in enumerate(found):
+            inside = component[wait.source] == component[wait.target] and not wait.closes
+            if inside and optional[number] and (unknown or wait.sink.tokens > 1):
+                found[number] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+    return _spread(found, fabric)
+
+
+def _spread(waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]:
+    """The same, where what circulates is held by several channels with relays between them.
+
+    A relay has one input, which is asked to hold all that a channel can, and what it sends closes
+    a circle.
+    """
+    found = list(waits)
+    inputs: dict[int, list[int]] = {}
+    for number, wait in enumerate(found):
+        inputs.setdefault(wait.target, []).append(number)
+    closing = [wait.source for wait in found if wait.closes]
+    while closing:
+        into = inputs.get(closing.pop(), [])
+        if len(into) == 1:
+            wait = found[into[0]]
+            if not wait.closes and wait.circles and wait.sink.tokens == fabric.most_depth + 2:
+                found[into[0]] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+                closing.append(wait.source)
+    return found
+
+
+def _check_starts(netlist: Netlist, needed: Sequence[BranchWait]) -> None:
+    """Raise ``UserError`` for a circle of inputs all of which are needed before anything fires."""
+    parts = parts_of(netlist)
+    component = _components(len(parts), needed)
+    for wait in needed:
+        if component[wait.source] == component[wait.target]:
+            members = [
+                part.name
+                for number, part in enumerate(parts)
+                if component[number] == component[wait.source]
+            ]
+            more = f" and {len(members) - 6} others" if len(members) > 6 else ""
+            raise UserError(
+                f"a circle of parts of {netlist.name!r} never starts",
+                location=wait.net.location or netlist.location,
+                expected="a part in it that can fire before something has gone round",
+                given=f"{', '.join(members[:6])}{more} wait for one another",
+            )
+
+
+def _is_optional(netlist: Netlist, wait: BranchWait) -> bool:
+    """Whether some instruction of the sink fires without this input."""
+    if wait.target >= len(netlist.cells):
+        return False
+    instructions = netlist.cells[wait.target].program.instructions
+    port = wait.sink.end.port
+    return any(all(check.channel != port for check in i.trigger.checks) for i in instructions)
+
+
+def _components(count: int, waits: Sequence[BranchWait]) -> list[int]:
+    """A number for each part; those that are in a circle together have the same one.
+
+    Parts that are in no circle have numbers of their own, but for one that waits for itself.
+    """
+    forward: list[list[int]] = [[] for _ in range(count)]
+    backward: list[list[int]] = [[] for _ in range(count)]
+    for wait in waits:
+        forward[wait.source].append(wait.target)
+        backward[wait.target].append(wait.source)
+    order: list[int] = []
+    seen = [False] * count
+    for start in range(count):
+        stack = [(start, 0)]
+        while stack:
+            here, index = stack.pop()
+            if index == 0:
+                if seen[here]:
+                    continue
+                seen[here] = True
+            if index < len(forward[here]):
+                stack += [(here, index + 1), (forward[here][index], 0)]
+            else:
+                order.append(here)
+    component = [-1] * count
+    for start in reversed(order):
+        reached = [start]
+        while reached:
+            here = reached.pop()
+            if component[here] < 0:
+                component[here] = start
+                reached += backward[here]
+    return component

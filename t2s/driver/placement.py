@@ -1,0 +1,199 @@
+"""``place``: a design on a coarse-grained reconfigurable array, as triggered instructions.
+
+A ``Placement`` is a design like any other: ``t2s.simulate``, ``cycles``, ``verilate``,
+``fit_depths`` and all other verbs take it.  What they run is not the graph that it was made of, but
+the one that its own text and placement file say: each cell a node or a PE of a node, each branch of
+a net a channel with the latency of its wires (``backends/cgra_tia/lift``).
+
+In goes a design that is one graph, or a folder that ``Placement.write`` has made.  Refused are
+designs that the fabric has no operators, no cells or no wires for, with the user's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2s.core.checks import checked_folder, checked_kind
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.driver.design import Array, Design, Stages, Values
+from t2s.driver.graph_design import GraphDesign
+from t2s.driver.recognize import design_of
+from t2s.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from t2s.backends.cgra_tia.fabric import CgraFabric
+    from t2s.backends.cgra_tia.machine.extended import PlacedRun
+    from t2s.backends.cgra_tia.netlist import PlacedDesign
+    from t2s.backends.cgra_tia.place import Progress
+
+
+@dataclass(frozen=True, repr=False)
+class Placement(Design):
+    """A design whose cells have places and whose nets have wires.
+
+    ``placed`` is what the files say.  ``source`` is the design that it was made of, which knows the
+    user's inputs and results; ``None`` if it was read from files.
+    """
+
+    placed: PlacedDesign
+    source: Design | None = None
+    unplaced: Graph | None = field(default=None, repr=False)
+    fused: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.placed.netlist.name
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The machine as it is placed, as a graph."""
+        from t2s.backends.cgra_tia.lift.placed import lift_placed
+
+        return lift_placed(self.placed, fused=self.fused)
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        """The assembly, the placement file and the picture: name to text."""
+        from t2s.backends.cgra_tia.files import write_files
+
+        return write_files(self.placed)
+
+    def write(self, directory: str | Path) -> tuple[Path, ...]:
+        """Write the files into a folder (made if missing) and return their paths."""
+        folder = checked_folder("the directory", directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for name, text in self.files.items():
+            path = folder / name
+            path.write_text(text, encoding="utf-8")
+            paths.append(path)
+        return tuple(paths)
+
+    def run(self, inputs: Mapping[str, Any], **options: Any) -> PlacedRun:
+        """Step through the instructions, cycle by cycle: the oracle of ``t2s.simulate``.
+
+        ``options`` are those of ``t2s.backends.cgra_tia.machine.extended.run_placed``.
+        """
+        from t2s.backends.cgra_tia.machine.extended import run_placed
+
+        stage = self.begin(inputs).first
+        return run_placed(self.placed, stage.arrays, fused=self.fused, **options)
+
+    def lower(self, given: Mapping[str, Any]) -> Graph:
+        return GraphDesign(self.graph).lower(given)
+
+    def loops(self, given: Mapping[str, Any]) -> str:
+        return GraphDesign(self.graph).loops(given)
+
+    def structure(self, given: Mapping[str, Any]) -> dict[str, Array]:
+        return {} if self.source is None else self.source.structure(given)
+
+    def interpret(self, inputs: Mapping[str, Any]) -> Values:
+        return (self.source or GraphDesign(self.graph)).interpret(inputs)
+
+    def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
+        if self.source is None:
+            return (yield from GraphDesign(self.graph).stages(inputs))
+        stages = self.source.stages(inputs)
+        stage = next(stages)
+        if stage.graph is not self.unplaced and stage.graph != self.unplaced:
+            raise UserError(
+                f"{self.name!r} was placed for other inputs",
+                location=user_location(),
+                expected="inputs from which the same graph follows",
+                given="extents, matrices or tensors of another size or structure",
+                hint="place the design with these inputs",
+            )
+        result = yield replace(stage, graph=self.graph)
+        try:
+            stages.send(result)
+        except StopIteration as end:
+            return end.value
+
+    def __str__(self) -> str:
+        from t2s.backends.cgra_tia.files.summary import placement_map, placement_table
+
+        return f"{placement_table(self.placed).text()}\n\n{placement_map(self.placed)}\n"
+
+    def __repr__(self) -> str:
+        return f"<Placement of {self.name} on {self.placed.fabric.name}>"
+
+    def _repr_html_(self) -> str:
+        from t2s.backends.cgra_tia.files.picture import placement_html
+
+        return placement_html(self.placed)
+
+
+def place(
+    design: object,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    fabric: str | CgraFabric | None = None,
+    seed: int = 0,
+    balanced: bool = True,
+    contract: bool = True,
+    progress: Progress | None = None,
+) -> Placement:
+    """Compile a design to triggered instructions, and place and route them on a fabric.
+
+    Parameters
+    ----------
+    design: a Func or several, a product, an assignment or a graph, of one stage.
+    inputs: what its graph depends on: constants, a matrix, the tensors of an assignment.
+    fabric: ``"cgra8"``, ``"cgra16"``, ``"cgra32"`` or a ``CgraFabric``; ``None`` takes the smallest
+        of these three that has enough cells.
+    seed: chooses among placements; one seed gives the same files on every machine.
+    balanced: whether all channels of an array get the latency of the longest one.
+    contract: whether ``x + a * b`` of floats becomes one operation, which rounds once.
+    progress: called with what is being done, how much of it is done, and of how much.
+
+    Raises ``UnsupportedError`` for what the machine cannot do and ``UserError`` for what does not
+    fit, with the user's line (papers/004, section V.C).
+    """
+    from t2s.backends.cgra_tia.backend import smallest_fabric
+    from t2s.backends.cgra_tia.lower import lower_to_netlist
+    from t2s.backends.cgra_tia.place import place_netlist
+
+    found = design_of(design)
+    graph = found.only_stage(inputs, "place").graph
+    netlist = lower_to_netlist(graph, contract=contract)
+    chosen = smallest_fabric(netlist) if fabric is None else find_fabric(fabric)
+    placed = place_netlist(netlist, chosen, seed=seed, balanced=balanced, progress=progress)
+    return Placement(placed, source=found, unplaced=graph)
+
+
+def read_placement(directory: str | Path) -> Placement:
+    """The design that ``Placement.write`` or ``t2s.emit(..., "cgra_tia", ...)`` has written.
+
+    Raises ``UserError`` with file, line and column for what is no such design.
+    """
+    from t2s.backends.cgra_tia.files import read_files
+
+    folder = checked_folder("the directory", directory)
+    if not folder.is_dir():
+        raise UserError(
+            f"there is no folder {str(directory)!r}",
+            location=user_location(),
+            expected="a folder with a .tia file and a .placement.json file",
+            given="a path to nothing, or to a file",
+        )
+    texts = {}
+    for path in sorted(folder.iterdir()):
+        if path.name.endswith((".tia", ".placement.json")):
+            texts[path.name] = path.read_bytes().decode("utf-8", "replace")
+    return Placement(read_files(texts))
+
+
+def find_fabric(fabric: str | CgraFabric) -> CgraFabric:
+    """The fabric of that name, or the fabric itself; ``UserError`` lists the names."""
+    from t2s.backends.cgra_tia.fabric import FABRICS, CgraFabric
+
+    if isinstance(fabric, str) and fabric in FABRICS:
+        return FABRICS[fabric]
+    expected = f"one of {', '.join(FABRICS)}, or a CgraFabric"
+    return checked_kind("the fabric", fabric, CgraFabric, expected)

@@ -1,0 +1,296 @@
+"""Placed designs as graphs: the same values and cycles as the interpreter, and fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s import Func
+from t2s.backends.cgra_tia.fabric import FABRICS, CgraFabric
+from t2s.backends.cgra_tia.lift import lift_placed
+from t2s.backends.cgra_tia.lift.points import affine_form, inside, mapped
+from t2s.backends.cgra_tia.lift.static_cells import TagNest, restricted
+from t2s.backends.cgra_tia.lower import lower_to_netlist
+from t2s.backends.cgra_tia.machine.extended import run_placed
+from t2s.backends.cgra_tia.netlist import (
+    AffineSum,
+    Netlist,
+    PlacedDesign,
+    StreamLoop,
+    TagCase,
+    UnitCondition,
+    UnitKind,
+    unplaced,
+)
+from t2s.backends.cgra_tia.place import place_netlist
+from t2s.core.errors import UserError
+from t2s.core.expr import TRUE, evaluate
+from t2s.core.ops import Array
+from t2s.core.types import BOOL, Int, UInt
+from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.serialize import graph_from_json, graph_to_json
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.run import simulate
+from tests.backends.cgra import designs
+from tests.backends.cgra.built_netlists import NetlistBuilder
+
+OPEN = CgraFabric(name="open", rows=64, columns=64)
+
+
+def numbers(netlist: Netlist) -> dict[str, Array]:
+    """Random numbers for all inputs; floats that round."""
+    generator = np.random.default_rng(5)
+    found = {}
+    for tensor in netlist.tensors:
+        if tensor.role is TensorRole.INPUT:
+            drawn = generator.standard_normal(tensor.shape) * 9
+            found[tensor.array] = drawn.astype(tensor.type.numpy)
+    return found
+
+
+def same(design: PlacedDesign, *, fused: bool = True, engine: str = "native") -> SimResult:
+    """The lifted graph gives what the interpreter gives, in as many cycles and firings."""
+    inputs = numbers(design.netlist)
+    graph = lift_placed(design, fused=fused)
+    found = simulate(graph, inputs, engine=engine)
+    expected = run_placed(design, inputs, fused=fused)
+    assert found.cycles == expected.cycles
+    assert found.outputs.keys() == expected.outputs.keys()
+    for name, array in expected.outputs.items():
+        np.testing.assert_array_equal(found.outputs[name], array)
+    parts = {**expected.cells, **expected.units}
+    busy = sum(tally.busy for tally in parts.values())
+    assert sum(node.firings for node in found.nodes.values()) == busy
+    starved = sum(tally.starved + tally.blocked for tally in parts.values())
+    assert sum(node.starved + node.blocked for node in found.nodes.values()) == starved
+    return found
+
+
+def lowered(func: Func) -> Netlist:
+    return lower_to_netlist(t2s.lower(func))
+
+
+KERNELS: dict[str, tuple[Callable[[], Func], int]] = {
+    "gemm": (lambda: designs.gemm(2, 2, 4, 3, 2, loaded=True), 6),
+    "gemm in time": (lambda: designs.gemm(2, 2, 2, 2, 3, 2, buffered=True), 11),
+    "gemm, k inside": (lambda: designs.gemm(2, 2, 2, 2, 3, 2, loaded=True, order="ijk"), 8),
+    "ttm": (lambda: designs.ttm(2, 2, 2, 2), 9),
+    "mttkrp": (lambda: designs.mttkrp(2, 2, 2, 2), 13),
+    "ttmc": (lambda: designs.ttmc(2, 2, 2, 2, 2), 15),
+    "convolution": (designs.convolution, 7),
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernels(kernel: str) -> None:
+    """Cells that are alike are one node."""
+    make, most_nodes = KERNELS[kernel]
+    netlist = lowered(make())
+    found = same(unplaced(netlist, OPEN, 2))
+    assert len(found.nodes) <= most_nodes
+    assert len(netlist.cells) + len(netlist.units) > most_nodes
+
+
+@pytest.mark.parametrize("engine", ["python", "array"])
+def test_engines(engine: str) -> None:
+    same(unplaced(lowered(designs.gemm(2, 2, 2, 2, 3, 2, buffered=True)), OPEN), engine=engine)
+
+
+@pytest.mark.parametrize(("latency", "fma_latency"), [(1, 0), (2, 4), (4, 4)])
+def test_latencies_add_up(latency: int, fma_latency: int) -> None:
+    """T + l + K(l + f), with operands by multicast and k in space only."""
+    netlist = lowered(designs.gemm(2, 2, 4, 8, 8))
+    fabric = replace(OPEN, fma_latency=fma_latency)
+    found = same(unplaced(netlist, fabric, latency))
+    feeders = sum(node.startswith(("A_feeder", "B_feeder")) for node in found.nodes)
+    assert feeders == 0
+    assert found.cycles == 64 + latency + 4 * (latency + fma_latency)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_with_wires(balanced: bool) -> None:
+    """Latencies and capacities are those of the placement, each of its own way or balanced."""
+    netlist = lowered(designs.gemm(2, 2, 4, 4, 4, buffered=True))
+    same(place_netlist(netlist, FABRICS["cgra8"], balanced=balanced, moves=2000))
+
+
+def test_rounding_twice() -> None:
+    design = unplaced(lowered(designs.gemm(2, 2, 4, 2, 2)), OPEN)
+    once, twice = same(design), same(design, fused=False)
+    assert not np.array_equal(once.outputs["C"], twice.outputs["C"])
+
+
+@pytest.mark.slow
+def test_points_mean_nothing() -> None:
+    """Without points, or with others, every part is a node of its own or the arrays are others."""
+    netlist = lowered(designs.gemm(2, 2, 2, 2, 3, 2, buffered=True))
+    bare = replace(
+        netlist,
+        cells=tuple(replace(cell, origin=None) for cell in netlist.cells),
+        units=tuple(replace(unit, origin=None) for unit in netlist.units),
+    )
+    found = same(unplaced(bare, OPEN, 2))
+    assert len(found.nodes) == len(netlist.cells) + len(netlist.units)
+    cells = []
+    for number, cell in enumerate(netlist.cells):
+        assert cell.origin is not None
+        point = tuple((7 * at + number * number) % 11 for at in cell.origin.point)
+        cells.append(replace(cell, origin=replace(cell.origin, point=point)))
+    same(unplaced(replace(netlist, cells=tuple(cells)), OPEN, 2))
+
+
+def test_the_graph_is_a_graph() -> None:
+    graph = lift_placed(unplaced(lowered(designs.gemm(2, 2, 2, 2, 2)), OPEN))
+    assert graph_from_json(graph_to_json(graph)) == graph
+    assert isinstance(graph, Graph)
+    assert {node.role.value for node in graph.nodes} >= {"load", "store", "compute"}
+
+
+# ------------------------------------------------------------------------------------ by hand
+
+ONE = "when %p == XXXXXXXX with %i0.0: {}; deq %i0;"
+
+
+def mapping(text: str, *, steps: int = 6, **types: object) -> NetlistBuilder:
+    """x through a cell to y."""
+    made = NetlistBuilder()
+    made.tensor("x", steps, type=types.get("x"))  # type: ignore[arg-type]
+    made.tensor("y", steps, type=types.get("y"), output=True)  # type: ignore[arg-type]
+    made.unit(UnitKind.LOAD, "ld", "x", [steps], [1])
+    made.unit(UnitKind.STORE, "st", "y", [steps], [1])
+    made.cell("cell", text)
+    made.net("net1", "ld", "cell")
+    made.net("net2", "cell", "st")
+    return made
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "add %o0.0, %i0, $-7",
+        "sub %o0.0, %i0, %i0",
+        "asr %o0.0, %i0, $1",
+        "lsr %o0.0, %i0, $60",
+        "ult %o0.0, %i0, $3",
+        "slt %o0.0, %i0, $3",
+        "lor %o0.0, %i0, $0",
+        "gb %o0.0, %i0, $1",
+        "lmul %o0.0, %i0, %i0",
+        "mac %o0.0, %i0, %i0, %i0",
+        "mov %o0.0, $5",
+        "nop %o0.0",
+    ],
+)
+@pytest.mark.parametrize("type", [Int(64), Int(32)])
+def test_integers(operation: str, type: object) -> None:
+    same(unplaced(mapping(ONE.format(operation), x=type, y=type).netlist(), OPEN))
+
+
+def test_types_are_converted() -> None:
+    same(unplaced(mapping(ONE.format("itf %o0.0, %i0"), x=Int(32)).netlist(), OPEN))
+    same(unplaced(mapping(ONE.format("fti %o0.0, %i0"), y=Int(64)).netlist(), OPEN))
+    same(unplaced(mapping(ONE.format("flt %o0.0, %i0, $0"), y=BOOL).netlist(), OPEN))
+    same(unplaced(mapping(ONE.format("mov %o0.0, %i0"), x=UInt(8), y=Int(64)).netlist(), OPEN))
+
+
+def test_a_value_that_stays_and_a_register_that_counts() -> None:
+    """The first token is kept; to all others it is added, and so is how many there were."""
+    text = (
+        "init %r1, $100;\n"
+        "when %p == XXXXXXX0 with %i0.0: mov %r0, %i0; deq %i0; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXXX1 with %i1.0, %i2.1: add %r1, %r1, %i1; deq %i1, %i2;\n"
+        "when %p == XXXXXXX1 with %i1.0, %i2.0: mac %o0.0, %r0, %i1, %r1; deq %i1, %i2;\n"
+    )
+    made = NetlistBuilder()
+    made.tensor("w", 1, type=Int(64))
+    made.tensor("x", 8, type=Int(64))
+    made.tensor("y", 4, type=Int(64), output=True)
+    made.unit(UnitKind.LOAD, "keep", "w", [1], [1])
+    made.unit(UnitKind.LOAD, "ld", "x", [8], [1])
+    case = TagCase(when=(UnitCondition(sum=AffineSum(coefficients=(0, 1)), equal=True),), tag=1)
+    made.unit(UnitKind.SEQUENCE, "seq", None, [4, 2], tags=[case])
+    made.unit(UnitKind.STORE, "st", "y", [4], [1])
+    made.cell("cell", text)
+    made.net("net3", "keep", ("cell", 0))
+    made.net("net4", "ld", ("cell", 1))
+    made.net("net5", "seq", ("cell", 2))
+    made.net("net6", "cell", "st")
+    same(unplaced(made.netlist(), OPEN, 3))
+
+
+def test_extents_that_depend_on_loops_around() -> None:
+    made = mapping(ONE.format("fmul %o0.0, %i0, %i0"), steps=10)
+    triangle = (
+        StreamLoop(name="i", extent=AffineSum(constant=4)),
+        StreamLoop(name="j", extent=AffineSum(constant=1, coefficients=(1,))),
+    )
+    made.units = [
+        replace(unit, loops=triangle, address=AffineSum(coefficients=(2, 1))) for unit in made.units
+    ]
+    same(unplaced(made.netlist(), OPEN))
+
+
+def refused(netlist: Netlist) -> str:
+    with pytest.raises(UserError) as caught:
+        lift_placed(unplaced(netlist, OPEN))
+    return str(caught.value)
+
+
+def test_firings_that_depend_on_values() -> None:
+    text = (
+        "when %p == XXXXXXX0 with %i0.0: slt %p0, %i0, $0;\n"
+        "when %p == XXXXXXX1 with %i0.0: mov %o0.0, %i0; deq %i0; set %p = ZZZZZZZ0;\n"
+    )
+    assert refused(mapping(text, x=Int(64), y=Int(64)).netlist()).splitlines() == [
+        "the firings of the cell 'cell' depend on what it gets",
+        "  expected: cells whose firings follow from the nest of a unit, and units with nests",
+        "  given:    a program of 2 instructions that no nest leads",
+        "  hint:     the interpreter runs it",
+    ]
+
+
+def test_bits_of_floats() -> None:
+    found = refused(mapping(ONE.format("band %o0.0, %i0, $1")).netlist())
+    assert "is used as a float and as an integer" in found
+    assert "itf and fti convert" in found
+
+
+def test_operators_that_graphs_do_not_have() -> None:
+    found = refused(mapping(ONE.format("clz %o0.0, %i0"), x=Int(64), y=Int(64)).netlist())
+    assert found.startswith("graphs have no 'clz', which 'cell' does in line 2")
+
+
+# --------------------------------------------------------------------------------------- parts
+
+
+def test_formulas_of_points() -> None:
+    points = [(a, b) for a in range(3) for b in range(4)]
+    assert affine_form(points, [5] * 12) == ((0, 0), 5)
+    assert affine_form(points, [b - 2 for _, b in points]) == ((0, 1), -2)
+    assert affine_form(points, [3 * a - b + 1 for a, b in points]) == ((3, -1), 1)
+    assert affine_form(points, [a * b for a, b in points]) is None
+    assert mapped("ab", points, [(a * b,) for a, b in points]) is None
+    for part in (points, points[4:8], points[1:], [(0, 0), (2, 3)], points[:5]):
+        found = inside("ab", part, points)
+        assert found is not None
+        assert (found == TRUE) == (part == points)
+        for a, b in points:
+            here = bool(evaluate(found, {"a": np.int32(a), "b": np.int32(b)}))
+            assert here == ((a, b) in part)
+
+
+def test_the_steps_with_some_tags() -> None:
+    loops = tuple(StreamLoop(name=n, extent=AffineSum(constant=e)) for n, e in (("i", 4), ("j", 3)))
+    last = UnitCondition(sum=AffineSum(constant=-2, coefficients=(0, 1)))
+    first = UnitCondition(sum=AffineSum(coefficients=(0, 1)), equal=True)
+    nest = TagNest(loops=loops, tags=(TagCase(when=(last,), tag=2), TagCase(when=(first,), tag=1)))
+    for tags, extent in (({0, 1}, 2), ({0, 2}, 2), ({0}, 1), ({2}, 1)):
+        found = restricted(nest, frozenset(tags))
+        assert found is not None
+        assert [loop.extent.constant for loop in found.loops] == [4, extent]
+    assert restricted(nest, frozenset({1, 2})) is None
+    assert restricted(nest, frozenset({5})) is None

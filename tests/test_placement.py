@@ -1,0 +1,140 @@
+"""``t2s.place``: what is simulated is the text that was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s import Float, Func, ImageParam, RDom, UnsupportedError, UserError, Var
+from t2s.driver.placement import find_fabric
+
+A4 = np.arange(16.0).reshape(4, 4) - 7
+X4 = np.array([3.0, -1.0, 4.0, 1.0])
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::t2s.T2SWarning")  # a ring that is not full
+DOUBLE = Float(64)
+
+
+def _product(size: int = 4, type: t2s.Type = DOUBLE) -> Func:
+    A, x = ImageParam(type, 2, name="A"), ImageParam(type, 1, name="x")
+    i, k, kk = Var("i"), RDom(0, size, name="k"), Var("kk")
+    y = Func("y")
+    y[i] = 0.0
+    y[i] += A[i, k] * x[k]
+    return y.bound(i, 0, size).split(k, k, kk, 2).reorder(kk, i, k).unroll(kk)
+
+
+@pytest.fixture(scope="module")
+def placed() -> t2s.Placement:
+    return t2s.place(_product(), fabric="cgra8")
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_instructions_and_graph_run_to_the_same_cycle(placed: t2s.Placement, engine: str) -> None:
+    stepped = placed.run({"A": A4, "x": X4})
+    result = t2s.simulate(placed, {"A": A4, "x": X4}, engine=engine)
+    np.testing.assert_array_equal(result.outputs["y"], A4 @ X4)
+    np.testing.assert_array_equal(stepped.outputs["y"], A4 @ X4)
+    assert result.cycles == stepped.cycles == t2s.cycles(placed)
+
+
+def test_a_folder_is_read_to_the_same_design(placed: t2s.Placement, tmp_path: Path) -> None:
+    paths = placed.write(tmp_path / "there")
+    assert sorted(path.name for path in paths) == [
+        "y.placement.json",
+        "y.placement.svg",
+        "y.tia",
+    ]
+    again = t2s.read_placement(tmp_path / "there")
+    assert again.placed == placed.placed
+    assert again.files == placed.files
+    result = t2s.simulate(again, {"A": A4, "x": X4})
+    np.testing.assert_array_equal(result.outputs["y"], A4 @ X4)
+    assert result.cycles == t2s.cycles(placed)
+
+
+def test_emit_writes_the_files_of_the_smallest_fabric(
+    placed: t2s.Placement, tmp_path: Path
+) -> None:
+    t2s.emit(_product(), "cgra_tia", tmp_path)
+    assert {p.name: p.read_text(encoding="utf-8") for p in tmp_path.iterdir()} == placed.files
+
+
+def test_seeds_give_other_places_and_the_same_values(placed: t2s.Placement) -> None:
+    other = t2s.place(_product(), fabric="cgra8", seed=7)
+    assert other.placed.sites != placed.placed.sites
+    found = t2s.simulate(other, {"A": A4, "x": X4})
+    np.testing.assert_array_equal(found.outputs["y"], A4 @ X4)
+
+
+def test_a_fabric_of_ones_own() -> None:
+    from t2s.backends.cgra_tia.fabric import CgraFabric
+
+    own = CgraFabric(name="own", rows=4, columns=6, pattern=("cf", "fc"), fma_latency=2)
+    found = t2s.place(_product(), fabric=own)
+    assert found.placed.fabric is own
+    result = t2s.simulate(found, {"A": A4, "x": X4})
+    np.testing.assert_array_equal(result.outputs["y"], A4 @ X4)
+
+
+def test_values_without_contraction_are_those_of_numpy_bit_by_bit() -> None:
+    generator = np.random.default_rng(3)
+    inputs = {"A": generator.random((4, 4)), "x": generator.random(4)}
+    exact = t2s.interpret(_product(), inputs)
+    apart = t2s.place(_product(), fabric="cgra8", contract=False)
+    np.testing.assert_array_equal(t2s.simulate(apart, inputs).outputs["y"], exact)
+    fused = t2s.simulate(t2s.place(_product(), fabric="cgra8"), inputs).outputs["y"]
+    np.testing.assert_allclose(fused, exact, rtol=1e-15)
+
+
+def test_it_can_be_looked_at(placed: t2s.Placement) -> None:
+    text = str(placed)
+    assert "cells with an FMA" in text
+    assert "FMA usage" in text
+    assert repr(placed) == "<Placement of y on cgra8>"
+    page = placed._repr_html_()
+    assert "<svg" in page
+    assert "<table" in page
+    assert "<script" not in page
+
+
+def test_other_inputs_than_those_it_was_placed_for() -> None:
+    matrix, smaller = np.eye(4), np.eye(3)
+    A = t2s.Parameter(Float(64), 2, t2s.gallery.csr(1), name="A")
+    x = ImageParam(Float(64), 1, name="x")
+    p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
+    i, j = A.inverse_map(p, q)
+    y = Func("y")
+    y[r] = 0.0
+    y[i] += A.values[p, q] * x[j]
+    try:
+        found = t2s.place(y, {"A": matrix, "x": np.ones(4)})
+    except UnsupportedError:
+        pytest.skip("machines of representations are not for cells yet")
+    with pytest.raises(UserError, match="was placed for other inputs"):
+        t2s.simulate(found, {"A": smaller, "x": np.ones(3)})
+
+
+def test_refusals(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        find_fabric("cgra9")
+    assert "one of cgra8, cgra16, cgra32, or a CgraFabric" in str(caught.value)
+    with pytest.raises(UserError, match="there is no folder"):
+        t2s.read_placement(tmp_path / "nothing")
+    with pytest.raises(UserError, match="placement"):
+        t2s.read_placement(tmp_path)
+    with pytest.raises(UnsupportedError) as caught:
+        t2s.place(_product(type=Float(32)))
+    assert "float32" in str(caught.value)
+    assert caught.value.location is not None
+    staged = t2s.sparse.compile(
+        t2s.sparse.parse("C(i,k) = A(i,j) * B(j,k)", {"A": "ds", "B": "ds"}),
+        "precompute(A(i,j)*B(j,k),t)",
+    )
+    eye = np.eye(2)
+    with pytest.raises(UnsupportedError, match="graphs, which run one after the other"):
+        t2s.place(staged, {"A": eye, "B": eye})
