@@ -1,6 +1,6 @@
 """The cells of one process: an operation of its own in each, and movers for what is only moved.
 
-An operation is the same cell in all classes.  What the cell does in a class is an ``Action``; a
+An operation is the same cell in all classes.  What the cell does in a class is an ``CellAction``; a
 cell with several of them gets tags from a ``seq`` unit.  A product that is only added to something
 is part of the cell that adds (``contract``).
 """
@@ -31,7 +31,7 @@ Operand = WordLiteral | Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class CellAction:
     """What a cell does in one firing: a recipe on operands, to some outputs; what it takes."""
 
     recipe: Recipe | None
@@ -56,7 +56,7 @@ class CellDraft:
     process: CellProcess
     operator: str
     inputs: list[Wire] = field(default_factory=list)
-    actions: list[Action] = field(default_factory=list)
+    actions: list[CellAction] = field(default_factory=list)
     residents: list[Wire] = field(default_factory=list)
 
 
@@ -271,9 +271,9 @@ class _CellDrafting:
                 draft.actions.append(self._action(draft, work, steps[at], put))
         return drafts
 
-    def _action(self, draft: CellDraft, work: _Work, plan: _Plan, put: set[Wire]) -> Action:
+    def _action(self, draft: CellDraft, work: _Work, plan: _Plan, put: set[Wire]) -> CellAction:
         taken = work.step.taken
-        return Action(
+        return CellAction(
             recipe=plan.recipe,
             operands=tuple(self._operand(operand) for operand in plan.operands),
             outputs=tuple(plan.outputs),
