@@ -83,7 +83,6 @@ class _CellDrafting:
         users = self._users()
         for work in self._work:
             self._activate(work, users)
-        self._cells: dict[int, dict[int, tuple[Recipe, tuple[Resolved, ...]]]] = {}
 
     # ------------------------------------------------------------------------ what is computed
 
@@ -118,7 +117,8 @@ class _CellDrafting:
             if operation.number in work.active:
                 continue
             operands = [work.step.resolved(value) for value in operation.operands]
-            fused = self._fused(work, operation, operands, users) if self._contract else None
+            exact = self._contract or operation.type.is_integer
+            fused = self._fused(work, operation, operands, users) if exact else None
             made = fused or recipe_of(operation, operands)
             work.active[operation.number] = made
             waiting += [operand for operand in made[1] if isinstance(operand, Operation)]
