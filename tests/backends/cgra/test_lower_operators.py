@@ -40,6 +40,8 @@ FORMULAS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Type, ...]]] = {
     "shifts by data": (lambda a, b: (a << b) | (a >> b), (Int(64), Int(32))),
     "bits": (lambda a, b: (a & b) | ~a, (Int(64), Int(32))),
     "a large constant": (lambda a, b: a * 1_000_003 + (b & 65_535), (Int(64), Int(32))),
+    "fused": (lambda a, b: t2s.fma(a, b, a + 0.5), (Float(64),)),
+    "floor of whole numbers": (lambda a, b: t2s.floor(a) + t2s.ceil(b), (Int(64), Int(32))),
     "to float": (lambda a, b: t2s.cast(DOUBLE, a + b) * 0.5, (Int(64), Int(32))),
     "to int64": (lambda a, b: t2s.cast(LONG, a), (Float(64), Int(32))),
     "to int32": (lambda a, b: t2s.cast(Int(32), a), (Float(64), Int(64))),
