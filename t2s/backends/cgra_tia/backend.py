@@ -55,7 +55,7 @@ class TiaBackend:
         options: RunOptions,
     ) -> PlacedRun:
         """Step through the instructions of the placed design, cycle by cycle."""
-        return run_placed(self.placed(graph), inputs or {})
+        return run_placed(self.placed(graph), {**(inputs or {}), **parameters})
 
 
 def smallest_fabric(netlist: Netlist) -> CgraFabric:

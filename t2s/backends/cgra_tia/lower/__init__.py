@@ -3,16 +3,20 @@
 In goes a ``Graph``; out comes a ``Netlist`` with a program for each cell, stream units in place of
 loads, stores and loop counters, and nets in place of channels.  The passes, in their order:
 
-* ``process``: each PE on its own, its iterations in classes in which it does the same;
-* ``registers``: register files as rings and virtual buffers;
+* ``process_reader``: each PE on its own, its iterations in classes (``schedule``) in which it does
+  the same, its body as a graph of operations (``values``), memory as units (``unit_nests``);
+* ``registers``: register files as rings and virtual buffers, by what ``register_flow`` finds;
+* ``scalars``: what users give when the design runs;
 * ``passing``: operands that are only handed on become multicast nets;
-* ``cells``: an operation of its own for each cell, its actions told apart by tags;
+* ``cells``: an operation of its own for each cell (``operators``), its actions told apart by tags;
+* ``residents``: operands that never change stay in registers of cells;
 * ``cell_programs``: instructions, within the sizes of a cell;
 * ``assemble``, ``sequencers``: parts, nets, and the units that send tags.
 
 Refused, with the user's node and line: vectors, types other than float64, int64 and int32,
-operators that no cell has, parameters, arrays that are stored and loaded again, accesses that are
-no nest of 8 loops, register files that are neither rings nor buffers, what is too large for a cell.
+operators that no cell has, guards by parameters, arrays that are stored and loaded again, accesses
+that are no nest of 8 loops, register files that are neither rings nor buffers, machines, and what
+is too large for a cell.
 """
 
 from __future__ import annotations

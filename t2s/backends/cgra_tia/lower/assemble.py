@@ -9,14 +9,14 @@ import numpy as np
 
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.lower.cell_programs import ports_of, program_of
-from t2s.backends.cgra_tia.lower.cells import Action, CellDraft, CellResult, Wire
+from t2s.backends.cgra_tia.lower.cells import CellAction, CellDraft, CellResult, Wire
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.passing import Aliases
 from t2s.backends.cgra_tia.lower.process import StreamTable, TokenStream
 from t2s.backends.cgra_tia.lower.registers import Replay
 from t2s.backends.cgra_tia.lower.scalars import scalar_tensors
 from t2s.backends.cgra_tia.lower.sequencers import Controlled, sequencers
-from t2s.backends.cgra_tia.lower.unit_nests import TagNest, pattern_nest, tag_nest
+from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest, pattern_nest, tag_nest
 from t2s.backends.cgra_tia.netlist import (
     Endpoint,
     Net,
@@ -185,7 +185,7 @@ class Assembly:
         refuse(f"channel {wire.array!r}", f"nothing puts tokens into {where}", location)
 
 
-def _control(draft: CellDraft, actions: Sequence[Action]) -> TagNest:
+def _control(draft: CellDraft, actions: Sequence[CellAction]) -> SequenceNest:
     """The tags of a cell: the number of the action of each iteration that has one."""
     number = {action: at for at, action in enumerate(actions)}
     of_class = np.asarray([number.get(action, -1) for action in draft.actions])
@@ -206,7 +206,7 @@ def _passing(tag: int, *, first: bool, last: bool) -> Instruction:
     )
 
 
-def _buffer_nest(replay: Replay) -> TagNest:
+def _buffer_nest(replay: Replay) -> SequenceNest:
     """Blocks of passes over the tokens: the first has tag 0, the last the highest one."""
     passes = np.minimum(np.arange(replay.passes), 1)
     passes[-1] = min(replay.passes - 1, 2)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
-from t2s.backends.cgra_tia.lower.cells import Action, CellDraft, Wire
+from t2s.backends.cgra_tia.lower.cells import CellAction, CellDraft, Wire
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.values import WordLiteral
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
@@ -41,7 +41,7 @@ class CellPorts:
     tags: int | None
 
 
-def ports_of(draft: CellDraft, actions: Sequence[Action], *, tagged: bool) -> CellPorts:
+def ports_of(draft: CellDraft, actions: Sequence[CellAction], *, tagged: bool) -> CellPorts:
     """Numbers for all that comes in and goes out; wires that always go together share an output."""
     inputs: dict[Wire, int] = {}
     for wire in draft.inputs:
@@ -64,7 +64,7 @@ def ports_of(draft: CellDraft, actions: Sequence[Action], *, tagged: bool) -> Ce
 
 
 def program_of(
-    draft: CellDraft, actions: Sequence[Action], ports: CellPorts
+    draft: CellDraft, actions: Sequence[CellAction], ports: CellPorts
 ) -> tuple[CellProgram, CellKind]:
     """The program of a cell whose action number ``n`` is chosen by tag ``n``."""
     writer = _Writer(draft, ports)
@@ -130,7 +130,7 @@ class _Writer:
         )
         self._there |= bit
 
-    def action(self, number: int, action: Action) -> None:
+    def action(self, number: int, action: CellAction) -> None:
         """The instructions of one action."""
         checks = []
         if self._ports.tags is not None:
@@ -153,7 +153,7 @@ class _Writer:
 
     def _choose(
         self,
-        action: Action,
+        action: CellAction,
         target: ToOutputs,
         checks: tuple[TagCheck, ...],
         takes: tuple[int, ...],

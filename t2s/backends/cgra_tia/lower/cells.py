@@ -1,6 +1,6 @@
 """The cells of one process: an operation of its own in each, and movers for what is only moved.
 
-An operation is the same cell in all classes.  What the cell does in a class is an ``Action``; a
+An operation is the same cell in all classes.  What the cell does in a class is an ``CellAction``; a
 cell with several of them gets tags from a ``seq`` unit.  A product that is only added to something
 is part of the cell that adds (``contract``).
 """
@@ -31,7 +31,7 @@ Operand = WordLiteral | Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class CellAction:
     """What a cell does in one firing: a recipe on operands, to some outputs; what it takes."""
 
     recipe: Recipe | None
@@ -56,7 +56,7 @@ class CellDraft:
     process: CellProcess
     operator: str
     inputs: list[Wire] = field(default_factory=list)
-    actions: list[Action] = field(default_factory=list)
+    actions: list[CellAction] = field(default_factory=list)
     residents: list[Wire] = field(default_factory=list)
 
 
@@ -83,7 +83,6 @@ class _CellDrafting:
         users = self._users()
         for work in self._work:
             self._activate(work, users)
-        self._cells: dict[int, dict[int, tuple[Recipe, tuple[Resolved, ...]]]] = {}
 
     # ------------------------------------------------------------------------ what is computed
 
@@ -118,7 +117,8 @@ class _CellDrafting:
             if operation.number in work.active:
                 continue
             operands = [work.step.resolved(value) for value in operation.operands]
-            fused = self._fused(work, operation, operands, users) if self._contract else None
+            exact = self._contract or operation.type.is_integer
+            fused = self._fused(work, operation, operands, users) if exact else None
             made = fused or recipe_of(operation, operands)
             work.active[operation.number] = made
             waiting += [operand for operand in made[1] if isinstance(operand, Operation)]
@@ -271,9 +271,9 @@ class _CellDrafting:
                 draft.actions.append(self._action(draft, work, steps[at], put))
         return drafts
 
-    def _action(self, draft: CellDraft, work: _Work, plan: _Plan, put: set[Wire]) -> Action:
+    def _action(self, draft: CellDraft, work: _Work, plan: _Plan, put: set[Wire]) -> CellAction:
         taken = work.step.taken
-        return Action(
+        return CellAction(
             recipe=plan.recipe,
             operands=tuple(self._operand(operand) for operand in plan.operands),
             outputs=tuple(plan.outputs),

@@ -12,7 +12,7 @@ from t2s.backends.cgra_tia.lower.process_reader import ProcessReader
 from t2s.backends.cgra_tia.lower.registers import Replay, settle_registers
 from t2s.backends.cgra_tia.lower.residents import settle_residents
 from t2s.backends.cgra_tia.lower.scalars import settle_scalars
-from t2s.backends.cgra_tia.lower.schedule import FoldCache, nest_of
+from t2s.backends.cgra_tia.lower.schedule import PointCache, nest_of
 from t2s.backends.cgra_tia.netlist import Netlist
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
@@ -80,7 +80,7 @@ def _of_node(streams: StreamTable, node: PEArray) -> tuple[list[CellProcess], li
     """The PEs of a node, and the buffers behind their register files."""
     processes: list[CellProcess] = []
     replays: list[Replay] = []
-    cache = FoldCache()
+    cache = PointCache()
     for point in space_points(node):
         if not node.has_pe(point):
             continue

@@ -75,6 +75,9 @@ def recipe_of(
     match operation.operator:
         case Op.ADD if len(operands) == 3:
             return Recipe(opcode=Opcode.FMAC if type.is_float else Opcode.MAC), tuple(operands)
+        case Op.FUSED_MULTIPLY_ADD:
+            first, second, third = operands
+            return Recipe(opcode=Opcode.FMAC), (third, first, second)
         case Op.MINIMUM | Op.MAXIMUM as operator:
             first, second = operands
             less = table[Op.LESS if operator is Op.MINIMUM else Op.GREATER]

@@ -28,7 +28,7 @@ from t2s.backends.cgra_tia.lower.values import (
     ValueReader,
 )
 from t2s.backends.cgra_tia.netlist import Provenance, StreamUnit, UnitKind
-from t2s.core.expr import Expr
+from t2s.core.expr import Const, Expr
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32, Kind, Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Statement, Store
@@ -156,11 +156,13 @@ class ProcessReader:
         self._streams.facts.setdefault(
             name, StreamFacts(capacity=channel.capacity, location=channel.location)
         )
-        columns = tuple(self._values.columns.of(self._nest.folded(expr)) for expr in index)
+        element = [self._nest.folded(expr) for expr in index]
+        fixed = tuple(int(expr.value) for expr in element if isinstance(expr, Const))
+        moves = len(fixed) < len(element)
         return Port(
-            stream=None,
+            stream=None if moves else TokenStream(array=name, element=fixed),
             array=name,
-            columns=columns,
+            columns=tuple(map(self._values.columns.of, element)) if moves else (),
             condition=self._values.condition(condition),
         )
 

@@ -22,13 +22,19 @@ from t2s.backends.cgra_tia.lower.process import (
     StreamTable,
     TokenStream,
 )
-from t2s.backends.cgra_tia.lower.schedule import Iterations, coded, enumerated
+from t2s.backends.cgra_tia.lower.register_flow import (
+    RING,
+    SAME,
+    RegisterFlow,
+    TimedAccess,
+    followed,
+)
+from t2s.backends.cgra_tia.lower.schedule import coded, enumerated
 from t2s.backends.cgra_tia.lower.values import Value
 from t2s.backends.cgra_tia.netlist import Provenance
+from t2s.core.expr import Expr
 from t2s.core.ops import Array
 from t2s.graph.nodes import PEArray
-
-_ZERO, _SAME, _RING = 0, 1, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,37 +50,17 @@ class Replay:
     origin: Provenance
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Flow:
-    """Which writes of one register file reach which reads.
-
-    ``kinds`` and ``writers`` have, for each read, one entry for each iteration; ``used`` has, for
-    each write, whether what an iteration writes is read later.  ``order`` has the number of the
-    write for each read, in order; ``live`` is the most values that wait at once.
-    """
-
-    kinds: dict[int, Array]
-    writers: dict[int, Array]
-    used: dict[int, Array]
-    order: Array
-    live: int
-
-
 def settle_registers(process: CellProcess, streams: StreamTable) -> list[Replay]:
     """Turn the register files of a process into streams; returns the buffers that this needs."""
     if not process.writes:
         return []
-    iterations = enumerated(process.nest, process.nest.loops)
     node = streams.graph.node(process.origin.node)
     assert isinstance(node, PEArray)
     shapes = {register.name: register.shape for register in node.registers}
     live = set(range(len(process.writes)))
     while True:
         needs = [_needed(process, step, live) for step in process.steps]
-        flows = {
-            name: _flow(process, name, shape, iterations, needs, live)
-            for name, shape in shapes.items()
-        }
+        flows = {name: _flow(process, name, shape, needs, live) for name, shape in shapes.items()}
         useful = {n for flow in flows.values() for n, used in flow.used.items() if used.any()}
         if useful == live:
             break
@@ -83,7 +69,7 @@ def settle_registers(process: CellProcess, streams: StreamTable) -> list[Replay]
     rings: dict[str, tuple[TokenStream, TokenStream]] = {}
     for name, flow in flows.items():
         rings[name] = _ring(process, streams, name, flow, replays)
-    _recode(process, flows, rings, iterations)
+    _recode(process, flows, rings)
     return replays
 
 
@@ -106,117 +92,46 @@ def _flow(
     process: CellProcess,
     name: str,
     shape: tuple[int, ...],
-    iterations: Iterations,
     needs: Sequence[set[int]],
     live: set[int],
-) -> _Flow:
-    """Follow the values of one register file."""
-    sequence = process.classes.sequence
-    positions = 1 + max(access.position for access in (*process.reads, *process.writes))
-    events: list[tuple[Array, Array, Array, Array]] = []
+) -> RegisterFlow:
+    """Follow the values of one register file; points that do the same share the result."""
+    nest, sequence = process.nest, process.classes.sequence
+    used: list[tuple[int, bool, FileAccess, tuple[Expr, ...], tuple[bool, ...]]] = []
     for writes, accesses in ((False, process.reads), (True, process.writes)):
         for number, access in enumerate(accesses):
-            if access.register != name:
-                continue
-            active = np.asarray(
-                [
+            if access.register == name:
+                happens = tuple(
                     (number in live and _happens(access, step)) if writes else number in need
                     for step, need in zip(process.steps, needs, strict=True)
-                ]
-            )[sequence]
-            when = np.flatnonzero(active)
+                )
+                indices = tuple(nest.folded(index) for index in access.indices)
+                used.append((number, writes, access, indices, happens))
+
+    def make() -> RegisterFlow:
+        iterations = enumerated(nest, nest.loops)
+        timed: list[TimedAccess] = []
+        for number, writes, access, indices, happens in used:
             element = np.zeros(iterations.count, np.int64)
-            for index, extent in zip(access.indices, shape, strict=True):
-                element = element * extent + iterations.values(process.nest.folded(index))
-            events.append(
-                (
-                    element[when],
-                    when * positions + access.position,
-                    np.full(len(when), writes),
-                    np.full(len(when), number),
+            for index, extent in zip(indices, shape, strict=True):
+                element = element * extent + iterations.values(index)
+            timed.append(
+                TimedAccess(
+                    number=number,
+                    writes=writes,
+                    position=access.position,
+                    element=element,
+                    active=np.asarray(happens, bool)[sequence],
                 )
             )
-    empty = np.zeros(0, np.int64)
-    columns = [np.concatenate([empty, *part]) for part in zip(*events, strict=True)] or [empty] * 4
-    return _matched(process, name, columns, iterations.count, positions)
+        return followed(nest, name, timed)
 
-
-def _matched(
-    process: CellProcess, name: str, columns: Sequence[Array], count: int, positions: int
-) -> _Flow:
-    """The last write before each read, of events with element, time, whether it writes, number."""
-    order = np.lexsort((columns[1], columns[0]))
-    element, time, writes, number = (column[order] for column in columns)
-    writes = writes.astype(bool)
-    last = (
-        np.maximum.accumulate(np.where(writes, np.arange(len(order)), -1)) if len(order) else order
-    )
-    found = (last >= 0) & (element[last] == element)
-    reads = np.flatnonzero(~writes)
-    reads = reads[np.argsort(time[reads], kind="stable")]
-    iteration = time // positions
-    there = found[reads]
-    source = np.where(there, last[reads], 0)
-    kind = np.where(there, _RING, _ZERO)
-    if len(order):
-        kind = np.where(there & (iteration[source] == iteration[reads]), _SAME, kind)
-    rings = reads[kind == _RING]
-    sources = source[kind == _RING]
-    used_events = np.unique(sources)
-    used_events = used_events[np.argsort(time[used_events], kind="stable")]
-    kinds: dict[int, Array] = {}
-    writers: dict[int, Array] = {}
-    for read in sorted({int(n) for n in number[reads]}):
-        mine = number[reads] == read
-        kinds[read] = np.zeros(count, np.int8)
-        kinds[read][iteration[reads[mine]]] = kind[mine]
-        writers[read] = np.zeros(count, np.int64)
-        writers[read][iteration[reads[mine]]] = np.where(
-            kind[mine] == _SAME, number[source[mine]], 0
-        )
-    used: dict[int, Array] = {}
-    for write in sorted({int(n) for n in number[writes]}):
-        used[write] = np.zeros(count, bool)
-        used[write][iteration[used_events[number[used_events] == write]]] = True
-    rank = np.zeros(len(order), np.int64)
-    rank[used_events] = np.arange(len(used_events))
-    _check_single(process, name, iteration[used_events], "written")
-    sequence, first = rank[sources], iteration[rings]
-    again = np.flatnonzero(np.diff(first) == 0) + 1
-    if (sequence[again] != sequence[again - 1]).any():
-        _check_single(process, name, first, "read")
-    once = np.delete(np.arange(len(sequence)), again)
-    return _Flow(
-        kinds=kinds,
-        writers=writers,
-        used=used,
-        order=sequence[once],
-        live=_most_live(time[used_events], time[rings[once]], sequence[once]),
-    )
-
-
-def _check_single(process: CellProcess, name: str, when: Array, what: str) -> None:
-    if (np.diff(when) == 0).any():
-        refuse(
-            process.nest.subject,
-            f"several elements of {name!r} are {what} in one firing; a file of registers becomes "
-            "a ring of tokens, of which one goes by in a cycle",
-            process.nest.location,
-        )
-
-
-def _most_live(written: Array, read: Array, sequence: Array) -> int:
-    """The most values that are written and not yet read for the last time."""
-    if not len(written):
-        return 0
-    final = np.zeros(len(written), np.int64)
-    np.maximum.at(final, sequence, read)
-    gone = np.searchsorted(np.sort(final), written, side="left")
-    return int((np.arange(1, len(written) + 1) - gone).max())
+    facts = tuple((n, w, access.position, indices, h) for n, w, access, indices, h in used)
+    return nest.cache.once(("flow", id(process.classes), name, facts), make)
 
 
 def _ring(
-    process: CellProcess, streams: StreamTable, name: str, flow: _Flow, replays: list[Replay]
+    process: CellProcess, streams: StreamTable, name: str, flow: RegisterFlow, replays: list[Replay]
 ) -> tuple[TokenStream, TokenStream]:
     """The streams that what is written goes into, and that what is read comes from."""
     node = process.origin.node
@@ -292,22 +207,25 @@ def _first_change(order: Array, start: int) -> int:
 
 def _recode(
     process: CellProcess,
-    flows: dict[str, _Flow],
+    flows: dict[str, RegisterFlow],
     rings: dict[str, tuple[TokenStream, TokenStream]],
-    iterations: Iterations,
 ) -> None:
     """Tell iterations apart by where reads come from and which writes are used."""
     old = process.steps
-    columns: list[Array] = [process.classes.sequence]
+    sequence = process.classes.sequence
+    columns: list[Array] = [sequence]
     facts: list[tuple[str, str, int]] = []
     for name, flow in flows.items():
         for read in flow.kinds:
             columns += [flow.kinds[read], flow.writers[read]]
             facts.append((name, "read", read))
         for write in flow.used:
-            columns += [flow.used[write], np.zeros(iterations.count, bool)]
+            columns += [flow.used[write], np.zeros(len(sequence), bool)]
             facts.append((name, "write", write))
-    classes = coded(process.nest, columns, iterations, 1, 1)
+    classes = process.nest.cache.once(
+        ("recoded", id(process.classes), *map(id, flows.values())),
+        lambda: coded(process.nest, columns, len(sequence), 1, 1),
+    )
     steps: list[ClassStep] = []
     for row in classes.rows:
         before = old[int(row[0])]
@@ -316,9 +234,9 @@ def _recode(
             kind, writer = int(row[1 + 2 * at]), int(row[2 + 2 * at])
             if what == "write" and kind:
                 step.sends[rings[name][0]] = _value(process.writes[number])
-            if what == "read" and kind == _SAME:
+            if what == "read" and kind == SAME:
                 step.kept[number] = _value(process.writes[writer])
-            if what == "read" and kind == _RING:
+            if what == "read" and kind == RING:
                 step.kept[number] = rings[name][1]
         steps.append(step)
     process.classes, process.steps = classes, steps

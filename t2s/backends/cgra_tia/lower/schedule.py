@@ -7,8 +7,9 @@ is inside and outside of those just repeats.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from t2s.graph.intervals import Interval, interval
 from t2s.graph.nodes import Loop, PEArray
 from t2s.graph.points import fold
 
+T = TypeVar("T")
+
 MOST_ITERATIONS = 1 << 23
 """Most iterations of the deciding loops of one PE that are enumerated."""
 
@@ -37,15 +40,23 @@ MOST_CLASSES = 256
 """Most classes of one PE before those that do the same in a cell become one."""
 
 
-class FoldCache:
-    """Expressions of one node with what is known at a point put in.
+class PointCache:
+    """What points of one node have in common, found once.
 
-    Points that agree in all indices of an expression share the result.
+    Points that agree in all indices of an expression share what it is with these put in, and points
+    with the same loops and columns share their classes.
     """
 
     def __init__(self) -> None:
         self._names: dict[int, tuple[Expr, tuple[str, ...]]] = {}
         self._folded: dict[tuple[object, ...], Expr] = {}
+        self._made: dict[tuple[object, ...], object] = {}
+
+    def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What is made for a key, which says what it is; made once."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast(T, self._made[key])
 
     def folded(self, expr: Expr, ranges: dict[str, Interval], fixed: dict[str, int]) -> Expr:
         """``fold`` of an expression."""
@@ -71,7 +82,7 @@ class LoopNest:
     ranges: dict[str, Interval]
     subject: str
     location: SourceLocation | None
-    cache: FoldCache
+    cache: PointCache
 
     def folded(self, expr: Expr) -> Expr:
         """An expression with what is known put in."""
@@ -86,7 +97,7 @@ class LoopNest:
         return None
 
 
-def nest_of(node: PEArray, point: Sequence[int], cache: FoldCache) -> LoopNest | None:
+def nest_of(node: PEArray, point: Sequence[int], cache: PointCache) -> LoopNest | None:
     """The loops of the PE at a point; ``None`` if it never fires."""
     subject = f"node {node.name!r}"
     fixed = {d.name: at for d, at in zip(node.space, point, strict=True)}
@@ -176,16 +187,19 @@ class Classes:
 
 def classes_of(nest: LoopNest, columns: Sequence[Expr], *, whole: bool = False) -> Classes:
     """The classes that columns make; with ``whole`` all loops are enumerated."""
-    outer, loops, inner = (1, nest.loops, 1) if whole else _deciding(nest, columns)
-    iterations = enumerated(nest, loops)
-    return coded(nest, [iterations.values(column) for column in columns], iterations, outer, inner)
+
+    def make() -> Classes:
+        outer, loops, inner = (1, nest.loops, 1) if whole else _deciding(nest, columns)
+        iterations = enumerated(nest, loops)
+        values = [iterations.values(column) for column in columns]
+        return coded(nest, values, iterations.count, outer, inner)
+
+    return nest.cache.once(("classes", nest.loops, tuple(columns), whole), make)
 
 
-def coded(
-    nest: LoopNest, values: Sequence[Array], iterations: Iterations, outer: int, inner: int
-) -> Classes:
+def coded(nest: LoopNest, values: Sequence[Array], count: int, outer: int, inner: int) -> Classes:
     """The classes of iterations in which columns have these values, in order of appearance."""
-    codes = np.zeros(iterations.count, np.int64)
+    codes = np.zeros(count, np.int64)
     for value in values:
         if value.strides == (0,):
             continue

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from t2s.backends.cgra_tia.lower.unit_nests import TagNest
+from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest
 from t2s.backends.cgra_tia.netlist import (
     Endpoint,
     Net,
@@ -36,7 +36,7 @@ class Controlled:
     """
 
     end: Endpoint
-    nest: TagNest
+    nest: SequenceNest
     index: int
     origin: Provenance
     always: bool = False

@@ -34,7 +34,7 @@ class UnitNest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TagNest:
+class SequenceNest:
     """The loops of a ``seq`` unit and its rule for tags."""
 
     loops: tuple[StreamLoop, ...]
@@ -181,7 +181,7 @@ def _repeats(sequence: Array, extent: int, stride: int) -> bool:
 
 def tag_nest(
     nest: LoopNest, sequence: Array, outer: int, inner: int, limit: int = MOST_RUNS
-) -> TagNest:
+) -> SequenceNest:
     """The nest of a ``seq`` unit whose tags are a sequence, repeated around and inside.
 
     ``outer`` times: each tag of the sequence ``inner`` times.
@@ -198,7 +198,7 @@ def tag_nest(
     return pattern_nest(sequence, outer, inner)
 
 
-def pattern_nest(sequence: Array, outer: int, inner: int) -> TagNest:
+def pattern_nest(sequence: Array, outer: int, inner: int) -> SequenceNest:
     """A sequence of tags, ``outer`` times, each tag ``inner`` times."""
     period = _period(sequence)
     runs = _runs(sequence[:period])
@@ -212,7 +212,7 @@ def pattern_nest(sequence: Array, outer: int, inner: int) -> TagNest:
     tags = tuple(
         TagCase(when=_between(at, first, last, period), tag=tag) for first, last, tag in runs if tag
     )
-    return TagNest(loops=tuple(loops), tags=tags)
+    return SequenceNest(loops=tuple(loops), tags=tags)
 
 
 def _period(sequence: Array) -> int:

@@ -236,6 +236,8 @@ class ValueReader:
         match operator:
             case Op.NEGATE if type.is_integer:
                 return self.operation(Op.SUBTRACT, [WordLiteral(pattern=0, type=type), first], type)
+            case Op.FLOOR | Op.CEILING if type.is_integer:
+                return first
             case Op.ABSOLUTE if type.is_integer:
                 negative = self._apply(Op.NEGATE, [first], type)
                 return self._apply(Op.MAXIMUM, [first, negative], type)
