@@ -306,6 +306,26 @@ def test_floats_in_a_machine() -> None:
     same(unplaced(mapping(text, steps=12).netlist(), OPEN, 2))
 
 
+def test_registers_that_start_at_minus_zero() -> None:
+    text = "init %r0, $f-0.0;\n" + ONE.format("fadd %o0.0, %r0, %i0")
+    graph = lift_placed(unplaced(mapping(text).netlist(), OPEN))
+    (register,) = graph.node("cell").registers
+    assert repr(register.initial) == "-0.0"
+
+
+def test_one_operator_with_more_or_fewer_operands() -> None:
+    """What is not there is 0."""
+    text = (
+        "when %p == XXXXXXXX with %i0.0, %i1.0: add %o0.0, %i0; deq %i0, %i1;\n"
+        "when %p == XXXXXXXX with %i0.0, %i1.1: add %o0.0, %i0, %i0; deq %i0, %i1;\n"
+    )
+    made = mapping(text, x=Int(64), y=Int(64))
+    later = UnitCondition(sum=AffineSum(constant=-3, coefficients=(1,)))
+    made.unit(UnitKind.SEQUENCE, "seq", None, [6], tags=[TagCase(when=(later,), tag=1)])
+    made.net("tags", "seq", ("cell", 1))
+    same(unplaced(made.netlist(), OPEN))
+
+
 def test_extents_that_depend_on_loops_around() -> None:
     made = mapping(ONE.format("fmul %o0.0, %i0, %i0"), steps=10)
     triangle = (

@@ -15,7 +15,7 @@ from t2s.backends.cgra_tia.lift.word_expressions import (
     FLOAT_OPERANDS,
     expression_of,
     immediate_constant,
-    word_constant,
+    start_word,
 )
 from t2s.backends.cgra_tia.lift.word_kinds import WORD, WordKinds
 from t2s.backends.cgra_tia.netlist import (
@@ -226,9 +226,9 @@ class ArrayBody:
         read = {s.number for i in instructions for s in i.sources if isinstance(s, FromRegister)}
         for number in sorted(read):
             type = self.kinds.register(self._name, number)
-            start = word_constant(initial.get(number, 0), type).value
+            start = start_word(initial.get(number, 0), type)
             self.registers[number] = Register(
-                name=f"r{number}", type=type, shape=(), distance=1, initial=start or 0
+                name=f"r{number}", type=type, shape=(), distance=1, initial=start
             )
             self.statements.append(
                 RegisterRead(target=f"held{number}", register=f"r{number}", indices=(), type=type)
@@ -236,11 +236,11 @@ class ArrayBody:
 
     def _result(self, choices: Sequence[tuple[Instruction, Expr]], type: Type, name: str) -> Expr:
         """The result of the instruction that fires; one operator where all have the same."""
-        opcodes = {instruction.opcode for instruction, _ in choices}
-        if len(opcodes) == 1:
+        forms = {(instruction.opcode, len(instruction.sources)) for instruction, _ in choices}
+        if len(forms) == 1:
             operands = [
                 _chosen([(self._operand(i, n, type), when) for i, when in choices])
-                for n in range(min(len(instruction.sources) for instruction, _ in choices))
+                for n in range(len(choices[0][0].sources))
             ]
             value = self._computed(choices[0][0], operands)
         else:

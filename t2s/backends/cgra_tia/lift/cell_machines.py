@@ -16,7 +16,7 @@ from t2s.backends.cgra_tia.lift.word_expressions import (
     FLOAT_OPERANDS,
     expression_of,
     immediate_constant,
-    word_constant,
+    start_word,
 )
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
@@ -110,7 +110,7 @@ class CellMachine:
         }
         for number in sorted(used):
             type = self.register_types.get(number, self.word)
-            start = word_constant(initial.get(number, 0), type).value or 0
+            start = start_word(initial.get(number, 0), type)
             yield Register(name=f"r{number}", type=type, shape=(), distance=1, initial=start)
         if any(i.opcode in (Opcode.LSW, Opcode.SSW) for i in instructions):
             shape = (self.core.scratchpad_words,)

@@ -75,6 +75,11 @@ def word_constant(pattern: int, type: Type) -> Const:
     return const(pattern - (sign << type.bits), type)
 
 
+def start_word(pattern: int, type: Type) -> int | float | bool:
+    """What a register starts with, as a graph says it: an integer 0 for no bits at all."""
+    return word_constant(pattern, type).value if pattern else 0
+
+
 def immediate_constant(pattern: int, core: CoreParameters, type: Type) -> Const:
     """An immediate, sign-extended to a word, as a constant."""
     sign = pattern >> core.immediate_width - 1
