@@ -1,8 +1,9 @@
 """Placement and routing of the shapes of kernels: ``python -m benchmarks.cgra.placement``.
 
 Prints for each the cells, the half perimeters of the nets beside the goal, the wires, the hops, the
-relays and the seconds.  The goals are those of the acceptance for products, with two tracks; of
-the others what a prototype reached.  ``--seeds N`` places each N times, with N seeds.
+relays, the rate that channels allow, and the seconds of the processor.  The goals are those of the
+acceptance for products, with two tracks; of the others what a prototype reached, without relays.
+``--seeds N`` places each N times, with N seeds.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ def main() -> None:
     for name, made, fabric, goal in DESIGNS:
         for seed in range(seeds):
             netlist = made()
-            start = time.perf_counter()
+            start = time.process_time()
             design = place_netlist(netlist, replace(FABRICS[fabric], tracks=TRACKS), seed=seed)
-            seconds = time.perf_counter() - start
+            seconds = time.process_time() - start
             figures = figures_of(design)
             limit = figures.limit
             columns = (

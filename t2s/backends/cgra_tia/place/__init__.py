@@ -15,7 +15,7 @@ from t2s.backends.cgra_tia.fabric import CellKind, CgraFabric
 from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign, Site
 from t2s.backends.cgra_tia.place.anneal import HOT, WARM, Problem, annealed, half_perimeters
 from t2s.backends.cgra_tia.place.relays import relay_sites, with_relays
-from t2s.backends.cgra_tia.place.route import Path, Terminals, routed
+from t2s.backends.cgra_tia.place.route import MOST_ROUNDS, Path, Terminals, routed
 from t2s.backends.cgra_tia.place.sites import KINDS, Sites, parts_of, problem_of, sites_of
 from t2s.backends.cgra_tia.place.slack import rate_limit, shortages, with_slack
 from t2s.backends.cgra_tia.place.template import shaped_start
@@ -32,6 +32,8 @@ _SMALL = 100
 _MOVES_OF_A_SMALL_ONE = 24_000
 _MOVES_PER_PART, _MOST_MOVES = 12_000, 3_000_000
 _ROUNDS_OF_RELAYS = 6
+_ROUTING_OF_RELAYS = 20
+"""How often relays are added, and the rounds in which their nets have to find their ways."""
 
 Paths = list[tuple[Path, ...]]
 
@@ -127,7 +129,7 @@ def _relayed(
             break
         places = {**design.sites, **added}
         try:
-            paths = _paths(grown.netlist, fabric, places, progress)
+            paths = _paths(grown.netlist, fabric, places, progress, _ROUTING_OF_RELAYS)
         except UserError:
             break
         design = replace(design, netlist=grown.netlist, sites=places)
@@ -159,7 +161,11 @@ def _check_ends(netlist: Netlist) -> None:
 
 
 def _paths(
-    netlist: Netlist, fabric: CgraFabric, places: Mapping[str, Site], progress: Progress | None
+    netlist: Netlist,
+    fabric: CgraFabric,
+    places: Mapping[str, Site],
+    progress: Progress | None,
+    rounds: int = MOST_ROUNDS,
 ) -> Paths:
     """The paths of all nets; raises ``UserError`` if they do not fit."""
 
@@ -177,6 +183,7 @@ def _paths(
         ],
         fabric,
         lambda turn, crowded: progress("route", turn, crowded) if progress else None,
+        rounds,
     )
 
 

@@ -27,8 +27,8 @@ _WIRE = 16
 _DEPTH = 16
 """The cost of each hop from the source on: without it branches get long to save a wire."""
 
-_ROUNDS = 80
-_PATIENCE = 25
+MOST_ROUNDS = 80
+_PATIENCE = 12
 """Rounds of negotiation, and how many without fewer overused wires are enough."""
 
 _SIDES = {(-1, 0): "north", (0, 1): "east", (1, 0): "south", (0, -1): "west"}
@@ -107,6 +107,7 @@ def routed(
     nets: Sequence[Terminals],
     fabric: CgraFabric,
     told: Callable[[int, int], None],
+    rounds: int = MOST_ROUNDS,
 ) -> list[tuple[Path, ...]]:
     """For each net the paths to its sinks.  ``told`` gets the round and its overused wires.
 
@@ -116,7 +117,7 @@ def routed(
     trees: list[_Tree | None] = [None] * len(nets)
     waiting = list(range(len(nets)))
     fewest, since = len(mesh.used) + 1, 0
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         for index in waiting:
             _lift(mesh, trees[index])
             trees[index] = _tree_for(mesh, nets[index], number)
