@@ -75,7 +75,7 @@ class Assembly:
         for wire, port in ports.outputs.items():
             self._source(wire, Endpoint(part=draft.name, port=port))
         for wire, port in ports.inputs.items():
-            self._sink(wire, Endpoint(part=draft.name, port=port))
+            self._sink(wire, Endpoint(part=draft.name, port=port), _firings_before(draft, wire))
         if ports.tags is not None:
             self._controlled.append(
                 Controlled(
@@ -122,9 +122,16 @@ class Assembly:
         else:
             self._nets[end] = _Wiring(source=end, wires=[wire])
 
-    def _sink(self, wire: Wire, end: Endpoint) -> None:
+    def _sink(self, wire: Wire, end: Endpoint, before: int = 0) -> None:
+        """An input, which a cell takes from for the first time after some firings.
+
+        The channel of a recurrence has two places more than values are under way, and a net that
+        closes a circle says how many those are.
+        """
         if isinstance(wire, TokenStream):
-            self._sinks.append((self._aliases.root(wire), end, self._aliases.room(wire)))
+            room = self._aliases.room(wire)
+            tokens = before + 1 if 0 < before == room - 2 else room
+            self._sinks.append((self._aliases.root(wire), end, tokens))
         else:
             self._sinks.append((wire, end, 1))
 
@@ -192,6 +199,14 @@ def _control(draft: CellDraft, actions: Sequence[CellAction]) -> SequenceNest:
     classes = draft.process.classes
     sequence = of_class[classes.codes]
     return tag_nest(draft.process.nest, sequence[sequence >= 0], classes.outer, classes.inner)
+
+
+def _firings_before(draft: CellDraft, wire: Wire) -> int:
+    """How often a cell fires before it takes from a wire."""
+    classes = draft.process.classes
+    fires = np.asarray([not action.idle for action in draft.actions])[classes.codes]
+    takes = np.asarray([wire in action.takes for action in draft.actions])[classes.codes]
+    return int(fires[: takes.argmax()].sum()) * classes.inner if takes.any() else 0
 
 
 def _passing(tag: int, *, first: bool, last: bool) -> Instruction:
