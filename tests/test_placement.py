@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s import Float, Func, ImageParam, RDom, UnsupportedError, UserError, Var
+from t2s import Float, Func, ImageParam, Int, RDom, UnsupportedError, UserError, Var
 from t2s.driver.placement import find_fabric
 
 A4 = np.arange(16.0).reshape(4, 4) - 7
@@ -91,6 +91,24 @@ def test_values_without_contraction_are_those_of_numpy_bit_by_bit() -> None:
     np.testing.assert_allclose(fused, exact, rtol=1e-15)
 
 
+def test_scalars_of_the_user() -> None:
+    X, a, i, y = (
+        ImageParam(Float(64), 1, name="X"),
+        t2s.Param(Float(64), name="a"),
+        Var("i"),
+        Func("y"),
+    )
+    y[i] = X[i] * a + 1.0
+    found = t2s.place(y.bound(i, 0, 6), fabric="cgra8")
+    x = np.arange(6.0)
+    for factor in (2.0, -0.5):
+        inputs = {"X": x, "a": factor}
+        result = t2s.simulate(found, inputs)
+        np.testing.assert_array_equal(result.outputs["y"], x * factor + 1)
+        np.testing.assert_array_equal(found.run(inputs).outputs["y"], x * factor + 1)
+        assert found.run(inputs).cycles == result.cycles
+
+
 def test_it_can_be_looked_at(placed: t2s.Placement) -> None:
     text = str(placed)
     assert "cells with an FMA" in text
@@ -103,20 +121,15 @@ def test_it_can_be_looked_at(placed: t2s.Placement) -> None:
 
 
 def test_other_inputs_than_those_it_was_placed_for() -> None:
-    matrix, smaller = np.eye(4), np.eye(3)
-    A = t2s.Parameter(Float(64), 2, t2s.gallery.csr(1), name="A")
-    x = ImageParam(Float(64), 1, name="x")
-    p, q, r = Var("p"), RDom(0, A.values.extent(1), name="q"), Var("r")
-    i, j = A.inverse_map(p, q)
-    y = Func("y")
-    y[r] = 0.0
-    y[i] += A.values[p, q] * x[j]
-    try:
-        found = t2s.place(y, {"A": matrix, "x": np.ones(4)})
-    except UnsupportedError:
-        pytest.skip("machines of representations are not for cells yet")
-    with pytest.raises(UserError, match="was placed for other inputs"):
-        t2s.simulate(found, {"A": smaller, "x": np.ones(3)})
+    X, i, y, N = ImageParam(DOUBLE, 1, name="X"), Var("i"), Func("y"), t2s.Param(Int(32), name="N")
+    y[i] = X[i] * 2.0
+    y.bound(i, 0, N)
+    found = t2s.place(y, {"N": 4}, fabric="cgra8")
+    given = {"N": 4, "X": np.ones(4)}
+    np.testing.assert_array_equal(t2s.simulate(found, given).outputs["y"], np.full(4, 2.0))
+    for use in (t2s.simulate, lambda design, inputs: design.run(inputs)):
+        with pytest.raises(UserError, match="was placed for other inputs"):
+            use(found, {"N": 5, "X": np.ones(5)})
 
 
 def test_refusals(tmp_path: Path) -> None:

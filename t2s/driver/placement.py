@@ -12,15 +12,16 @@ designs that the fabric has no operators, no cells or no wires for, with the use
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from t2s.core.arrays import named_inputs
 from t2s.core.checks import checked_folder, checked_kind
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.driver.design import Array, Design, Stages, Values
+from t2s.driver.design import Array, Design, Stage, Stages, Values
 from t2s.driver.graph_design import GraphDesign
 from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph
@@ -81,8 +82,10 @@ class Placement(Design):
         """
         from t2s.backends.cgra_tia.machine.extended import run_placed
 
-        stage = self.begin(inputs).first
-        return run_placed(self.placed, stage.arrays, fused=self.fused, **options)
+        if self.source is None:
+            return run_placed(self.placed, named_inputs(inputs), fused=self.fused, **options)
+        arrays = _arrays(self._checked(next(self.source.stages(inputs))))
+        return run_placed(self.placed, arrays, fused=self.fused, **options)
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return GraphDesign(self.graph).lower(given)
@@ -100,7 +103,15 @@ class Placement(Design):
         if self.source is None:
             return (yield from GraphDesign(self.graph).stages(inputs))
         stages = self.source.stages(inputs)
-        stage = next(stages)
+        stage = self._checked(next(stages))
+        result = yield Stage(graph=self.graph, arrays=_arrays(stage), scalars={})
+        try:
+            stages.send(result)
+        except StopIteration as end:
+            return end.value
+
+    def _checked(self, stage: Stage) -> Stage:
+        """The stage of the source, if it is the one that was placed."""
         if stage.graph is not self.unplaced and stage.graph != self.unplaced:
             raise UserError(
                 f"{self.name!r} was placed for other inputs",
@@ -109,11 +120,7 @@ class Placement(Design):
                 given="extents, matrices or tensors of another size or structure",
                 hint="place the design with these inputs",
             )
-        result = yield replace(stage, graph=self.graph)
-        try:
-            stages.send(result)
-        except StopIteration as end:
-            return end.value
+        return stage
 
     def __str__(self) -> str:
         from t2s.backends.cgra_tia.files.summary import placement_map, placement_table
@@ -127,6 +134,11 @@ class Placement(Design):
         from t2s.backends.cgra_tia.files.picture import placement_html
 
         return placement_html(self.placed)
+
+
+def _arrays(stage: Stage) -> dict[str, Any]:
+    """The inputs of a placed design: scalars are arrays of one element, loaded once."""
+    return {**stage.arrays, **stage.scalars}
 
 
 def place(
