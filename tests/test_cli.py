@@ -144,9 +144,9 @@ def test_the_default_folder_is_named_after_the_func(
     assert "wrote build/first/first.cl\n" in succeeds(design, "--func", "first")
 
 
-def test_a_design_file_may_import_its_neighbours(tmp_path: Path) -> None:
-    (tmp_path / "neighbour_of_the_design.py").write_text("EXTENT = 4\n", encoding="utf-8")
-    text = f"{HEADER}\nfrom neighbour_of_the_design import EXTENT\n"
+def test_a_design_file_may_import_its_neighbors(tmp_path: Path) -> None:
+    (tmp_path / "neighbor_of_the_design.py").write_text("EXTENT = 4\n", encoding="utf-8")
+    text = f"{HEADER}\nfrom neighbor_of_the_design import EXTENT\n"
     text += "B = Func('B')\nB[i] = A[i]\nB.bound(i, 0, EXTENT)\n"
     assert "for i in 0..3:" in succeeds(written(tmp_path, text), "--out", tmp_path)
 

@@ -64,10 +64,10 @@ def lines(title: str, series: Series, up: str = "cycles") -> str:
             for place, value in points.items()
         ]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in at)
-        colour = COLOURS[number]
-        drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        color = COLOURS[number]
+        drawn.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
         drawn += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}">'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}">'
             f"<title>{escape(name)}, {escape(place)}: {value:,.0f}</title></circle>"
             for x, y, place, value in at
         ]

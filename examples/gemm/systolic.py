@@ -2,7 +2,7 @@
 
 Loaders read each value once for a whole tile, KKK at a time.  Feeders scatter what they load
 among the rows (columns) of the array and keep it in double buffers.  PEs pass operands on to their
-neighbours.  Drainers, collectors and an unloader gather the results while the next tile is
+neighbors.  Drainers, collectors and an unloader gather the results while the next tile is
 computed, and store whole vectors.
 
 Run it with ``t2s run examples/gemm/systolic.py``; ``gemm(ARRIA10)`` is the published design.

@@ -2,11 +2,11 @@
 
 For every read r and haplotype h a table of three probabilities (match, insertion, deletion) for
 every position i of the read and j of the haplotype; each entry depends on its left, upper and upper
-left neighbours. Reads may be of different lengths: ``length[r]`` positions count, the rest is
+left neighbors. Reads may be of different lengths: ``length[r]`` positions count, the rest is
 padding.
 
 The array has one PE for a tile of ``array`` positions; the tiles of one table run one after the
-other, and ``batch`` tables are interleaved, so that no PE waits for the latency of its neighbours.
+other, and ``batch`` tables are interleaved, so that no PE waits for the latency of its neighbors.
 On a board the batch has to have more tables than a value takes cycles from one side of the array to
 the other. Values that the next tile needs wait in the array.
 

@@ -104,7 +104,7 @@ class LaneNumbers(Expr):
 class ReduceLanes(Expr):
     """The lanes of ``value`` combined by ``operator`` as a balanced tree.
 
-    The order is fixed, so that every engine and backend rounds alike: neighbours are combined
+    The order is fixed, so that every engine and backend rounds alike: neighbors are combined
     pairwise, an odd last one is carried over, until one value is left.
     """
 

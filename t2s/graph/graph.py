@@ -45,7 +45,7 @@ class StreamType(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel(Term):
-    """An array of FIFOs from one node to one node (possibly the same: PE to neighbour PE).
+    """An array of FIFOs from one node to one node (possibly the same: PE to neighbor PE).
 
     ``source_index`` gives, for a firing of a source PE, the element it sends to, and
     ``sink_index`` the element a sink PE receives from: the index map.  Both have one expression

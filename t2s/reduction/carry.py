@@ -134,7 +134,7 @@ Array = np.ndarray[Any, Any]
 class Target(Enum):
     """Whether reductions that are combined go to one result.
 
-    ``SameTarget``: all of them do.  ``MaybeDifferentTarget``: neighbours may go to different ones.
+    ``SameTarget``: all of them do.  ``MaybeDifferentTarget``: neighbors may go to different ones.
     """
 
     SAME = "SameTarget"

@@ -175,8 +175,8 @@ def _receive(program: SpatialProgram, kernel: SpatialKernel, operand: KernelOper
         text += f", scattered along {kernel.scattering.loop}"
         text += " from the last PE" if kernel.scattering.reverse else ""
     if kernel.gathering is not None and kernel.digit is not None:
-        neighbour = "the PE before" if kernel.gathering.reverse else "the next PE"
-        text += f" if {kernel.digit} is {kernel.gathering.loop}, else from {neighbour}"
+        neighbor = "the PE before" if kernel.gathering.reverse else "the next PE"
+        text += f" if {kernel.digit} is {kernel.gathering.loop}, else from {neighbor}"
     elif kernel.gathering is not None:
         text += f", into lane {kernel.gathering.loop} of a vector"
     if kernel.buffer is not None:

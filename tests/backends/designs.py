@@ -552,7 +552,7 @@ def scaled(element: Type = INT32, length: int = 4) -> Graph:
 
 
 def circulating(pes: int = 3, lag: int = 2, length: int = 6, *, uneven: bool = False) -> Graph:
-    """Every PE gets what its neighbour sent ``lag`` firings ago: shift registers in the kernel.
+    """Every PE gets what its neighbor sent ``lag`` firings ago: shift registers in the kernel.
 
     With ``uneven``, what was sent in the first half comes back in every other firing: FIFOs.
     """

@@ -205,12 +205,12 @@ def test_pes_that_cannot_keep_step_are_kernels() -> None:
 
 
 @pytest.mark.usefixtures("no_kernels")
-def test_receiving_before_the_neighbour_sends() -> None:
-    """PE p receives from the start what its neighbour sends later: lockstep cannot wait."""
+def test_receiving_before_the_neighbor_sends() -> None:
+    """PE p receives from the start what its neighbor sends later: lockstep cannot wait."""
     t = index("t")
     late, early = at_least(t, const(1)), less(t, const(3))
     assert problems(exchange(late, early)) == [
-        "channel 'own': a PE would receive before its neighbour has sent, in an earlier "
+        "channel 'own': a PE would receive before its neighbor has sent, in an earlier "
         "iteration; all PEs of one kernel share their iterations, so delay the receiving PE's "
         "condition"
     ]

@@ -42,7 +42,7 @@ def test_frames_of_the_package_are_skipped() -> None:
     assert outer(nested) == SourceLocation(__file__, nested.__code__.co_firstlineno + 1)
 
 
-def test_a_neighbour_with_a_longer_name_is_the_users() -> None:
+def test_a_neighbor_with_a_longer_name_is_the_users() -> None:
     file = PACKAGE.with_name("t2s_designs") / "gemm.py"
     assert _function_in(file)(user_location) == SourceLocation(str(file), 2)
 

@@ -484,7 +484,7 @@ def test_forward_of_a_value_that_all_pes_need_at_once() -> None:
     Z.isolate_producer(x, x_loader)
     Z.forward(x_loader, p)
     with refused("""
-            forward(x_loader, p) on Z: no neighbour along p has used the value of x before
+            forward(x_loader, p) on Z: no neighbor along p has used the value of x before
               --> Z.forward(x_loader, p)
               expected: a PE next to it along p that needs the same value 1 to 64 cycles earlier
               given:    x[t]

@@ -95,7 +95,7 @@ def test_port_uses_of_the_corners_of_an_array() -> None:
     corner = next(iterations(array, (0, 0), {}))
     receives, sends = port_uses(graph, array, corner)
     assert receives == (PortUse("A_in", (0,)), PortUse("B_in", (0,)))
-    # a PE sends to the element that its neighbour's own index names
+    # a PE sends to the element that its neighbor's own index names
     assert sends == (PortUse("A_pass", (0, 1)), PortUse("B_pass", (1, 0)))
     *_, last = iterations(array, (1, 1), {})
     receives, sends = port_uses(graph, array, last)

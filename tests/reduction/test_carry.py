@@ -81,7 +81,7 @@ def test_reductions_in_time(loops: str, file: CarryRegisters) -> None:
 @pytest.mark.parametrize(
     ("loops", "file", "hops"),
     [
-        # all steps in space: neighbours only, nothing waits
+        # all steps in space: neighbors only, nothing waits
         ("i:3 kk:4rs", None, [hop("kk", "", 0)]),
         ("i:3 ky:2rs kx:4rs", None, [hop("ky", "kx", 0), hop("kx", "", 0)]),
         # k in time around kk: the last PE goes back to the first one, with 1 or 3 elements waiting

@@ -194,7 +194,7 @@ def test_casts(source: Type, lanes: int) -> None:
 
 
 def test_narrowing_casts_round_ties_and_near_ties() -> None:
-    """Between two neighbours of float16 and bfloat16, and a hair to either side of the middle."""
+    """Between two neighbors of float16 and bfloat16, and a hair to either side of the middle."""
     coarse = np.arange(0, 1 << 16, 7, dtype=np.uint16)
     for target in (Float(16), BFloat()):
         with np.errstate(all="ignore"):

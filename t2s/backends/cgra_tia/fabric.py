@@ -1,7 +1,7 @@
 """The machine as data: what a cell can hold, and which cells a fabric has.
 
 ``PUBLIC_CORE`` is *profile A*: the processing element of the public tools for triggered
-instructions (32-bit words, four neighbours).  ``EXTENDED_CORE`` is *profile B*, what the
+instructions (32-bit words, four neighbors).  ``EXTENDED_CORE`` is *profile B*, what the
 experiments of T2S-Tensor (papers/004, section V.C) need beyond it; all of its numbers are ours,
 because the paper states none: 64-bit words, a fused multiply-add on float64, channels through a
 mesh of wires with multicast, and stream units at the border that run loop nests.
@@ -80,7 +80,7 @@ _LETTERS = {"f": CellKind.FMA, "c": CellKind.CONTROL}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CgraFabric:
-    """A grid of cells with wires between neighbours and stream units at its border.
+    """A grid of cells with wires between neighbors and stream units at its border.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class CgraFabric:
     rows, columns: cells.
     pattern: the kinds of cells, a tile that is repeated from cell (0, 0) on: ``f`` is a cell with
         an FMA, ``c`` a control cell.
-    tracks: wires in each direction between two neighbours.
+    tracks: wires in each direction between two neighbors.
     units_per_position: stream units at each position of the border.  A cell has a position for
         each of its sides that lie on the border, so a corner has two.
     fma_latency: cycles from the firing of an arithmetic operation on floats until its result

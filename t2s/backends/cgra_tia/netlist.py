@@ -208,7 +208,7 @@ class PlacedDesign:
 
     ``sites`` are by name of the part; ``branches`` by name of the net, one for each of its sinks,
     in their order.  The paths of a net's branches make a tree, and each wire of it uses one track
-    between two neighbours in one direction.
+    between two neighbors in one direction.
     """
 
     netlist: Netlist

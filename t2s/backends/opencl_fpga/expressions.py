@@ -168,7 +168,7 @@ class Expressions:
         return value if digit.count is None else binary("&", value, number(digit.count - 1))
 
     def _counter(self, digit: LoopDigit) -> TargetExpression:
-        """The counter of a digit; neighbouring values modulo a power of two share one."""
+        """The counter of a digit; neighboring values modulo a power of two share one."""
         count = digit.count
         if count is None or is_power_of_two(count):
             ahead, shift = divmod(digit.shift, digit.scale)

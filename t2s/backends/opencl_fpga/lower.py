@@ -34,7 +34,7 @@ def analyse(graph: Graph) -> KernelDesign | list[Unsupported]:
     """Decide how every node and channel is built; the problems if there are any.
 
     The PEs of a node are one kernel where they can keep step.  Where they cannot, as when each
-    waits for a sum that its neighbour is not done with, every PE becomes a kernel.
+    waits for a sum that its neighbor is not done with, every PE becomes a kernel.
     """
     problems = check_vocabulary(graph)
     if problems:

@@ -306,7 +306,7 @@ class Helpers:
             ((name, "v"),),
             (value,),
             lambda: body(operator, type),
-            "neighbours first: the order of additions is part of the result"
+            "neighbors first: the order of additions is part of the result"
             if type.is_float
             else None,
         )

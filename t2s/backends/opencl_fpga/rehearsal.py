@@ -1,7 +1,7 @@
 """How deep channels between kernels must be, now that the PEs of a node advance in lockstep.
 
 A PE that waits for its own token only may, in lockstep, have to wait for those of all its
-neighbours, and meanwhile tokens pile up in front of it.  Where channels form no cycle (directed or
+neighbors, and meanwhile tokens pile up in front of it.  Where channels form no cycle (directed or
 not) and the elements of each are used together, the capacities of the graph are enough.  The rest
 is *rehearsed*: the port uses of the nodes are played, without values, each node firing whole
 iterations and nodes downstream first; the most tokens that a channel ever holds is a sufficient

@@ -2,7 +2,7 @@
 
 In lockstep, PE ``q`` can take in iteration ``t`` what PE ``p`` sends in iteration ``s`` if
 ``s < t``, or if ``s == t`` and ``p`` runs before ``q``.  Independent PEs could also work with
-``s > t`` (a PE that lags behind its neighbour by more than the order within an iteration): that
+``s > t`` (a PE that lags behind its neighbor by more than the order within an iteration): that
 case, and PEs that pass data both ways within one iteration, are refused.
 """
 
@@ -223,7 +223,7 @@ def _delay(node: LockstepNode, send: ChannelPort, receive: ChannelPort) -> _Exch
     if np.any(sent.times > received.times):
         return _out_of_step(
             send.channel,
-            "a PE would receive before its neighbour has sent, in an earlier iteration; all PEs "
+            "a PE would receive before its neighbor has sent, in an earlier iteration; all PEs "
             "of one kernel share their iterations, so delay the receiving PE's condition",
         )
     same = sent.times == received.times

@@ -193,7 +193,7 @@ class ExpressionWriter:
         raise TypeError(f"{expr.__class__.__name__} has no spelling in SystemVerilog")
 
     def _tree(self, operator: Op, value: Expr) -> TargetExpression:
-        """All lanes combined: neighbours pairwise, an odd last one is carried over."""
+        """All lanes combined: neighbors pairwise, an odd last one is carried over."""
         type = value.type
         name = self.identifiers.fresh("lanes")
         self.declarations.append(Declaration(variable=Signal(name=name, type=bits_of(type))))

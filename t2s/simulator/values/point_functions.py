@@ -21,7 +21,7 @@ from t2s.simulator.values.point_block import (
 
 _BUCKETS = 256
 _FACTOR = 0x1E3779B97F4A7C15
-"""Odd, and large: neighbours in any word of a key come far apart."""
+"""Odd, and large: neighbors in any word of a key come far apart."""
 
 _MANY = 32
 """Fewer points are not worth sorting."""

@@ -10,9 +10,9 @@ The loop disappears from all producers of the operand (dependence localisation, 
 **In an array with a schedule** operands move along the array by it.
 
 An operand such as ``x[i + q]`` is the same for all iterations along some direction.  Where the
-array has a neighbour in that direction that used the value at least one cycle before, it comes from
+array has a neighbor in that direction that used the value at least one cycle before, it comes from
 there; only the other iterations take it from the producer.  The direction is found by trying the
-neighbours along the loop, nearest in time first; isl proves that the value is the same everywhere.
+neighbors along the loop, nearest in time first; isl proves that the value is the same everywhere.
 
 Before -> after, for ``{p: i, t: 2*i + q}`` and the operand ``w[q]``, which is the same for p - 1 at
 t - 2::
@@ -193,7 +193,7 @@ def _check_invariant(kernel: SpatialKernel, operand: KernelOperand, directive: F
 
 
 MOST_CYCLES = 64
-"""Longest time between two neighbours that use the same value."""
+"""Longest time between two neighbors that use the same value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,8 +219,8 @@ def forward_timed(
     stepped = [x for x in kernel.loops if x.kind is not LoopExecution.VECTOR]
     domain = _needed(kernel, operand)
     before = translated(domain.points, [moved.get(x.name, 0) for x in stepped])
-    has_neighbour = condition(domain, before.intersect(domain.points))
-    passed = None if has_neighbour is None else tidy(kernel.over_domain(has_neighbour))
+    has_neighbor = condition(domain, before.intersect(domain.points))
+    passed = None if has_neighbor is None else tidy(kernel.over_domain(has_neighbor))
     entry = apply(Op.NOT, passed) if passed is not None else None
     member = _member(kernel, operand, moved, passed)
     changed = replace(operand, condition=conjunction(operand.condition, entry))
@@ -266,7 +266,7 @@ def _is_zero(domain: LoopDomain, difference: Expr) -> bool:
 def _member(
     kernel: SpatialKernel, operand: KernelOperand, moved: dict[str, int], passed: Expr | None
 ) -> Member:
-    """``X(v) = X(v - d)`` where there is a neighbour, else the operand."""
+    """``X(v) = X(v - d)`` where there is a neighbor, else the operand."""
     back = _back(moved)
     arguments = tuple(dimension.name for dimension in kernel.domain)
     variables = dict(kernel.variables)
@@ -276,10 +276,10 @@ def _member(
     taken = [member.name for member in kernel.members] + [operand.source]
     name = NameSupply(taken).fresh(f"{operand.source}_moving")
     entering = Local(name=operand.name, type=operand.type)
-    neighbour = Read(source=name, indices=source, type=operand.type, location=kernel.location)
-    value: Expr = neighbour
+    neighbor = Read(source=name, indices=source, type=operand.type, location=kernel.location)
+    value: Expr = neighbor
     if passed is not None:
-        value = Select(condition=passed, if_true=neighbour, if_false=entering, type=operand.type)
+        value = Select(condition=passed, if_true=neighbor, if_false=entering, type=operand.type)
     return Member(
         name=name,
         type=operand.type,
@@ -326,7 +326,7 @@ def _refusal(
 ) -> UserError:
     placed = ", ".join(show(kernel.place(index)) for index in operand.access)
     return UserError(
-        f"{directive.text} on {kernel.name}: no neighbour along {loop.name} has used the value of "
+        f"{directive.text} on {kernel.name}: no neighbor along {loop.name} has used the value of "
         f"{operand.source} before",
         location=directive.location,
         expected=f"a PE next to it along {loop.name} that needs the same value 1 to {MOST_CYCLES} "

@@ -106,7 +106,7 @@ def build_body(
 
 
 def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
-    """Receive an operand: at the boundary from its producer, elsewhere from the neighbour."""
+    """Receive an operand: at the boundary from its producer, elsewhere from the neighbor."""
     kernel = builder.kernel
     channel = builder.links.incoming[operand.name]
     element = builder.links.types[channel].element
@@ -131,10 +131,10 @@ def _receive(builder: BodyBuilder, operand: KernelOperand) -> None:
             frozenset([*absent, *(other.name for other in outer)]),
             hop_capacity(kernel, operand, position),
         )
-        neighbour = receive_from(
+        neighbor = receive_from(
             builder, f"{operand.name}_passed", hop.name, element, conjunction(reached, inside)
         )
-        value = Select(condition=at_first(loop), if_true=value, if_false=neighbour, type=element)
+        value = Select(condition=at_first(loop), if_true=value, if_false=neighbor, type=element)
         not_last = apply(Op.LESS, Index(name=loop.name), loop.last)
         passed.append((hop, conjunction(reached, not_last)))
     if hops:

@@ -4,7 +4,7 @@ Before -> after, for PEs along ``ii`` behind ``for k: for ii: send``::
 
     parallel ii: for k             ->   parallel ii: for k: for ii_digit from ii to the last
 
-The nest is that of the neighbour that has the whole stream: the producer of what is scattered, the
+The nest is that of the neighbor that has the whole stream: the producer of what is scattered, the
 consumer of what is gathered.  In it the loop over the PEs (the *digit*) counts only those whose
 tokens pass by: the PE's own and those of the PEs behind it.  A buffered feeder keeps its nest: its
 counter fills the buffer in the order of the stream (``lowering/body_relay.py``).

@@ -196,7 +196,7 @@ def _stored(draft: Draft, tensor: str, extents: Point, steps: int) -> None:
 def chain(count: int, steps: int = 8) -> Netlist:
     """``count`` FMAs, each of which adds the square of its input to it: one load, one store.
 
-    With ``count`` = 1 that is ``y = x + x * x``; only the neighbours in the chain are connected.
+    With ``count`` = 1 that is ``y = x + x * x``; only the neighbors in the chain are connected.
     """
     draft = Draft("chain")
     _streamed(draft, "x", (1,), steps, fed=False)

@@ -281,6 +281,7 @@ def arrays(draw: st.DrawFn) -> tuple[tuple[CellProgram, ...], tuple[int, int]]:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(arrays())
 def test_random_programs(case: tuple[tuple[CellProgram, ...], tuple[int, int]]) -> None:

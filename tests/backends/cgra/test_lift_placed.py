@@ -87,6 +87,7 @@ KERNELS: dict[str, tuple[Callable[[], Func], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_kernels(kernel: str) -> None:
     """Cells that are alike are one node."""
@@ -113,6 +114,7 @@ def test_latencies_add_up(latency: int, fma_latency: int) -> None:
     assert found.cycles == 64 + latency + 4 * (latency + fma_latency)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balanced", [True, False])
 def test_with_wires(balanced: bool) -> None:
     """Latencies and capacities are those of the placement, each of its own way or balanced."""

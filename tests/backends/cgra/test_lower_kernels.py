@@ -35,6 +35,7 @@ when %p == XXXXXXXX with %i2.2, %i1.0:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("latency", "fma_latency", "cycles"), [(1, 0, 69), (2, 4, 90), (4, 4, 100)]
 )
@@ -167,6 +168,7 @@ def test_values_are_those_of_the_simulator(design: object) -> None:
     agrees(design())  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_weights_that_stay_are_in_registers() -> None:
     netlist, _ = agrees(convolution(2, 2, 2))
     assert cells_of(netlist) == {"fma": 16, "ctl": 8, "ld": 16, "st": 2, "seq": 1}

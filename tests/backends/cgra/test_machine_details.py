@@ -79,6 +79,7 @@ def test_words_and_types(operation: str, type: Type, given: list[Any], expected:
 FLOATS = st.floats(width=64) | st.floats(-1e3, 1e3) | st.integers(-99, 99).map(float)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(FLOATS, FLOATS, FLOATS)
 def test_fused_multiply_add_is_exact(a: float, b: float, c: float) -> None:

@@ -92,6 +92,7 @@ def test_one_cell_that_talks_to_itself() -> None:
     assert "x[] wait for one another" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_odd_fabrics() -> None:
     """Fabrics of one row, of checkers, and of FMAs alone, which serve as control cells too."""
     for fabric in (
@@ -122,6 +123,7 @@ def test_parts_without_points_and_nets() -> None:
     check_design(place_netlist(draft.done(), CGRA8))
 
 
+@pytest.mark.slow
 def test_compiled_moves_are_those_of_python() -> None:
     """The two engines take the same steps."""
     netlist = gemm(2, 2, 4)
@@ -182,7 +184,7 @@ def test_a_place_that_is_too_narrow_is_named() -> None:
         place_netlist(gemm(2, 2, 4), replace(CGRA8, tracks=1))
     text = str(caught.value)
     assert "the nets cannot be routed on the fabric 'cgra8': they meet at the" in text
-    assert "expected: at most 1 nets between two neighbours" in text
+    assert "expected: at most 1 nets between two neighbors" in text
     assert "hint:     try another seed, a larger fabric, or one with more tracks: tracks=2" in text
 
 

@@ -177,6 +177,7 @@ def _set(changed: Any, path: tuple[Any, ...], value: Any) -> None:
     changed[path[-1]] = value
 
 
+@pytest.mark.slow
 def test_every_value_of_another_type_is_refused_by_place() -> None:
     original = document()
     tried = 0
@@ -198,10 +199,10 @@ def test_every_value_of_another_type_is_refused_by_place() -> None:
 def test_unknown_and_missing_fields_are_refused_by_place() -> None:
     original = document()
     changed = deepcopy(original)
-    changed["nets"][2]["net"]["colour"] = "red"
+    changed["nets"][2]["net"]["color"] = "red"
     with pytest.raises(UserError) as caught:
         read(changed)
-    assert "not a placement in JSON: the document.nets[2].net.colour is wrong" in str(caught.value)
+    assert "not a placement in JSON: the document.nets[2].net.color is wrong" in str(caught.value)
     assert "expected: one of the fields name, group, source, sinks" in str(caught.value)
     changed = deepcopy(original)
     del changed["cells"][1]["kind"]

@@ -299,6 +299,7 @@ def test_the_rate_is_that_of_a_run(
     assert (steps - 1) * period - most * period <= cycles <= steps * period + most + 1
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(drafts())
 def test_placed_designs_of_any_shape_run_at_full_rate(case: Case) -> None:

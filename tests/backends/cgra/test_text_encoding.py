@@ -85,6 +85,7 @@ def test_an_update_that_repeats_the_trigger_is_no_part_of_the_code() -> None:
     assert parsed(f"{line}00000010;") == parsed(f"{line}ZZZZZZ1Z;")
 
 
+@pytest.mark.slow
 @CORES
 @settings(deadline=None)
 @given(data=st.data())
@@ -96,6 +97,7 @@ def test_every_instruction_comes_back_from_its_code_and_from_its_text(
     assert parsed(print_instruction(instruction, core), core) == instruction
 
 
+@pytest.mark.slow
 @CORES
 @settings(deadline=None, max_examples=30)
 @given(data=st.data())

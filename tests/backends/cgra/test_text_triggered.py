@@ -125,6 +125,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     assert "byte 3 is 0xff" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_importing_t2s_does_not_import_it() -> None:
     program = (
         "import sys, t2s\n"

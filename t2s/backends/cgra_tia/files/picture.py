@@ -64,7 +64,7 @@ def placement_svg(design: PlacedDesign, *, group: str | None = None) -> str:
 
 
 def tracks_svg(design: PlacedDesign) -> str:
-    """How many tracks are in use between neighbours."""
+    """How many tracks are in use between neighbors."""
     fill = _by_node(design)
     return _drawn(design, _Look(fill=fill, said={}, nets=(), busy=tracks_of(design)))
 
@@ -108,7 +108,7 @@ def placement_html(design: PlacedDesign) -> str:
 
 
 def _color(number: int, lightness: int = 62) -> str:
-    """Colors of neighbouring numbers are far apart."""
+    """Colors of neighboring numbers are far apart."""
     return f"hsl({number * 137 % 360},60%,{lightness}%)"
 
 

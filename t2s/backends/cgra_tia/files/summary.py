@@ -43,7 +43,7 @@ class PlacementFigures:
     fma_usage: the FMAs that the design uses, of those of the fabric.
     half_perimeter: the sum over the nets of the height and the width of their boxes.
     wires: tracks that are taken, in all.
-    most_tracks: the most nets between two neighbours, in one direction.
+    most_tracks: the most nets between two neighbors, in one direction.
     mean_hops, most_hops: of the branches.
     stages: of each group of nets the least and the greatest latency, in cycles.
     instructions: the mean number and the greatest of a cell.
@@ -124,7 +124,7 @@ def placement_table(design: PlacedDesign) -> Table:
         ("FMA usage", f"{float(figures.fma_usage):.1%}"),
         ("half perimeters of nets", f"{figures.half_perimeter:,}"),
         ("wires", f"{figures.wires:,}"),
-        ("most tracks between neighbours", f"{figures.most_tracks} of {fabric.tracks}"),
+        ("most tracks between neighbors", f"{figures.most_tracks} of {fabric.tracks}"),
         ("hops, mean and most", f"{float(figures.mean_hops):.2f}, {figures.most_hops}"),
         ("instructions of a cell, mean and most", f"{float(mean):.2f}, {most}"),
         ("seed", str(design.seed)),

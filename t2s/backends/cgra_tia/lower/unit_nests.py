@@ -128,7 +128,7 @@ def _sum(names: Sequence[str], form: tuple[dict[str, int], int]) -> AffineSum:
 
 
 def _merged(nest: UnitNest) -> UnitNest | None:
-    """The nest with neighbouring loops made one while there are more than a unit has."""
+    """The nest with neighboring loops made one while there are more than a unit has."""
     loops = list(nest.loops)
     strides = list(nest.address.coefficients) + [0] * (len(loops) - len(nest.address.coefficients))
     if len(loops) > MOST_LOOPS and any(loop.extent.coefficients for loop in loops):

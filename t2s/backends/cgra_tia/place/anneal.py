@@ -137,7 +137,7 @@ def _flat(numbers: Sequence[int]) -> Any:
 
 
 def _seeded(seed: int) -> int:
-    """A state of the generator: neighbouring seeds are far from one another."""
+    """A state of the generator: neighboring seeds are far from one another."""
     return seed * 69_621 % (_MODULUS - 1) + 1
 
 

@@ -32,7 +32,7 @@ _PATIENCE = 12
 """Rounds of negotiation, and how many without fewer overused wires are enough."""
 
 _SIDES = {(-1, 0): "north", (0, 1): "east", (1, 0): "south", (0, -1): "west"}
-"""Where a neighbour is, by rows down and columns to the right."""
+"""Where a neighbor is, by rows down and columns to the right."""
 
 Path = tuple[tuple[int, int], ...]
 
@@ -47,13 +47,13 @@ class Terminals:
 
 
 class _Mesh:
-    """The wires of a fabric: a wire goes from a cell to a neighbour, and has some tracks."""
+    """The wires of a fabric: a wire goes from a cell to a neighbor, and has some tracks."""
 
     def __init__(self, fabric: CgraFabric) -> None:
         self.columns = fabric.columns
         self.tracks = fabric.tracks
         count = fabric.rows * fabric.columns
-        self.neighbours: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+        self.neighbors: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         wires = 0
         for cell in range(count):
             row, column = divmod(cell, fabric.columns)
@@ -64,12 +64,12 @@ class _Mesh:
                 (row, column - 1),
             ):
                 if 0 <= y < fabric.rows and 0 <= x < fabric.columns:
-                    self.neighbours[cell].append((y * fabric.columns + x, wires))
+                    self.neighbors[cell].append((y * fabric.columns + x, wires))
                     wires += 1
         self.used = [0] * wires
         self.history = [0] * wires
         self.ends = [
-            (cell, other) for cell, around in enumerate(self.neighbours) for other, _ in around
+            (cell, other) for cell, around in enumerate(self.neighbors) for other, _ in around
         ]
 
     def price(self, wire: int, pressure: int) -> int:
@@ -187,7 +187,7 @@ def _join(mesh: _Mesh, tree: _Tree, sink: int, pressure: int) -> None:
             break
         if cost > best[cell]:
             continue
-        for other, wire in mesh.neighbours[cell]:
+        for other, wire in mesh.neighbors[cell]:
             if other in tree.before:
                 continue
             through = cost + mesh.price(wire, pressure) + _DEPTH
@@ -224,7 +224,7 @@ def _too_narrow(
         f"the nets cannot be routed on the fabric {fabric.name!r}: they meet at the {side} side of"
         f" cell r{row:02}_c{column:02}",
         location=location,
-        expected=f"at most {fabric.tracks} nets between two neighbours, one on each track",
+        expected=f"at most {fabric.tracks} nets between two neighbors, one on each track",
         given=f"{mesh.used[worst]} there ({told}), and too many at {len(mesh.overused)} places",
         hint="try another seed, a larger fabric, or one with more tracks:"
         f" tracks={mesh.used[worst]}",

@@ -259,7 +259,7 @@ class _Rest:
         return [self._sites[part] for part in range(len(self._problem.kinds))]
 
     def _order(self) -> list[int]:
-        """The parts that have no site: neighbours of those that have one first, and so on."""
+        """The parts that have no site: neighbors of those that have one first, and so on."""
         order: list[int] = []
         known = set(self._sites)
         front: Sequence[int] = sorted(known)
