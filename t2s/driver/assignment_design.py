@@ -13,6 +13,7 @@ from t2s.core.location import user_location
 from t2s.core.types import BOOL, Type, UInt
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
 from t2s.graph.graph import Graph
+from t2s.graph.verify import LARGEST
 from t2s.sparse_repr.binding import (
     Binding,
     add_stage_views,
@@ -87,11 +88,11 @@ class Channels:
         for name in ("capacity", "latency"):
             value = getattr(self, name)
             number = whole(value)
-            if number is None or number < 1:
+            if number is None or not 1 <= number <= LARGEST:
                 raise UserError(
-                    f"the {name} of channels is positive",
+                    f"the {name} of channels is positive, and fits 64 bits",
                     location=user_location(),
-                    expected="an integer, 1 or more",
+                    expected=f"an integer from 1 to {LARGEST}",
                     given=repr(value),
                 )
             object.__setattr__(self, name, number)

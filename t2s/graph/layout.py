@@ -37,7 +37,7 @@ def unpack(tensor: Tensor, memory: Array) -> Array:
     array = memory
     if tensor.layout is not None:
         array = np.zeros(tensor.padded or tensor.shape, memory.dtype)
-        array[_indices(tensor.layout)] = memory
+        array[_indices(tensor.layout)] = memory if tensor.layout.indices else memory.reshape(())
     if tensor.padded is None:
         return array
     return _contiguous(array[tuple(slice(extent) for extent in tensor.shape)])
@@ -58,10 +58,12 @@ def outputs_of(graph: Graph, memory: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _indices(layout: Layout) -> tuple[Array, ...]:
-    """The subscripts of the user's array for every point of the loops; they broadcast."""
+    """The subscripts of the user's array for every point of the loops."""
     points = np.ogrid[tuple(slice(extent) for extent in layout.extents)]
     environment = dict(zip(layout.loops, points, strict=True))
-    return tuple(np.asarray(evaluate(index, environment)) for index in layout.indices)
+    return tuple(
+        np.broadcast_to(evaluate(index, environment), layout.extents) for index in layout.indices
+    )
 
 
 def verify_layout(subject: Subject, tensor: Tensor) -> None:

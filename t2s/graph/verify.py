@@ -314,6 +314,10 @@ def _verify_role(node: PEArray, subject: Subject) -> None:
             )
 
 
+LARGEST = (1 << 62) - 1
+"""The largest capacity and latency of a channel."""
+
+
 def _verify_fifos(channel: Channel) -> None:
     subject = Subject.of("channel", channel)
     _verify_strong(subject, channel.stream.element)
@@ -327,6 +331,12 @@ def _verify_fifos(channel: Channel) -> None:
             raise subject.error(
                 f"the {what} is below {least}",
                 expected=f"a {what} of at least {least}",
+                given=str(value),
+            )
+        if value > LARGEST:
+            raise subject.error(
+                f"the {what} does not fit 64 bits",
+                expected=f"a {what} of at most {LARGEST}",
                 given=str(value),
             )
     if channel.stream.values_under_tags and not channel.stream.nesting:

@@ -142,16 +142,23 @@ def test_skipping_where_nothing_is_intersected() -> None:
 def test_channels_that_hold_nothing() -> None:
     kernel = Kernel(parse("y(i) = A(i)"))
     with refused("""
-        the capacity of channels is positive
+        the capacity of channels is positive, and fits 64 bits
           --> kernel.simulate({"A": [1.0]}, capacity=0)
-          expected: an integer, 1 or more
+          expected: an integer from 1 to 4611686018427387903
           given:    0
     """):
         kernel.simulate({"A": [1.0]}, capacity=0)
     with refused("""
-        the latency of channels is positive
+        the capacity of channels is positive, and fits 64 bits
+          --> kernel.simulate({"A": [1.0]}, capacity=2**63)
+          expected: an integer from 1 to 4611686018427387903
+          given:    9223372036854775808
+    """):
+        kernel.simulate({"A": [1.0]}, capacity=2**63)
+    with refused("""
+        the latency of channels is positive, and fits 64 bits
           --> kernel.simulate({"A": [1.0]}, latency=1.5)
-          expected: an integer, 1 or more
+          expected: an integer from 1 to 4611686018427387903
           given:    1.5
     """):
         kernel.simulate({"A": [1.0]}, latency=1.5)

@@ -206,3 +206,21 @@ def test_a_schedule_whose_results_nothing_takes() -> None:
               hint:     write S.isolate_consumer_chain(unloader) first
             """):
         t2s.lower((F, S))
+
+
+def test_a_schedule_whose_last_step_is_in_another_place_for_each_result() -> None:
+    S, F, p, t = Func("S"), Func("F"), Var("p"), Var("t")
+    s = RDom(1, j + 1, name="s")
+    S[i, j] = 0
+    S[i, j] += D[s, j]
+    F[i, j] = S[i, j] + 1
+    F.bound(i, 0, 1).bound(j, 0, 3).stream(S)
+    S.space_time_transform([j, s], {p: s, t: j + 3 * s}).isolate_consumer_chain(Func("U"))
+    with refused("""
+            stream(S) on F: which PE of S has a result, and when, depends on s
+              --> F.bound(i, 0, 1).bound(j, 0, 3).stream(S)
+              expected: a schedule in which the last step of s is the same for all results
+              given:    a last step that follows from the bounds of s
+              hint:     leave s out of the places of S, or store it in memory
+            """):
+        t2s.lower(F)

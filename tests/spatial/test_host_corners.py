@@ -57,3 +57,14 @@ def test_an_output_that_another_function_reads(both: bool) -> None:
     G.bound(i, 0, 2).isolate_consumer_chain(Func("U"), Func("H", place=Place.HOST))
     with pytest.raises(UnsupportedError, match="G is read by the device, and H is on the host"):
         t2s.lower((F, G) if both else F)
+
+
+def test_one_result_of_a_schedule_on_the_host() -> None:
+    """All subscripts of the user's array are constants: they count for each point of the loops."""
+    (i, j), (p, t) = t2s.variables("i j"), t2s.variables("p t")
+    w, F = ImageParam(Int(32), 1, name="w"), Func("F")
+    F[i, j] = w[i]
+    F[i, j] += 2
+    F.bound(i, 0, 1).bound(j, i, 1 - i).space_time_transform([j, i], {p: i, t: j + 3 * i})
+    F.isolate_consumer_chain(Func("U"), Func("H", place=Place.HOST))
+    agree(F)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, apply, const, equals, simplify
+from t2s.core.expr import Expr, Index, apply, const, equals, index_names, simplify
 from t2s.core.isl import Interval, LoopDomain
 from t2s.core.ops import Op
 from t2s.core.printer import show
@@ -161,6 +161,7 @@ def _check(producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOper
     domain = LoopDomain(
         [dimension.interval for dimension in consumer.padded_domain], _fixed(consumer, operand)
     )
+    _check_results_have_a_place(producer, consumer, operand, [*elements, *send_order])
     clash = domain.reverses([*elements, *send_order], [*elements, *receive_order])
     if clash is None:
         return
@@ -185,6 +186,33 @@ def _check(producer: SpatialKernel, consumer: SpatialKernel, operand: KernelOper
         given=f"the order of {producer.name}: {_order(sending)}; the value for {point} comes "
         "too early",
         hint=f"order the loops before isolating, or reorder {other.name} in the same way",
+    )
+
+
+def _check_results_have_a_place(
+    producer: SpatialKernel,
+    consumer: SpatialKernel,
+    operand: KernelOperand,
+    order: Sequence[Expr],
+) -> None:
+    """Where and when a result leaves follows from the result alone.
+
+    In a schedule of a reduction whose bounds depend on the result, the last step may be in another
+    PE for each of them.
+    """
+    known = {dimension.name for dimension in consumer.padded_domain}
+    steps = sorted(frozenset[str]().union(*map(index_names, order)) - known)
+    if not steps:
+        return
+    taken = operand.taken
+    names = ", ".join(name.rpartition(".")[2] for name in steps)
+    raise UserError(
+        f"{taken.by.text + ' on ' if taken else ''}{consumer.name}: which PE of "
+        f"{producer.function} has a result, and when, depends on {names}",
+        location=taken.by.location if taken else consumer.location,
+        expected=f"a schedule in which the last step of {names} is the same for all results",
+        given=f"a last step that follows from the bounds of {names}",
+        hint=f"leave {names} out of the places of {producer.function}, or store it in memory",
     )
 
 
