@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,6 +131,16 @@ def test_other_inputs_than_those_it_was_placed_for() -> None:
     for use in (t2s.simulate, lambda design, inputs: design.run(inputs)):
         with pytest.raises(UserError, match="was placed for other inputs"):
             use(found, {"N": 5, "X": np.ones(5)})
+
+
+@pytest.mark.parametrize("verb", [t2s.simulate, t2s.cycles, t2s.fit_depths, t2s.verilate])
+def test_latencies_are_those_of_the_fabric(placed: t2s.Placement, verb: Any) -> None:
+    with pytest.raises(UserError) as caught:
+        verb(placed, {"A": A4, "x": X4}, device="cgra8")
+    assert "the latencies of 'y' are those of its fabric" in str(caught.value)
+    assert "given:    device 'cgra8'" in str(caught.value)
+    slower = t2s.cycles(placed, {"A": A4, "x": X4}, memory="ddr4-2133")
+    assert slower > t2s.cycles(placed)
 
 
 def test_refusals(tmp_path: Path) -> None:

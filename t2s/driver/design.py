@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from t2s.core.collector import without_collections
 from t2s.core.errors import UnsupportedError
 from t2s.core.location import user_location
 from t2s.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from t2s.simulator.devices import Device
 
 Array = np.ndarray[Any, Any]
 Values = Array | dict[str, Array]
@@ -100,6 +103,10 @@ class Design(ABC):
     @abstractmethod
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
         """The stages for these inputs; ``None`` where times alone are asked for."""
+
+    def on_device(self, device: Device) -> Device:
+        """The device that the design runs on; ``UserError`` for one on which it cannot be."""
+        return device
 
     def outputs_of(self, result: Any) -> dict[str, Array]:
         """The arrays of a result of its stages, by name."""

@@ -102,6 +102,7 @@ def verilate(
     cannot emit and for a device with a DRAM (the testbench has constant latency and bandwidth), and
     ``VerilationError`` for hardware that does not come to its end.
     """
+    from t2s.driver.simulate import device_for
     from t2s.simulator.random_stalls import check_stalls
 
     found = design_of(design)
@@ -113,8 +114,8 @@ def verilate(
         time_limit=time_limit,
         directory=None if directory is None else checked_folder("the directory", directory),
     )
-    apart = found.stage_count > 1
-    return begun.run(_run_on("verilog", options, device, values=inputs is not None, apart=apart))
+    apart, target = found.stage_count > 1, device_for(found, device)
+    return begun.run(_run_on("verilog", options, target, values=inputs is not None, apart=apart))
 
 
 def _run_on(

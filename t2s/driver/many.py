@@ -11,7 +11,7 @@ from t2s.core.checks import checked_kind, checked_list
 from t2s.driver.design import Begun, Design, Stage
 from t2s.driver.lower import over_budget
 from t2s.driver.recognize import design_of
-from t2s.driver.simulate import device_with
+from t2s.driver.simulate import device_for
 
 if TYPE_CHECKING:
     from t2s.explore.depth_fit import DepthFit
@@ -52,7 +52,6 @@ def simulate_many(
     and returns what there is.
     """
     from t2s.explore.outcomes import DesignRun, run_many
-    from t2s.simulator.devices import find_device
 
     runs = checked_list("runs", runs, Run, "a list of t2s.Run(design, inputs)")
     for run in runs:
@@ -66,7 +65,7 @@ def simulate_many(
         return DesignRun(
             name=name,
             run=partial(_run, found.begin(run.inputs), times=run.inputs is None),
-            device=find_device(run.device),
+            device=device_for(found, run.device),
             engine=run.engine,
             max_cycles=run.max_cycles,
             warn=over_budget,
@@ -124,12 +123,13 @@ def fit_depths(
     """
     from t2s.explore.depths import fit_depths as fit_graph
 
-    stage = design_of(design).only_stage(inputs, "fit_depths")
+    found = design_of(design)
+    stage = found.only_stage(inputs, "fit_depths")
     return fit_graph(
         stage.graph,
         None if inputs is None else stage.arrays,
         parameters=stage.scalars,
-        device=device_with(device, memory),
+        device=device_for(found, device, memory),
         slack=slack,
         budget_bytes=budget_bytes,
         budget_blocks=budget_blocks,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from t2s.backends.cgra_tia.machine.extended import PlacedRun
     from t2s.backends.cgra_tia.netlist import PlacedDesign
     from t2s.backends.cgra_tia.place import Progress
+    from t2s.simulator.devices import Device
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,6 +122,17 @@ class Placement(Design):
                 hint="place the design with these inputs",
             )
         return stage
+
+    def on_device(self, device: Device) -> Device:
+        if any(device.operator_latencies.values()) or device.conversion_latency:
+            raise UserError(
+                f"the latencies of {self.name!r} are those of its fabric, and not of a device",
+                location=user_location(),
+                expected='device="ideal", or a device without latencies of operators',
+                given=f"device {device.name!r}",
+                hint='memory="ddr4-2133" puts it on another memory',
+            )
+        return device
 
     def __str__(self) -> str:
         from t2s.backends.cgra_tia.files.summary import placement_map, placement_table

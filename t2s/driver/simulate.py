@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from t2s.core.checks import checked_kind
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.driver.design import Stage
+from t2s.driver.design import Design, Stage
 from t2s.driver.lower import over_budget
 from t2s.driver.product_design import ProductDesign
 from t2s.driver.product_design import product_report as report_of_product
@@ -57,8 +57,9 @@ def simulate(
     """
     from t2s.simulator.run import simulate as simulate_graph
 
-    begun = design_of(design).begin({} if inputs is None else inputs)
-    target = device_with(device, memory)
+    found = design_of(design)
+    begun = found.begin({} if inputs is None else inputs)
+    target = device_for(found, device, memory)
 
     def run(stage: Stage) -> SimResult:
         result = simulate_graph(
@@ -98,9 +99,10 @@ def cycles(
     from t2s.simulator.run import simulate as simulate_graph
     from t2s.simulator.run import simulate_cycles
 
-    begun = design_of(design).begin(inputs)
+    found = design_of(design)
+    begun = found.begin(inputs)
     options: dict[str, Any] = {
-        "device": device_with(device, memory),
+        "device": device_for(found, device, memory),
         "max_cycles": max_cycles,
         "progress": progress,
         "stalls": stalls,
@@ -138,9 +140,9 @@ def product_report(design: object, result: SimResult, **matrices: Any) -> Produc
     return report_of_product(found.func, matrices, result)
 
 
-def device_with(device: str | Device, memory: str | Dram | None) -> Device:
-    """A device by its name, with another memory if one is given."""
+def device_for(design: Design, device: str | Device, memory: str | Dram | None = None) -> Device:
+    """A device by its name, with another memory if one is given, if the design can be on it."""
     from t2s.simulator.devices import find_device
 
-    found = find_device(device)
+    found = design.on_device(find_device(device))
     return found if memory is None else found.with_memory(memory)
