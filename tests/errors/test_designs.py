@@ -166,7 +166,7 @@ def test_unknown_backend(tmp_path: Path) -> None:
     with refused("""
             there is no backend 'vhdl'
               --> t2s.emit(graph, "vhdl", tmp_path)
-              expected: opencl_fpga, verilog
+              expected: cgra_tia, opencl_fpga, verilog
               given:    'vhdl'
             """):
         t2s.emit(graph, "vhdl", tmp_path)

@@ -49,6 +49,7 @@ def test_they_use_all_fmas_and_give_the_values(name: str) -> None:
     np.testing.assert_array_equal(found.outputs[result], t2s.interpret(design, inputs))
 
 
+@pytest.mark.slow
 def test_every_step_of_the_ladder_is_faster(capsys: pytest.CaptureFixture[str]) -> None:
     cycles = runpy.run_path(str(EXAMPLES / "ladder.py"))["main"]()
     assert all(before > after for before, after in pairwise(cycles))

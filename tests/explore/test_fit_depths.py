@@ -137,6 +137,7 @@ def test_a_budget_in_an_integer_of_numpy() -> None:
     assert fit.front.budget == 12
 
 
+@pytest.mark.slow
 def test_a_dram_is_shared() -> None:
     """Accesses delay one another, so that no depths are called the least."""
     graph = systolic_gemm(2, 2, 8)

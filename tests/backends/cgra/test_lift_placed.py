@@ -103,6 +103,7 @@ def test_engines(engine: str) -> None:
     same(unplaced(lowered(designs.gemm(2, 2, 2, 2, 3, 2, buffered=True)), OPEN), engine=engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("latency", "fma_latency"), [(1, 0), (2, 4), (4, 4)])
 def test_latencies_add_up(latency: int, fma_latency: int) -> None:
     """T + l + K(l + f), with operands by multicast and k in space only."""

@@ -30,7 +30,7 @@ channel float4_3_t B_in __attribute__((depth(2)));
 // C -> C_store, 6 elements together
 channel float_2x3_t C_out __attribute__((depth(2)));
 
-// neighbours first: the order of additions is part of the result
+// neighbors first: the order of additions is part of the result
 float sum_float4(float4 v) {
     float2 v2 = v.even + v.odd;
     return v2.s0 + v2.s1;

@@ -44,7 +44,7 @@ channel float C_drainer_to_C_collector[2] __attribute__((depth(2)));
 // C_collector -> C_unloader
 channel float2 C_collector_to_C_unloader __attribute__((depth(2)));
 
-// neighbours first: the order of additions is part of the result
+// neighbors first: the order of additions is part of the result
 float sum_float2(float2 v) {
     return v.s0 + v.s1;
 }
