@@ -12,8 +12,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import BOOL, Type, UInt
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
-from t2s.graph.graph import Graph
-from t2s.graph.verify import LARGEST
+from t2s.graph.graph import LARGEST, Graph
 from t2s.sparse_repr.binding import (
     Binding,
     add_stage_views,

@@ -43,6 +43,10 @@ class StreamType(Term):
     values_under_tags: bool = False
 
 
+LARGEST = (1 << 62) - 1
+"""The largest capacity and latency of a channel."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel(Term):
     """An array of FIFOs from one node to one node (possibly the same: PE to neighbor PE).

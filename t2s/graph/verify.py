@@ -20,9 +20,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from t2s.core.expr import Const
-from t2s.core.types import MOST_LANES, Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, Send, Statement, Store
-from t2s.graph.graph import Channel, Graph, Place, ScalarParameter, Tensor, TensorRole
+from t2s.graph.graph import (
+    LARGEST,
+    Channel,
+    Graph,
+    Place,
+    ScalarParameter,
+    Tensor,
+    TensorRole,
+)
 from t2s.graph.kept import KeptFor
 from t2s.graph.layout import verify_arrays, verify_layout
 from t2s.graph.machine_shapes import firsts_of_shapes
@@ -33,7 +40,6 @@ from t2s.graph.verify_expr import (
     GraphError,
     Subject,
     one_of,
-    spell,
     verify_condition,
     verify_expr,
     verify_index,
@@ -41,6 +47,7 @@ from t2s.graph.verify_expr import (
 )
 from t2s.graph.verify_machine import accesses_of, verify_machine, verify_memories
 from t2s.graph.verify_names import verify_texts
+from t2s.graph.verify_types import verify_extents, verify_scalar_type, verify_strong
 
 __all__ = ["GraphError", "verify_graph"]
 
@@ -66,15 +73,15 @@ def _verify(graph: Graph) -> None:
     _verify_regions(graph)
     for tensor in graph.tensors:
         subject = Subject.of("tensor", tensor)
-        _verify_scalar_type(subject, tensor.type)
-        _verify_extents(subject, () if tensor.open else tensor.padded or tensor.shape)
+        verify_scalar_type(subject, tensor.type)
+        verify_extents(subject, () if tensor.open else tensor.padded or tensor.shape)
         _verify_place(graph, subject, tensor)
         _verify_ascending(graph, subject, tensor)
         _verify_padding(subject, tensor)
         verify_layout(subject, tensor)
     verify_arrays(graph)
     for parameter in graph.parameters:
-        _verify_scalar_type(Subject.of("parameter", parameter), parameter.type)
+        verify_scalar_type(Subject.of("parameter", parameter), parameter.type)
     for channel in graph.channels:
         _verify_fifos(channel)
     for node in graph.nodes:
@@ -152,13 +159,6 @@ def _verify_regions(graph: Graph) -> None:
             parent = parents[parent]
 
 
-def _verify_extents(subject: Subject, shape: tuple[int, ...], what: str = "the shape") -> None:
-    if any(extent < 1 for extent in shape):
-        raise subject.error(
-            f"{what} has an extent below 1", expected="extents of at least 1", given=str(shape)
-        )
-
-
 def _verify_place(graph: Graph, subject: Subject, tensor: Tensor) -> None:
     """Open tensors have one dimension and lie as they are; they and those on the chip belong to
     machines."""
@@ -208,37 +208,10 @@ def _verify_padding(subject: Subject, tensor: Tensor) -> None:
         )
 
 
-def _verify_strong(subject: Subject, type: Type) -> None:
-    if type.weak:
-        raise subject.error(
-            "the type is weak",
-            expected="a type with a fixed width",
-            given=spell(type),
-            hint=f"Type.strengthened() gives {type}",
-        )
-    if type.lanes > MOST_LANES:
-        raise subject.error(
-            "the vector is too long",
-            expected=f"at most {MOST_LANES} lanes",
-            given=f"{type.lanes} lanes",
-        )
-
-
-def _verify_scalar_type(subject: Subject, type: Type) -> None:
-    _verify_strong(subject, type)
-    if type.lanes != 1:
-        raise subject.error(
-            "the type is a vector",
-            expected=f"the type of one element, {type.scalar}",
-            given=str(type),
-            hint="vectors are loaded and stored as several contiguous elements",
-        )
-
-
 def _verify_node(graph: Graph, node: Node, *, inside: bool) -> None:
     """Check a node; what is inside of it only if no node that is the same was checked before."""
     subject = Subject.of("node", node)
-    _verify_extents(subject, tuple(d.extent for d in node.space), "the space domain")
+    verify_extents(subject, tuple(d.extent for d in node.space), "the space domain")
     for register in node.registers:
         _verify_register(subject, register)
     if node.region is not None and all(node.region != region.name for region in graph.regions):
@@ -286,8 +259,8 @@ def _verify_register(subject: Subject, register: Register) -> None:
         text=f"register {register.name!r} of {subject.text}",
         location=register.location or subject.location,
     )
-    _verify_strong(own, register.type)
-    _verify_extents(own, register.shape)
+    verify_strong(own, register.type)
+    verify_extents(own, register.shape)
     if register.distance < 1:
         raise own.error(
             "the distance is below 1",
@@ -314,29 +287,20 @@ def _verify_role(node: PEArray, subject: Subject) -> None:
             )
 
 
-LARGEST = (1 << 62) - 1
-"""The largest capacity and latency of a channel."""
-
-
 def _verify_fifos(channel: Channel) -> None:
     subject = Subject.of("channel", channel)
-    _verify_strong(subject, channel.stream.element)
-    _verify_extents(subject, channel.shape)
+    verify_strong(subject, channel.stream.element)
+    verify_extents(subject, channel.shape)
     for what, value, least in (
         ("capacity", channel.capacity, 1),
         ("latency", channel.latency, 1),
         ("nesting", channel.stream.nesting, 0),
     ):
-        if value < least:
+        if not least <= value <= LARGEST:
+            below, limit = ("below", least) if value < least else ("above", LARGEST)
             raise subject.error(
-                f"the {what} is below {least}",
-                expected=f"a {what} of at least {least}",
-                given=str(value),
-            )
-        if value > LARGEST:
-            raise subject.error(
-                f"the {what} does not fit 64 bits",
-                expected=f"a {what} of at most {LARGEST}",
+                f"the {what} is {below} {limit}",
+                expected=f"a {what} of at {'least' if value < least else 'most'} {limit}",
                 given=str(value),
             )
     if channel.stream.values_under_tags and not channel.stream.nesting:

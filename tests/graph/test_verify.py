@@ -56,6 +56,13 @@ def test_triangular_loops_parameters_and_conditions_pass() -> None:
     verify_graph(with_statement(graph, "sum", 0, condition=equals(index("j"), index("k"))))
 
 
+def test_numbers_of_channels_fit_64_bits() -> None:
+    for what in ("capacity", "latency"):
+        wrong = f"channel 'to_sum': the {what} is above 4611686018427387903"
+        with pytest.raises(UserError, match=re.escape(wrong)):
+            verify_graph(with_channel(pipeline(), "to_sum", **{what: 1 << 62}))
+
+
 def test_a_graph_error_is_a_user_error() -> None:
     with pytest.raises(UserError, match=re.escape("channel 'to_sum': the capacity is below 1")):
         verify_graph(with_channel(pipeline(), "to_sum", capacity=0))
