@@ -6,6 +6,7 @@ import ast
 import builtins
 import dataclasses
 import inspect
+import pathlib
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -27,6 +28,7 @@ OWNERS: dict[str, Any] = {
     "t2s.sparse": sparse,
     "t2s.gallery": t2s.gallery,
     "dataclasses": dataclasses,
+    "pathlib": pathlib,
     "array": np.ma.MaskedArray,
     "matrix": np.ndarray,
     "device": Device,

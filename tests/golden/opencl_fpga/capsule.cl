@@ -44,7 +44,7 @@ channel float V_drainer_to_V_collector[2] __attribute__((depth(2)));
 // V_collector -> V_unloader
 channel float2 V_collector_to_V_unloader __attribute__((depth(2)));
 
-// neighbours first: the order of additions is part of the result
+// neighbors first: the order of additions is part of the result
 float sum_float4(float4 v) {
     float2 v2 = v.even + v.odd;
     return v2.s0 + v2.s1;

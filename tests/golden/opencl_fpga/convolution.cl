@@ -44,7 +44,7 @@ channel float O_drainer_to_O_collector[2] __attribute__((depth(2)));
 // O_collector -> O_unloader
 channel float2 O_collector_to_O_unloader __attribute__((depth(2)));
 
-// neighbours first: the order of additions is part of the result
+// neighbors first: the order of additions is part of the result
 float sum_float2(float2 v) {
     return v.s0 + v.s1;
 }

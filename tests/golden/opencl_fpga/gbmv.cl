@@ -35,7 +35,7 @@ channel float_2_t y_loader_to_y __attribute__((depth(2)));
 // y -> y_unloader, 2 elements together
 channel float_2_t y_to_y_unloader __attribute__((depth(2)));
 
-// neighbours first: the order of additions is part of the result
+// neighbors first: the order of additions is part of the result
 float sum_float4(float4 v) {
     float2 v2 = v.even + v.odd;
     return v2.s0 + v2.s1;

@@ -26,7 +26,7 @@ channel float S_to_R_unloader __attribute__((depth(4)));
 // S -> Q_unloader
 channel float4 S_to_Q_unloader __attribute__((depth(4)));
 
-// neighbours first: the order of additions is part of the result
+// neighbors first: the order of additions is part of the result
 float sum_float4(float4 v) {
     float2 v2 = v.even + v.odd;
     return v2.s0 + v2.s1;

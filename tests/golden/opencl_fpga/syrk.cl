@@ -38,7 +38,7 @@ channel float_2x2_t C_loader_to_C __attribute__((depth(4)));
 // C -> C_unloader, 4 elements together
 channel float_2x2_t C_to_C_unloader __attribute__((depth(4)));
 
-// neighbours first: the order of additions is part of the result
+// neighbors first: the order of additions is part of the result
 float sum_float4(float4 v) {
     float2 v2 = v.even + v.odd;
     return v2.s0 + v2.s1;

@@ -55,7 +55,7 @@ channel float D_drainer_to_D_collector[3] __attribute__((depth(2)));
 // D_collector -> D_unloader
 channel float_x3 D_collector_to_D_unloader __attribute__((depth(2)));
 
-// neighbours first: the order of additions is part of the result
+// neighbors first: the order of additions is part of the result
 float sum_float4(float4 v) {
     float2 v2 = v.even + v.odd;
     return v2.s0 + v2.s1;
