@@ -1,6 +1,6 @@
 """What each directive buys on a CGRA of 8 x 8 cells: a product of 16 x 16 matrices in six steps.
 
-The memory is a stack of HBM2E.  This file is a program: ``python examples/cgra/ladder.py``.
+The memory is a stack of HBM2E.  Run it with ``python examples/cgra/ladder.py``.
 """
 
 import warnings
@@ -11,17 +11,18 @@ import t2s
 from t2s import Float, Func, ImageParam, RDom, Var
 
 SIZE = 16
+PLAIN = {"ii": 1, "jj": 1, "kk": 1, "order": "ijk", "forward": False, "buffer": False}
 STEPS = (
-    ("one PE, k innermost", {"order": "ijk"}),
+    ("one PE, k innermost", {}),
     ("k outermost: all sums of a tile are under way", {"order": "kij"}),
     ("k unrolled: four PEs add up one sum", {"kk": 4}),
-    ("i and j unrolled: 2 x 2 x 4 PEs", {"ii": 2, "jj": 2, "kk": 4}),
-    ("operands by multicast", {"ii": 2, "jj": 2, "kk": 4, "forward": True}),
-    ("virtual buffers", {"ii": 2, "jj": 2, "kk": 4, "forward": True, "buffer": True}),
+    ("i and j unrolled: 2 x 2 x 4 PEs", {"ii": 2, "jj": 2}),
+    ("operands by multicast", {"forward": True}),
+    ("virtual buffers", {"buffer": True}),
 )
 
 
-def gemm(ii=1, jj=1, kk=1, order="kij", forward=False, buffer=False) -> Func:
+def design(ii=2, jj=2, kk=4, order="kij", forward=True, buffer=True) -> Func:
     A, B = ImageParam(Float(64), 2, name="A"), ImageParam(Float(64), 2, name="B")
     i, j, k = Var("i"), Var("j"), RDom(0, SIZE, name="k")
     C = Func("C")
@@ -47,11 +48,12 @@ def gemm(ii=1, jj=1, kk=1, order="kij", forward=False, buffer=False) -> Func:
 
 def main() -> list[int]:
     a, b = np.random.rand(SIZE, SIZE), np.random.rand(SIZE, SIZE)
-    cycles = []
-    for name, options in STEPS:
+    cycles, options = [], dict(PLAIN)
+    for name, step in STEPS:
+        options |= step
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the rings that are not full yet
-            placed = t2s.place(gemm(**options), fabric="cgra8")
+            placed = t2s.place(design(**options), fabric="cgra8")
         result = t2s.simulate(placed, {"A": a, "B": b}, memory="hbm2e")
         assert np.allclose(result.outputs["C"], a @ b)
         gain = f"{cycles[-1] / result.cycles:5.2f} x" if cycles else ""
