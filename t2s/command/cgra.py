@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 import t2s
 from t2s.command.agreement import compare
 from t2s.command.design import find_design, graph_inputs
-from t2s.command.tensor import INTERRUPTED
+from t2s.command.tensor import INTERRUPTED, failed
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import write_texts
 from t2s.driver.compiled_kernel import Kernel
@@ -40,9 +39,7 @@ def cgra(
         console.out(str(interrupt))
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
-        text = f"[bold red]error:[/] {escape(str(error))}"
-        Console(stderr=True, highlight=False).print(text, soft_wrap=True)
-        raise typer.Exit(code=1) from None
+        raise failed(str(error)) from None
 
 
 def _place_and_run(

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 import t2s
 from t2s.command.agreement import compare
@@ -27,7 +26,7 @@ from t2s.command.design import (
     kernel_inputs,
     product_inputs,
 )
-from t2s.command.tensor import INTERRUPTED, tensor
+from t2s.command.tensor import INTERRUPTED, failed, tensor
 from t2s.command.tia import tia
 from t2s.core.errors import T2SError, UnsupportedError, UserError
 from t2s.core.files import write_texts
@@ -85,9 +84,7 @@ def run(
         console.out(str(interrupt))
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
-        text = f"[bold red]error:[/] {escape(str(error))}"
-        Console(stderr=True, highlight=False).print(text, soft_wrap=True)
-        raise typer.Exit(code=1) from None
+        raise failed(str(error)) from None
 
 
 def _run(

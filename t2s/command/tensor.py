@@ -105,9 +105,14 @@ def tensor(
         console.out(str(measured if measured.cycles else interrupt).rstrip())
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
-        text = f"[bold red]error:[/] {escape(without_lines(str(error)))}"
-        Console(stderr=True, highlight=False).print(text, soft_wrap=True)
-        raise typer.Exit(code=1) from None
+        raise failed(without_lines(str(error))) from None
+
+
+def failed(said: str) -> typer.Exit:
+    """Print what is wrong; the exit that a command ends with."""
+    text = f"[bold red]error:[/] {escape(said)}"
+    Console(stderr=True, highlight=False).print(text, soft_wrap=True)
+    return typer.Exit(code=1)
 
 
 def _given(texts: list[str] | None) -> list[str]:

@@ -8,10 +8,9 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from t2s import triggered
-from t2s.command.tensor import without_lines
+from t2s.command.tensor import failed, without_lines
 from t2s.core.errors import T2SError, UserError
 from t2s.core.files import write_file
 from t2s.core.ops import Array
@@ -111,10 +110,7 @@ def disassemble_words(
 def _failed(error: Exception) -> typer.Exit:
     """Print an error; the exit that the command ends with."""
     of_text = isinstance(error, triggered.TriggeredTextError)  # it shows the line of the text
-    said = str(error) if of_text else without_lines(str(error))
-    text = f"[bold red]error:[/] {escape(said)}"
-    Console(stderr=True, highlight=False).print(text, soft_wrap=True)
-    return typer.Exit(code=1)
+    return failed(str(error) if of_text else without_lines(str(error)))
 
 
 def _core(profile: str) -> triggered.CoreParameters:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from t2s.core.arrays import named_inputs
 from t2s.core.checks import checked_folder, checked_kind
 from t2s.core.errors import UserError
+from t2s.core.files import write_texts
 from t2s.core.location import user_location
 from t2s.driver.design import Array, Design, Stage, Stages, Values
 from t2s.driver.graph_design import GraphDesign
@@ -67,14 +68,7 @@ class Placement(Design):
 
     def write(self, directory: str | Path) -> tuple[Path, ...]:
         """Write the files into a folder (made if missing) and return their paths."""
-        folder = checked_folder("the directory", directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = []
-        for name, text in self.files.items():
-            path = folder / name
-            path.write_text(text, encoding="utf-8")
-            paths.append(path)
-        return tuple(paths)
+        return write_texts(checked_folder("the directory", directory), self.files, user_location())
 
     def run(self, inputs: Mapping[str, Any], **options: Any) -> PlacedRun:
         """Step through the instructions, cycle by cycle: the oracle of ``t2s.simulate``.

@@ -147,9 +147,6 @@ def checked_address(port: str, address: int, memory: list[int]) -> int:
     )
 
 
-SIDES = ("north", "east", "south", "west")
-
-
 class PublicElement:
     """State and counters of a processing element; ``name`` is for messages."""
 
