@@ -213,7 +213,7 @@ def _judge(case: Case, hardware: bool) -> None:
     with np.errstate(all="ignore"):
         expected = case.expected()
         if divides_by_products(case.term):  # and a product that is zero has no sign
-            given = [_without_signs(value, expected) for value in given]
+            given = [_not_finite_alike(value, expected) for value in given]
     for level, value in zip(("notation", "loops", "blocks"), given, strict=True):
         _same(level, value, expected)
     expected = own
@@ -242,10 +242,15 @@ def divides_by_products(term: Term) -> bool:
     )
 
 
-def _without_signs(given: Any, expected: Any) -> Any:
-    """The array, with the signs of what is expected where both are infinite."""
-    both = np.isinf(given) & np.isinf(expected) if given.shape == expected.shape else False
-    return np.where(both, expected, given)
+def _not_finite_alike(given: Any, expected: Any) -> Any:
+    """The array, with what is expected where neither is finite.
+
+    Infinities of either sign are then equal, and equal to NaN, the sum of two that differ.
+    """
+    neither = (
+        ~(np.isfinite(given) | np.isfinite(expected)) if given.shape == expected.shape else False
+    )
+    return np.where(neither, expected, given)
 
 
 def _same(what: str, given: Any, expected: Any) -> None:
