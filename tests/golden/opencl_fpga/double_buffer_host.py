@@ -22,6 +22,10 @@ import numpy as np
 os.environ.setdefault("CL_CONFIG_CPU_TBB_NUM_WORKERS", "5")
 # Channels as deep as the source says, no deeper.
 os.environ.setdefault("CL_CONFIG_CHANNEL_DEPTH_EMULATION_MODE", "strict")
+# Code for a CPU that the emulator's compiler knows: of newer ones it computes some conversions wrong.
+CPU = Path("/proc/cpuinfo")
+KNOWN = "core-avx2" if CPU.exists() and " avx2" in CPU.read_text() else "corei7"
+os.environ.setdefault("CL_CONFIG_CPU_TARGET_ARCH", KNOWN)
 
 import pyopencl as cl  # noqa: E402
 
