@@ -13,6 +13,7 @@ from t2s.core.location import user_location
 from t2s.core.types import BOOL, Type, UInt
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
 from t2s.graph.graph import LARGEST, Graph
+from t2s.graph.in_memory import given_in_memory
 from t2s.sparse_repr.binding import (
     Binding,
     add_stage_views,
@@ -229,6 +230,9 @@ class AssignmentDesign(Design):
             return self._of_bools.graphs(inputs)
         numbers = range(self.stage_count)
         return tuple(self.compiled.stage(n, binding, self.channels).graph for n in numbers)
+
+    def in_memory(self, graph: Graph) -> Graph:
+        return given_in_memory(graph)
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return self.only_stage(given, "lower").graph

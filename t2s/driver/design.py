@@ -104,6 +104,10 @@ class Design(ABC):
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
         """The stages for these inputs; ``None`` where times alone are asked for."""
 
+    def in_memory(self, graph: Graph) -> Graph:
+        """A graph of a stage for a device with a DRAM: where its arrays are."""
+        return graph
+
     def on_device(self, device: Device) -> Device:
         """The device that the design runs on; ``UserError`` for one on which it cannot be."""
         return device

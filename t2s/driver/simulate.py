@@ -62,8 +62,9 @@ def simulate(
     target = device_for(found, device, memory)
 
     def run(stage: Stage) -> SimResult:
+        graph = stage.graph if target.memory is None else found.in_memory(stage.graph)
         result = simulate_graph(
-            stage.graph,
+            graph,
             stage.arrays,
             parameters=stage.scalars,
             device=target,
@@ -101,8 +102,9 @@ def cycles(
 
     found = design_of(design)
     begun = found.begin(inputs)
+    target = device_for(found, device, memory)
     options: dict[str, Any] = {
-        "device": device_for(found, device, memory),
+        "device": target,
         "max_cycles": max_cycles,
         "progress": progress,
         "stalls": stalls,
@@ -110,6 +112,7 @@ def cycles(
 
     def run(stage: Stage) -> SimResult:
         graph, scalars = stage.graph, stage.scalars
+        graph = graph if target.memory is None else found.in_memory(graph)
         if inputs is not None and graph.machines:
             return whole(simulate_graph(graph, stage.arrays, parameters=scalars, **options))
         if inputs is not None and stage.arrays:

@@ -17,7 +17,7 @@ from t2s.core.errors import InternalError
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.layout import outputs_of, pack
-from t2s.graph.machine_semantics import Decision, MachineState
+from t2s.graph.machine_semantics import Decision, MachineState, ProtocolError
 from t2s.graph.nodes import Machine, PEArray
 from t2s.graph.semantics import (
     Environment,
@@ -67,20 +67,22 @@ class _Process:
 
 @dataclass(slots=True)
 class _MachineProcess:
-    """One machine."""
+    """One machine, and the codes of its firings; it makes ``most`` of them at most."""
 
     node: Machine
     state: MachineState
+    most: int | None = None
+    codes: list[int] = field(default_factory=list)
 
     @property
     def ended(self) -> bool:
-        return self.state.ended
+        return self.state.ended or len(self.codes) == self.most
 
     def run(self, fifos: Fifos, memory: dict[str, Array]) -> bool:
         """Fire until it has to wait or ends; whether it fired at all."""
         state, moved = self.state, False
         queues = {name: fifos.setdefault(use, deque()) for name, use in state.inputs.items()}
-        while not state.ended:
+        while not self.ended:
             heads = {name: queue[0] for name, queue in queues.items() if queue}
             decision = state.decide(heads, memory)
             if not isinstance(decision, Decision):
@@ -89,6 +91,7 @@ class _MachineProcess:
                 fifos.setdefault(state.outputs[name], deque()).append(token)
             for name in decision.path.rule.takes:
                 queues[name].popleft()
+            self.codes.append(decision.code)
             moved = True
         return moved
 
@@ -123,14 +126,7 @@ def interpret_graph(
     """
     memory = allocate(graph, inputs)
     fifos: Fifos = {}
-    scalars = dict(parameters or {})
-    pending = [
-        _MachineProcess(node, MachineState(graph, node, point, scalars))
-        if isinstance(node, Machine)
-        else _Process(graph, node, iterations(node, point, scalars), new_registers(node))
-        for node in graph.nodes
-        for point in space_points(node)
-    ]
+    pending = _processes(graph, dict(parameters or {}))
     with np.errstate(all="ignore"):
         while pending:
             progress = False
@@ -143,3 +139,67 @@ def interpret_graph(
                 names = ", ".join(sorted({process.node.name for process in pending}))
                 raise InternalError(f"nodes wait for tokens that never come: {names}")
     return outputs_of(graph, memory)
+
+
+def _processes(
+    graph: Graph, scalars: Mapping[str, Array], most: int | None = None
+) -> list[_Process | _MachineProcess]:
+    return [
+        _MachineProcess(node, MachineState(graph, node, point, scalars), most)
+        if isinstance(node, Machine)
+        else _Process(graph, node, iterations(node, point, scalars), new_registers(node))
+        for node in graph.nodes
+        for point in space_points(node)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A run as far as tokens allow: of every machine, by node, the codes of its firings.
+
+    ``tokens`` are what is left in the channels' elements; ``ended`` are the machines (by node and
+    place) that came to their end.
+    """
+
+    codes: Mapping[tuple[str, int], list[int]]
+    ended: frozenset[tuple[str, int]]
+    tokens: Mapping[PortUse, list[Any]]
+
+
+def record_graph(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    parameters: Mapping[str, Array] | None = None,
+    *,
+    most_firings: int | None = None,
+) -> Recording:
+    """Run every node as far as its tokens allow, each machine for ``most_firings`` at most.
+
+    A machine that meets tokens that it cannot take stops there.
+    """
+    memory, fifos = allocate(graph, inputs), Fifos()
+    everything = _processes(graph, dict(parameters or {}), most_firings)
+    pending, progress = everything, True
+    with np.errstate(all="ignore"):
+        while pending and progress:
+            progress = False
+            going: list[_Process | _MachineProcess] = []
+            for process in pending:
+                try:
+                    progress |= process.run(fifos, memory)
+                except ProtocolError:
+                    continue
+                if not process.ended:
+                    going.append(process)
+            pending = going
+    places: dict[str, int] = {}
+    codes: dict[tuple[str, int], list[int]] = {}
+    ended: set[tuple[str, int]] = set()
+    for process in everything:
+        if isinstance(process, _MachineProcess):
+            name = process.node.name
+            key = name, places.setdefault(name, 0)
+            places[name] += 1
+            codes[key] = process.codes
+            ended |= {key} if process.state.ended else set()
+    return Recording(codes, frozenset(ended), {use: list(fifo) for use, fifo in fifos.items()})

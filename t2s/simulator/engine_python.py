@@ -30,7 +30,7 @@ from t2s.graph.semantics import (
     space_points,
 )
 from t2s.simulator.limits import Limits, Observer
-from t2s.simulator.memory.port import Ports
+from t2s.simulator.memory.ports import Ports
 from t2s.simulator.plain_pes import Fifo, MachinePE, PlainPE
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram, with_traces
 from t2s.simulator.report.assemble import assemble
@@ -51,7 +51,7 @@ class PythonEngine:
     ) -> SimResult:
         """See ``Engine``."""
         with np.errstate(all="ignore"):
-            run = _Run(program, observer)
+            run = _Run(program, limits, observer)
             ending = run.to_the_end(limits)
             outputs = run.outputs() if ending is Ending.FINISHED else {}
             traced = run.traced()
@@ -63,7 +63,7 @@ class PythonEngine:
 class _Run:
     """The state of a run."""
 
-    def __init__(self, program: SimProgram, observer: Observer | None) -> None:
+    def __init__(self, program: SimProgram, limits: Limits, observer: Observer | None) -> None:
         self.program = program
         self.observer = observer
         self.cycle = 0
@@ -85,7 +85,7 @@ class _Run:
             for timing in program.nodes
             for at, point in enumerate(space_points(timing.node))
         ]
-        self.ports = Ports(program) if program.memory_depends_on_addresses else None
+        self.ports = Ports(program, limits) if program.memory_depends_on_addresses else None
         for instance, pe in enumerate(self.pes):
             pe.port = self.ports.port_of(instance) if self.ports is not None else None
         for pe in self.pes:
@@ -118,6 +118,8 @@ class _Run:
             pe.sends, pe.moved_bytes, pe.stores = [], 0, False
             if pe.state.ended:
                 pe.current = None
+            elif pe.port is not None:
+                pe.port.prepare(pe.firings)
             return
         assert isinstance(pe.node, PEArray)
         pe.current = next(pe.environments, None)

@@ -22,24 +22,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-import numpy as np
-
-from t2s.core.expr import evaluate
+from t2s.core.errors import UserError
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
-from t2s.graph.nodes import Machine, PEArray
-from t2s.graph.semantics import Environment, holds, iterations, space_points
+from t2s.graph.nodes import PEArray
 from t2s.simulator.memory.model import DramModel
-from t2s.simulator.memory.report import MemoryCounts, UnitCounts
+from t2s.simulator.memory.report import UnitCounts
 from t2s.simulator.memory.spec import Dram
-from t2s.simulator.program.sim_program import SimProgram
 
 ALIGNMENT = 4096
 """Tensors lie one behind the other, in the order of the graph, each at a multiple of this."""
 
 
 def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
-    """The address of every tensor by name, and the first address behind all of them."""
+    """The address of every tensor by name, and the first address behind all of them.
+
+    Of an open tensor that is the address if it were empty; see ``bases_of``.
+    """
     found: dict[str, int] = {}
     end = 0
     for tensor in graph.tensors:
@@ -49,6 +48,30 @@ def addresses_of(graph: Graph) -> tuple[Mapping[str, int], int]:
             size *= extent
         end += -(-size // ALIGNMENT) * ALIGNMENT
     return found, end
+
+
+def bases_of(graph: Graph, dram: Dram) -> tuple[Mapping[str, int], int]:
+    """The address of every tensor by name, and the bytes that there are for each open one.
+
+    Open tensors, whose lengths nobody knows before the run, share what the others leave.
+    """
+    fixed, end = addresses_of(graph)
+    waiting = [tensor.name for tensor in graph.tensors if tensor.open]
+    if not waiting:
+        return fixed, 0
+    room = (dram.capacity - end) // len(waiting) // ALIGNMENT * ALIGNMENT
+    return {**fixed, **{name: end + at * room for at, name in enumerate(waiting)}}, room
+
+
+def too_long(graph: Graph, tensor: str, dram: Dram, room: int) -> UserError:
+    """The error of an open tensor for which the memory has no room."""
+    return UserError(
+        f"{tensor!r} of {graph.name!r} does not fit into memory {dram.name!r}",
+        location=graph.tensor(tensor).location,
+        expected=f"at most {room:,} bytes, what all other tensors leave to it",
+        given="more",
+        hint="simulate a smaller problem, or describe a larger memory",
+    )
 
 
 def uses_memory(node: PEArray) -> bool:
@@ -166,52 +189,3 @@ class UnitPort:
             else:
                 self.counts.reads += 1
         return max(now, self.done[self.needed]) if self.needed >= 0 else now
-
-
-class Ports:
-    """The units of a program and the memory that they share."""
-
-    def __init__(self, program: SimProgram) -> None:
-        dram = program.device.memory
-        assert dram is not None
-        self.program = program
-        self.model = DramModel(dram)
-        self.bases, _ = addresses_of(program.graph)
-        ratio = dram.clock_hz / program.device.clock_hz
-        self.ports: dict[int, UnitPort] = {}
-        for timing in program.nodes:
-            node = timing.node
-            if isinstance(node, Machine) or not uses_memory(node):
-                continue
-            for instance, point in enumerate(space_points(node), timing.first):
-                firings = int(program.control.firings[instance])
-                statements = self._lines(node, point, dram.line_bytes)
-                self.ports[instance] = UnitPort(dram, ratio, self.model, firings, statements)
-
-    def port_of(self, instance: int) -> UnitPort | None:
-        """The port of a PE that is a unit."""
-        return self.ports.get(instance)
-
-    def _lines(self, node: PEArray, point: tuple[int, ...], line_bytes: int) -> list[Lines]:
-        """The lines that each memory statement of a PE begins in the run."""
-        statements = [item for item in node.body if isinstance(item, Load | Store)]
-        found = [Lines(isinstance(statement, Store)) for statement in statements]
-        for firing, environment in enumerate(iterations(node, point, self.program.parameters)):
-            for statement, lines in zip(statements, found, strict=True):
-                if holds(statement.condition, environment):
-                    address = self._address(statement, environment)
-                    lines.add(firing, address, accessed_bytes(statement), line_bytes)
-        return found
-
-    def _address(self, statement: Load | Store, environment: Environment) -> int:
-        tensor = self.program.graph.tensor(statement.tensor)
-        index = tuple(int(evaluate(item, environment)) for item in statement.indices)
-        flat = int(np.ravel_multi_index(index, tensor.allocated)) if index else 0
-        return self.bases[statement.tensor] + flat * tensor.type.bytes
-
-    def tally(self) -> MemoryCounts:
-        """What was measured."""
-        return MemoryCounts(
-            channels=tuple(channel.counts for channel in self.model.channels),
-            units={instance: port.counts for instance, port in self.ports.items()},
-        )

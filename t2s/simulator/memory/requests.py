@@ -145,7 +145,7 @@ class RequestStream:
         """What the next firings, at most ``count``, ask for.
 
         For each firing the number of its requests and which request of the unit it needs (-1 is
-        none); and the requests, each 2 times its line, plus 1 for a write.
+        none), in a column; and the requests, each 2 times its line, plus 1 for a write.
         """
         begin, end = self.produced, self.produced + min(count, self.left)
         with np.errstate(all="ignore"):
@@ -164,7 +164,7 @@ class RequestStream:
         for item in self.statements:
             item.forget(end)
         counts = np.bincount(firings - begin, minlength=end - begin)
-        return counts.astype(np.int32), needed, requests[order]
+        return counts.astype(np.int32), needed[:, np.newaxis], requests[order]
 
     def _evaluate(self, item: _Statement, end: int) -> None:
         """Know what a statement begins before ``end``, of a load the rest of the last group too."""

@@ -23,10 +23,11 @@ from t2s.graph.analysis import (
     machine_recurrences,
     memory_bytes,
     most_bytes,
+    path_bytes,
     recurrences,
 )
 from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Store
-from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.graph import Graph, Place, TensorRole
 from t2s.graph.inputs import check_ascending, check_graph_inputs, check_parameters
 from t2s.graph.kept import KeptFor
 from t2s.graph.nodes import Machine, Node
@@ -186,7 +187,9 @@ def _interval(graph: Graph, node: Node, device: Device) -> NodeInterval:
     longest = NodeInterval(cycles=1)
     match node:
         case Machine():
-            found = machine_recurrences(graph, node, device.latency_of, device.load_latency)
+            # a DRAM holds the machine itself, see ``memory.machine_port``
+            latency = device.load_latency if device.memory is None else 0
+            found = machine_recurrences(graph, node, device.latency_of, latency)
             moved = most_bytes(graph, node)
         case _:
             found, moved = recurrences(node, device.latency_of), memory_bytes(node)
@@ -217,39 +220,40 @@ def _channels(graph: Graph, device: Device) -> tuple[ChannelTiming, ...]:
     for channel in graph.channels:
         first = timings[-1].elements.stop if timings else 0
         datapath = latencies[channel.name]
-        buffered = _buffered(graph.node(channel.source), device)
+        buffered = _buffered(graph, graph.node(channel.source), device)
         timings.append(
             ChannelTiming(channel=channel, first=first, datapath=datapath, buffered=buffered)
         )
     return tuple(timings)
 
 
-def _buffered(node: Node, device: Device) -> int:
+def _buffered(graph: Graph, node: Node, device: Device) -> int:
     """Firings of a unit for which the lines that may be under way have room."""
     if isinstance(node, Machine):
-        return 0
-    loaded = sum(item.type.bytes for item in node.body if isinstance(item, Load))
+        loaded = max((path_bytes(graph, path)[0] for path in node.paths()), default=0)
+    else:
+        loaded = sum(item.type.bytes for item in node.body if isinstance(item, Load))
     if device.memory is None or not loaded:
         return 0
     return max(1, device.memory.units.outstanding * device.memory.line_bytes // loaded)
 
 
 def _check_memory(graph: Graph, device: Device) -> None:
-    """All tensors fit into a DRAM, and only nodes whose accesses it times use it."""
+    """All tensors fit into a DRAM; of open ones see ``memory.port.bases_of``."""
     if device.memory is None:
         return
-    given = {t.name for t in graph.tensors if t.role is not TensorRole.INTERMEDIATE}
     for node in graph.machines:
-        used = sorted(given & accesses_of(node))
-        if used:
-            raise UnsupportedError(
-                f"{node.name!r} accesses {used[0]!r} where its tokens say, and memory"
-                f" {device.memory.name!r} does not time that yet",
-                location=node.location or graph.location,
-                expected="memory of constant latency and bandwidth for streams of sparse tensors",
-                given=f"device {device.name!r} with memory {device.memory.name!r}",
-                hint='simulate on device.with_memory("ideal"), or with memory="ideal"',
-            )
+        for name in sorted(accesses_of(node)):
+            tensor = graph.tensor(name)
+            if tensor.place is Place.CHIP and tensor.role is not TensorRole.INTERMEDIATE:
+                raise UnsupportedError(
+                    f"{node.name!r} accesses {name!r} on the chip, for which it needs no memory",
+                    location=node.location or graph.location,
+                    expected=f"inputs and outputs in memory {device.memory.name!r}",
+                    given=f"{name}: {tensor.shape_text}",
+                    hint="simulate the design instead of its graph, or build the graph with"
+                    " place=Place.MEMORY",
+                )
     _, end = addresses_of(graph)
     if end > device.memory.capacity:
         raise UserError(

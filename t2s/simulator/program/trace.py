@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class Trace:
     sent, received: tokens through every channel element, by its two ends.
     refusal: the error of one of the refusing machines.
     limit: the cycle up to which the trace suffices; ``None`` if it is complete.
+    addresses: of the machines that access a DRAM, by instance: the bytes of the tensors at which
+        their accesses begin, as the channels of ``with_addresses`` carry them.
     """
 
     codes: Mapping[int, Array]
@@ -44,6 +46,7 @@ class Trace:
     received: Counts
     refusal: Callable[[int], Exception]
     limit: int | None = None
+    addresses: Mapping[int, tuple[Array, ...]] = field(default_factory=dict)
 
 
 LOADS, STORES = 1, 2

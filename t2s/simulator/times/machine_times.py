@@ -17,6 +17,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.simulator.limits import Limits, Observer
+from t2s.simulator.memory.machine_accesses import with_addresses
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
@@ -138,12 +139,18 @@ def _cut_short(limit: int, wanted: int | None) -> UserError:
 
 
 def _values(program: SimProgram, limits: Limits, progress: _Progress) -> StreamValues:
+    graph, record = program.graph, tuple[str, ...]()
+    if program.memory_depends_on_addresses:
+        addressed = with_addresses(graph)
+        graph = addressed.graph
+        record = tuple(name for names in addressed.channels.values() for name in names)
     return stream_values(
-        program.graph,
+        graph,
         program.inputs or {},
         program.parameters,
         most_firings=None if limits.max_cycles is None else limits.max_cycles + 1,
         on_progress=lambda done: progress.tell(cycle=0, done=done, total=2 * done),
+        record=record,
     )
 
 

@@ -18,9 +18,12 @@ from t2s.simulator.times.table_layout import (
     BURSTS,
     DONE,
     DOWN,
+    HELD,
     KEPT,
     LAST_STORE,
     LATENCIES,
+    LEFT,
+    LEVELS,
     OUTSTANDING,
     PATH,
     READS,
@@ -54,25 +57,26 @@ def _allows(tables: Tables, memory: DramUnits, pe: Word, now: Word) -> Word:
     if unit < 0:
         return np.int64(0)
     record = RECORD * unit
+    held = memory.units[record + HELD]
     asked = np.int64(memory.asked[memory.units[record + ASKED_AT]])
     if asked == 0:
-        return np.int64(0)
+        return held
     made = memory.units[record + READS] + memory.units[record + WRITES]
     blocking = min(made + asked - memory.ways[OUTSTANDING], made) - 1
     kept = memory.ways[KEPT]
-    return memory.done[unit * kept + blocking % kept] if blocking >= 0 else np.int64(0)
+    return max(held, memory.done[unit * kept + blocking % kept]) if blocking >= 0 else held
 
 
 @compiled
 def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
-    """Make the requests of a firing; return when the one that it needs is done, or now.
+    """Make the requests of a firing; return when those that it needs are done, or now.
 
     A request that is no longer kept is done.
     """
     units, ways, done = memory.units, memory.ways, memory.done
     record = RECORD * unit
     asked = memory.asked[units[record + ASKED_AT]]
-    needed = memory.needed[units[record + ASKED_AT]]
+    firing = units[record + ASKED_AT]
     bursts, first = ways[BURSTS], unit * ways[KEPT]
     at = units[record + REQUEST_AT]
     arrival = _scaled(now, ways[UP], ways[DOWN])
@@ -94,9 +98,18 @@ def _ask(clock: Signed, memory: DramUnits, unit: Word, now: Word) -> Word:
     units[record + REQUEST_AT] = at + asked
     units[record + ASKED_AT] += 1
     made = units[record + READS] + units[record + WRITES]
-    if needed < 0 or needed < made - ways[KEPT]:
-        return now
-    return max(now, done[first + needed % ways[KEPT]])
+    leaving = held = now
+    for column in range(2 * ways[LEVELS]):
+        needed = memory.needed[2 * firing * ways[LEVELS] + column]
+        if needed >= 0 and needed >= made - ways[KEPT]:
+            wait = max(np.int64(0), done[first + needed % ways[KEPT]] - now)
+            if column < ways[LEVELS]:
+                leaving += wait
+            else:
+                held += wait
+    units[record + LEFT] = max(leaving, units[record + LEFT])
+    units[record + HELD] = held
+    return units[record + LEFT]
 
 
 @inlined

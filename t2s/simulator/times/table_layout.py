@@ -50,13 +50,15 @@ NOW, CREDIT, CREDIT_AT, LAST_STORE, UNFINISHED, FIRED_IN_ALL, HEAD, QUEUED = ran
 the cycle it was brought up to, cycle of the last store, PEs with firings left, firings made, and
 the first position and the length of the ring of PEs that wait for memory."""
 
-ASKED_AT, REQUEST_AT, DONE, READS, WRITES, LATENCIES = range(6)
+ASKED_AT, REQUEST_AT, DONE, READS, WRITES, LATENCIES, LEFT, HELD = range(8)
 """Columns of ``units``: positions in ``asked`` and ``requests``, when the last request is done,
-lines read and written, cycles from asking to done of all."""
+lines read and written, cycles from asking to done of all, when the tokens of the last firing leave,
+and when what it loaded to decide on the next one is there."""
 
-UP, DOWN, PATH, OUTSTANDING, BURSTS, KEPT = range(6)
+UP, DOWN, PATH, OUTSTANDING, BURSTS, KEPT, LEVELS = range(7)
 """Entries of ``ways``: numerator and denominator of memory clocks per cycle; ``path_cycles``,
-``outstanding`` and ``line_bursts`` of ``Units``; how many requests ``done`` keeps for a unit."""
+``outstanding`` and ``line_bursts`` of ``Units``; how many requests ``done`` keeps for a unit; the
+levels of loads, half the columns of ``needed``."""
 
 
 class Tables(NamedTuple):
@@ -98,7 +100,8 @@ class DramUnits(NamedTuple):
 
     ``unit_of`` is the unit of every PE, -1 where it is none; ``units`` has a record of 8 words for
     each.  The requests of the firings to come lie ready: ``asked`` (how many each firing makes),
-    ``needed`` (the unit's request whose line it needs) and ``requests``.  ``done`` keeps when the
+    ``needed`` (the unit's requests whose lines its tokens wait for, in ``LEVELS`` columns, and
+    those that its next firing waits for, in as many) and ``requests``.  ``done`` keeps when the
     last requests of each unit are done.
     """
 

@@ -7,13 +7,14 @@ yet: with the real capacities of the channels the run may end before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from t2s.core.errors import InternalError, UserError
+from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.kept import KeptFor
@@ -22,6 +23,7 @@ from t2s.graph.machine import Machine
 from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
 from t2s.graph.semantics import space_points
 from t2s.simulator.emit.compile import Effort, MachineCode, compile_text
+from t2s.simulator.memory.machine_accesses import with_addresses
 from t2s.simulator.program.sim_program import SimProgram, with_traces
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.tally import Counts
@@ -67,7 +69,7 @@ def explicit(program: SimProgram, trace: Trace) -> SimProgram:
         uses=np.concatenate(uses),
         taken=np.concatenate(taken),
     )
-    return with_traces(replace(program, control=extended), codes_of)
+    return with_traces(replace(program, control=extended, trace=trace), codes_of)
 
 
 def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Trace:
@@ -97,11 +99,27 @@ def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Tr
         codes=codes,
         unfinished=unfinished,
         refusing=frozenset(refusing),
-        sent=_counted(values.sent, control.sent, control.sender, machines),
-        received=_counted(values.received, control.received, control.receiver, machines),
+        sent=_counted(values.sent[: len(control.sent)], control.sent, control.sender, machines),
+        received=_counted(
+            values.received[: len(control.received)], control.received, control.receiver, machines
+        ),
         refusal=refusal,
         limit=limit if cut else None,
+        addresses=_addresses(program, values),
     )
+
+
+def _addresses(program: SimProgram, values: StreamValues) -> dict[int, tuple[Array, ...]]:
+    """The addresses that were recorded, by machine."""
+    if not values.recorded:
+        return {}
+    channels = with_addresses(program.graph).channels
+    return {
+        timing.first + place: tuple(values.recorded[name][place] for name in channels[name_of])
+        for timing in program.nodes
+        if (name_of := timing.node.name) in channels
+        for place in range(timing.pe_count)
+    }
 
 
 def _refusal(
@@ -173,6 +191,7 @@ class StreamValues:
     traces: of every machine, by node and place.
     sent, received: tokens through the elements of all channels, channel by channel.
     refusal: makes the error of a machine that refuses (by node and place).
+    recorded: of the channels to record, the values that each element was sent.
     """
 
     outputs: Mapping[str, Array] | None
@@ -180,6 +199,7 @@ class StreamValues:
     sent: Counts
     received: Counts
     refusal: Callable[[str, int], Exception]
+    recorded: Mapping[str, tuple[Array, ...]]
 
 
 class _Prepared:
@@ -236,8 +256,11 @@ def stream_values(
     *,
     most_firings: int | None = None,
     on_progress: Callable[[int], None] | None = None,
+    record: Sequence[str] = (),
 ) -> StreamValues:
     """Run a graph with machines as far as its tokens allow, ``most_firings`` for each machine.
+
+    ``record`` are channels of nesting 0 that nothing takes from.
 
     Raises ``UserError`` if an input is wrong or a machine never ends.
     """
@@ -268,10 +291,21 @@ def stream_values(
         sent=state.words[prepared.tails],
         received=state.words[prepared.heads],
         refusal=reader.refusal if refused else _nobody_refuses,
+        recorded={name: reader.recorded(name) for name in record},
     )
     if again:
         prepared.leave(state)
     return values
+
+
+def _too_much(machine: str) -> UserError:
+    return UserError(
+        f"{machine!r} accesses memory too often to list its addresses",
+        location=user_location(),
+        expected="at most some 30 million accesses of one machine to a memory with addresses",
+        given="more",
+        hint='simulate a smaller problem, or with memory="ideal"',
+    )
 
 
 def _nobody_refuses(name: str, place: int) -> Exception:
@@ -307,6 +341,19 @@ class _Reader:
                     refuses=status == FAILED,
                 )
         return found
+
+    def recorded(self, name: str) -> tuple[Array, ...]:
+        """The values that were sent into each element of a channel that nothing takes from."""
+        token, type = self.layout.tokens[name], self.graph.channel(name).stream.element
+        found: list[Array] = []
+        tails = self.state.get(self.layout.tails(name)).reshape(-1).tolist()
+        for ring, sent in zip(self.state.ring(name), tails, strict=True):
+            if sent >= len(ring) // token.stride:
+                raise _too_much(self.graph.channel(name).source)
+            rows = ring[: sent * token.stride].reshape(sent, token.stride)
+            bytes = rows[:, token.value : token.value + type.bytes].copy()
+            found.append(bytes.view(type.scalar.numpy).reshape(-1))
+        return tuple(found)
 
     def waits_for_ever(self, name: str) -> bool:
         """Whether a node with firings left is endless, and all of it waits for tokens."""

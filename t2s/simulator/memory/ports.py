@@ -1,0 +1,140 @@
+"""The units of a program and the memory that they share, for the plain engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import evaluate
+from t2s.graph.body import Load, Store
+from t2s.graph.interpret import Recording, record_graph
+from t2s.graph.nodes import Machine, PEArray
+from t2s.graph.semantics import (
+    Environment,
+    PortUse,
+    element_of,
+    holds,
+    iterations,
+    space_points,
+)
+from t2s.simulator.limits import Limits
+from t2s.simulator.memory.machine_accesses import accesses_of_rules, ports_of, with_addresses
+from t2s.simulator.memory.machine_port import MachineFirings, MachinePort, plans_of
+from t2s.simulator.memory.model import DramModel
+from t2s.simulator.memory.port import (
+    Lines,
+    UnitPort,
+    accessed_bytes,
+    bases_of,
+    too_long,
+    uses_memory,
+)
+from t2s.simulator.memory.report import MemoryCounts
+from t2s.simulator.program.sim_program import NodeTiming, SimProgram
+
+
+class Ports:
+    """The units of a program and their memory."""
+
+    def __init__(self, program: SimProgram, limits: Limits) -> None:
+        dram = program.device.memory
+        assert dram is not None
+        self.program, self.dram = program, dram
+        self.model = DramModel(dram)
+        self.bases, self.room = bases_of(program.graph, dram)
+        self.ratio = dram.clock_hz / program.device.clock_hz
+        self.addressed = with_addresses(program.graph)
+        self.recording = self._record(limits)
+        self.ports: dict[int, UnitPort] = {}
+        for timing in program.nodes:
+            if isinstance(timing.node, Machine):
+                self._add_machines(timing, timing.node)
+            elif uses_memory(timing.node):
+                self._add_pes(timing, timing.node)
+
+    def port_of(self, instance: int) -> UnitPort | None:
+        """The port of a PE that is a unit."""
+        return self.ports.get(instance)
+
+    def _record(self, limits: Limits) -> Recording | None:
+        """What the machines do, where some of them access memory."""
+        program = self.program
+        if not self.addressed.channels:
+            return None
+        if program.inputs is None:
+            raise InternalError("the plain engine needs the inputs of a program with a DRAM")
+        most = None if limits.max_cycles is None else limits.max_cycles + 1
+        return record_graph(
+            self.addressed.graph, program.inputs, program.parameters, most_firings=most
+        )
+
+    def _add_pes(self, timing: NodeTiming, node: PEArray) -> None:
+        for instance, point in enumerate(space_points(node), timing.first):
+            firings = int(self.program.control.firings[instance])
+            self.ports[instance] = UnitPort(
+                dram=self.dram,
+                ratio=self.ratio,
+                model=self.model,
+                firings=firings,
+                statements=self._lines(node, point),
+            )
+
+    def _add_machines(self, timing: NodeTiming, node: Machine) -> None:
+        channels = self.addressed.channels.get(node.name)
+        if channels is None or self.recording is None:
+            return
+        graph = self.addressed.graph
+        for place, point in enumerate(space_points(node)):
+            here = {d.name: np.int32(at) for d, at in zip(node.space, point, strict=True)}
+            uses = [PortUse(c, element_of(graph.channel(c).source_index, here)) for c in channels]
+            machine = MachineFirings(
+                rules=accesses_of_rules(self.program.graph, node),
+                ports=ports_of(self.program.graph, node),
+                bases=self.bases,
+                codes=self.recording.codes[node.name, place],
+                ended=(node.name, place) in self.recording.ended,
+                addresses=[self.recording.tokens.get(use, []) for use in uses],
+            )
+            self._check(machine)
+            self.ports[timing.first + place] = MachinePort(
+                dram=self.dram,
+                ratio=self.ratio,
+                model=self.model,
+                firings=len(machine.codes),
+                statements=[],
+                plans=plans_of(machine, self.dram),
+            )
+
+    def _check(self, machine: MachineFirings) -> None:
+        """Open tensors are no longer than there is room."""
+        streams = [iter(stream) for stream in machine.addresses]
+        for code in machine.codes:
+            for access, stream in zip(machine.rules[code].accesses, streams, strict=False):
+                address = int(next(stream))
+                is_open = self.program.graph.tensor(access.tensor).open
+                if is_open and address + access.bytes > self.room:
+                    raise too_long(self.program.graph, access.tensor, self.dram, self.room)
+
+    def _lines(self, node: PEArray, point: tuple[int, ...]) -> list[Lines]:
+        """The lines that each memory statement of a PE begins in the run."""
+        statements = [item for item in node.body if isinstance(item, Load | Store)]
+        found = [Lines(isinstance(statement, Store)) for statement in statements]
+        for firing, environment in enumerate(iterations(node, point, self.program.parameters)):
+            for statement, lines in zip(statements, found, strict=True):
+                if holds(statement.condition, environment):
+                    address = self._address(statement, environment)
+                    lines.add(firing, address, accessed_bytes(statement), self.dram.line_bytes)
+        return found
+
+    def _address(self, statement: Load | Store, environment: Environment) -> int:
+        tensor = self.program.graph.tensor(statement.tensor)
+        index = tuple(int(evaluate(item, environment)) for item in statement.indices)
+        flat = int(np.ravel_multi_index(index, tensor.allocated)) if index else 0
+        return self.bases[statement.tensor] + flat * tensor.type.bytes
+
+    def tally(self) -> MemoryCounts:
+        """What was measured."""
+        return MemoryCounts(
+            channels=tuple(channel.counts for channel in self.model.channels),
+            units={instance: port.counts for instance, port in self.ports.items()},
+        )
