@@ -12,8 +12,8 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.types import BOOL, Type, UInt
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
-from t2s.graph.graph import LARGEST, Graph
-from t2s.graph.in_memory import given_in_memory
+from t2s.graph.graph import LARGEST, Graph, Place, TensorRole
+from t2s.graph.kept import KeptFor
 from t2s.sparse_repr.binding import (
     Binding,
     add_stage_views,
@@ -293,6 +293,24 @@ def _ended(result: Any) -> StageResult:
     from t2s.simulator.report.result import SimResult
 
     return whole_run(result) if isinstance(result, SimResult) else result
+
+
+_IN_MEMORY: KeptFor[None, Graph] = KeptFor()
+
+
+def given_in_memory(graph: Graph) -> Graph:
+    """The graph with all its inputs and outputs in the device's memory; the same one each time."""
+
+    def moved() -> Graph:
+        tensors = tuple(
+            tensor
+            if tensor.role is TensorRole.INTERMEDIATE
+            else replace(tensor, place=Place.MEMORY)
+            for tensor in graph.tensors
+        )
+        return replace(graph, tensors=tensors)
+
+    return _IN_MEMORY.get(graph, None, moved)
 
 
 def assignment_design(given: object) -> AssignmentDesign | None:

@@ -22,10 +22,9 @@ from t2s.simulator.report.tally import FOREVER, Counts, Ending, Tally
 from t2s.simulator.times import table_layout as timing
 from t2s.simulator.times.array.run import ArrayMachine
 from t2s.simulator.times.array.times import array_times
-from t2s.simulator.times.machine_times import run_streams
+from t2s.simulator.times.machine_times import explicit, run_streams
 from t2s.simulator.times.table_times import TableTimes
 from t2s.simulator.values.compute import compute_values
-from t2s.simulator.values.machine_values import explicit
 
 MANY_FIRINGS = 2_000_000
 """More firings than this are worth compiling the array kernel for."""

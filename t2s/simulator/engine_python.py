@@ -30,7 +30,7 @@ from t2s.graph.semantics import (
     space_points,
 )
 from t2s.simulator.limits import Limits, Observer
-from t2s.simulator.memory.ports import Ports
+from t2s.simulator.memory.plain_units import Ports
 from t2s.simulator.plain_pes import Fifo, MachinePE, PlainPE
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram, with_traces
 from t2s.simulator.report.assemble import assemble

@@ -15,6 +15,7 @@ from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.presets import MEMORIES
 from t2s.simulator.memory.spec import Coordinate, Timing, Units
 from tests.errors.refusal import refused
+from tests.graph.machines import copying
 
 DDR4 = MEMORIES["ddr4-2133"]
 IDEAL = DEVICES["ideal"]
@@ -208,23 +209,45 @@ def test_hardware_with_a_dram() -> None:
 
 
 def test_machines_on_a_dram() -> None:
-    """They would load and store for free."""
+    """A graph that says that its arrays are on the chip would load and store for free."""
     kernel = t2s.sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
+    arrays = {"A": np.eye(3, dtype=np.float32), "x": np.ones(3, np.float32)}
+    graph = t2s.lower(kernel, **arrays)
     with refused(
         """
-        'scan_A_j' accesses 'A_crd1' where its tokens say, and memory 'ddr4-2133' does not time
-                    that yet
+        'scan_A_j' accesses 'A_crd1' on the chip, for which it needs no memory
           --> kernel = t2s.sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"})
-          expected: memory of constant latency and bandwidth for streams of sparse tensors
-          given:    device 'arria10' with memory 'ddr4-2133'
-          hint:     simulate on device.with_memory("ideal"), or with memory="ideal"
+          expected: inputs and outputs in memory 'ddr4-2133'
+          given:    A_crd1: int32[any] on the chip
+          hint:     simulate the design instead of its graph, or give its tensors Place.MEMORY
         """,
         UnsupportedError,
     ):
-        t2s.sparse.simulate(
-            kernel,
-            {"A": np.eye(3, dtype=np.float32), "x": np.ones(3, np.float32)},
+        t2s.simulate(
+            graph,
+            t2s.structure(kernel, **arrays),
             device=DEVICES["arria10"].with_memory("ddr4-2133"),
+        )
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_no_room_for_an_open_tensor(engine: str) -> None:
+    small = replace(DDR4, rows=1, mapping=DDR4.mapping[:-1])
+    with refused(
+        """
+        'x' of 'copying' does not fit into memory 'ddr4-2133'
+          --> t2s.simulate(
+          expected: at most 65,536 bytes, what all other tensors leave to it
+          given:    more
+          hint:     simulate a smaller problem, or describe a larger memory
+        """,
+        UserError,
+    ):
+        t2s.simulate(
+            copying(),
+            {"x": np.append(np.ones(20_000, np.int32), np.int32(0))},
+            device=DEVICES["ideal"].with_memory(small),
+            engine=engine,
         )
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from t2s.core.errors import UserError
+from t2s.core.location import user_location
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
@@ -67,7 +68,7 @@ def too_long(graph: Graph, tensor: str, dram: Dram, room: int) -> UserError:
     """The error of an open tensor for which the memory has no room."""
     return UserError(
         f"{tensor!r} of {graph.name!r} does not fit into memory {dram.name!r}",
-        location=graph.tensor(tensor).location,
+        location=graph.tensor(tensor).location or user_location(),
         expected=f"at most {room:,} bytes, what all other tensors leave to it",
         given="more",
         hint="simulate a smaller problem, or describe a larger memory",

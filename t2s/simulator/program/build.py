@@ -251,8 +251,8 @@ def _check_memory(graph: Graph, device: Device) -> None:
                     location=node.location or graph.location,
                     expected=f"inputs and outputs in memory {device.memory.name!r}",
                     given=f"{name}: {tensor.shape_text}",
-                    hint="simulate the design instead of its graph, or build the graph with"
-                    " place=Place.MEMORY",
+                    hint="simulate the design instead of its graph, or give its tensors"
+                    " Place.MEMORY",
                 )
     _, end = addresses_of(graph)
     if end > device.memory.capacity:

@@ -24,7 +24,7 @@ from t2s.graph.machine_semantics import MachineState, ProtocolError, Token
 from t2s.graph.semantics import space_points
 from t2s.simulator.emit.compile import Effort, MachineCode, compile_text
 from t2s.simulator.memory.machine_accesses import with_addresses
-from t2s.simulator.program.sim_program import SimProgram, with_traces
+from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.tally import Counts
 from t2s.simulator.values.emit_frame import FAULTED
@@ -39,37 +39,6 @@ from t2s.simulator.values.layout import (
 )
 from t2s.simulator.values.machine_memory import MOST_FIRINGS
 from t2s.simulator.values.state import RunState
-
-
-def explicit(program: SimProgram, trace: Trace) -> SimProgram:
-    """The program with the codes of its machines among those of its control.
-
-    An unfinished machine has one firing more, for which the last token never comes; but one that
-    refuses has none.
-    """
-    control = program.control
-    rows, uses, taken = [control.rows], [control.uses], [control.taken]
-    row_count, use_count = len(control.rows), len(control.uses)
-    codes_of: dict[int, Array] = {}
-    for instance, codes in trace.codes.items():
-        codes_of[instance] = codes.astype(np.int32)
-        needs = trace.unfinished.get(instance)
-        if needs and instance not in trace.refusing:
-            row = np.zeros((1, control.rows.shape[1]), control.rows.dtype)
-            row[0, :3] = use_count, use_count + len(needs), use_count + len(needs)
-            rows.append(row)
-            uses.append(np.array(needs, control.uses.dtype))
-            taken.append(np.zeros(len(needs), np.bool_))
-            last = np.int32(row_count - control.row_start[instance])
-            codes_of[instance] = np.append(codes_of[instance], last)
-            row_count, use_count = row_count + 1, use_count + len(needs)
-    extended = replace(
-        control,
-        rows=np.concatenate(rows),
-        uses=np.concatenate(uses),
-        taken=np.concatenate(taken),
-    )
-    return with_traces(replace(program, control=extended, trace=trace), codes_of)
 
 
 def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Trace:
