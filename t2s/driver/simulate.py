@@ -47,7 +47,8 @@ def simulate(
     ``SparseResult`` with the tensor and the ``SimResult`` of each stage.
 
     ``memory`` replaces the memory of the device: a ``Dram`` or the name of one (``"ddr4-2133"``,
-    ``"ddr4-2133x2"``, ``"hbm2e"``), or ``"ideal"``, constant latency and bandwidth.
+    ``"ddr4-2133x2"``, ``"ddr4-2133x4"``, ``"hbm2e"``, ``"hbm2e-1800"``), or ``"ideal"``,
+    constant latency and bandwidth.
     ``engine`` is ``"native"`` or ``"python"``; both give the same values and cycles.  A run that
     reaches ``max_cycles`` returns a partial result without outputs; for an assignment it raises
     ``CycleLimitError``, as there is no tensor.  ``stalls`` holds up load and

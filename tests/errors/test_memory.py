@@ -26,7 +26,7 @@ def test_unknown_name() -> None:
         """
         there is no such memory
           --> IDEAL.with_memory("ddr5")
-          expected: one of ideal, ddr4-2133, ddr4-2133x2, hbm2e, or a Dram
+          expected: one of ideal, ddr4-2133, ddr4-2133x2, ddr4-2133x4, hbm2e, hbm2e-1800, or a Dram
           given:    'ddr5'
           hint:     dataclasses.replace(MEMORIES['ddr4-2133'], ...) describes a variant
         """

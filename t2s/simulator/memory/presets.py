@@ -7,17 +7,20 @@ tWR 15, tWTR 2.5 / 7.5, tRTP 7.5, tRRD 3.7 / 5.3, tRFC 350, tREFI 7800).
 HBM2E: one stack at 3.2 Gbit/s per pin, 16 pseudo-channels of 64 bits.  JESD235 leaves the times of
 the core to the vendor; these are those that public models of HBM2 use, at the same nanoseconds
 (CL, tRCD, tRP 14, tRAS 34, tRRD 4 / 6, tFAW 16, tWR 16, tWTR 6 / 8, tRTP 5, tRFC 260, tREFI 3900).
+The one of 1800 GB/s is what published results of Capstan use: 64 pseudo-channels, with the clocks
+of the first one at a rate of 3.515625 Gbit/s per pin, rounded up again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.simulator.memory.spec import Coordinate, Dram, Timing, mapping_of
+from t2s.simulator.memory.spec import Coordinate, Dram, Timing, Units, mapping_of
 
 IDEAL = "ideal"
 """The name of the memory without banks: the device's latency and bandwidth, whatever is asked."""
@@ -63,6 +66,27 @@ _HBM2E_3200 = Timing(
 )
 
 
+_HBM2E_3516 = Timing(
+    CL=26,
+    CWL=8,
+    tRCD=26,
+    tRP=26,
+    tRAS=61,
+    tRRD_S=8,
+    tRRD_L=11,
+    tFAW=29,
+    tCCD_S=2,
+    tCCD_L=4,
+    tWR=29,
+    tWTR_S=11,
+    tWTR_L=15,
+    tRTP=9,
+    turnaround=2,
+    tRFC=458,
+    tREFI=6856,
+)
+
+
 def _ddr4_2133(channels: int, name: str, description: str) -> Dram:
     """Channels take turns every 1024 bytes, bank groups every burst."""
     return Dram(
@@ -88,30 +112,54 @@ def _ddr4_2133(channels: int, name: str, description: str) -> Dram:
     )
 
 
+_HBM2E = Dram(
+    name="hbm2e",
+    description="one stack of HBM2E at 3.2 Gbit/s, 8 GiB in 16 pseudo-channels, 410 GB/s",
+    clock_hz=Fraction(1_600_000_000),
+    channels=16,
+    groups=4,
+    banks=4,
+    rows=1 << 15,
+    columns=1 << 5,
+    burst_bytes=32,
+    burst_clocks=2,
+    mapping=mapping_of(
+        (Coordinate.GROUP, 2),
+        (Coordinate.COLUMN, 1),
+        (Coordinate.CHANNEL, 4),
+        (Coordinate.COLUMN, 4),
+        (Coordinate.BANK, 2),
+        (Coordinate.ROW, 15),
+    ),
+    timing=_HBM2E_3200,
+)
+"""Pseudo-channels take turns every 256 bytes, bank groups every burst."""
+
+_HBM2E_1800 = replace(
+    _HBM2E,
+    name="hbm2e-1800",
+    description="four stacks of HBM2E at 3.516 Gbit/s, 32 GiB in 64 pseudo-channels, 1800 GB/s",
+    clock_hz=Fraction(1_757_812_500),
+    channels=64,
+    mapping=mapping_of(
+        (Coordinate.GROUP, 2),
+        (Coordinate.COLUMN, 3),
+        (Coordinate.CHANNEL, 6),
+        (Coordinate.COLUMN, 2),
+        (Coordinate.BANK, 2),
+        (Coordinate.ROW, 15),
+    ),
+    timing=_HBM2E_3516,
+    units=Units(load_lines=128, store_lines=128, outstanding=512),
+)
+"""Pseudo-channels take turns every 1024 bytes, so that units ask for 4096 at once."""
+
 _ALL = (
     _ddr4_2133(1, "ddr4-2133", "one channel of DDR4-2133, 8 GiB, 17.1 GB/s"),
     _ddr4_2133(2, "ddr4-2133x2", "two channels of DDR4-2133, 16 GiB, 34.1 GB/s"),
-    Dram(
-        name="hbm2e",
-        description="one stack of HBM2E at 3.2 Gbit/s, 8 GiB in 16 pseudo-channels, 410 GB/s",
-        clock_hz=Fraction(1_600_000_000),
-        channels=16,
-        groups=4,
-        banks=4,
-        rows=1 << 15,
-        columns=1 << 5,
-        burst_bytes=32,
-        burst_clocks=2,
-        mapping=mapping_of(
-            (Coordinate.GROUP, 2),
-            (Coordinate.COLUMN, 1),
-            (Coordinate.CHANNEL, 4),
-            (Coordinate.COLUMN, 4),
-            (Coordinate.BANK, 2),
-            (Coordinate.ROW, 15),
-        ),
-        timing=_HBM2E_3200,
-    ),
+    _ddr4_2133(4, "ddr4-2133x4", "four channels of DDR4-2133, 32 GiB, 68.3 GB/s"),
+    _HBM2E,
+    _HBM2E_1800,
 )
 
 MEMORIES: Mapping[str, Dram] = MappingProxyType({memory.name: memory for memory in _ALL})

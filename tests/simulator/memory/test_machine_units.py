@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import t2s
+from benchmarks.machine_memory import copied
+from benchmarks.machine_memory import run as run_machines
 from t2s.core.expr import apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32
@@ -276,3 +278,31 @@ def test_the_dram_is_never_faster_than_its_peak() -> None:
     # the matrix is 64 x 256 values and coordinates of 4 bytes
     assert memory.bytes_moved >= 2 * 64 * 256 * 4
     assert 0 < memory.share_of_peak < 1
+
+
+@pytest.mark.parametrize("memory", ["ddr4-2133", "ddr4-2133x4", "hbm2e-1800"])
+def test_machines_take_as_long_as_loaders(memory: str) -> None:
+    """A machine that reads vectors and one that writes them are a loader and an unloader."""
+    words = 1 << 12
+    x = np.arange(words, dtype=np.int32)
+    units = t2s.simulate(copied(words), {"x": x}, device="ideal", memory=memory)
+    machines = run_machines(1, words, memory, write=True)
+    assert machines.cycles == pytest.approx(units.cycles, rel=0.02)
+    np.testing.assert_array_equal(machines.outputs["y0"], x)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("memory", "only_reading", "both_ways"),
+    [("ddr4-2133x4", 0.90, 0.60), ("hbm2e-1800", 0.75, 0.50)],
+)
+def test_many_machines_use_a_fast_memory(
+    memory: str, only_reading: float, both_ways: float
+) -> None:
+    words = 1 << 21
+    readers = run_machines(32, words // 32, memory, write=False).memory
+    writers = run_machines(64, words // 64, memory, write=True).memory
+    assert readers is not None
+    assert writers is not None
+    assert readers.share_of_peak >= only_reading
+    assert writers.share_of_peak >= both_ways

@@ -156,9 +156,11 @@ def test_presets_have_the_bandwidth_of_their_standard() -> None:
     assert peaks == {
         "ddr4-2133": pytest.approx(17.067e9, rel=1e-4),
         "ddr4-2133x2": pytest.approx(34.133e9, rel=1e-4),
+        "ddr4-2133x4": pytest.approx(68.267e9, rel=1e-4),
         "hbm2e": 409.6e9,
+        "hbm2e-1800": 1800e9,
     }
-    assert [dram.capacity >> 30 for dram in MEMORIES.values()] == [8, 16, 8]
+    assert [dram.capacity >> 30 for dram in MEMORIES.values()] == [8, 16, 32, 8, 32]
 
 
 @st.composite
