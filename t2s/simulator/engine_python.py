@@ -236,9 +236,10 @@ class _Run:
 
     def _settle(self) -> None:
         """Let the cycles pass until the last store is complete; nothing fires in them."""
-        end = end_of_run(
-            self.program, max((pe.last for pe in self.pes), default=0), self.last_store
-        )
+        last = max((pe.last for pe in self.pes), default=0)
+        if self.ports is not None:
+            self.last_store = max(self.last_store, self.ports.flush(last))
+        end = end_of_run(self.program, last, self.last_store)
         while self.cycle < end:
             self.cycle += 1
             for pe in self.pes:

@@ -260,6 +260,8 @@ FIELDS: dict[str, list[object]] = {
     "mapping": [None, 3, [], "abc", ((1, 2),), ((None, 2),), ((Coordinate.ROW, "1"),)],
     "clock_hz": [float("nan"), 1e9, True, "x", 10**400, Fraction(1, 10**300)],
     "burst_bytes": [True, 2.0, 10**30],
+    "write_queue": [-1, 2.0, True, "x", 1 << 20],
+    "write_batch": [1, -1, None],
     "burst_clocks": [True, 10**30, 1.5, None],
     "channels": [1.0, True, None, "2"],
     "rows": [-1, 2.0, 10**9, 1 << 60],
@@ -272,6 +274,18 @@ def test_fields_of_another_kind(field: str) -> None:
         kind = f"memory .*{field.removesuffix('s')}s? is out of range"
         with pytest.raises(UserError, match=kind):
             replace(DDR4, **{field: value})
+
+
+def test_a_write_batch_that_is_no_part_of_its_queue() -> None:
+    with refused(
+        """
+        memory 'ddr4-2133': write_batch is out of range
+          --> replace(DDR4, write_queue=8, write_batch=9)
+          expected: an integer from 1 to the write_queue, 8
+          given:    9
+        """
+    ):
+        replace(DDR4, write_queue=8, write_batch=9)
 
 
 @pytest.mark.parametrize("by", [-1, True, 2.0, "1", 10**9])

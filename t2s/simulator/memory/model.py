@@ -11,10 +11,17 @@ request would not come before the rank's refresh is due, the refresh comes first
 open banks are precharged.  The buses for row and for column commands are taken to be separate and
 row commands of different banks not to be in each other's way, so that the only conflicts are those
 of the named times and of the data bus.
+
+**The write queue**, where there is one: writes of a channel wait in it, in order, and are done for
+whoever asked as soon as they have a place.  When it is full the oldest ``write_batch`` of them are
+written one after the other, ahead of what is asked for later; a place is free again when its data
+have moved.  A read of a burst that waits there takes its data from there, at once.  What is left at
+the end of the run is written then.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -49,7 +56,10 @@ class Command:
 
 @dataclass(slots=True)
 class ChannelCounts:
-    """What a channel has done: bursts read and written, by what became of their row, refreshes."""
+    """What a channel has done: bursts read and written, by what became of their row, refreshes.
+
+    ``forwarded`` counts reads that found their data in the write queue, and never reached a bank.
+    """
 
     reads: int = 0
     writes: int = 0
@@ -57,6 +67,7 @@ class ChannelCounts:
     misses: int = 0
     conflicts: int = 0
     refreshes: int = 0
+    forwarded: int = 0
 
 
 @dataclass(slots=True)
@@ -91,6 +102,9 @@ class _Channel:
     column: int = NEVER
     bus: int = NEVER
     user: tuple[int, bool] | None = None
+    queued: deque[int] = field(default_factory=deque)
+    freed: deque[int] = field(default_factory=deque)
+    written: int = 0
     counts: ChannelCounts = field(default_factory=ChannelCounts)
 
 
@@ -116,10 +130,46 @@ class DramModel:
         ]
 
     def access(self, clock: int, burst: int, write: bool) -> int:
-        """The clock in which the last data of a burst have moved, if it is asked for at ``clock``.
+        """The clock in which a burst is done, if it is asked for at ``clock``: its data have moved.
 
-        Requests have to come in the order of their clocks.
+        A write is done when it is in the write queue, where there is one.  Requests have to come in
+        the order of their clocks.
         """
+        if not self.dram.write_queue:
+            return self._access(clock, burst, write)
+        channel = self.channels[self.dram.place(burst).channel]
+        if write:
+            return self._queue(channel, clock, burst)
+        if burst in channel.queued:
+            channel.counts.forwarded += 1
+            return clock
+        return self._access(clock, burst, False)
+
+    def flush(self, clock: int) -> int:
+        """Write what waits in the queues; when the last write of all has moved, 0 without any."""
+        for channel in self.channels:
+            self._drain(channel, clock, len(channel.queued))
+        return max(channel.written for channel in self.channels)
+
+    def _queue(self, channel: _Channel, clock: int, burst: int) -> int:
+        """Put a burst into the queue; when it has a place."""
+        waiting = len(channel.queued) + len(channel.freed)
+        place = clock if waiting < self.dram.write_queue else channel.freed.popleft()
+        accepted = max(clock, place)
+        channel.queued.append(burst)
+        if len(channel.queued) == self.dram.write_queue:
+            self._drain(channel, accepted, self.dram.write_batch)
+        return accepted
+
+    def _drain(self, channel: _Channel, clock: int, count: int) -> None:
+        """Write the oldest bursts of a queue."""
+        for _ in range(count):
+            end = self._access(clock, channel.queued.popleft(), True)
+            channel.freed.append(end)
+            channel.written = max(channel.written, end)
+
+    def _access(self, clock: int, burst: int, write: bool) -> int:
+        """The clock in which the last data of a burst have moved."""
         place = self.dram.place(burst)
         channel = self.channels[place.channel]
         rank = channel.ranks[place.rank]

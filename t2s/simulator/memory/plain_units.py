@@ -26,6 +26,7 @@ from t2s.simulator.memory.port import (
     UnitPort,
     accessed_bytes,
     bases_of,
+    later,
     too_long,
     uses_memory,
 )
@@ -71,6 +72,8 @@ class Ports:
     def _add_pes(self, timing: NodeTiming, node: PEArray) -> None:
         for instance, point in enumerate(space_points(node), timing.first):
             firings = int(self.program.control.firings[instance])
+            if not firings:
+                continue
             self.ports[instance] = UnitPort(
                 dram=self.dram,
                 ratio=self.ratio,
@@ -131,6 +134,11 @@ class Ports:
         index = tuple(int(evaluate(item, environment)) for item in statement.indices)
         flat = int(np.ravel_multi_index(index, tensor.allocated)) if index else 0
         return self.bases[statement.tensor] + flat * tensor.type.bytes
+
+    def flush(self, last: int) -> int:
+        """Write what waits in write queues after the last firing of all; when all is written."""
+        end = self.model.flush(later(last, self.ratio))
+        return later(end, 1 / self.ratio) + self.dram.units.path_cycles if end else 0
 
     def tally(self) -> MemoryCounts:
         """What was measured."""

@@ -136,6 +136,8 @@ class Dram:
     rotate_banks: the number of the bank group is rotated by the column and the row, that of the
         bank by row // 4 + row // 16 + ..., so that strided bursts lie in different groups, and
         rows that are any power of two apart in different groups or banks.
+    write_queue, write_batch: bursts that the controller of a channel holds back to write them
+        together, and how many of them it writes when there are that many; 0 and 0 is no queue.
     timing: see ``Timing``.
     units: see ``Units``.
     """
@@ -153,6 +155,8 @@ class Dram:
     burst_clocks: int
     mapping: Mapping
     rotate_banks: bool = True
+    write_queue: int = 0
+    write_batch: int = 0
     timing: Timing = field(repr=False)
     units: Units = field(default=Units(), repr=False)
 
@@ -161,6 +165,7 @@ class Dram:
         self._check_sizes()
         self._check_mapping()
         self._check_refresh()
+        self._check_queue()
 
     @property
     def line_bytes(self) -> int:
@@ -258,6 +263,17 @@ class Dram:
                     f"{bits} bits",
                 )
 
+    def _check_queue(self) -> None:
+        queue, batch = self.write_queue, self.write_batch
+        if not _is_whole(queue) or not 0 <= queue <= _MOST_QUEUED:
+            raise _refusal(
+                self.name, "write_queue", f"an integer from 0 to {_MOST_QUEUED}", repr(queue)
+            )
+        least = 1 if queue else 0
+        if not _is_whole(batch) or not least <= batch <= queue:
+            expected = f"an integer from {least} to the write_queue, {queue}"
+            raise _refusal(self.name, "write_batch", expected, repr(batch))
+
     def _check_refresh(self) -> None:
         t = self.timing
         least = t.tRFC + t.tRC + t.tRCD + t.CL + t.CWL + t.tWR + 2 * self.burst_clocks
@@ -267,6 +283,7 @@ class Dram:
             )
 
 
+_MOST_QUEUED = 4096
 _MAY_BE_ZERO = ("turnaround", "tRFC", "tREFI", "path_cycles", "CWL")
 
 

@@ -15,6 +15,7 @@ from t2s.simulator.times.dram_layout import (
     B_PRECHARGE,
     BANK_OF,
     BANKS,
+    BATCH,
     BURST,
     C_BUS,
     C_COLUMN,
@@ -25,6 +26,7 @@ from t2s.simulator.times.dram_layout import (
     CONFLICTS,
     CWL,
     DUE,
+    FORWARDED,
     FOUR,
     GROUP_OF,
     GROUPS,
@@ -32,6 +34,11 @@ from t2s.simulator.times.dram_layout import (
     MISSES,
     OLDEST,
     PIECES,
+    Q_DRAINED,
+    Q_PUT,
+    Q_WRITTEN,
+    QUEUE,
+    QUEUE_WORDS,
     RANK_OF,
     RANK_WORDS,
     RANKS,
@@ -189,10 +196,10 @@ def _move(
 
 
 @compiled
-def access(
+def _access(
     parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
 ) -> Word:
-    """See ``DramModel.access``."""
+    """See ``DramModel._access``."""
     channel, rank, group, bank, row = _locate(parameters, burst)
     groups, banks = parameters[GROUPS], parameters[BANKS]
     ranks = parameters[CHANNELS] * parameters[RANKS]
@@ -229,6 +236,67 @@ def access(
         _activate(parameters, state, activate, row, at_bank, at_group, at_rank)
     state[at_channel + C_USER] = user
     return _move(parameters, state, column, write, at_bank, at_group, at_rank, at_channel)
+
+
+@compiled
+def _queue_of(parameters: Signed, channel: Word) -> Word:
+    """Where the write queue of a channel is."""
+    ranks = parameters[CHANNELS] * parameters[RANKS]
+    groups = ranks * parameters[GROUPS]
+    before = 4 * groups * (parameters[BANKS] + 1) + RANK_WORDS * ranks + 4 * parameters[CHANNELS]
+    return before + channel * (QUEUE_WORDS + 2 * parameters[QUEUE])
+
+
+@compiled
+def _drain(
+    parameters: Signed, state: Signed, counts: Signed, queue: Word, clock: Word, count: Word
+) -> None:
+    """Write the oldest bursts of a queue."""
+    places = parameters[QUEUE]
+    for _ in range(count):
+        place = queue + QUEUE_WORDS + state[queue + Q_DRAINED] % places
+        end = _access(parameters, state, counts, clock, state[place], np.int64(1))
+        state[place + places] = end
+        state[queue + Q_DRAINED] += 1
+        state[queue + Q_WRITTEN] = max(state[queue + Q_WRITTEN], end)
+
+
+@compiled
+def flush(parameters: Signed, state: Signed, counts: Signed, clock: Word) -> Word:
+    """See ``DramModel.flush``."""
+    written = np.int64(0)
+    for channel in range(parameters[CHANNELS]):
+        queue = _queue_of(parameters, channel)
+        left = state[queue + Q_PUT] - state[queue + Q_DRAINED]
+        _drain(parameters, state, counts, queue, clock, left)
+        written = max(written, state[queue + Q_WRITTEN])
+    return written
+
+
+@compiled
+def access(
+    parameters: Signed, state: Signed, counts: Signed, clock: Word, burst: Word, write: Word
+) -> Word:
+    """See ``DramModel.access``."""
+    places = parameters[QUEUE]
+    if places == 0:
+        return _access(parameters, state, counts, clock, burst, write)
+    channel = _locate(parameters, burst)[0]
+    queue = _queue_of(parameters, channel)
+    put, drained = state[queue + Q_PUT], state[queue + Q_DRAINED]
+    if not write:
+        for number in range(drained, put):
+            if state[queue + QUEUE_WORDS + number % places] == burst:
+                counts[8 * channel + FORWARDED] += 1
+                return clock
+        return _access(parameters, state, counts, clock, burst, write)
+    place = queue + QUEUE_WORDS + put % places
+    accepted = clock if put < places else max(clock, state[place + places])
+    state[place] = burst
+    state[queue + Q_PUT] = put + 1
+    if put + 1 - drained == places:
+        _drain(parameters, state, counts, queue, accepted, parameters[BATCH])
+    return accepted
 
 
 @compiled

@@ -1,7 +1,8 @@
 """The flat arrays of the compiled model of a DRAM.
 
 ``parameters`` are the times and sizes of a ``Dram``; ``state`` has a record of 4 words for every
-bank, then for every bank group, then 12 words for every rank and 4 for every channel; ``counts``
+bank, then for every bank group, then 12 words for every rank and 4 for every channel, and behind
+them the write queue of every channel: 4 words, the bursts and the ends of its places; ``counts``
 has a record of 8 words for every channel.
 """
 
@@ -15,8 +16,8 @@ from t2s.simulator.times.table_layout import Signed
 
 (
     CL, CWL, TRCD, TRP, TRAS, TRRD_S, TRRD_L, TFAW, TCCD_S, TCCD_L, TWR, TWTR_S, TWTR_L, TRTP,
-    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, PIECES,
-) = range(24)  # fmt: skip
+    TURN, TRFC, TREFI, BURST, CHANNELS, RANKS, GROUPS, BANKS, ROTATE, QUEUE, BATCH, PIECES,
+) = range(26)  # fmt: skip
 """Entries of ``parameters``; behind them (coordinate, bits) of each piece of the mapping."""
 
 ROW, B_ACTIVATE, B_PRECHARGE, B_COLUMN = range(4)
@@ -28,7 +29,11 @@ DUE, FOUR, OLDEST, _ = range(3, 7)
 C_COLUMN, C_BUS, C_USER = range(3)
 """Words of a channel; its user is 2 times the rank plus 1 for a write, -1 before the first."""
 
-READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES = range(6)
+Q_PUT, Q_DRAINED, Q_WRITTEN = range(3)
+"""Words of a write queue: bursts put into it and written, and the end of the last of their data."""
+QUEUE_WORDS = 4
+
+READS, WRITES, HITS, MISSES, CONFLICTS, REFRESHES, FORWARDED = range(7)
 """Words of a record of ``counts``."""
 
 RANK_WORDS = 12
@@ -43,7 +48,7 @@ def new_parameters(dram: Dram) -> Signed:
         t.CL, t.CWL, t.tRCD, t.tRP, t.tRAS, t.tRRD_S, t.tRRD_L, t.tFAW, t.tCCD_S, t.tCCD_L, t.tWR,
         t.tWTR_S, t.tWTR_L, t.tRTP, t.turnaround, t.tRFC, t.tREFI, dram.burst_clocks,
         dram.channels, dram.ranks, dram.groups, dram.banks, int(dram.rotate_banks),
-        len(dram.mapping),
+        dram.write_queue, dram.write_batch, len(dram.mapping),
     ]  # fmt: skip
     for coordinate, bits in dram.mapping:
         values += [COORDINATES.index(coordinate), bits]
@@ -61,6 +66,7 @@ def new_state(dram: Dram) -> Signed:
         np.full(4 * groups, NEVER),
         np.tile(rank + [0] * (RANK_WORDS - len(rank)), ranks),
         np.tile([NEVER, NEVER, -1, 0], dram.channels),
+        np.zeros(dram.channels * (QUEUE_WORDS + 2 * dram.write_queue), np.int64),
     )
     return np.concatenate(parts).astype(np.int64)
 
@@ -72,4 +78,4 @@ def new_counts(dram: Dram) -> Signed:
 
 def channel_counts(counts: Signed) -> tuple[ChannelCounts, ...]:
     """The counters as the plain model has them."""
-    return tuple(ChannelCounts(*(int(value) for value in row[:6])) for row in counts.reshape(-1, 8))
+    return tuple(ChannelCounts(*(int(value) for value in row[:7])) for row in counts.reshape(-1, 8))

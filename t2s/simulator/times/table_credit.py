@@ -108,4 +108,9 @@ def _serves(tables: Tables, memory: Credit, now: Word) -> Word:
     return FOREVER
 
 
-advance = advance_with(_begin, _allows, _asks, _serves)
+@inlined
+def _ends(tables: Tables, memory: Credit, last: Word) -> None:
+    """Nothing is left to do."""
+
+
+advance = advance_with(_begin, _allows, _asks, _serves, _ends)

@@ -11,7 +11,7 @@ import numpy as np
 
 from t2s.simulator.report.tally import FOREVER
 from t2s.simulator.times.compiled import compiled, inlined
-from t2s.simulator.times.dram_kernel import access
+from t2s.simulator.times.dram_kernel import access, flush
 from t2s.simulator.times.table_kernel import advance_with
 from t2s.simulator.times.table_layout import (
     ASKED_AT,
@@ -125,4 +125,14 @@ def _serves(tables: Tables, memory: DramUnits, now: Word) -> Word:
     return FOREVER
 
 
-advance = advance_with(_begin, _allows, _asks, _serves)
+@inlined
+def _ends(tables: Tables, memory: DramUnits, last: Word) -> None:
+    """What waits in write queues when all is done is written then."""
+    arrival = _scaled(last, memory.ways[UP], memory.ways[DOWN])
+    end = flush(memory.parameters, memory.state, memory.counts, arrival)
+    if end > 0:
+        end = _scaled(end, memory.ways[DOWN], memory.ways[UP]) + memory.ways[PATH]
+        tables.clock[LAST_STORE] = max(tables.clock[LAST_STORE], end)
+
+
+advance = advance_with(_begin, _allows, _asks, _serves, _ends)

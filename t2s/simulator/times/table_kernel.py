@@ -265,11 +265,21 @@ def _earliest(wake: Signed) -> Word:
     return earliest
 
 
+@compiled
+def _last_firing(tables: Tables) -> Word:
+    """The cycle of the last firing of all."""
+    last = np.int64(0)
+    for pe in range(len(tables.wake)):
+        last = max(last, np.int64(tables.pes[(U(pe) << RECORD_SHIFT) + LAST]))
+    return last
+
+
 def advance_with(
     begin: Callable[..., Word],
     allows: Callable[..., Word],
     asks: Callable[..., Word],
     serves: Callable[..., Word],
+    ends: Callable[..., None],
 ) -> Callable[..., bool]:
     """A kernel for a kind of memory, whose state is ``memory``.
 
@@ -280,6 +290,7 @@ def advance_with(
     asks(tables, memory, pe, row, now): the cycle in which the tokens of the firing leave;
         ``FOREVER`` if the PE has to wait until memory serves it in ``begin``.
     serves(tables, memory, now): the first cycle from ``now`` in which ``begin`` may fire a PE.
+    ends(tables, memory, last): when nothing will fire any more, after the last firing of all.
     """
 
     def advance(tables: Tables, memory: Any, until: int, measured: bool) -> bool:
@@ -315,7 +326,10 @@ def advance_with(
                 now = max(now, min(_earliest(wake), serves(tables, memory, now)))
             clock[NOW] = now
             if now == FOREVER:
-                return False
-        return bool(clock[UNFINISHED] > 0)
+                break
+        if now == FOREVER or clock[UNFINISHED] == 0:
+            ends(tables, memory, _last_firing(tables))
+            return False
+        return True
 
     return advance

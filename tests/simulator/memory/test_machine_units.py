@@ -183,6 +183,7 @@ def test_ports_are_those_of_tensors_in_memory() -> None:
     group=st.sampled_from((1, 2, 32)),
     outstanding=st.sampled_from((1, 3, 128)),
     path=st.sampled_from((0, 9)),
+    queue=st.sampled_from((0, 1, 3)),
     limit=st.one_of(st.none(), st.integers(1, 200)),
     seed=st.integers(0, 99),
 )
@@ -192,12 +193,13 @@ def test_random_graphs(
     group: int,
     outstanding: int,
     path: int,
+    queue: int,
     limit: int | None,
     seed: int,
 ) -> None:
     graph = given_in_memory(graph)
     device = on(
-        memory,
+        replace(MEMORIES[memory], write_queue=queue, write_batch=(queue + 1) // 2),
         load_lines=group,
         store_lines=group,
         outstanding=outstanding,

@@ -38,12 +38,13 @@ def run(dram: Dram, requests: Iterable[Request]) -> list[int]:
 
 
 def compiled_run(dram: Dram, requests: list[Request]) -> tuple[list[int], np.ndarray]:
-    """The ends by the compiled model, and its counters."""
+    """The ends by the compiled model, that of all that was written, and its counters."""
     clocks, bursts, writes = (np.array(part, np.int64) for part in zip(*requests, strict=True))
     counts, ends = dram_tables.new_counts(dram), np.zeros(len(requests), np.int64)
     state, parameters = dram_tables.new_state(dram), dram_tables.new_parameters(dram)
     compiled.access_all(parameters, state, counts, clocks, bursts, writes, ends)
-    return ends.tolist(), counts
+    last = compiled.flush(parameters, state, counts, clocks[-1])
+    return [*ends.tolist(), int(last)], counts
 
 
 def run_both(dram: Dram, requests: list[Request]) -> tuple[list[int], np.ndarray]:
@@ -51,6 +52,7 @@ def run_both(dram: Dram, requests: list[Request]) -> tuple[list[int], np.ndarray
     trace: list[Command] = []
     plain = DramModel(dram, trace)
     expected = [plain.access(*request) for request in requests]
+    expected.append(plain.flush(requests[-1][0]))
     check(dram, trace)
     ends, counts = compiled_run(dram, requests)
     assert ends == expected
@@ -207,11 +209,66 @@ def test_random_requests(dram: Dram, steps: list[tuple[int, int, bool]]) -> None
     ]
     ends, _ = run_both(dram, requests)
     latest: dict[int, int] = {}
-    for (clock, burst, write), end in zip(requests, ends, strict=True):
+    for (clock, burst, write), end in zip(requests, ends[:-1], strict=True):
         channel = dram.place(burst).channel
         assert end >= clock + (dram.timing.CWL if write else dram.timing.CL) + dram.burst_clocks
         assert end >= latest.get(channel, 0) + dram.burst_clocks
         latest[channel] = end
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    drams(),
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0), st.booleans()), min_size=1),
+)
+def test_random_requests_with_a_write_queue(
+    dram: Dram, queue: int, batch: int, steps: list[tuple[int, int, bool]]
+) -> None:
+    queued = replace(dram, write_queue=queue, write_batch=min(queue, batch))
+    bursts = dram.capacity // dram.burst_bytes
+    clocks = np.cumsum([step for step, _, _ in steps]).tolist()
+    requests = [
+        (clock, burst % bursts, write)
+        for clock, (_, burst, write) in zip(clocks, steps, strict=True)
+    ]
+    ends, counts = run_both(queued, requests)
+    for (clock, _, _), end in zip(requests, ends[:-1], strict=True):
+        assert end >= clock
+    moved = dram_tables.channel_counts(counts)
+    assert sum(c.writes for c in moved) == sum(write for _, _, write in requests)
+    reads = sum(not write for _, _, write in requests)
+    assert sum(c.reads + c.forwarded for c in moved) == reads
+
+
+def test_writes_wait_until_there_are_enough_of_them() -> None:
+    # Two writes are put aside at once; the third fills the queue, and two are written: tRCD 15,
+    # CWL 11, burst 4, the second one 4 clocks later in another bank group.
+    queued = replace(PLAIN, write_queue=3, write_batch=2)
+    requests = [(0, 0, True), (1, 1, True), (2, 2, True)]
+    ends, counts = run_both(queued, requests)
+    (channel,) = dram_tables.channel_counts(counts)
+    assert ends[:3] == [0, 1, 2]
+    assert channel.writes == 3
+    # and the read of what still waits is there at once, without a bank
+    ends, counts = run_both(queued, [*requests, (3, 2, False), (4, 0, False)])
+    assert ends[3] == 3
+    (channel,) = dram_tables.channel_counts(counts)
+    assert (channel.forwarded, channel.reads) == (1, 1)
+    # a fourth write finds a place when the data of the first one have moved
+    more = [*requests, (3, 3, True), (3, 4, True)]
+    assert run_both(queued, more)[0][3:5] == [2 + 15 + 11 + 4, 2 + 15 + 11 + 4 + 4]
+
+
+def test_turning_the_bus_seldom_pays() -> None:
+    requests = [(n, n // 2 + (40960 if n % 2 else 0), n % 2 == 1) for n in range(4000)]
+    ends = [
+        max(run_both(dram, requests)[0])
+        for dram in (PLAIN, replace(PLAIN, write_queue=32, write_batch=16))
+    ]
+    assert ends[1] < 0.7 * ends[0]
 
 
 @pytest.mark.parametrize("name", MEMORIES)

@@ -205,6 +205,7 @@ def _widened(statement: Statement, vector: Any) -> dict[str, Any]:
 def memories(draw: st.DrawFn) -> Dram:
     """Small, slow memories with units of few requests."""
     times = {name: draw(st.integers(1, 6), name) for name in Timing.__dataclass_fields__}
+    queue = draw(st.sampled_from([0, 0, 1, 3]), "write queue")
     return Dram(
         name="random",
         description="",
@@ -217,6 +218,8 @@ def memories(draw: st.DrawFn) -> Dram:
         columns=4,
         burst_bytes=draw(st.sampled_from([4, 8, 12]), "burst"),
         burst_clocks=2,
+        write_queue=queue,
+        write_batch=(queue + 1) // 2,
         mapping=mapping_of(
             (Coordinate.GROUP, 1),
             (Coordinate.COLUMN, 1),
