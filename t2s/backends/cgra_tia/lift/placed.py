@@ -15,7 +15,7 @@ from t2s.backends.cgra_tia.lift.bodies import array_of
 from t2s.backends.cgra_tia.lift.cell_machines import CellMachine, TokenChannel
 from t2s.backends.cgra_tia.lift.classes import PartClass, classes_of, is_compute
 from t2s.backends.cgra_tia.lift.decisions import states_of
-from t2s.backends.cgra_tia.lift.links import Link, NoBundleError, links_of
+from t2s.backends.cgra_tia.lift.links import Link, links_of
 from t2s.backends.cgra_tia.lift.static_cells import StaticCells
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
 from t2s.backends.cgra_tia.netlist import NetCell, Netlist, PlacedDesign, UnitKind
@@ -38,13 +38,8 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     _check_units(netlist)
     kinds = WordKinds(netlist)
     firings = StaticCells(netlist).firings
-    links: tuple[Link, ...]
-    try:
-        classes = classes_of(netlist, firings, kinds, apart=False)
-        links = links_of(design, classes, kinds)
-    except NoBundleError:
-        classes = classes_of(netlist, firings, kinds, apart=True)
-        links = links_of(design, classes, kinds)
+    classes = classes_of(netlist, firings, kinds)
+    links = links_of(design, classes, kinds)
     tensors = {tensor.name: tensor for tensor in netlist.tensors}
     core = design.fabric.core
     nodes: list[Node] = []

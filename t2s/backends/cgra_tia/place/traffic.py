@@ -98,7 +98,7 @@ def _bounded(
     known = [bound[end] for end in ends if end is not None and end in bound]
     if not known:
         return False
-    most = min(known) + len(prologue)
     for port in {port for instruction in (*prologue, *steady) for port in instruction.outputs}:
-        bound[Endpoint(part=cell.name, port=port)] = most
+        before = sum(port in instruction.outputs for instruction in prologue)
+        bound[Endpoint(part=cell.name, port=port)] = min(known) + before
     return True
