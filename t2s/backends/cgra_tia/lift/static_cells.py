@@ -28,7 +28,6 @@ from t2s.backends.cgra_tia.netlist import (
     UnitKind,
 )
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
-from t2s.backends.cgra_tia.prologue import prologue_of
 from t2s.backends.cgra_tia.program import (
     CellProgram,
     FromChannel,
@@ -38,6 +37,7 @@ from t2s.backends.cgra_tia.program import (
     ToPredicate,
     ToRegister,
 )
+from t2s.backends.cgra_tia.prologue import prologue_of
 from t2s.core.ops import Array
 
 _MOST_STEPS = 1 << 20

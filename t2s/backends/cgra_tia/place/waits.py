@@ -42,8 +42,14 @@ class BranchWait:
 
     @property
     def known(self) -> bool:
-        """Whether it says something about rates; not if all that ever comes fits into it."""
-        return self.blocks(self.latency + 1) and (not self.closes or self.tokens > 0)
+        """Whether it says something about rates.
+
+        What goes round does, if it is known how much that is; other branches do not if all that
+        ever comes fits into them.
+        """
+        if self.circles:
+            return not self.closes or self.tokens > 0
+        return self.blocks(self.latency + 1)
 
     def blocks(self, room: int) -> bool:
         """Whether its source may have to wait if it holds so many tokens."""
