@@ -373,17 +373,57 @@ def refused(netlist: Netlist) -> str:
     return str(caught.value)
 
 
-def test_a_result_of_the_fma_in_a_register() -> None:
-    text = (
+IN_REGISTERS = {
+    "a sum that is sent each time": (
         "when %p == XXXXXXX0 with %i0.0: fadd %r0, %r0, %i0; deq %i0; set %p = ZZZZZZZ1;\n"
         "when %p == XXXXXXX1: mov %o0.0, %r0; set %p = ZZZZZZZ0;\n"
+    ),
+    "work of other kinds while it is on its way": (
+        "when %p == XXXXXX00 with %i0.0: fmul %r0, %i0, %i0; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXX01: nop; set %p = ZZZZZZ10;\n"
+        "when %p == XXXXXX10 with %i0.0: fmac %r1, %r0, %r1, %i0; set %p = ZZZZZZ11;\n"
+        "when %p == XXXXXX11 with %i0.0: fadd %o0.0, %r1, %i0; deq %i0; set %p = ZZZZZZ00;\n"
+    ),
+    "what is written before it was read": (
+        "when %p == XXXXXX00 with %i0.0: fmul %r0, %i0, %i0; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXX01 with %i0.0: mov %r0, %i0; set %p = ZZZZZZ10;\n"
+        "when %p == XXXXXX10 with %i0.0: fadd %o0.0, %r0, %r0; deq %i0; set %p = ZZZZZZ00;\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("program", IN_REGISTERS)
+@pytest.mark.parametrize("fma_latency", [0, 1, 4])
+def test_a_result_of_the_fma_in_a_register(program: str, fma_latency: int) -> None:
+    """Who reads or writes the register waits for it; what else there is goes on."""
+    netlist = mapping(IN_REGISTERS[program]).netlist()
+    for engine in ("native", "python"):
+        same(unplaced(netlist, replace(OPEN, fma_latency=fma_latency)), engine=engine)
+
+
+def test_a_result_of_the_fma_that_nobody_uses() -> None:
+    """The sum waits for itself, but for the last one."""
+    text = (
+        "when %p == XXXXXX00 with %i0.0: fadd %r0, %r0, %i0; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXX01 with %i0.0: mov %o0.0, %i0; deq %i0; set %p = ZZZZZZZ0;\n"
     )
-    assert refused(mapping(text).netlist()).splitlines() == [
-        "the cell 'cell' keeps a result of its FMA in a register",
-        "  expected: results of the FMA that go to a channel",
-        "  given:    fadd %r0",
-        "  hint:     the interpreter runs it",
-    ]
+    design = unplaced(mapping(text).netlist(), OPEN)
+    run_placed(design, numbers(design.netlist))
+    with pytest.raises(UserError) as caught:
+        simulate(lift_placed(design), numbers(design.netlist))
+    first, *_ = str(caught.value).splitlines()
+    assert first.startswith("1 tokens are left at the end, 1 of them in channel 'cell_r0'")
+
+
+def test_a_result_of_the_fma_that_decides() -> None:
+    """The second one fires while the first one waits for the register."""
+    text = (
+        "when %p == XXXXXXX0 with %i0.0: fmul %r0, %i0, %i0; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXXX1 with %i0.0: mov %o0.0, %r0; deq %i0; set %p = ZZZZZZZ0;\n"
+        "when %p == XXXXXXX1 with %i0.0: nop; deq %i0; set %p = ZZZZZZZ0;\n"
+    )
+    found = refused(mapping(text).netlist())
+    assert "(line 4) fires if instruction 1 (line 3) waits for the FMA's result in %r0" in found
 
 
 def test_addresses_that_come_from_a_channel() -> None:
