@@ -30,10 +30,10 @@ from t2s.graph.verify import verify_graph
 def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     """The graph of a placed design: the same values and cycles as ``run_placed``.
 
-    ``fused`` says whether ``fmac`` rounds once or twice.  A result of the FMA that goes to a register
-    is a token until it is used; one that nobody uses before the end of a run is a token left there
-    (``TokensLeftError``), which the interpreter does not mind.  Raises ``UserError`` for a program
-    that is no process of a Kahn network, and for operators that graphs do not have.
+    ``fused`` says whether ``fmac`` rounds once or twice.  A result of the FMA that goes to a
+    register is a token until it is used; one that nobody uses before the end of a run is a token
+    left there (``TokensLeftError``), which the interpreter does not mind.  Raises ``UserError`` for
+    a program that is no process of a Kahn network, and for operators that graphs do not have.
     """
     netlist = design.netlist
     _check_units(netlist)
@@ -111,7 +111,8 @@ def _landings(
     """A channel from a cell to itself for each register that results of its FMA go to."""
     cell = found.first
     assert isinstance(cell, NetCell)
-    registers = {slow_register(instruction) for instruction in cell.program.instructions}
+    slow = map(slow_register, cell.program.instructions)
+    registers = {number for number in slow if number is not None}
     return {
         number: Channel(
             name=names.fresh(f"{found.name}_r{number}"),
@@ -125,8 +126,7 @@ def _landings(
             latency=max(1, fabric.fma_latency),
             location=found.location,
         )
-        for number in sorted(registers - {None})
-        if number is not None
+        for number in sorted(registers)
     }
 
 
