@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -238,3 +239,16 @@ def test_refusals(tmp_path: Path) -> None:
     eye = np.eye(2)
     with pytest.raises(UnsupportedError, match="graphs, which run one after the other"):
         t2s.place(staged, {"A": eye, "B": eye})
+
+
+@pytest.mark.verilator
+@pytest.mark.slow
+def test_a_larger_array_runs_as_verilog_to_the_same_cycle() -> None:
+    """Sixteen FMAs with virtual buffers, rings, units and wires."""
+    namespace = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "cgra" / "ladder.py"))
+    placed = t2s.place(namespace["design"](), fabric="cgra8")
+    generator = np.random.default_rng(3)
+    inputs = {name: generator.integers(-9, 10, (16, 16)).astype(float) for name in "AB"}
+    found = t2s.verilate(placed, inputs)
+    np.testing.assert_array_equal(found.outputs["C"], inputs["A"] @ inputs["B"])
+    assert found.cycles == placed.run(inputs).cycles == t2s.simulate(placed, inputs).cycles
