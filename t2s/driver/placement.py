@@ -235,15 +235,18 @@ def place(
     Raises ``UnsupportedError`` for what the machine cannot do and ``UserError`` for what does not
     fit, with the user's line (papers/004, section V.C).
     """
-    from t2s.backends.cgra_tia.backend import smallest_fabric
-    from t2s.backends.cgra_tia.lower import lower_to_netlist
-    from t2s.backends.cgra_tia.place import place_netlist
+    from t2s.backends.cgra_tia.backend import placed_graph
 
     found = design_of(design)
     graph = found.only_stage(inputs, "place").graph
-    netlist = lower_to_netlist(graph, contract=contract)
-    chosen = smallest_fabric(netlist) if fabric is None else find_fabric(fabric)
-    placed = place_netlist(netlist, chosen, seed=seed, balanced=balanced, progress=progress)
+    placed = placed_graph(
+        graph,
+        None if fabric is None else find_fabric(fabric),
+        seed=seed,
+        balanced=balanced,
+        contract=contract,
+        progress=progress,
+    )
     return Placement(placed, source=found, unplaced=graph)
 
 

@@ -21,11 +21,7 @@ def prologue_of(instructions: Sequence[Instruction]) -> tuple[_Instructions, _In
     """
     predicates, prologue = 0, list[Instruction]()
     while len(prologue) <= len(instructions):
-        there = tuple(
-            i
-            for i in instructions
-            if not (i.trigger.ones & ~predicates or i.trigger.zeros & predicates)
-        )
+        there = tuple(i for i in instructions if i.trigger.matches(predicates))
         if not any(i.sets & ~predicates or i.clears & predicates for i in there):
             return tuple(prologue), there
         if len(there) != 1:

@@ -129,8 +129,7 @@ def _state(
     candidates = [
         i
         for i in program.instructions
-        if not (i.trigger.ones & ~predicates or i.trigger.zeros & predicates)
-        and _channels(i) <= set(fed)
+        if i.trigger.matches(predicates) and _channels(i) <= set(fed)
     ]
     for number, instruction in enumerate(candidates):
         waits = instruction.trigger.checks or landing(instruction, pending)

@@ -82,9 +82,7 @@ def start_word(pattern: int, type: Type) -> int | float | bool:
 
 def immediate_constant(pattern: int, core: CoreParameters, type: Type) -> Const:
     """An immediate, sign-extended to a word, as a constant."""
-    sign = pattern >> core.immediate_width - 1
-    extended = pattern - (sign << core.immediate_width)
-    return word_constant(extended & (1 << core.word_width) - 1, type)
+    return word_constant(core.extended(pattern), type)
 
 
 @cache
