@@ -143,7 +143,8 @@ def _ring(
         refuse(
             process.nest.subject,
             f"the elements of {name!r} are read in an order that no ring and no virtual buffer "
-            "has: each in the order of writing, or blocks of them several times over",
+            "has: each in the order of writing, or blocks of them several times over. Load the "
+            "array in the order of use instead, without the buffer",
             process.nest.location,
         )
     for number, (tokens, passes, blocks) in enumerate(stages):
