@@ -14,7 +14,7 @@ from t2s.func.user_expression import Expression
 from t2s.graph.body import Receive, RegisterRead, RegisterWrite, Send, Statement
 from t2s.graph.graph import Graph, Place
 from t2s.graph.nodes import Register, Role
-from tests.backends.builders import channel, graph, load, local, minus, node, store, tensor
+from tests.backends.builders import channel, graph, load, local, node, store, tensor
 from tests.backends.cgra.designs import DOUBLE
 from tests.hand_graphs import index, loop, plus
 
@@ -131,18 +131,6 @@ TAKE = Receive(target="value", channel="x_in", type=INT32)
 
 def rest(number: Expr) -> Expr:
     return apply(Op.MODULO, number, const(8))
-
-
-def backwards() -> Graph:
-    """Sends the first half, and then the last elements first."""
-    i = index("i")
-    body = [
-        TAKE,
-        written(i),
-        read("old", minus(const(7), i)),
-        Send(channel="y_out", value=local("old")),
-    ]
-    return by_hand(body, [kept(8)])
 
 
 def two_elements() -> Graph:

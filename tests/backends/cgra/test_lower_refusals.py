@@ -149,13 +149,6 @@ BY_HAND: dict[str, tuple[Callable[[], Graph], str, str]] = {
         "node 'feeder'",
         f"the cell of its 'mov' would need 9 output channels, and a cell has 8: {FEWER}",
     ),
-    "backwards": (
-        refused_designs.backwards,
-        "node 'middle'",
-        "the elements of 'kept' are read in an order that no ring and no virtual buffer has: each "
-        "in the order of writing, or blocks of them several times over. Load the array in the "
-        "order of use instead, without the buffer",
-    ),
     "two elements": (
         refused_designs.two_elements,
         "node 'middle'",

@@ -79,6 +79,7 @@ class CellMachine:
     output_types: Mapping[int, Type] = field(default_factory=dict)
     register_types: Mapping[int, Type] = field(default_factory=dict)
     landings: Mapping[int, str] = field(default_factory=dict)
+    scratchpad_type: Type | None = None
     fused: bool = True
     endless: bool = False
     location: SourceLocation | None = None
@@ -112,6 +113,11 @@ class CellMachine:
     def word(self) -> Type:
         return Int(self.core.word_width)
 
+    @property
+    def _kept(self) -> Type:
+        """The type of the words in the scratchpad."""
+        return self.word if self.scratchpad_type is None else self.scratchpad_type
+
     def _registers(self) -> Iterator[Register]:
         initial = dict(self.program.initial)
         instructions = [i for s in self.states for g in s.groups for i in g.instructions]
@@ -125,7 +131,7 @@ class CellMachine:
             yield Register(name=f"r{number}", type=type, shape=(), distance=1, initial=start)
         if any(i.opcode in (Opcode.LSW, Opcode.SSW) for i in instructions):
             shape = (self.core.scratchpad_words,)
-            yield Register(name=SCRATCHPAD_FILE, type=self.word, shape=shape, distance=1)
+            yield Register(name=SCRATCHPAD_FILE, type=self._kept, shape=shape, distance=1)
 
     def _mode(self, state: PredicateState) -> Mode:
         choices: list[Choice] = []
@@ -198,7 +204,8 @@ class CellMachine:
                     for channel in self.outputs.get(port, ()):
                         puts += _puts(channel, value, tag)
         if instruction.opcode is Opcode.SSW:
-            stored, address = (self._operand(source, self.word) for source in instruction.sources)
+            types = zip(instruction.sources, (self._kept, self.word), strict=True)
+            stored, address = (self._operand(source, type) for source, type in types)
             body.append(RegisterWrite(register=SCRATCHPAD_FILE, indices=(address,), value=stored))
         number = self.program.instructions.index(instruction)
         pending = next_pending(instruction, state.pending)
@@ -224,9 +231,9 @@ class CellMachine:
         if instruction.opcode is Opcode.LSW:
             name = f"read{self._rules}"
             read = RegisterRead(
-                target=name, register=SCRATCHPAD_FILE, indices=(operands[0],), type=self.word
+                target=name, register=SCRATCHPAD_FILE, indices=(operands[0],), type=self._kept
             )
-            return (read,), Local(name=name, type=self.word)
+            return (read,), Local(name=name, type=self._kept)
         value = expression_of(instruction.opcode, operands, self.word, fused=self.fused)
         as_bits = isinstance(instruction.destination, ToPredicate)
         if value is None or (as_bits and value.type.is_float):

@@ -97,6 +97,7 @@ def machine_of(
         input_types={port: kinds.input(cell.name, port) for port in range(core.inputs)},
         output_types={port: kinds.output(cell.name, port) for port in range(core.outputs)},
         register_types={n: kinds.register(cell.name, n) for n in range(core.registers)},
+        scratchpad_type=kinds.scratchpad(cell.name),
         landings={number: channel.name for number, channel in landings.items()},
         fused=fused,
         endless=True,
