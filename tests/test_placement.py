@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -121,6 +124,80 @@ def test_it_can_be_looked_at(placed: t2s.Placement) -> None:
     assert "<script" not in page
 
 
+def _shapes(picture: object) -> dict[str, ElementTree.Element]:
+    """The parts of a picture by the first line of their titles."""
+    found = {}
+    for item in ElementTree.fromstring(str(picture)):
+        title = item.find("{http://www.w3.org/2000/svg}title")
+        if title is not None and title.text:
+            found[title.text.split("\n")[0]] = item
+    return found
+
+
+def test_pictures_of_a_run(placed: t2s.Placement, tmp_path: Path) -> None:
+    run = placed.run({"A": A4, "x": X4})
+    for kind in ("busy", "starved", "blocked", "waiting", "idle"):
+        picture = placed.picture_of_run(run, kind)
+        shapes = _shapes(picture)
+        assert set(placed.placed.sites) == set(shapes)  # one for each part
+        assert f"{kind} cycles: blue none" in str(picture)
+    for name, shares in run.shares().items():
+        assert sum(shares.values()) == pytest.approx(1)
+        text = "".join(shapes[name].itertext())
+        assert f"busy {shares['busy']:.1%}" in text
+        assert shapes[name].get("fill") == f"hsl({round(240 - 240 * shares['idle'])},70%,55%)"
+    path = placed.picture_of_run(run).write(tmp_path / "busy.svg")
+    assert path.read_text(encoding="utf-8") == placed.picture_of_run(run)._repr_svg_()
+
+
+def test_pictures_of_nets_tracks_and_the_limit(placed: t2s.Placement) -> None:
+    parts = set(placed.placed.sites)
+    assert parts < set(_shapes(placed.picture()))
+    for group in placed.groups:
+        nets = {net.name for net in placed.placed.netlist.nets if net.group == group}
+        shown = {name.split(" of ")[0] for name in set(_shapes(placed.picture(group))) - parts}
+        assert shown == nets
+    bars = {name for name in _shapes(placed.picture_of_tracks()) if name.endswith("tracks")}
+    assert bars <= {"1 of 3 tracks", "2 of 3 tracks", "3 of 3 tracks"}
+    assert "red: all 3" in str(placed.picture_of_tracks())
+    limit = _shapes(placed.picture_of_limit())  # the ring of the sum
+    colored = {name for name in parts if limit[name].get("fill") != "none"}
+    assert colored == {"y[0]", "y[1]"}
+    assert "firings in" in str(placed.picture_of_limit())
+    assert placed.picture()._repr_svg_() in placed._repr_html_()
+    assert "<table" in placed._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says", "expected"),
+    [
+        (lambda p, run: p.picture("nets"), "there is no net group 'nets'", "one of A_"),
+        (
+            lambda p, run: p.picture_of_run(run, "bored"),
+            "there is no kind of cycles 'bored'",
+            "one of busy, starved, blocked, waiting, idle",
+        ),
+        (lambda p, run: p.picture_of_run("run"), "the run", "what Placement.run gives"),
+        (
+            lambda p, run: t2s.place(_product(8), fabric="cgra8").picture_of_run(
+                replace(run, cells={})
+            ),
+            "the run of 'y' is not of this placement of 'y'",
+            "a run of the same cells and units",
+        ),
+        (lambda p, run: p.picture().write("/no/folder/x.svg"), "cannot be written", "a name in"),
+    ],
+)
+def test_pictures_that_there_are_not(
+    placed: t2s.Placement, wrong: Any, says: str, expected: str
+) -> None:
+    run = placed.run({"A": A4, "x": X4})
+    with pytest.raises(UserError) as caught:
+        wrong(placed, run)
+    assert says in str(caught.value)
+    assert expected in str(caught.value)
+
+
 def test_other_inputs_than_those_it_was_placed_for() -> None:
     X, i, y, N = ImageParam(DOUBLE, 1, name="X"), Var("i"), Func("y"), t2s.Param(Int(32), name="N")
     y[i] = X[i] * 2.0
@@ -162,3 +239,16 @@ def test_refusals(tmp_path: Path) -> None:
     eye = np.eye(2)
     with pytest.raises(UnsupportedError, match="graphs, which run one after the other"):
         t2s.place(staged, {"A": eye, "B": eye})
+
+
+@pytest.mark.verilator
+@pytest.mark.slow
+def test_a_larger_array_runs_as_verilog_to_the_same_cycle() -> None:
+    """Sixteen FMAs with virtual buffers, rings, units and wires."""
+    namespace = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "cgra" / "ladder.py"))
+    placed = t2s.place(namespace["design"](), fabric="cgra8")
+    generator = np.random.default_rng(3)
+    inputs = {name: generator.integers(-9, 10, (16, 16)).astype(float) for name in "AB"}
+    found = t2s.verilate(placed, inputs)
+    np.testing.assert_array_equal(found.outputs["C"], inputs["A"] @ inputs["B"])
+    assert found.cycles == placed.run(inputs).cycles == t2s.simulate(placed, inputs).cycles

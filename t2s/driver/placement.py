@@ -11,11 +11,11 @@ designs that the fabric has no operators, no cells or no wires for, with the use
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from t2s.core.arrays import named_inputs
 from t2s.core.checks import checked_folder, checked_kind
@@ -29,6 +29,7 @@ from t2s.graph.graph import Graph
 
 if TYPE_CHECKING:
     from t2s.backends.cgra_tia.fabric import CgraFabric
+    from t2s.backends.cgra_tia.files.picture import PlacementPicture
     from t2s.backends.cgra_tia.machine.extended import PlacedRun
     from t2s.backends.cgra_tia.netlist import PlacedDesign
     from t2s.backends.cgra_tia.place import Progress
@@ -81,6 +82,58 @@ class Placement(Design):
             return run_placed(self.placed, named_inputs(inputs), fused=self.fused, **options)
         arrays = _arrays(self._checked(next(self.source.stages(inputs))))
         return run_placed(self.placed, arrays, fused=self.fused, **options)
+
+    def picture(self, group: str | None = None) -> PlacementPicture:
+        """Cells, units and nets on the fabric; or the nets of one ``group`` alone.
+
+        ``groups`` has the names.  Raises ``UserError`` for another one.
+        """
+        from t2s.backends.cgra_tia.files.picture import PlacementPicture, placement_svg
+
+        if group is not None and group not in self.groups:
+            _refuse_name("net group", group, self.groups)
+        return PlacementPicture(placement_svg(self.placed, group=group))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The channel arrays that nets are elements of, by name."""
+        return tuple(dict.fromkeys(net.group for net in self.placed.netlist.nets))
+
+    def picture_of_tracks(self) -> PlacementPicture:
+        """How many tracks are taken between neighbors; red where none is left."""
+        from t2s.backends.cgra_tia.files.picture import PlacementPicture, tracks_svg
+
+        return PlacementPicture(tracks_svg(self.placed))
+
+    def picture_of_limit(self) -> PlacementPicture:
+        """The circle of cells and nets that keeps the design from a firing in every cycle."""
+        from t2s.backends.cgra_tia.files.picture import PlacementPicture, circle_svg
+
+        return PlacementPicture(circle_svg(self.placed))
+
+    def picture_of_run(self, run: PlacedRun, kind: str = "busy") -> PlacementPicture:
+        """Where the cycles of each part went in a run of ``Placement.run``: blue none, red all.
+
+        ``kind`` is ``"busy"``, ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises
+        ``UserError`` for another one, and for a run of another design.
+        """
+        from t2s.backends.cgra_tia.files.picture import PlacementPicture, heat_svg
+        from t2s.backends.cgra_tia.machine.extended import SHARES, PlacedRun
+
+        expected = "what Placement.run gives; t2s.simulate has its own report"
+        checked_kind("the run", run, PlacedRun, expected)
+        if kind not in SHARES:
+            _refuse_name("kind of cycles", kind, SHARES)
+        shares = run.shares()
+        if set(shares) != set(self.placed.sites):
+            raise UserError(
+                f"the run of {run.name!r} is not of this placement of {self.name!r}",
+                location=user_location(),
+                expected="a run of the same cells and units",
+                given=f"one of {len(shares)} parts, and the placement has {len(self.placed.sites)}",
+                hint="placement.picture_of_run(placement.run(inputs))",
+            )
+        return PlacementPicture(heat_svg(self.placed, shares, kind))
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return GraphDesign(self.graph).lower(given)
@@ -142,6 +195,15 @@ class Placement(Design):
         return placement_html(self.placed)
 
 
+def _refuse_name(what: str, given: object, names: Sequence[str]) -> NoReturn:
+    raise UserError(
+        f"there is no {what} {given!r}",
+        location=user_location(),
+        expected=f"one of {', '.join(names)}",
+        given=repr(given),
+    )
+
+
 def _arrays(stage: Stage) -> dict[str, Any]:
     """The inputs of a placed design: scalars are arrays of one element, loaded once."""
     return {**stage.arrays, **stage.scalars}
@@ -173,15 +235,18 @@ def place(
     Raises ``UnsupportedError`` for what the machine cannot do and ``UserError`` for what does not
     fit, with the user's line (papers/004, section V.C).
     """
-    from t2s.backends.cgra_tia.backend import smallest_fabric
-    from t2s.backends.cgra_tia.lower import lower_to_netlist
-    from t2s.backends.cgra_tia.place import place_netlist
+    from t2s.backends.cgra_tia.backend import placed_graph
 
     found = design_of(design)
     graph = found.only_stage(inputs, "place").graph
-    netlist = lower_to_netlist(graph, contract=contract)
-    chosen = smallest_fabric(netlist) if fabric is None else find_fabric(fabric)
-    placed = place_netlist(netlist, chosen, seed=seed, balanced=balanced, progress=progress)
+    placed = placed_graph(
+        graph,
+        None if fabric is None else find_fabric(fabric),
+        seed=seed,
+        balanced=balanced,
+        contract=contract,
+        progress=progress,
+    )
     return Placement(placed, source=found, unplaced=graph)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -47,6 +48,36 @@ def test_they_use_all_fmas_and_give_the_values(name: str) -> None:
     }
     found = t2s.simulate(placed, inputs)
     np.testing.assert_array_equal(found.outputs[result], t2s.interpret(design, inputs))
+
+
+@pytest.mark.slow
+def test_a_convolution_keeps_its_weights_in_registers(recwarn: pytest.WarningsRecorder) -> None:
+    design = runpy.run_path(str(EXAMPLES / "conv.py"))["O"]
+    placed = t2s.place(design)
+    figures = figures_of(placed.placed)
+    assert placed.placed.fabric.name == "cgra32"
+    assert figures.fma_usage == Fraction(252, 256)
+    assert figures.limit is None
+    assert not [item for item in recwarn if "of its rate" in str(item.message)]
+    generator = np.random.default_rng(5)
+    inputs = {
+        "I": generator.integers(-8, 9, (30, 34, 4)).astype(float),
+        "W": generator.integers(-8, 9, (7, 3, 3, 4)).astype(float),
+    }
+    run = placed.run(inputs)
+    windows = np.lib.stride_tricks.sliding_window_view(inputs["I"], (3, 3), (0, 1))
+    wanted = np.einsum("yxckl,oklc->yxo", windows, inputs["W"])
+    np.testing.assert_array_equal(run.outputs["O"], wanted)
+    found = t2s.simulate(placed, inputs)
+    np.testing.assert_array_equal(found.outputs["O"], wanted)
+    assert found.cycles == run.cycles
+    stores = [tally for name, tally in run.units.items() if name.startswith("O_store")]
+    assert len(stores) == 7
+    for tally in stores:  # steady: from the first result to the last
+        assert tally.busy >= 0.95 * (tally.last - tally.first + 1)
+    cells = [cell for name, cell in run.cells.items() if name.startswith("O[")]
+    for cell in cells:  # the weight, then a pixel in every cycle
+        assert cell.busy == 28 * 32 + 1
 
 
 @pytest.mark.slow

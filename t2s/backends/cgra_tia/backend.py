@@ -11,7 +11,7 @@ from t2s.backends.cgra_tia.files import write_files
 from t2s.backends.cgra_tia.lower import lower_to_netlist, unsupported
 from t2s.backends.cgra_tia.machine.extended import PlacedRun, run_placed
 from t2s.backends.cgra_tia.netlist import Netlist, PlacedDesign
-from t2s.backends.cgra_tia.place import place_netlist
+from t2s.backends.cgra_tia.place import Progress, place_netlist
 from t2s.backends.cgra_tia.place.sites import sites_of
 from t2s.core.errors import UnsupportedError
 from t2s.core.ops import Array
@@ -44,8 +44,7 @@ class TiaBackend:
 
     def placed(self, graph: Graph, fabric: CgraFabric | None = None, seed: int = 0) -> PlacedDesign:
         """The design on a fabric; ``None`` is the smallest of ours that has enough cells."""
-        netlist = lower_to_netlist(graph)
-        return place_netlist(netlist, fabric or smallest_fabric(netlist), seed=seed)
+        return placed_graph(graph, fabric, seed=seed)
 
     def run(
         self,
@@ -56,6 +55,21 @@ class TiaBackend:
     ) -> PlacedRun:
         """Step through the instructions of the placed design, cycle by cycle."""
         return run_placed(self.placed(graph), {**(inputs or {}), **parameters})
+
+
+def placed_graph(
+    graph: Graph,
+    fabric: CgraFabric | None = None,
+    *,
+    seed: int = 0,
+    balanced: bool = True,
+    contract: bool = True,
+    progress: Progress | None = None,
+) -> PlacedDesign:
+    """Lower a graph and place it; ``None`` is the smallest of our fabrics that has enough cells."""
+    netlist = lower_to_netlist(graph, contract=contract)
+    chosen = fabric or smallest_fabric(netlist)
+    return place_netlist(netlist, chosen, seed=seed, balanced=balanced, progress=progress)
 
 
 def smallest_fabric(netlist: Netlist) -> CgraFabric:

@@ -51,6 +51,11 @@ class CoreParameters:
     channel_depth: int = 2
     scratchpad_words: int = 512
 
+    def extended(self, pattern: int) -> int:
+        """The word of an immediate: its bits, sign-extended."""
+        sign = pattern >> self.immediate_width - 1
+        return (pattern - (sign << self.immediate_width)) & (1 << self.word_width) - 1
+
 
 PUBLIC_CORE = CoreParameters(profile=Profile.PUBLIC)
 EXTENDED_CORE = CoreParameters(

@@ -42,6 +42,10 @@ class Trigger:
     zeros: int = 0
     checks: tuple[TagCheck, ...] = ()
 
+    def matches(self, predicates: int) -> bool:
+        """Whether predicates (bits) are what it asks for."""
+        return not (self.ones & ~predicates or self.zeros & predicates)
+
 
 @dataclass(frozen=True, slots=True)
 class FromRegister:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import t2s
 from t2s import Func, ImageParam, RDom, Var
-from t2s.core.expr import Expr, apply, const
+from t2s.core.expr import Expr, Parameter, apply, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 from t2s.func.user_expression import Expression
 from t2s.graph.body import Receive, RegisterRead, RegisterWrite, Send, Statement
 from t2s.graph.graph import Graph, Place
 from t2s.graph.nodes import Register, Role
-from tests.backends.builders import channel, graph, load, local, minus, node, store, tensor
+from tests.backends.builders import channel, graph, load, local, node, store, tensor
 from tests.backends.cgra.designs import DOUBLE
 from tests.hand_graphs import index, loop, plus
 
@@ -49,6 +49,41 @@ def through_memory() -> Func:
     first[HERE] += x[HERE + k]
     second[HERE] = first[HERE] * 2.0
     return second.bound(HERE, 0, 4)
+
+
+def chosen_of_four() -> Func:
+    """Of two operands or four, by the iteration: all of them and a tag in one firing."""
+    a, b, c, d = (ImageParam(DOUBLE, 1, name=name) for name in "abcd")
+    y = Func("y")
+    other = t2s.select(HERE < 3, c[HERE], d[HERE])
+    y[HERE] = t2s.select(a[HERE] > b[HERE], c[HERE], other)
+    return y.bound(HERE, 0, 8)
+
+
+def one_of(count: int) -> Func:
+    """Another array in each iteration."""
+    arrays = [ImageParam(DOUBLE, 1, name=f"x{number}") for number in range(count)]
+    y, value = Func("y"), arrays[0][HERE]
+    for number, array in enumerate(arrays[1:], 1):
+        value = t2s.select(number == HERE, array[HERE], value)
+    y[HERE] = value
+    return y.bound(HERE, 0, count)
+
+
+def unknown_length() -> Graph:
+    """A loop that is as long as a parameter."""
+    plain = by_hand([TAKE, Send(channel="y_out", value=local("value"))], [])
+    first, middle, last = plain.nodes
+    length = Parameter(name="n", type=INT32)
+    loops = (replace(middle.loops[0], extent=length),)
+    return replace(plain, nodes=(first, replace(middle, loops=loops), last))
+
+
+def open_array() -> Graph:
+    """An array whose length is known when the design runs."""
+    plain = by_hand([TAKE, Send(channel="y_out", value=local("value"))], [])
+    x, y = plain.tensors
+    return replace(plain, tensors=(x, replace(y, open=True)))
 
 
 def halves() -> Func:
@@ -96,18 +131,6 @@ TAKE = Receive(target="value", channel="x_in", type=INT32)
 
 def rest(number: Expr) -> Expr:
     return apply(Op.MODULO, number, const(8))
-
-
-def backwards() -> Graph:
-    """Sends the first half, and then the last elements first."""
-    i = index("i")
-    body = [
-        TAKE,
-        written(i),
-        read("old", minus(const(7), i)),
-        Send(channel="y_out", value=local("old")),
-    ]
-    return by_hand(body, [kept(8)])
 
 
 def two_elements() -> Graph:

@@ -210,6 +210,32 @@ def test_integers(operation: str, type: object) -> None:
     same(unplaced(mapping(ONE.format(operation), x=type, y=type).netlist(), OPEN))
 
 
+EDGES = (0, 1, -1, 2, 3, -3, 1 << 31, 1 << 32, -(1 << 32), (1 << 63) - 1, -(1 << 63), 0x5DEECE66D)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        *("clz %o0.0, %i0", "clz %o0.0, %i0, $1", "ctz %o0.0, %i0"),
+        *("shmul %o0.0, %i0, %i1", "uhmul %o0.0, %i0, %i1"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_operators_that_take_several_of_a_graph(operation: str, engine: str) -> None:
+    text = f"when %p == X with %i0.0, %i1.0: {operation}; deq %i0, %i1;"
+    made = mapping(text, steps=len(EDGES) ** 2, x=Int(64), y=Int(64))
+    made.tensor("z", len(EDGES) ** 2, type=Int(64))
+    made.unit(UnitKind.LOAD, "other", "z", [len(EDGES) ** 2], [1])
+    made.net("net3", "other", ("cell", 1))
+    design = unplaced(made.netlist(), OPEN)
+    pairs = np.array([(a, b) for a in EDGES for b in EDGES], np.int64)
+    inputs = {"x": pairs[:, 0], "z": pairs[:, 1]}
+    expected = run_placed(design, inputs)
+    found = simulate(lift_placed(design), inputs, engine=engine)
+    np.testing.assert_array_equal(found.outputs["y"], expected.outputs["y"])
+    assert found.cycles == expected.cycles
+
+
 def test_types_are_converted() -> None:
     same(unplaced(mapping(ONE.format("itf %o0.0, %i0"), x=Int(32)).netlist(), OPEN))
     same(unplaced(mapping(ONE.format("fti %o0.0, %i0"), y=Int(64)).netlist(), OPEN))
@@ -347,17 +373,57 @@ def refused(netlist: Netlist) -> str:
     return str(caught.value)
 
 
-def test_a_result_of_the_fma_in_a_register() -> None:
-    text = (
+IN_REGISTERS = {
+    "a sum that is sent each time": (
         "when %p == XXXXXXX0 with %i0.0: fadd %r0, %r0, %i0; deq %i0; set %p = ZZZZZZZ1;\n"
         "when %p == XXXXXXX1: mov %o0.0, %r0; set %p = ZZZZZZZ0;\n"
+    ),
+    "work of other kinds while it is on its way": (
+        "when %p == XXXXXX00 with %i0.0: fmul %r0, %i0, %i0; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXX01: nop; set %p = ZZZZZZ10;\n"
+        "when %p == XXXXXX10 with %i0.0: fmac %r1, %r0, %r1, %i0; set %p = ZZZZZZ11;\n"
+        "when %p == XXXXXX11 with %i0.0: fadd %o0.0, %r1, %i0; deq %i0; set %p = ZZZZZZ00;\n"
+    ),
+    "what is written before it was read": (
+        "when %p == XXXXXX00 with %i0.0: fmul %r0, %i0, %i0; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXX01 with %i0.0: mov %r0, %i0; set %p = ZZZZZZ10;\n"
+        "when %p == XXXXXX10 with %i0.0: fadd %o0.0, %r0, %r0; deq %i0; set %p = ZZZZZZ00;\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("program", IN_REGISTERS)
+@pytest.mark.parametrize("fma_latency", [0, 1, 4])
+def test_a_result_of_the_fma_in_a_register(program: str, fma_latency: int) -> None:
+    """Who reads or writes the register waits for it; what else there is goes on."""
+    netlist = mapping(IN_REGISTERS[program]).netlist()
+    for engine in ("native", "python"):
+        same(unplaced(netlist, replace(OPEN, fma_latency=fma_latency)), engine=engine)
+
+
+def test_a_result_of_the_fma_that_nobody_uses() -> None:
+    """The sum waits for itself, but for the last one."""
+    text = (
+        "when %p == XXXXXX00 with %i0.0: fadd %r0, %r0, %i0; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXX01 with %i0.0: mov %o0.0, %i0; deq %i0; set %p = ZZZZZZZ0;\n"
     )
-    assert refused(mapping(text).netlist()).splitlines() == [
-        "the cell 'cell' keeps a result of its FMA in a register",
-        "  expected: results of the FMA that go to a channel",
-        "  given:    fadd %r0",
-        "  hint:     the interpreter runs it",
-    ]
+    design = unplaced(mapping(text).netlist(), OPEN)
+    run_placed(design, numbers(design.netlist))
+    with pytest.raises(UserError) as caught:
+        simulate(lift_placed(design), numbers(design.netlist))
+    first, *_ = str(caught.value).splitlines()
+    assert first.startswith("1 tokens are left at the end, 1 of them in channel 'cell_r0'")
+
+
+def test_a_result_of_the_fma_that_decides() -> None:
+    """The second one fires while the first one waits for the register."""
+    text = (
+        "when %p == XXXXXXX0 with %i0.0: fmul %r0, %i0, %i0; set %p = ZZZZZZZ1;\n"
+        "when %p == XXXXXXX1 with %i0.0: mov %o0.0, %r0; deq %i0; set %p = ZZZZZZZ0;\n"
+        "when %p == XXXXXXX1 with %i0.0: nop; deq %i0; set %p = ZZZZZZZ0;\n"
+    )
+    found = refused(mapping(text).netlist())
+    assert "(line 4) fires if instruction 1 (line 3) waits for the FMA's result in %r0" in found
 
 
 def test_addresses_that_come_from_a_channel() -> None:
@@ -386,8 +452,8 @@ def test_bits_of_floats() -> None:
 
 
 def test_operators_that_graphs_do_not_have() -> None:
-    found = refused(mapping(ONE.format("clz %o0.0, %i0"), x=Int(64), y=Int(64)).netlist())
-    assert found.startswith("graphs have no 'clz', which 'cell' does in line 2")
+    found = refused(mapping(ONE.format("bnand %o0.0, %i0, %i0"), x=Int(64), y=Int(64)).netlist())
+    assert found.startswith("graphs have no 'bnand', which 'cell' does in line 2")
 
 
 # --------------------------------------------------------------------------------------- parts

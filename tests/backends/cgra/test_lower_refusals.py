@@ -9,6 +9,7 @@ import pytest
 
 import t2s
 from t2s import Float, Func, Int, UInt
+from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
 from t2s.backends.cgra_tia.lower import lower_to_netlist, unsupported
 from t2s.core.errors import UnsupportedError
 from t2s.graph.graph import Graph
@@ -119,6 +120,21 @@ OF_USERS: dict[str, tuple[Callable[[], Func], str, str]] = {
         "node 'y'",
         f"the cell of its 'add' would need 9 registers, and a cell has 8: {FEWER}",
     ),
+    "18 instructions": (
+        lambda: mapped(
+            lambda x, i: t2s.select(
+                x[i] > t2s.cast(DOUBLE, i + 1), x[i] + 1.0, t2s.cast(DOUBLE, i + 1)
+            ),
+            6,
+        ),
+        "node 'y'",
+        f"the cell of its 'pick' would need 18 instructions, and a cell has 16: {FEWER}",
+    ),
+    "9 inputs": (
+        lambda: refused_designs.one_of(8),
+        "node 'y'",
+        f"the cell of its 'mov' would need 9 input channels, and a cell has 8: {FEWER}",
+    ),
     "no pattern": (
         lambda: mapped(lambda x, i: t2s.select(i * i % 7 < 3, x[i], -x[i]), 401),
         "node 'y'",
@@ -132,12 +148,6 @@ BY_HAND: dict[str, tuple[Callable[[], Graph], str, str]] = {
         lambda: serial_feeder(9),
         "node 'feeder'",
         f"the cell of its 'mov' would need 9 output channels, and a cell has 8: {FEWER}",
-    ),
-    "backwards": (
-        refused_designs.backwards,
-        "node 'middle'",
-        "the elements of 'kept' are read in an order that no ring and no virtual buffer has: each "
-        "in the order of writing, or blocks of them several times over",
     ),
     "two elements": (
         refused_designs.two_elements,
@@ -154,6 +164,16 @@ BY_HAND: dict[str, tuple[Callable[[], Graph], str, str]] = {
         refused_designs.sent_twice,
         "node 'middle'",
         "one firing sends two tokens to y_out, and a cell moves one token of a channel in a cycle",
+    ),
+    "a length that nobody knows": (
+        refused_designs.unknown_length,
+        "node 'middle'",
+        "the bounds of loop 'i' are not known",
+    ),
+    "an open array": (
+        refused_designs.open_array,
+        "array 'y'",
+        "its length is known only when the design runs, and stream units have fixed nests",
     ),
     "nothing sent": (
         refused_designs.never_sent,
@@ -182,6 +202,17 @@ def test_a_graph_is_refused_with_its_node(name: str) -> None:
     make, subject, why = BY_HAND[name]
     (only,) = unsupported(make())
     assert (only.subject, only.why) == (subject, why)
+
+
+def test_the_largest_operator_has_as_many_checks_as_there_are() -> None:
+    """Three operands and a tag."""
+    netlist = lower_to_netlist(t2s.lower(refused_designs.chosen_of_four()))
+    checks = [
+        len(instruction.trigger.checks)
+        for cell in netlist.cells
+        for instruction in cell.program.instructions
+    ]
+    assert max(checks) == EXTENDED_CORE.checks == 4
 
 
 def test_all_that_is_refused_is_said_at_once() -> None:

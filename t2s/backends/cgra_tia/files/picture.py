@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 from t2s.backends.cgra_tia.fabric import CellKind
 from t2s.backends.cgra_tia.files.summary import (
@@ -28,6 +29,7 @@ from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, Provenance, Sit
 from t2s.backends.cgra_tia.place.sites import parts_of
 from t2s.backends.cgra_tia.place.slack import rate_limit
 from t2s.backends.cgra_tia.text.printer import print_instruction
+from t2s.core.files import write_file
 from t2s.core.names import one_line
 
 _PITCH, _SIZE, _MARGIN = 44, 20, 30
@@ -47,26 +49,54 @@ Fill = Callable[[str], str]
 class _Look:
     """What a picture shows: the fill of a part by name, more lines of its title, nets, wires.
 
-    ``nets`` are the names of those that are drawn; ``busy`` the wires with the nets on them.
+    ``nets`` are the names of those that are drawn; ``busy`` the wires with the nets on them;
+    ``caption`` is a line below that says what the colors mean.
     """
 
     fill: Fill
     said: Mapping[str, str]
     nets: Collection[str]
     busy: Mapping[Wire, list[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True, repr=False, slots=True)
+class PlacementPicture:
+    """SVG text that notebooks show; ``write`` puts it into a file for a browser."""
+
+    svg: str
+
+    def write(self, path: str | Path) -> Path:
+        """Write the picture into a file, in a folder that is there, and return its path."""
+        file = Path(path)
+        write_file(file, self.svg.encode())
+        return file
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<PlacementPicture of {len(self.svg):,} characters>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
 
 
 def placement_svg(design: PlacedDesign, *, group: str | None = None) -> str:
     """The whole design; or with a ``group`` the nets of that group alone."""
     names = [net.name for net in design.netlist.nets if group in (None, net.group)]
     busy = tracks_of(design) if group is None else {}
-    return _drawn(design, _Look(fill=_by_node(design), said={}, nets=names, busy=busy))
+    caption = "" if group is None else f"{len(names)} nets of {group}"
+    look = _Look(fill=_by_node(design), said={}, nets=names, busy=busy, caption=caption)
+    return _drawn(design, look)
 
 
 def tracks_svg(design: PlacedDesign) -> str:
     """How many tracks are in use between neighbors."""
     fill = _by_node(design)
-    return _drawn(design, _Look(fill=fill, said={}, nets=(), busy=tracks_of(design)))
+    caption = f"tracks between neighbors as wide as many are taken; red: all {design.fabric.tracks}"
+    busy = tracks_of(design)
+    return _drawn(design, _Look(fill=fill, said={}, nets=(), busy=busy, caption=caption))
 
 
 def heat_svg(
@@ -88,7 +118,8 @@ def heat_svg(
         name: ", ".join(f"{what} {share:.1%}" for what, share in found.items())
         for name, found in shares.items()
     }
-    return _drawn(design, _Look(fill=fill, said=said, nets=(), busy={}))
+    caption = f"{kind} cycles: blue none of them, green half, red all"
+    return _drawn(design, _Look(fill=fill, said=said, nets=(), busy={}, caption=caption))
 
 
 def circle_svg(design: PlacedDesign) -> str:
@@ -96,10 +127,19 @@ def circle_svg(design: PlacedDesign) -> str:
     limit = rate_limit(design)
     parts, nets = ((), ()) if limit is None else (set(limit.parts), limit.nets)
     by_node = _by_node(design)
-    look = _Look(
-        fill=lambda name: by_node(name) if name in parts else "none", said={}, nets=nets, busy={}
+    caption = "a firing in every cycle: no circle limits the rate"
+    if limit is not None:
+        caption = f"{limit.tokens} firings in {limit.cycles} cycles through what has a color"
+    return _drawn(
+        design,
+        _Look(
+            fill=lambda name: by_node(name) if name in parts else "none",
+            said={},
+            nets=nets,
+            busy={},
+            caption=caption,
+        ),
     )
-    return _drawn(design, look)
 
 
 def placement_html(design: PlacedDesign) -> str:
@@ -128,6 +168,9 @@ def _drawn(design: PlacedDesign, look: _Look) -> str:
         *_nets(design, look.nets),
         *_parts(design, look),
     ]
+    if look.caption:
+        body.append(f'<text x="4" y="{height + 8}" fill="{_PLAIN}">{_text(look.caption)}</text>')
+        height += 14
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" font-family="sans-serif" font-size="7">\n'

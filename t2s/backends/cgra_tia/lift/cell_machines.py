@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.lift.decisions import PredicateState, next_states
+from t2s.backends.cgra_tia.lift.decisions import (
+    LANDING,
+    PredicateState,
+    landing,
+    next_pending,
+    next_states,
+    slow_register,
+)
 from t2s.backends.cgra_tia.lift.word_expressions import (
     DOUBLE,
     FLOAT_OPERANDS,
@@ -71,10 +78,13 @@ class CellMachine:
     input_types: Mapping[int, Type] = field(default_factory=dict)
     output_types: Mapping[int, Type] = field(default_factory=dict)
     register_types: Mapping[int, Type] = field(default_factory=dict)
+    landings: Mapping[int, str] = field(default_factory=dict)
+    scratchpad_type: Type | None = None
     fused: bool = True
     endless: bool = False
     location: SourceLocation | None = None
     _rules: int = field(default=0)
+    _landed: Sequence[int] = ()
 
     def build(self, role: Role = Role.COMPUTE) -> Machine:
         """The machine."""
@@ -96,10 +106,17 @@ class CellMachine:
                 continue
             yield Head(channel=channel.name, value=f"value{port}")
             yield Head(channel=channel.tags, value=f"tag{port}")
+        for number, name in self.landings.items():
+            yield Head(channel=name, value=f"landed{number}")
 
     @property
     def word(self) -> Type:
         return Int(self.core.word_width)
+
+    @property
+    def _kept(self) -> Type:
+        """The type of the words in the scratchpad."""
+        return self.word if self.scratchpad_type is None else self.scratchpad_type
 
     def _registers(self) -> Iterator[Register]:
         initial = dict(self.program.initial)
@@ -114,7 +131,7 @@ class CellMachine:
             yield Register(name=f"r{number}", type=type, shape=(), distance=1, initial=start)
         if any(i.opcode in (Opcode.LSW, Opcode.SSW) for i in instructions):
             shape = (self.core.scratchpad_words,)
-            yield Register(name=SCRATCHPAD_FILE, type=self.word, shape=shape, distance=1)
+            yield Register(name=SCRATCHPAD_FILE, type=self._kept, shape=shape, distance=1)
 
     def _mode(self, state: PredicateState) -> Mode:
         choices: list[Choice] = []
@@ -131,7 +148,7 @@ class CellMachine:
         if not choices:
             choices = [Choice(when=const(False, BOOL), inside=Rule(name=f"none in {shown}"))]
         return Mode(
-            name=_mode_name(state.predicates),
+            name=_mode_name(state.predicates, state.pending),
             needs=self._names(state.channels),
             choices=tuple(choices),
             expected=f"an instruction of {self.label} for its predicates {shown}",
@@ -140,6 +157,9 @@ class CellMachine:
     def _names(self, channels: Sequence[int]) -> tuple[str, ...]:
         found: list[str] = []
         for channel in channels:
+            if channel >= LANDING:
+                found.append(self.landings[channel - LANDING])
+                continue
             own = self.inputs[channel]
             found += [own.name] if own.tags is None else [own.name, own.tags]
         return tuple(found)
@@ -151,6 +171,7 @@ class CellMachine:
     def _choice(self, state: PredicateState, instruction: Instruction) -> Choice:
         """An instruction: one rule, or two where its result is a predicate."""
         when = conjunction(*map(_test, instruction.trigger.checks))
+        self._landed = landing(instruction, state.pending)
         reads, value = self._result(instruction)
         after = next_states(instruction, state.predicates)
         if len(after) == 1:
@@ -167,7 +188,15 @@ class CellMachine:
         self._rules += 1
         body: list[Statement] = []
         puts: list[Put] = []
-        match instruction.destination:
+        target = instruction.destination
+        body += [
+            RegisterWrite(register=f"r{number}", indices=(), value=self._register(number))
+            for number in self._landed
+            if target != ToRegister(number)
+        ]
+        match target:
+            case ToRegister(number=number) if slow_register(instruction) is not None:
+                puts.append(Put(channel=self.landings[number], value=value))
             case ToRegister(number=number) if value is not None:
                 body.append(RegisterWrite(register=f"r{number}", indices=(), value=value))
             case ToOutputs(channels=channels, tag=tag):
@@ -175,15 +204,20 @@ class CellMachine:
                     for channel in self.outputs.get(port, ()):
                         puts += _puts(channel, value, tag)
         if instruction.opcode is Opcode.SSW:
-            stored, address = (self._operand(source, self.word) for source in instruction.sources)
+            types = zip(instruction.sources, (self._kept, self.word), strict=True)
+            stored, address = (self._operand(source, type) for source, type in types)
             body.append(RegisterWrite(register=SCRATCHPAD_FILE, indices=(address,), value=stored))
         number = self.program.instructions.index(instruction)
+        pending = next_pending(instruction, state.pending)
         return Rule(
             name=f"{instruction.opcode.value} {number} in {state.predicates:b} no {self._rules}",
             body=tuple(body),
-            takes=self._names(instruction.takes),
+            takes=(
+                *self._names(instruction.takes),
+                *(self.landings[number] for number in self._landed),
+            ),
             puts=tuple(puts),
-            next=None if instruction.opcode is Opcode.HALT else _mode_name(after),
+            next=None if instruction.opcode is Opcode.HALT else _mode_name(after, pending),
         )
 
     def _result(self, instruction: Instruction) -> tuple[tuple[Statement, ...], Expr]:
@@ -197,9 +231,9 @@ class CellMachine:
         if instruction.opcode is Opcode.LSW:
             name = f"read{self._rules}"
             read = RegisterRead(
-                target=name, register=SCRATCHPAD_FILE, indices=(operands[0],), type=self.word
+                target=name, register=SCRATCHPAD_FILE, indices=(operands[0],), type=self._kept
             )
-            return (read,), Local(name=name, type=self.word)
+            return (read,), Local(name=name, type=self._kept)
         value = expression_of(instruction.opcode, operands, self.word, fused=self.fused)
         as_bits = isinstance(instruction.destination, ToPredicate)
         if value is None or (as_bits and value.type.is_float):
@@ -230,10 +264,14 @@ class CellMachine:
             case FromChannel(number=port):
                 return Local(name=f"value{port}", type=self.input_types.get(port, self.word))
             case FromRegister(number=number):
-                type = self.register_types.get(number, self.word)
-                return Local(name=f"r{number}", type=type)
+                return self._register(number)
             case Immediate(pattern=pattern):
                 return immediate_constant(pattern, self.core, immediate)
+
+    def _register(self, number: int) -> Expr:
+        """What a register holds when an instruction fires: a result that has just come, maybe."""
+        name = f"landed{number}" if number in self._landed else f"r{number}"
+        return Local(name=name, type=self.register_types.get(number, self.word))
 
 
 def _puts(channel: TokenChannel, value: Expr | None, tag: int) -> list[Put]:
@@ -244,8 +282,9 @@ def _puts(channel: TokenChannel, value: Expr | None, tag: int) -> list[Put]:
     return [*own, Put(channel=channel.tags, value=number)] if channel.tags else own
 
 
-def _mode_name(predicates: int) -> str:
-    return f"state_{predicates:b}"
+def _mode_name(predicates: int, pending: frozenset[int]) -> str:
+    waits = "".join(f"_r{number}" for number in sorted(pending))
+    return f"state_{predicates:b}{waits}"
 
 
 def _test(check: TagCheck) -> Expr:

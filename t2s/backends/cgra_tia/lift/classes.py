@@ -2,8 +2,8 @@
 
 Cells are alike if they have one program and the same firings, units if they run one nest and their
 addresses differ by a constant that is affine in the points.  Points are those of the node that a
-part was made of; they are a proposal, and a class whose points do not fit is taken apart into
-nodes of one PE.
+part was made of; they are a proposal, and a class whose points do not fit is taken apart, into
+boxes of points if that helps, else into nodes of one PE.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
 
 from t2s.backends.cgra_tia.fabric import CellKind
-from t2s.backends.cgra_tia.lift.points import Point, affine, affine_form, inside
+from t2s.backends.cgra_tia.lift.points import Point, affine, affine_form, boxes_of, inside
 from t2s.backends.cgra_tia.lift.static_cells import StaticFirings, TaggedSteps
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
 from t2s.backends.cgra_tia.netlist import NetCell, Netlist, StreamUnit, UnitKind
@@ -25,6 +27,9 @@ from t2s.graph.body import SpaceDimension
 from t2s.graph.nodes import Loop
 
 Part = NetCell | StreamUnit
+
+_LARGEST_BOX = 1 << 16
+"""Points of a box around a class that are looked at one by one."""
 
 ROUND, STEP = "round", "step"
 """The loops around a nest with a prologue: the round, 0 or 1, and the instruction in round 0."""
@@ -121,14 +126,13 @@ def _loop(name: str, factors: Mapping[str, int], constant: int) -> Loop:
 
 
 def classes_of(
-    netlist: Netlist, firings: Mapping[str, StaticFirings], kinds: WordKinds, *, apart: bool
+    netlist: Netlist, firings: Mapping[str, StaticFirings], kinds: WordKinds
 ) -> tuple[PartClass, ...]:
-    """The classes of all parts; with ``apart`` every part is one of its own."""
+    """The classes of all parts."""
     groups: dict[object, list[Part]] = {}
     parts: tuple[Part, ...] = (*netlist.cells, *netlist.units)
     for part in parts:
-        key = (part.name,) if apart else _key(part, firings.get(part.name), kinds)
-        groups.setdefault(key, []).append(part)
+        groups.setdefault(_key(part, firings.get(part.name), kinds), []).append(part)
     names, origins = NameSupply(), _Origins(netlist)
     return tuple(
         replace(found, name=names.fresh(found.name))
@@ -156,17 +160,33 @@ def _types(cell: NetCell, kinds: WordKinds) -> Iterator[object]:
 def _settled(
     parts: Sequence[Part], firings: Mapping[str, StaticFirings], origins: _Origins
 ) -> Iterator[PartClass]:
-    """The parts as one class if their points allow it, else each alone."""
+    """The parts as one class if their points allow it, else a few, else each alone."""
     decided = isinstance(parts[0], StreamUnit) or parts[0].name in firings
     for point in (_point, origins.point) if decided else ():
         together = _class(parts, firings, [point(part) for part in parts])
         if together is not None:
             yield together
             return
+    for some in _in_boxes(parts) if decided else ():
+        boxed = _class(some, firings, [_point(part) for part in some])
+        if boxed is None:
+            break
+        yield boxed
+        parts = [part for part in parts if part.name not in boxed.points]
     for part in parts:
         alone = _class([part], firings, [()])
         assert alone is not None
         yield alone
+
+
+def _in_boxes(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """Groups of parts whose points fill a box; nothing if points are not apart from one another."""
+    by_point = {_point(part): part for part in parts}
+    axes = [range(min(column), max(column) + 1) for column in zip(*by_point, strict=True)]
+    if len(by_point) < len(parts) or prod(map(len, axes)) > _LARGEST_BOX:
+        return
+    for box in boxes_of(by_point, set(product(*axes))):
+        yield [by_point[point] for point in sorted(box)]
 
 
 class _Origins:

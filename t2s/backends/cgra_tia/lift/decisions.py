@@ -5,6 +5,10 @@ room is there already.  In each reachable predicate state it waits for the chann
 candidates check; their tags then tell the candidates apart, where these wait for further channels,
 or write outputs, which may be full.
 
+A register that a result of the FMA goes to is *pending* until an instruction reads or writes it,
+which waits for the result as for a token.  So the states are those of the predicates and of what is
+pending, and the result is a channel of its own (``LANDING``).
+
 In goes a program and the channels that anybody feeds; out come the states.  Refused, with both
 instructions and the channel: candidates of which the later one may overtake the earlier one.
 """
@@ -14,8 +18,19 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from t2s.backends.cgra_tia.program import CellProgram, Instruction, TagCheck, ToPredicate
+from t2s.backends.cgra_tia.opcodes import ON_FMA
+from t2s.backends.cgra_tia.program import (
+    CellProgram,
+    FromRegister,
+    Instruction,
+    TagCheck,
+    ToPredicate,
+    ToRegister,
+)
 from t2s.core.errors import UserError
+
+LANDING = 64
+"""The channel of the result that goes to register 0; those of other registers follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,27 +43,55 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredicateState:
-    """A reachable state: what it waits for at first, and then the groups of candidates."""
+    """A reachable state: what it waits for at first, and then the groups of candidates.
+
+    ``pending`` are the registers whose values have not come yet.
+    """
 
     predicates: int
     channels: tuple[int, ...]
     groups: tuple[Candidates, ...]
+    pending: frozenset[int] = frozenset()
 
 
 def states_of(program: CellProgram, name: str, fed: Collection[int]) -> tuple[PredicateState, ...]:
     """The states that can be reached, the first one first; ``name`` is for errors."""
-    found: dict[int, PredicateState] = {}
-    waiting = [0]
+    found: dict[tuple[int, frozenset[int]], PredicateState] = {}
+    waiting = [(0, frozenset[int]())]
     while waiting:
-        predicates = waiting.pop()
-        if predicates in found:
+        predicates, pending = waiting.pop()
+        if (predicates, pending) in found:
             continue
-        state = _state(program, name, fed, predicates)
-        found[predicates] = state
+        state = _state(program, name, fed, predicates, pending)
+        found[predicates, pending] = state
         for group in state.groups:
             for instruction in group.instructions:
-                waiting += reversed(next_states(instruction, predicates))
+                after = next_pending(instruction, pending)
+                states = next_states(instruction, predicates)
+                waiting += [(each, after) for each in reversed(states)]
     return tuple(found.values())
+
+
+def landing(instruction: Instruction, pending: Collection[int]) -> list[int]:
+    """The pending registers that an instruction waits for: those that it reads or writes."""
+    used = {source.number for source in instruction.sources if isinstance(source, FromRegister)}
+    if isinstance(instruction.destination, ToRegister):
+        used.add(instruction.destination.number)
+    return sorted(used.intersection(pending))
+
+
+def slow_register(instruction: Instruction) -> int | None:
+    """The register that a result of the FMA goes to."""
+    match instruction.destination:
+        case ToRegister(number=number) if instruction.opcode in ON_FMA:
+            return number
+    return None
+
+
+def next_pending(instruction: Instruction, pending: frozenset[int]) -> frozenset[int]:
+    """The registers that are pending after a firing."""
+    left, slow = pending.difference(landing(instruction, pending)), slow_register(instruction)
+    return left if slow is None else left | {slow}
 
 
 def next_states(instruction: Instruction, predicates: int) -> tuple[int, ...]:
@@ -77,23 +120,27 @@ def _apart(one: TagCheck, other: TagCheck) -> bool:
 
 
 def _state(
-    program: CellProgram, name: str, fed: Collection[int], predicates: int
+    program: CellProgram,
+    name: str,
+    fed: Collection[int],
+    predicates: int,
+    pending: frozenset[int],
 ) -> PredicateState:
     candidates = [
         i
         for i in program.instructions
-        if not (i.trigger.ones & ~predicates or i.trigger.zeros & predicates)
-        and _channels(i) <= set(fed)
+        if i.trigger.matches(predicates) and _channels(i) <= set(fed)
     ]
     for number, instruction in enumerate(candidates):
-        if not instruction.trigger.checks and not instruction.outputs:
+        waits = instruction.trigger.checks or landing(instruction, pending)
+        if not waits and not instruction.outputs:
             candidates = candidates[: number + 1]  # it fires whatever there is
             break
-    sets = [_channels(instruction) for instruction in candidates]
+    sets = [_waited(instruction, pending) for instruction in candidates]
     common = set[int]().union(*sets[:1]).intersection(*sets)
     for number, first in enumerate(candidates):
         for second in candidates[number + 1 :]:
-            _check_pair(program, name, first, second, common)
+            _check_pair(program, name, (first, second), pending, common)
     groups: dict[frozenset[int], list[Instruction]] = {}
     for instruction, channels in zip(candidates, sets, strict=True):
         groups.setdefault(frozenset(channels), []).append(instruction)
@@ -104,16 +151,25 @@ def _state(
             Candidates(channels=tuple(sorted(channels - common)), instructions=tuple(group))
             for channels, group in groups.items()
         ),
+        pending=pending,
     )
 
 
 def _check_pair(
-    program: CellProgram, name: str, first: Instruction, second: Instruction, common: set[int]
+    program: CellProgram,
+    name: str,
+    pair: tuple[Instruction, Instruction],
+    pending: Collection[int],
+    common: set[int],
 ) -> None:
     """Refuse two candidates of which the second may fire because the first one waits."""
-    different = _channels(first) ^ _channels(second)
+    first, second = pair
+    different = _waited(first, pending) ^ _waited(second, pending)
     if different and not exclusive(first, second, common):
-        waits = f"for a token of %i{min(different)}"
+        channel = min(different)
+        waits = f"for a token of %i{channel}"
+        if channel >= LANDING:
+            waits = f"for the FMA's result in %r{channel - LANDING}"
     elif first.outputs and not exclusive(first, second, _channels(first)):
         waits = f"for room in %o{first.outputs[0]}"
     else:
@@ -130,6 +186,11 @@ def _check_pair(
 
 def _channels(instruction: Instruction) -> set[int]:
     return {check.channel for check in instruction.trigger.checks}
+
+
+def _waited(instruction: Instruction, pending: Collection[int]) -> set[int]:
+    """All channels that an instruction waits for, those of results that land included."""
+    return _channels(instruction) | {LANDING + n for n in landing(instruction, pending)}
 
 
 def _shown(number: int, instruction: Instruction) -> str:

@@ -3,13 +3,15 @@
 All branches from one port of a class to one port of another that have the same latency and the same
 capacity are one *bundle*.  A firing sends into all branches of its net, so those that lead to
 different sinks are different channels: a bundle has one for each value of those coordinates of the
-sink that the source does not give (A[i, k] for all j: one channel for each j).
+sink that the source does not give (A[i, k] for all j: one channel for each j), or one for each
+distance between source and sink.  Branches that are of no such form have channels of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from t2s.backends.cgra_tia.lift.classes import PartClass
 from t2s.backends.cgra_tia.lift.points import Point, affine_form, inside, mapped
@@ -23,10 +25,6 @@ from t2s.graph.graph import Channel, StreamType
 
 _Ends = tuple[Point, Point]
 """Where a branch starts and where it ends."""
-
-
-class NoBundleError(Exception):
-    """Points that no channel array connects; the parts have to be nodes of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +55,7 @@ class _Bundle:
 def links_of(
     design: PlacedDesign, classes: Sequence[PartClass], kinds: WordKinds
 ) -> tuple[Link, ...]:
-    """The channels of a design; raises ``NoBundleError``."""
+    """The channels of a design."""
     owner = {part.name: found for found in classes for part in found.parts}
     by_name = {found.name: found for found in classes}
     bundles: dict[_Bundle, list[_Ends]] = {}
@@ -111,12 +109,20 @@ def _slow_outputs(design: PlacedDesign) -> set[tuple[str, int]]:
 def _bundled(
     classes: Mapping[str, PartClass], bundle: _Bundle, pairs: Sequence[_Ends]
 ) -> list[list[_Ends]]:
-    """The branches of a bundle, each of which can be a channel; raises ``NoBundleError``."""
+    """The branches of a bundle by the channels that they are elements of."""
     stream = StreamType(element=INT32)
-    for branches in (_by_free_axes(pairs), _by_offset(pairs)):
-        if all(_link(classes, bundle, branch, "trial", stream) for branch in branches):
-            return branches
-    raise NoBundleError
+
+    def fits(branches: Sequence[_Ends]) -> bool:
+        return _link(classes, bundle, branches, "trial", stream) is not None
+
+    for found in (_by_free_axes(pairs), _by_offset(pairs)):
+        if all(map(fits, found)):
+            return found
+    return [
+        some
+        for branches in _by_offset(pairs)
+        for some in ([branches] if fits(branches) else ([pair] for pair in branches))
+    ]
 
 
 def _by_free_axes(pairs: Sequence[_Ends]) -> list[list[_Ends]]:
@@ -136,7 +142,8 @@ def _by_offset(pairs: Sequence[_Ends]) -> list[list[_Ends]]:
 
 
 def _difference(sink: Point, source: Point) -> Point:
-    return tuple(a - b for a, b in zip(sink, source, strict=False))
+    """How far two points are from each other; what only one of them has stands as it is."""
+    return tuple(a - b for a, b in zip_longest(sink, source, fillvalue=0))
 
 
 def _grouped(pairs: Sequence[_Ends], labels: Sequence[Point]) -> list[list[_Ends]]:

@@ -8,22 +8,21 @@ their own: run the graph on the device ``"ideal"``, or on one that differs in it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from t2s.backends.cgra_tia.fabric import CoreParameters
+from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
 from t2s.backends.cgra_tia.lift.bodies import array_of
 from t2s.backends.cgra_tia.lift.cell_machines import CellMachine, TokenChannel
 from t2s.backends.cgra_tia.lift.classes import PartClass, classes_of, is_compute
-from t2s.backends.cgra_tia.lift.decisions import states_of
-from t2s.backends.cgra_tia.lift.links import Link, NoBundleError, links_of
+from t2s.backends.cgra_tia.lift.decisions import slow_register, states_of
+from t2s.backends.cgra_tia.lift.links import Link, links_of
 from t2s.backends.cgra_tia.lift.static_cells import StaticCells
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
 from t2s.backends.cgra_tia.netlist import NetCell, Netlist, PlacedDesign, UnitKind
-from t2s.backends.cgra_tia.opcodes import ON_FMA
-from t2s.backends.cgra_tia.program import ToRegister
 from t2s.core.errors import UserError
+from t2s.core.names import NameSupply
 from t2s.graph.body import Role
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Channel, Graph, StreamType
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 
@@ -31,29 +30,29 @@ from t2s.graph.verify import verify_graph
 def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     """The graph of a placed design: the same values and cycles as ``run_placed``.
 
-    ``fused`` says whether ``fmac`` rounds once or twice.  Raises ``UserError`` for a program that
-    is no process of a Kahn network, and for operators that graphs do not have.
+    ``fused`` says whether ``fmac`` rounds once or twice.  A result of the FMA that goes to a
+    register is a token until it is used; one that nobody uses before the end of a run is a token
+    left there (``TokensLeftError``), which the interpreter does not mind.  Raises ``UserError`` for
+    a program that is no process of a Kahn network, and for operators that graphs do not have.
     """
     netlist = design.netlist
     _check_units(netlist)
     kinds = WordKinds(netlist)
     firings = StaticCells(netlist).firings
-    links: tuple[Link, ...]
-    try:
-        classes = classes_of(netlist, firings, kinds, apart=False)
-        links = links_of(design, classes, kinds)
-    except NoBundleError:
-        classes = classes_of(netlist, firings, kinds, apart=True)
-        links = links_of(design, classes, kinds)
+    classes = classes_of(netlist, firings, kinds)
+    links = links_of(design, classes, kinds)
     tensors = {tensor.name: tensor for tensor in netlist.tensors}
     core = design.fabric.core
     nodes: list[Node] = []
+    channels = [channel for link in links for channel in (link.channel, link.tags) if channel]
+    names = NameSupply([channel.name for channel in channels])
     for found in classes:
         if found.is_machine:
-            nodes.append(machine_of(found, links, kinds, core, fused=fused))
+            landings = _landings(found, kinds, design.fabric, names)
+            channels += landings.values()
+            nodes.append(machine_of(found, links, landings, kinds, core, fused=fused))
         else:
             nodes.append(array_of(found, links, kinds, tensors, core, fused=fused))
-    channels = [channel for link in links for channel in (link.channel, link.tags) if channel]
     graph = Graph(
         name=netlist.name,
         nodes=tuple(nodes),
@@ -66,12 +65,17 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
 
 
 def machine_of(
-    found: PartClass, links: Sequence[Link], kinds: WordKinds, core: CoreParameters, *, fused: bool
+    found: PartClass,
+    links: Sequence[Link],
+    landings: Mapping[int, Channel],
+    kinds: WordKinds,
+    core: CoreParameters,
+    *,
+    fused: bool,
 ) -> Machine:
     """The node of a cell whose firings depend on what it gets."""
     cell = found.first
     assert isinstance(cell, NetCell)
-    _check_registers(cell)
     inputs = {
         link.input: TokenChannel(link.channel.name, link.tags.name if link.tags else "")
         for link in links
@@ -93,6 +97,8 @@ def machine_of(
         input_types={port: kinds.input(cell.name, port) for port in range(core.inputs)},
         output_types={port: kinds.output(cell.name, port) for port in range(core.outputs)},
         register_types={n: kinds.register(cell.name, n) for n in range(core.registers)},
+        scratchpad_type=kinds.scratchpad(cell.name),
+        landings={number: channel.name for number, channel in landings.items()},
         fused=fused,
         endless=True,
         location=found.location,
@@ -100,17 +106,29 @@ def machine_of(
     return machine.build(Role.COMPUTE if is_compute(cell) else Role.RELAY)
 
 
-def _check_registers(cell: NetCell) -> None:
-    """Refuse registers that wait for the FMA's pipeline."""
-    for instruction in cell.program.instructions:
-        if isinstance(instruction.destination, ToRegister) and instruction.opcode in ON_FMA:
-            raise UserError(
-                f"the cell {cell.name!r} keeps a result of its FMA in a register",
-                location=cell.origin.location if cell.origin else None,
-                expected="results of the FMA that go to a channel",
-                given=f"{instruction.opcode.value} %r{instruction.destination.number}",
-                hint="the interpreter runs it",
-            )
+def _landings(
+    found: PartClass, kinds: WordKinds, fabric: CgraFabric, names: NameSupply
+) -> dict[int, Channel]:
+    """A channel from a cell to itself for each register that results of its FMA go to."""
+    cell = found.first
+    assert isinstance(cell, NetCell)
+    slow = map(slow_register, cell.program.instructions)
+    registers = {number for number in slow if number is not None}
+    return {
+        number: Channel(
+            name=names.fresh(f"{found.name}_r{number}"),
+            stream=StreamType(element=kinds.register(cell.name, number)),
+            source=found.name,
+            sink=found.name,
+            shape=(),
+            source_index=(),
+            sink_index=(),
+            capacity=2,
+            latency=max(1, fabric.fma_latency),
+            location=found.location,
+        )
+        for number in sorted(registers)
+    }
 
 
 def _check_units(netlist: Netlist) -> None:

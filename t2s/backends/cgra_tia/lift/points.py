@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from t2s.core.expr import TRUE, Expr, Index, apply, conjunction, const, equals
-from t2s.core.ops import Op
+from t2s.core.ops import Array, Op
 
 Point = tuple[int, ...]
 
-_MOST_SINGLE = 16
-"""Points that a condition lists one by one."""
+_MOST_SINGLE, _MOST_BOXES = 16, 12
+"""Points that a condition lists one by one, and boxes."""
 
 
 def affine(terms: Mapping[str, int], constant: int) -> Expr:
@@ -75,7 +75,7 @@ def inside(names: Sequence[str], part: Collection[Point], whole: Collection[Poin
     rest = whole - part
     if not rest:
         return TRUE
-    for tried in (_in_box, _listed):
+    for tried in (_in_box, _listed, _in_boxes):
         found = tried(names, part, whole)
         if found is not None:
             return found
@@ -83,6 +83,45 @@ def inside(names: Sequence[str], part: Collection[Point], whole: Collection[Poin
         if outside is not None:
             return apply(Op.NOT, outside)
     return None
+
+
+def boxes_of(part: Collection[Point], whole: Collection[Point]) -> list[set[Point]]:
+    """The part as few sets, each of which is all points of the whole in some box."""
+    rank = len(next(iter(part)))
+    if rank == 0:
+        return [set(part)]
+    ways = (_greedy_boxes(part, whole, axes) for axes in (range(rank), range(rank - 1, -1, -1)))
+    return min(ways, key=len)
+
+
+def _greedy_boxes(
+    part: Collection[Point], whole: Collection[Point], axes: Sequence[int]
+) -> list[set[Point]]:
+    """Each box starts at the first point that is left, and grows along one axis after another."""
+    left = np.array(sorted(part), np.int64)
+    avoided = np.array(sorted(set(whole) - set(part)), np.int64).reshape(-1, left.shape[1])
+    inner = left
+    found: list[set[Point]] = []
+    while len(left):
+        low, high = left[0].copy(), left[0].copy()
+        for axis in axes:
+            for values, step in ((high, 1), (low, -1)):
+                for value in np.unique(inner[:, axis])[::step]:
+                    if (value - values[axis]) * step <= 0:
+                        continue
+                    before, values[axis] = values[axis], value
+                    if _those_within(avoided, low, high).any():
+                        values[axis] = before
+                        break
+        mine = _those_within(left, low, high)
+        found.append({tuple(map(int, point)) for point in left[mine]})
+        left = left[~mine]
+    return found
+
+
+def _those_within(points: Array, low: Array, high: Array) -> Array:
+    flags: Array = ((points >= low) & (points <= high)).all(axis=1)
+    return flags
 
 
 def _in_box(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr | None:
@@ -97,6 +136,20 @@ def _in_box(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr |
             for axis, name in enumerate(names)
         )
     )
+
+
+def _in_boxes(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr | None:
+    """By several boxes, one after the other: points that an earlier one has do not matter."""
+    boxes = boxes_of(part, whole)
+    if len(boxes) > _MOST_BOXES:
+        return None
+    result: Expr | None = None
+    for box in boxes:
+        low, high = _box(box)
+        rest = {point for point in whole if _within(point, low, high)}
+        one = _in_box(names, rest, whole)
+        result = one if result is None or one is None else apply(Op.OR, result, one)
+    return result
 
 
 def _listed(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr | None:

@@ -37,6 +37,7 @@ from t2s.backends.cgra_tia.program import (
     ToPredicate,
     ToRegister,
 )
+from t2s.backends.cgra_tia.prologue import prologue_of
 from t2s.core.ops import Array
 
 _MOST_STEPS = 1 << 20
@@ -166,7 +167,7 @@ class StaticCells:
             left = [name for name in left if name not in found]
 
     def _try(self, cell: str) -> StaticFirings | None:
-        prologue, instructions = _states(self._programs[cell].instructions)
+        prologue, instructions = prologue_of(self._programs[cell].instructions)
         if not all(map(_is_plain, (*prologue, *instructions))):
             return None
         if not all(self._certain(cell, check) for i in prologue for check in i.trigger.checks):
@@ -243,29 +244,6 @@ class StaticCells:
             TagAction(instruction=instructions[number], tags=frozenset(tags))
             for number, tags in sorted(chosen.items())
         )
-
-
-def _states(
-    instructions: Sequence[Instruction],
-) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
-    """The instructions that fire one after the other, and those of the state that stays.
-
-    The latter are empty if there is no such state.
-    """
-    predicates, prologue = 0, list[Instruction]()
-    while len(prologue) <= len(instructions):
-        there = tuple(
-            i
-            for i in instructions
-            if not (i.trigger.ones & ~predicates or i.trigger.zeros & predicates)
-        )
-        if not any(i.sets & ~predicates or i.clears & predicates for i in there):
-            return tuple(prologue), there
-        if len(there) != 1:
-            break
-        predicates = predicates & ~there[0].clears | there[0].sets
-        prologue.append(there[0])
-    return (), ()
 
 
 def _is_plain(instruction: Instruction) -> bool:

@@ -7,8 +7,8 @@ type float64.  ``expression_of`` gives ``None`` for an operator that has no such
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial, reduce
 from types import MappingProxyType
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
@@ -48,7 +48,7 @@ def expression_of(
 
 _ARITIES: Mapping[Opcode, int] = MappingProxyType(
     dict.fromkeys((Opcode.NOP, Opcode.HALT), 0)
-    | dict.fromkeys((Opcode.MOV, Opcode.ITF, Opcode.UTF, Opcode.FTI, Opcode.FTU), 1)
+    | dict.fromkeys((Opcode.MOV, Opcode.CTZ, Opcode.ITF, Opcode.UTF, Opcode.FTI, Opcode.FTU), 1)
     | dict.fromkeys((Opcode.MAC, Opcode.SB, Opcode.FMAC), 3)
 )
 
@@ -82,9 +82,7 @@ def start_word(pattern: int, type: Type) -> int | float | bool:
 
 def immediate_constant(pattern: int, core: CoreParameters, type: Type) -> Const:
     """An immediate, sign-extended to a word, as a constant."""
-    sign = pattern >> core.immediate_width - 1
-    extended = pattern - (sign << core.immediate_width)
-    return word_constant(extended & (1 << core.word_width) - 1, type)
+    return word_constant(core.extended(pattern), type)
 
 
 @cache
@@ -127,6 +125,54 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
             condition=here, if_true=apply(Op.OR, a, bit(b)), if_false=without(a, b), type=word
         )
 
+    def leading(a: Expr, b: Expr) -> Expr:
+        """The index of the highest one, as many as there are bits if there is none; or the rest."""
+        lengths = (
+            apply(Op.GREATER_EQUAL, as_unsigned(a), const(1 << number, unsigned))
+            for number in range(word.bits)
+        )
+        last = apply(Op.SUBTRACT, counted(lengths), one)
+        none = apply(Op.EQUAL, a, zero)
+        index = Select(condition=none, if_true=const(word.bits, word), if_false=last, type=word)
+        rest = apply(Op.SUBTRACT, const(word.bits - 1, word), index)
+        asked = apply(Op.NOT_EQUAL, b, zero)
+        return Select(condition=asked, if_true=index, if_false=rest, type=word)
+
+    def trailing(a: Expr) -> Expr:
+        """How many bits there are before the lowest one."""
+        return counted(
+            apply(Op.EQUAL, apply(Op.SHIFT_LEFT, a, const(number, word)), zero)
+            for number in range(word.bits)
+        )
+
+    def counted(conditions: Iterable[Expr]) -> Expr:
+        return reduce(partial(apply, Op.ADD), map(back, conditions))
+
+    def high(a: Expr, b: Expr) -> Expr:
+        """The high word of a product without signs, by its halves."""
+        half = const(word.bits // 2, unsigned)
+        low = const((1 << word.bits // 2) - 1, unsigned)
+
+        def halves(value: Expr) -> tuple[Expr, Expr]:
+            return apply(Op.SHIFT_RIGHT, value, half), apply(Op.AND, value, low)
+
+        (a_high, a_low), (b_high, b_low) = halves(as_unsigned(a)), halves(as_unsigned(b))
+        lowest = apply(Op.SHIFT_RIGHT, apply(Op.MULTIPLY, a_low, b_low), half)
+        carry, rest = halves(apply(Op.ADD, apply(Op.MULTIPLY, a_high, b_low), lowest))
+        other = apply(Op.ADD, apply(Op.MULTIPLY, a_low, b_high), rest)
+        more = apply(Op.ADD, carry, apply(Op.SHIFT_RIGHT, other, half))
+        return back(apply(Op.ADD, apply(Op.MULTIPLY, a_high, b_high), more))
+
+    def high_signed(a: Expr, b: Expr) -> Expr:
+        """The same with signs: a negative factor is too large by a whole word."""
+
+        def beside(sign: Expr, value: Expr) -> Expr:
+            negative = apply(Op.LESS, sign, zero)
+            return Select(condition=negative, if_true=value, if_false=zero, type=word)
+
+        less = apply(Op.ADD, beside(a, b), beside(b, a))
+        return apply(Op.SUBTRACT, high(a, b), less)
+
     return MappingProxyType(
         {
             Opcode.NOP: lambda: zero,
@@ -158,6 +204,10 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
             Opcode.SB: chosen,
             Opcode.CB: without,
             Opcode.MB: lambda a, b: apply(Op.OR, a, bit(b)),
+            Opcode.CLZ: leading,
+            Opcode.CTZ: trailing,
+            Opcode.UHMUL: high,
+            Opcode.SHMUL: high_signed,
             Opcode.FADD: plain(Op.ADD),
             Opcode.FSUB: plain(Op.SUBTRACT),
             Opcode.FMUL: plain(Op.MULTIPLY),

@@ -7,7 +7,7 @@ is said of (the tokens of ``seq`` units) is a whole word.  Refused: patterns use
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from t2s.backends.cgra_tia.lift.word_expressions import (
@@ -22,6 +22,7 @@ from t2s.backends.cgra_tia.program import (
     FromChannel,
     FromRegister,
     Instruction,
+    Source,
     ToOutputs,
     ToRegister,
 )
@@ -63,6 +64,10 @@ class WordKinds:
         """The type of a register."""
         return self._types.get(self._root(("register", part, number)), WORD)
 
+    def scratchpad(self, part: str) -> Type:
+        """The type of the words in a scratchpad."""
+        return self._types.get(self._root(("scratchpad", part, 0)), WORD)
+
     def _unit(self, unit: StreamUnit) -> None:
         tensor = next((t for t in self.netlist.tensors if t.name == unit.tensor), None)
         if tensor is None:
@@ -81,13 +86,16 @@ class WordKinds:
         opcode = instruction.opcode
         operands = DOUBLE if opcode in FLOAT_OPERANDS else WORD
         results = list(_results(cell, instruction))
-        sources: list[_Key] = []
-        for source in instruction.sources:
-            match source:
-                case FromChannel(number=number):
-                    sources.append(("in", cell, number))
-                case FromRegister(number=number):
-                    sources.append(("register", cell, number))
+        sources = list(_read(cell, instruction.sources))
+        if opcode in (Opcode.LSW, Opcode.SSW):
+            pad = ("scratchpad", cell, 0)
+            value, *_ = instruction.sources
+            stored = list(_read(cell, [value])) if opcode is Opcode.SSW else results
+            for key in stored:
+                self._join(pad, key, cell)
+            for key in _read(cell, instruction.sources[-1:]):
+                self._is(key, WORD, cell)
+            return
         if opcode is Opcode.MOV:
             for key in results:
                 for operand in sources:
@@ -129,6 +137,16 @@ def _output(end: Endpoint) -> _Key:
 
 def _input(end: Endpoint) -> _Key:
     return "in", end.part, end.port
+
+
+def _read(cell: str, sources: Sequence[Source]) -> Iterator[_Key]:
+    """The channels and registers among operands."""
+    for source in sources:
+        match source:
+            case FromChannel(number=number):
+                yield "in", cell, number
+            case FromRegister(number=number):
+                yield "register", cell, number
 
 
 def _results(cell: str, instruction: Instruction) -> Iterator[_Key]:

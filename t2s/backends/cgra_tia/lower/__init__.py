@@ -5,7 +5,8 @@ loads, stores and loop counters, and nets in place of channels.  The passes, in 
 
 * ``process_reader``: each PE on its own, its iterations in classes (``schedule``) in which it does
   the same, its body as a graph of operations (``values``), memory as units (``unit_nests``);
-* ``registers``: register files as rings and virtual buffers, by what ``register_flow`` finds;
+* ``registers``: register files as rings and virtual buffers, by what ``register_flow`` finds, or
+  in ``scratchpads``;
 * ``scalars``: what users give when the design runs;
 * ``passing``: operands that are only handed on become multicast nets;
 * ``cells``: an operation of its own for each cell (``operators``), its actions told apart by tags;
@@ -15,8 +16,8 @@ loads, stores and loop counters, and nets in place of channels.  The passes, in 
 
 Refused, with the user's node and line: vectors, types other than float64, int64 and int32,
 operators that no cell has, guards by parameters, arrays that are stored and loaded again, accesses
-that are no nest of 8 loops, register files that are neither rings nor buffers, machines, and what
-is too large for a cell.
+that are no nest of 8 loops, register files that are no ring, no buffer and too much for a
+scratchpad, machines, and what is too large for a cell.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from t2s.backends.cgra_tia.lower.passing import Aliases
 from t2s.backends.cgra_tia.lower.process import StreamTable, TokenStream
 from t2s.backends.cgra_tia.lower.registers import Replay
 from t2s.backends.cgra_tia.lower.scalars import scalar_tensors
+from t2s.backends.cgra_tia.lower.scratchpads import TAGS, VALUES, Shuffle
 from t2s.backends.cgra_tia.lower.sequencers import Controlled, sequencers
 from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest, pattern_nest, tag_nest
 from t2s.backends.cgra_tia.netlist import (
@@ -89,6 +90,9 @@ class Assembly:
 
     def add_buffer(self, replay: Replay) -> None:
         """A virtual buffer: a cell that sends what comes to its net and to itself."""
+        if replay.shuffle is not None:
+            self._add_shuffle(replay, replay.shuffle)
+            return
         loop = CellResult(process=replay.name, operation=_LOOP)
         passes = replay.passes
         tags = (0, 1, 2) if passes > 2 else (0, 1)
@@ -114,6 +118,16 @@ class Assembly:
                 origin=replay.origin,
             )
         )
+
+    def _add_shuffle(self, replay: Replay, shuffle: Shuffle) -> None:
+        """A cell that sends what comes in another order."""
+        name, origin = replay.name, replay.origin
+        cell = NetCell(name=name, kind=CellKind.CONTROL, program=shuffle.program, origin=origin)
+        self._cells.append(cell)
+        self._source(replay.sink, Endpoint(part=name))
+        self._sink(replay.source, Endpoint(part=name, port=VALUES))
+        end = Endpoint(part=name, port=TAGS)
+        self._controlled.append(Controlled(end=end, nest=shuffle.nest, index=0, origin=origin))
 
     def _source(self, wire: Wire, end: Endpoint) -> None:
         self._sources[wire] = end

@@ -74,7 +74,6 @@ def program_of(
     for what, count, most in (
         ("different things to do, told apart by tags", len(actions), core.tags),
         ("instructions", len(writer.instructions), core.instructions),
-        ("predicates", 2 + len(draft.residents), core.predicates),
         ("registers", len(writer.registers), core.registers),
     ):
         if count > most:
@@ -114,6 +113,7 @@ class _Writer:
     def _settle(self, wire: Wire) -> None:
         """An instruction that keeps the only token of a wire."""
         bit = _next_bit(self._there) if self._there else _FIRST_RESIDENT
+        assert bit < 1 << EXTENDED_CORE.predicates, "an operator has three operands at most"
         port = self._ports.inputs[wire]
         number = self.registers.setdefault(wire, len(self.registers))
         self.instructions.append(
@@ -137,8 +137,7 @@ class _Writer:
             checks.append(TagCheck(channel=self._ports.tags, tag=number))
         takes = [self._ports.inputs[wire] for wire in action.takes]
         checks += [TagCheck(channel=port, tag=0) for port in takes]
-        if len(checks) > EXTENDED_CORE.checks:
-            _too_many(self._draft, len(checks), "checks of channels at once", EXTENDED_CORE.checks)
+        assert len(checks) <= EXTENDED_CORE.checks, "an operator has three operands at most"
         if self._ports.tags is not None:
             takes.append(self._ports.tags)
         channels = tuple(sorted({self._ports.outputs[wire] for wire in action.outputs}))

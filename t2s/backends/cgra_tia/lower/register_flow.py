@@ -38,6 +38,8 @@ class RegisterFlow:
     comes from, and the number of the write if that is in the same firing.  ``used`` has, for each
     write, whether what an iteration writes is read later.  ``order`` has the number of the write
     for each read of such a value, in order; ``live`` is the most values that wait at once.
+    ``written_at`` and ``read_at`` are the iterations of these writes and reads, ``written_to`` and
+    ``read_from`` their elements.
     """
 
     kinds: dict[int, Array]
@@ -45,6 +47,10 @@ class RegisterFlow:
     used: dict[int, Array]
     order: Array
     live: int
+    written_at: Array
+    read_at: Array
+    written_to: Array
+    read_from: Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +65,7 @@ class _Events:
     writes: Array
     number: Array
     last: Array
+    element: Array
 
 
 def followed(nest: LoopNest, name: str, accesses: Sequence[TimedAccess]) -> RegisterFlow:
@@ -98,7 +105,17 @@ def followed(nest: LoopNest, name: str, accesses: Sequence[TimedAccess]) -> Regi
         later[write] = np.zeros(count, bool)
         later[write][events.iteration[used[events.number[used] == write]]] = True
     live = _most_live(events.time[used], events.time[rings[once]], order[once])
-    return RegisterFlow(kinds=kinds, writers=writers, used=later, order=order[once], live=live)
+    return RegisterFlow(
+        kinds=kinds,
+        writers=writers,
+        used=later,
+        order=order[once],
+        live=live,
+        written_at=events.iteration[used],
+        read_at=when[once],
+        written_to=events.element[used],
+        read_from=events.element[rings[once]],
+    )
 
 
 def _sorted(accesses: Sequence[TimedAccess]) -> _Events:
@@ -116,7 +133,14 @@ def _sorted(accesses: Sequence[TimedAccess]) -> _Events:
     if len(last):
         last = np.maximum.accumulate(last)
         last = np.where((last >= 0) & (element[last] == element), last, -1)
-    return _Events(time=time, iteration=time // positions, writes=writes, number=number, last=last)
+    return _Events(
+        time=time,
+        iteration=time // positions,
+        writes=writes,
+        number=number,
+        last=last,
+        element=element,
+    )
 
 
 def _check_single(nest: LoopNest, name: str, when: Array, what: str) -> None:

@@ -3,7 +3,7 @@
 Each needed read of a register file gets what the last write of its element wrote.  Where the values
 are read in the order in which they are written, each once, the file is a channel from the PE to
 itself (a ring).  Where blocks of them are read several times over, a cell of their own sends them
-again and again (a *virtual buffer*).  All else is refused.
+again and again (a *virtual buffer*).  In any other order they wait in the scratchpad of a cell.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import (
     CellProcess,
     ClassStep,
@@ -30,6 +29,7 @@ from t2s.backends.cgra_tia.lower.register_flow import (
     followed,
 )
 from t2s.backends.cgra_tia.lower.schedule import coded, enumerated
+from t2s.backends.cgra_tia.lower.scratchpads import Shuffle, shuffle_of
 from t2s.backends.cgra_tia.lower.values import Value
 from t2s.backends.cgra_tia.netlist import Provenance
 from t2s.core.expr import Expr
@@ -39,7 +39,10 @@ from t2s.graph.nodes import PEArray
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """A virtual buffer: blocks of ``tokens`` go from source to sink, each ``passes`` times."""
+    """A virtual buffer: blocks of ``tokens`` go from source to sink, each ``passes`` times.
+
+    Or, with a ``shuffle``, a cell that gives all tokens in another order.
+    """
 
     name: str
     source: TokenStream
@@ -48,6 +51,7 @@ class Replay:
     passes: int
     blocks: int
     origin: Provenance
+    shuffle: Shuffle | None = None
 
 
 def settle_registers(process: CellProcess, streams: StreamTable) -> list[Replay]:
@@ -136,16 +140,25 @@ def _ring(
     """The streams that what is written goes into, and that what is read comes from."""
     node = process.origin.node
     stream = TokenStream(array=f"{node}.{name}", element=process.origin.point)
-    _note(streams, stream.array, flow.live + 1, process)
     written = stream
     stages = _stages(flow.order)
+    _note(streams, stream.array, 1 if stages is None else flow.live + 1, process)
     if stages is None:
-        refuse(
-            process.nest.subject,
-            f"the elements of {name!r} are read in an order that no ring and no virtual buffer "
-            "has: each in the order of writing, or blocks of them several times over",
-            process.nest.location,
+        after = TokenStream(array=f"{node}.{name}.again", element=process.origin.point)
+        _note(streams, after.array, 1, process)
+        replays.append(
+            Replay(
+                name=f"{process.name}.{name}",
+                source=stream,
+                sink=after,
+                tokens=flow.live,
+                passes=len(flow.order),
+                blocks=1,
+                origin=process.origin,
+                shuffle=shuffle_of(process.nest, name, flow),
+            )
         )
+        return written, after
     for number, (tokens, passes, blocks) in enumerate(stages):
         suffix = ".again" * (number + 1)
         after = TokenStream(array=f"{node}.{name}{suffix}", element=process.origin.point)

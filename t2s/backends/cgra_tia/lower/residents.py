@@ -29,6 +29,9 @@ def settle_residents(
     elsewhere |= {aliases.root(replay.source) for replay in replays}
     left: list[Replay] = []
     for replay in replays:
+        if replay.shuffle is not None:
+            left.append(replay)
+            continue
         if replay.passes == 1:
             aliases.add(replay.sink, replay.source)
             continue

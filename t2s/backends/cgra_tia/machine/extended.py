@@ -104,6 +104,9 @@ MOST_CYCLES = 10_000_000
 
 _KINDS = (Stall.STARVED, Stall.BLOCKED, Stall.WAITING)
 
+SHARES = ("busy", "starved", "blocked", "waiting", "idle")
+"""What the cycles of a part are counted as."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartTally:
@@ -142,8 +145,15 @@ class PlacedRun:
     fma_usage: float
     utilization: float
 
+    def shares(self) -> dict[str, dict[str, float]]:
+        """For each cell and unit, by name, the share of the run's cycles of each kind, 0 to 1."""
+        return {
+            name: {kind: getattr(row, kind) / max(self.cycles, 1) for kind in SHARES}
+            for name, row in {**self.cells, **self.units}.items()
+        }
+
     def __str__(self) -> str:
-        heads = ("part", "busy", "starved", "blocked", "waiting", "idle")
+        heads = ("part", *SHARES)
         rows: list[tuple[str, ...]] = [heads]
         for name, row in {**self.cells, **self.units}.items():
             numbers = (row.busy, row.starved, row.blocked, row.waiting, row.idle)

@@ -259,9 +259,7 @@ def _operand(source: Source, cell: PlacedCell, core: CoreParameters) -> Operand:
         case FromChannel(number=number):
             return cell.inputs[number].tokens, None, 0
         case Immediate(pattern=pattern):
-            sign = pattern >> core.immediate_width - 1
-            extended = pattern - (sign << core.immediate_width)
-            return None, None, extended & (1 << core.word_width) - 1
+            return None, None, core.extended(pattern)
 
 
 class PlacedCell(PlacedPart):
@@ -301,9 +299,7 @@ class PlacedCell(PlacedPart):
 
     def _matching(self) -> list[BoundInstruction]:
         """The instructions whose pattern the predicates match, in the order of the text."""
-        on, off = self.predicates, ~self.predicates
-        triggers = ((i, i.origin.trigger) for i in self._instructions)
-        found = [i for i, trigger in triggers if not (trigger.ones & off | trigger.zeros & on)]
+        found = [i for i in self._instructions if i.origin.trigger.matches(self.predicates)]
         self._candidates[self.predicates] = found
         return found
 

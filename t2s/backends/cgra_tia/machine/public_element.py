@@ -172,7 +172,7 @@ class PublicElement:
         self.retired = 0
         self.untriggered = 0
         self.changed = True
-        self._extension = core.immediate_width, (1 << core.word_width) - 1
+        self._core = core
         self._meanings = word_meanings(core.word_width)
         self._candidates: dict[int, tuple[int, ...]] = {}
 
@@ -198,8 +198,7 @@ class PublicElement:
             found = tuple(
                 number
                 for number, instruction in enumerate(self.program.instructions)
-                if not instruction.trigger.ones & ~self.predicates
-                and not instruction.trigger.zeros & self.predicates
+                if instruction.trigger.matches(self.predicates)
             )
             self._candidates[self.predicates] = found
         return found
@@ -248,8 +247,7 @@ class PublicElement:
             case FromChannel(number=number):
                 return self.inputs[number].tokens[0][1]
             case Immediate(pattern=pattern):
-                width, mask = self._extension
-                return pattern - (pattern >> width - 1 << width) & mask
+                return self._core.extended(pattern)
 
     def _scratch(self, address: int, instruction: Instruction) -> int:
         if address < len(self.scratchpad):

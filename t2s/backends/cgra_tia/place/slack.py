@@ -23,6 +23,9 @@ from t2s.backends.cgra_tia.place.sites import parts_of
 from t2s.backends.cgra_tia.place.waits import BranchWait, branch_waits
 from t2s.core.errors import UnsupportedError
 
+_SEEN = Fraction(1, 100)
+"""The share of a run that a circle has to cost to limit the rate of a design."""
+
 _PASSES = 4
 """How often all parts are moved to later times: those before them make room."""
 
@@ -62,8 +65,26 @@ def rate_limit(design: PlacedDesign) -> RateLimit | None:
     dependences += _backward(
         waits, [wait.pipeline + room for wait, room in zip(waits, capacities, strict=True)]
     )
-    circle = slowest_circle(len(names), dependences)
-    return None if circle is None else _as_limit(circle, waits, names)
+    whole = max((wait.traffic or 0 for wait in waits), default=0)
+    while (circle := slowest_circle(len(names), dependences)) is not None:
+        rare = _rare(circle, waits)
+        if rare is None or circle.period is None or _matters(rare, circle.period, whole):
+            return _as_limit(circle, waits, names)
+        dependences = [  # all others that are as rare cost less
+            item for item in dependences if waits[item.branch].blocks(rare)
+        ]
+    return None
+
+
+def _rare(circle: TokenCircle, waits: Sequence[BranchWait]) -> int | None:
+    """The fewest tokens of a branch of a circle in a whole run; ``None`` if nobody knows."""
+    traffic = (waits[member.branch].traffic for member in circle.members)
+    return min((count for count in traffic if count is not None), default=None)
+
+
+def _matters(tokens: int, period: Fraction, whole: int) -> bool:
+    """Whether a circle that so many tokens go round costs a share of the run that one can see."""
+    return tokens * (period - 1) > whole * _SEEN
 
 
 def _as_limit(circle: TokenCircle, waits: Sequence[BranchWait], names: Sequence[str]) -> RateLimit:
@@ -156,7 +177,10 @@ def _forward(waits: Sequence[BranchWait]) -> list[Dependence]:
 
 
 def _backward(waits: Sequence[BranchWait], rooms: Sequence[int]) -> list[Dependence]:
-    """Sources wait for room, which is there in the cycle after a take."""
+    """Sources wait for room, which is there in the cycle after a take.
+
+    Not if there is room for all that they ever send.
+    """
     return [
         Dependence(
             source=wait.target,
@@ -167,7 +191,7 @@ def _backward(waits: Sequence[BranchWait], rooms: Sequence[int]) -> list[Depende
             is_space=True,
         )
         for number, (wait, room) in enumerate(zip(waits, rooms, strict=True))
-        if wait.known
+        if wait.known and wait.blocks(room)
     ]
 
 
@@ -210,12 +234,20 @@ def _moved(
 
     def latest(part: int) -> int:
         after = [found[w.target] - w.latency * bottom + w.tokens * top for w, _ in outputs[part]]
-        filled = [found[w.source] + (room - w.tokens) * top - bottom for w, room in inputs[part]]
+        filled = [
+            found[w.source] + (room - w.tokens) * top - bottom
+            for w, room in inputs[part]
+            if w.blocks(room)
+        ]
         return max(found[part], min([*after, *filled])) if after else found[part]
 
     def earliest(part: int) -> int:
         before = [found[w.source] + w.latency * bottom - w.tokens * top for w, _ in inputs[part]]
-        filled = [found[w.target] + bottom - (room - w.tokens) * top for w, room in outputs[part]]
+        filled = [
+            found[w.target] + bottom - (room - w.tokens) * top
+            for w, room in outputs[part]
+            if w.blocks(room)
+        ]
         return min(found[part], max([*before, *filled])) if before else found[part]
 
     order = sorted(range(len(found)), key=lambda part: (-times[part], part))
@@ -231,11 +263,15 @@ def _moved(
 def _needed(waits: Sequence[BranchWait], times: Sequence[int], period: Fraction) -> list[int]:
     """How many tokens each branch holds with these first firings, its pipeline included."""
     top, bottom = period.numerator, period.denominator
-    return [
+    found = [
         -(-(times[wait.target] - times[wait.source] + bottom) // top) + wait.tokens
         if wait.known
         else 0
         for wait in waits
+    ]
+    return [
+        room if wait.traffic is None else min(room, wait.traffic)
+        for wait, room in zip(waits, found, strict=True)
     ]
 
 

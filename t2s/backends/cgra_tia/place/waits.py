@@ -17,6 +17,7 @@ from t2s.backends.cgra_tia.fabric import CgraFabric
 from t2s.backends.cgra_tia.netlist import Net, NetCell, Netlist, NetSink
 from t2s.backends.cgra_tia.opcodes import ON_FMA
 from t2s.backends.cgra_tia.place.sites import parts_of
+from t2s.backends.cgra_tia.place.traffic import traffic_of
 from t2s.core.errors import UserError
 
 
@@ -25,6 +26,7 @@ class BranchWait:
     """A branch as the sink sees it: parts by number, latency with the pipeline of the source.
 
     ``circles``: it is in a circle; ``closes``: it closes it, and ``tokens`` circulate through it.
+    ``traffic`` is how many tokens come in the whole run, at most; ``None`` if nobody knows.
     """
 
     net: Net
@@ -36,11 +38,22 @@ class BranchWait:
     circles: bool = False
     closes: bool = False
     tokens: int = 0
+    traffic: int | None = None
 
     @property
     def known(self) -> bool:
-        """Whether it says something about times."""
-        return not self.closes or self.tokens > 0
+        """Whether it says something about rates.
+
+        What goes round does, if it is known how much that is; other branches do not if all that
+        ever comes fits into them.
+        """
+        if self.circles:
+            return not self.closes or self.tokens > 0
+        return self.blocks(self.latency + 1)
+
+    def blocks(self, room: int) -> bool:
+        """Whether its source may have to wait if it holds so many tokens."""
+        return self.traffic is None or self.traffic > room
 
     @property
     def asked(self) -> int:
@@ -58,18 +71,20 @@ def branch_waits(
 def _timed(netlist: Netlist, fabric: CgraFabric, latencies: Sequence[int]) -> Iterator[BranchWait]:
     parts = parts_of(netlist)
     numbers = {part.name: number for number, part in enumerate(parts)}
-    given = iter(latencies)
+    given = iter(zip(latencies, traffic_of(netlist), strict=True))
     for net in netlist.nets:
         source = numbers[net.source.part]
         pipeline = _pipeline(parts[source], net.source.port, fabric)
         for sink in net.sinks:
+            latency, traffic = next(given)
             yield BranchWait(
                 net=net,
                 sink=sink,
                 source=source,
                 target=numbers[sink.end.part],
                 pipeline=pipeline,
-                latency=next(given) + pipeline,
+                latency=latency + pipeline,
+                traffic=traffic,
             )
 
 
