@@ -1,8 +1,9 @@
 """Threads that send the addresses of a stream to a port: nests of loops as instructions.
 
-The address is the sum of a register and an immediate, so that an address costs one instruction, and
-a loop around some of them two or three more for each time round: move the register on, count, test.
-A loop that runs once in all needs no counter where its register ends elsewhere than it began.
+An address is the sum of the register of its lane and an immediate, so that it costs one
+instruction, and a loop around some of them two or three more for each time round: move the
+registers on, count, test.  A loop that runs once in all needs no counter where a register ends
+elsewhere than it began.
 Innermost loops are unrolled as far as there is room.
 """
 
@@ -47,46 +48,61 @@ def _unrolled(item: AddressItem, most: int) -> tuple[AddressItem, ...]:
         (n for n in range(1, item.count + 1) if item.count % n == 0 and n * len(inner) <= most),
         default=1,
     )
-    body = tuple(moved(part, time * item.shift) for time in range(times) for part in inner)
+    body = tuple(moved(part, item.shifts, time) for time in range(times) for part in inner)
     if times == item.count:
         return body
-    return (AddressLoop(item.count // times, item.shift * times, body),)
+    shifts = tuple(shift * times for shift in item.shifts)
+    return (AddressLoop(item.count // times, shifts, body),)
 
 
 def address_thread(
     wire: AddressWire, items: Sequence[AddressItem], *, sends_end: bool, said: str
 ) -> PublicThread:
     """The thread that sends the addresses of a nest, and then the end of the stream."""
-    writer = _AddressWriter(wire, said)
+    writer = _AddressWriter(wire, said, moving=_moving(items))
     writer.items(items, once=True)
     return writer.thread(sends_end=sends_end)
 
 
-_BASE = Slot("address")
+def _moving(items: Sequence[AddressItem]) -> frozenset[int]:
+    """The lanes that any loop moves; the addresses of all others are numbers."""
+    found: set[int] = set()
+    for item in items:
+        if isinstance(item, AddressLoop):
+            found |= {lane for lane, shift in enumerate(item.shifts) if shift}
+            found |= _moving(item.items)
+    return frozenset(found)
+
+
+def _base(lane: int) -> Slot:
+    return Slot(f"address {lane}")
 
 
 @dataclass
 class _AddressWriter:
     """Writes steps one behind the other.
 
-    ``_drift`` is what the register of the address holds beyond what the nest's own addresses count
+    ``_drift`` is what the register of each lane holds beyond what the nest's own addresses count
     from; ``_test`` what the test bit has to be for the next step to fire.
     """
 
     wire: AddressWire
     said: str
+    moving: frozenset[int]
     steps: list[ThreadStep] = field(default_factory=list)
     slots: dict[Slot, int] = field(default_factory=dict)
     _state: int = 0
     _states: int = 1
     _test: bool | None = None
-    _drift: int = 0
+    _drift: dict[int, int] = field(default_factory=dict)
+    _times: int = 1
+    _firings: int = 0
 
     def items(self, items: Sequence[AddressItem], *, once: bool) -> None:
         for item in items:
             match item:
-                case TaggedAddress(address=address, tag=tag):
-                    self._send(address, tag)
+                case TaggedAddress():
+                    self._send(item)
                 case AddressLoop():
                     self._loop(item, once)
 
@@ -100,6 +116,7 @@ class _AddressWriter:
             name=f"addresses of {self.wire.stream}",
             steps=tuple(self.steps),
             done=self._state,
+            firings=self._firings,
             slots=self.slots,
         )
 
@@ -117,44 +134,53 @@ class _AddressWriter:
                 said=f"{self.said}{more}",
             )
         )
+        self._firings += self._times
         self._state, self._test = self._states, None
         self._states += 1
 
-    def _send(self, address: int, tag: int) -> None:
-        target = ToWires((self.wire,), tag)
-        offset = Immediate(address - self._drift & WORD_MASK)
-        if not self.slots:
+    def _send(self, item: TaggedAddress) -> None:
+        target = ToWires((self.wire,), item.tag)
+        base = _base(item.lane)
+        offset = Immediate(item.address - self._drift.get(item.lane, 0) & WORD_MASK)
+        if base not in self.slots:
             self._add(Opcode.MOV, target, (offset,))
         elif offset.pattern == 0:
-            self._add(Opcode.MOV, target, (_BASE,))
+            self._add(Opcode.MOV, target, (base,))
         else:
-            self._add(Opcode.ADD, target, (_BASE, offset))
+            self._add(Opcode.ADD, target, (base, offset))
 
     def _loop(self, loop: AddressLoop, once: bool) -> None:
-        drift = self._drift
+        drift = {lane: self._drift.get(lane, 0) for lane in self.moving}
+        ends = next((lane for lane in sorted(self.moving) if loop.shifts[lane]), None)
         counter = None
-        if not once or loop.shift == 0:
+        if not once or ends is None:
             counter = Slot(("counter", sum(isinstance(slot.use, tuple) for slot in self.slots)))
-        self.slots.setdefault(_BASE, 0)
-        if counter is not None:
             self.slots[counter] = loop.count if once else 0
+        for lane in sorted(self.moving):
+            self.slots.setdefault(_base(lane), 0)
         if counter is not None and not once:
             self._add(Opcode.MOV, counter, (Immediate(loop.count),), ", times to go round")
         if self._test is not None:
             self._add(Opcode.NOP, None, ())
         head, self._test = self._state, False
+        self._times *= loop.count
         self.items(loop.items, once=False)
-        step = loop.shift + drift - self._drift
-        if step:
-            self._add(Opcode.ADD, _BASE, (_BASE, Immediate(step & WORD_MASK)), ", further on")
+        for lane in sorted(self.moving):
+            step = loop.shifts[lane] + drift[lane] - self._drift.get(lane, 0)
+            if step:
+                base = _base(lane)
+                self._add(Opcode.ADD, base, (base, Immediate(step & WORD_MASK)), ", further on")
         if counter is None:
-            last = drift + loop.count * loop.shift
-            operands: tuple[StepOperand, ...] = (_BASE, Immediate(last & WORD_MASK))
+            assert ends is not None
+            last = drift[ends] + loop.count * loop.shifts[ends]
+            operands: tuple[StepOperand, ...] = (_base(ends), Immediate(last & WORD_MASK))
         else:
             self._add(Opcode.SUB, counter, (counter, Immediate(1)), ", times to go round")
             operands = (counter, Immediate(0))
         self._add(Opcode.EQ, ToTest(), operands, ", whether that was the last time")
         self.steps[-1] = replace(self.steps[-1], next=head)
+        self._times //= loop.count
         self._states -= 1
         self._state, self._test = head, True
-        self._drift = drift + loop.count * loop.shift
+        for lane in self.moving:
+            self._drift[lane] = drift[lane] + loop.count * loop.shifts[lane]

@@ -16,14 +16,20 @@ from t2s.backends.cgra_tia.lift.element_graph import ArrayWires
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.public.control import ControlledDesign
 
-STARTS = 48
+STARTS = 64
 _MOVES = 60
 """Moves that are tried for each part of a design, from each start."""
 
 _TOGETHER = 6
 """What it costs to have two PEs in one, in hops."""
 
+_AT_A_PORT = (1, 0, 2, 4)
+"""What it costs to have a PE where addresses are sent, in hops, from one start to the next."""
+
 _IMPOSSIBLE = 1000
+
+_HOP, _SHARED, _ROUNDS = 4, 6, 24
+"""The price of a hop, what each other stream there adds to it, and the rounds of routing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,7 @@ class Arranger:
         self._columns = 1 if shape is None else shape[1]
         self._count = 1 if shape is None else shape[0] * shape[1]
         self._seed = seed
+        self._at_a_port = _AT_A_PORT[0]
         self._distances = [
             [self._distance(one, other) for other in range(self._count)]
             for one in range(self._count)
@@ -83,23 +90,27 @@ class Arranger:
         found: dict[tuple[object, ...], tuple[int, _Draft]] = {}
         for start in range(STARTS):
             dice = _Dice(self._seed * STARTS + start)
+            self._at_a_port = _AT_A_PORT[start % len(_AT_A_PORT)]
             draft = self._improved(self._random(dice), dice)
             key = (*draft.places, *draft.reads.values(), *draft.writes.values())
+            self._at_a_port = _AT_A_PORT[0]
             found[key] = (self._cost(draft), draft)
-        for cost, draft in sorted(found.values(), key=lambda pair: pair[0]):
-            if cost < _IMPOSSIBLE:
-                ways = self._ways(draft)
-                if ways is not None:
-                    yield PublicArrangement(
-                        places=tuple(draft.places),
-                        reads=draft.reads,
-                        writes=draft.writes,
-                        ways=ways,
-                    )
+        drafts = [
+            draft
+            for cost, draft in sorted(found.values(), key=lambda pair: pair[0])
+            if cost < _IMPOSSIBLE
+        ]
+        for draft in drafts:
+            ways = self._ways(draft)
+            if ways is not None:
+                yield PublicArrangement(
+                    places=tuple(draft.places), reads=draft.reads, writes=draft.writes, ways=ways
+                )
 
     def _distance(self, one: int, other: int) -> int:
         (a, b), (c, d) = divmod(one, self._columns), divmod(other, self._columns)
-        return abs(a - c) + abs(b - d)
+        hops = abs(a - c) + abs(b - d)
+        return hops * (hops + 1) // 2  # long ways need the wires of others
 
     # ------------------------------------------------------------------------------- places
 
@@ -116,11 +127,15 @@ class Arranger:
 
     def _ends(self, stream: TokenStream, draft: _Draft) -> tuple[int, int]:
         ends = self._design.streams[stream]
-        source = self._wires.reads[draft.reads[stream]][0] if ends.source is None else (
-            draft.places[ends.source]
+        source = (
+            self._wires.reads[draft.reads[stream]][0]
+            if ends.source is None
+            else (draft.places[ends.source])
         )
-        sink = self._wires.writes[draft.writes[stream]][1][0] if ends.sink is None else (
-            draft.places[ends.sink]
+        sink = (
+            self._wires.writes[draft.writes[stream]][1][0]
+            if ends.sink is None
+            else (draft.places[ends.sink])
         )
         return source, sink
 
@@ -132,6 +147,9 @@ class Arranger:
             if source == sink and ends.source is not None and ends.sink is not None:
                 cost += _IMPOSSIBLE
         cost += _TOGETHER * (len(draft.places) - len(set(draft.places)))
+        ports = [self._wires.reads[port][0] for port in draft.reads.values()]
+        ports += [self._wires.writes[port][0][0] for port in draft.writes.values()]
+        cost += self._at_a_port * sum(draft.places.count(element) for element in ports)
         return cost
 
     def _improved(self, draft: _Draft, dice: _Dice) -> _Draft:
@@ -154,9 +172,7 @@ class Arranger:
             before = list(draft.places)
             here, there = draft.places[number], dice.below(self._count)
             swap = dice.below(2)
-            draft.places = [
-                here if place == there and swap else place for place in draft.places
-            ]
+            draft.places = [here if place == there and swap else place for place in draft.places]
             draft.places[number] = there
             return lambda: setattr(draft, "places", before)
         number -= len(draft.places)
@@ -178,35 +194,43 @@ class Arranger:
     # --------------------------------------------------------------------------------- ways
 
     def _ways(self, draft: _Draft) -> dict[TokenStream, StreamWay] | None:
-        """A way for each stream, short ones first; ``None`` if wires are missing."""
-        used: set[tuple[int, int]] = {self._wires.reads[port] for port in draft.reads.values()}
+        """A way for each stream, with no wire used twice; ``None`` if none were found.
+
+        All streams take their cheapest ways, again and again, while wires that several of them want
+        become dearer (PathFinder's negotiation).
+        """
+        taken = {self._wires.reads[port] for port in draft.reads.values()}
         for port in draft.writes.values():
-            used |= set(self._wires.writes[port])
+            taken |= set(self._wires.writes[port])
         busy = [draft.places.count(element) for element in range(self._count)]
-        for element, _ in used:
+        for element, _ in taken:
             busy[element] += 1
-        ways: dict[TokenStream, StreamWay] = {}
-        order = sorted(
-            self._design.streams,
-            key=lambda stream: self._distances[self._ends(stream, draft)[0]][
-                self._ends(stream, draft)[1]
-            ],
-        )
-        for stream in order:
-            source, sink = self._ends(stream, draft)
-            hops = self._hops(source, sink, used, busy)
-            if hops is None:
-                return None
-            used |= set(hops)
-            ways[stream] = self._way(stream, draft, source, hops)
-            for element, _ in hops[1:]:
-                busy[element] += 1
-        return ways
+        history = dict.fromkeys(self._wires.links, 0)
+        found: dict[TokenStream, list[tuple[int, int]]] = {}
+        for _ in range(_ROUNDS):
+            users = dict.fromkeys(self._wires.links, 0)
+            for stream in self._design.streams:
+                prices = {hop: _HOP + history[hop] + _SHARED * users[hop] for hop in users}
+                hops = self._hops(*self._ends(stream, draft), prices, busy)
+                if hops is None:
+                    return None
+                found[stream] = hops
+                for hop in hops:
+                    users[hop] += 1
+            crowded = [hop for hop, count in users.items() if count > 1]
+            if not crowded:
+                return {
+                    stream: self._way(stream, draft, self._ends(stream, draft)[0], hops)
+                    for stream, hops in found.items()
+                }
+            for hop in crowded:
+                history[hop] += _SHARED
+        return None
 
     def _hops(
-        self, source: int, sink: int, used: set[tuple[int, int]], busy: list[int]
+        self, source: int, sink: int, prices: Mapping[tuple[int, int], int], busy: list[int]
     ) -> list[tuple[int, int]] | None:
-        """The outputs on a cheapest way through free wires."""
+        """The outputs on a cheapest way."""
         waiting: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, source, ())]
         seen: set[int] = set()
         while waiting:
@@ -218,9 +242,9 @@ class Arranger:
             seen.add(element)
             for side in range(4):
                 port = (element, side)
-                if port in self._wires.links and port not in used:
+                if port in prices:
                     after = self._wires.links[port][0]
-                    price = 4 + 2 * busy[after] * (after != sink)
+                    price = prices[port] + 2 * busy[after] * (after != sink)
                     heapq.heappush(waiting, (cost + price, after, (*hops, port)))
         return None
 
@@ -234,7 +258,5 @@ class Arranger:
         entries: list[tuple[int, int | None]] = [(source, entry)]
         entries += [self._wires.links[hop] for hop in hops]
         exits: list[int | None] = [side for _, side in hops]
-        exits.append(
-            self._wires.writes[draft.writes[stream]][1][1] if ends.sink is None else None
-        )
+        exits.append(self._wires.writes[draft.writes[stream]][1][1] if ends.sink is None else None)
         return StreamWay(tuple(entries), tuple(exits))

@@ -5,7 +5,7 @@ In goes a graph of PEs with static control on int32 and uint32.  Its passes, in 
 ``arrange`` (places, ports and ways), ``firing_threads``, ``address_threads`` and ``threads``
 (programs).  Arrangements are tried until one has room for all of its threads.
 
-Refused is what has no form there, with the user's line: ``LISTED`` in docs/triggered.md.
+Refused is what has no form there, with the user's line (docs/triggered.md lists it).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from t2s.backends.base import Unsupported, refusal
+from t2s.backends.base import refusal
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
 from t2s.backends.cgra_tia.lift.element_graph import ArrayWires, array_wires
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered, refuse
@@ -37,7 +37,6 @@ from t2s.backends.cgra_tia.public.threads import (
     moving_thread,
     program_of_threads,
 )
-from t2s.backends.cgra_tia.public.word_operators import NoInstruction
 from t2s.backends.cgra_tia.text.printer import print_programs
 from t2s.core.location import SourceLocation
 from t2s.core.names import one_line
@@ -104,12 +103,7 @@ def compile_public(graph: Graph, shape: tuple[int, int] | None, *, seed: int = 0
     try:
         return _compiled(graph, shape, seed)
     except NotLowered as refused:
-        raise refusal("public triggered-instruction", graph, [refused.problem]) from None
-    except NoInstruction as missing:
-        why = f"it computes {missing.what}, and no PE can: compute that on the host"
-        node = graph.pe_arrays[0] if len(graph.pe_arrays) == 1 else None
-        problem = Unsupported(subject=graph.name, why=why, location=node and node.location)
-        raise refusal("public triggered-instruction", graph, [problem]) from None
+        raise refusal("cgra_tia (profile A)", graph, [refused.problem]) from None
 
 
 def _compiled(graph: Graph, shape: tuple[int, int] | None, seed: int) -> PublicDesign:
@@ -124,22 +118,27 @@ def _compiled(graph: Graph, shape: tuple[int, int] | None, seed: int) -> PublicD
             node=access.node,
             location=access.location,
         )
-    design = controlled(processes, accesses)
     wires = _wires(shape)
+    design = controlled(processes, accesses, len(wires.reads))
     _check_counts(graph, design, wires, shape)
     tight: NoRoom | None = None
+    best: tuple[tuple[int, int], PublicArrangement, tuple[CellProgram, ...]] | None = None
     for arrangement in Arranger(design, wires, shape, seed).arrangements():
+        assembler = _Assembler(design, wires, arrangement)
         try:
-            programs = _Assembler(design, wires, arrangement).programs()
+            programs = assembler.programs()
         except NoRoom as full:
             tight = full if tight is None or full.needed < tight.needed else tight
             continue
+        if best is None or assembler.work < best[0]:
+            best = (assembler.work, arrangement, programs)
+    if best is not None:
         return PublicDesign(
             name=graph.name,
-            programs=programs,
+            programs=best[2],
             shape=shape,
             memory=memory,
-            arrangement=arrangement,
+            arrangement=best[1],
         )
     if tight is None:
         why = (
@@ -246,9 +245,7 @@ class _Assembler:
         self._design = design
         self._wires = wires
         self._arrangement = arrangement
-        count = 1 + max(
-            (element for element, _ in (*wires.links, *wires.reads)), default=0
-        )
+        count = 1 + max((element for element, _ in (*wires.links, *wires.reads)), default=0)
         self._inputs: list[dict[TokenStream, int]] = [{} for _ in range(count)]
         self._outputs: list[dict[Wire, int]] = [{} for _ in range(count)]
         self._movers: list[list[PublicThread]] = [[] for _ in range(count)]
@@ -257,12 +254,13 @@ class _Assembler:
         self._sources = [[] for _ in range(count)]
         self._labels: list[list[str]] = [[] for _ in range(count)]
         self._ends: set[TokenStream] = set()
+        self.work = (0, 0)
+        """The most firings of a PE, and those of all of them."""
 
     def programs(self) -> tuple[CellProgram, ...]:
         """A program for each PE; raises ``NoRoom``."""
-        for stream, way in self._arrangement.ways.items():
+        for stream in self._arrangement.ways:
             self._lay(stream)
-            del way
         for number, one in enumerate(self._design.processes):
             element = self._arrangement.places[number]
             said = said_of(one.process.name, one.process.location)
@@ -289,7 +287,11 @@ class _Assembler:
                 said = f"{stream} goes by"
                 self._movers[element].append(
                     moving_thread(
-                        stream, tags, hands_on_end=not (to_port and at == last), said=said
+                        stream,
+                        tags,
+                        tokens=ends.tokens,
+                        hands_on_end=not (to_port and at == last),
+                        said=said,
                     )
                 )
 
@@ -301,19 +303,19 @@ class _Assembler:
         ):
             for stream, port in ports.items():
                 access = accesses[stream]
-                element, side = (
-                    self._wires.reads[port] if loads else self._wires.writes[port][0]
-                )
+                element, side = self._wires.reads[port] if loads else self._wires.writes[port][0]
                 wire = AddressWire(stream)
                 self._outputs[element][wire] = side
                 needed = self._design.needs.get(stream) if loads else None
-                items = rolled(access.addresses, needed)
+                items = rolled(access.addresses, needed, access.lanes)
                 said = said_of(f"addresses of {access.tensor} for {access.node}", access.location)
                 self._sources[element].append((wire, items, loads, said))
 
     def _program(self, element: int) -> CellProgram:
         others = [*self._movers[element], *self._workers[element]]
         threads = next(self._with_sources(others, self._sources[element]))
+        firings = sum(thread.firings for thread in threads)
+        self.work = (max(self.work[0], firings), self.work[1] + firings)
         label = f"pe_{element}"
         if self._labels[element]:
             label += " " + " ".join(self._labels[element])

@@ -21,6 +21,7 @@ import numpy as np
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.public.firings import FiringKind, MemoryAccess, WordProcess, token
+from t2s.backends.cgra_tia.public.shared_ports import share_ports
 from t2s.core.expr import Local
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
@@ -78,12 +79,16 @@ class ControlledDesign:
 
 
 def controlled(
-    processes: Sequence[WordProcess], accesses: dict[TokenStream, MemoryAccess]
+    processes: Sequence[WordProcess], accesses: dict[TokenStream, MemoryAccess], ports: int
 ) -> ControlledDesign:
-    """Connect processes, and find out how each of them is controlled."""
+    """Connect processes, and find out how each of them is controlled.
+
+    Where there are more streams of loads than ``ports``, those of one PE share a port.
+    """
     kept, renamed = _without_movers(list(processes), accesses)
     loads = {renamed.get(s, s): a for s, a in accesses.items() if a.loads}
     stores = {s: a for s, a in accesses.items() if not a.loads}
+    share_ports(kept, loads, ports)
     streams = _connected(kept, loads, stores)
     design = ControlledDesign(processes=[], streams=streams, loads=loads, stores=stores)
     found = {number: _control(kept[number], design) for number in _backwards(kept, streams)}
@@ -137,6 +142,7 @@ def _renamed(kind: FiringKind, final: dict[TokenStream, TokenStream]) -> FiringK
         takes=kind.takes,
         sends=tuple((final.get(stream, stream), value) for stream, value in kind.sends),
         writes=kind.writes,
+        parts=kind.parts,
     )
 
 
@@ -154,9 +160,9 @@ def _connected(
     }
     for number, process in enumerate(processes):
         for stream in process.sends:
-            sources[stream] = (number, int(_happens(process, stream, sends=True).sum()))
+            sources[stream] = (number, int(_happens(process, stream).sum()))
         for stream in process.takes:
-            sinks[stream] = (number, int(_happens(process, stream, sends=False).sum()))
+            sinks[stream] = (number, int(_tokens(process.kinds, stream)[process.sequence].sum()))
     found: dict[TokenStream, StreamEnds] = {}
     for stream in dict.fromkeys((*sources, *sinks)):
         source, sink = sources.get(stream), sinks.get(stream)
@@ -175,12 +181,14 @@ def _location(processes: Sequence[WordProcess], number: int | None) -> SourceLoc
     return None if number is None else processes[number].location
 
 
-def _happens(process: WordProcess, stream: TokenStream, *, sends: bool) -> Array:
-    """In which firings a process sends to a stream, or takes from it."""
-    of_kind = np.array(
-        [stream in (dict(kind.sends) if sends else kind.takes) for kind in process.kinds]
-    )
-    return of_kind[process.sequence]
+def _happens(process: WordProcess, stream: TokenStream) -> Array:
+    """In which firings a process sends to a stream."""
+    return np.array([stream in dict(kind.sends) for kind in process.kinds])[process.sequence]
+
+
+def _tokens(kinds: Sequence[FiringKind], stream: TokenStream) -> Array:
+    """How many tokens each kind of firing takes from a stream."""
+    return np.array([kind.tokens(stream) for kind in kinds], np.int64)
 
 
 def _backwards(
@@ -226,7 +234,7 @@ def _control(process: WordProcess, design: ControlledDesign) -> Controlled:
     if leaders and len(kinds) <= MOST_TAGS:
         leader = leaders[0]
         if len(kinds) > 1:
-            design.needs[leader] = sequence
+            design.needs[leader] = np.repeat(sequence, _tokens(kinds, leader)[sequence])
     else:
         pattern = _pattern(process, sequence, leaders)
     return Controlled(
@@ -245,7 +253,7 @@ def _split(
     columns: list[Array] = [process.sequence]
     tagged = [stream for stream in process.sends if stream in design.needs]
     for stream in tagged:
-        there = _happens(process, stream, sends=True)
+        there = _happens(process, stream)
         column = np.full(len(there), -1, np.int64)
         column[there] = design.needs[stream]
         columns.append(column)
@@ -288,8 +296,10 @@ def _pattern(
 def taken_names(kind: FiringKind) -> dict[str, TokenStream]:
     """The streams that a kind takes from, by the names of their tokens."""
     names: dict[str, TokenStream] = {}
+    brought = dict(kind.parts)
     for stream in kind.takes:
-        names[f"take {stream}"] = stream
+        for part in brought.get(stream, (stream,)):
+            names[f"take {part}"] = part
     return names
 
 

@@ -12,6 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import Immediate
@@ -28,7 +31,7 @@ from t2s.backends.cgra_tia.public.threads import (
     ToTest,
     ToWires,
 )
-from t2s.backends.cgra_tia.public.word_operators import WordRecipe, word_recipe
+from t2s.backends.cgra_tia.public.word_operators import NoInstruction, WordRecipe, word_recipe
 from t2s.core.expr import Const, Expr, Local
 from t2s.core.walk import walk
 
@@ -56,9 +59,7 @@ Position = tuple[FiringStep, ...]
 """The instructions of which one fires: one, or one for each result of a test."""
 
 
-def firing_thread(
-    controlled: Controlled, ends: frozenset[TokenStream], said: str
-) -> PublicThread:
+def firing_thread(controlled: Controlled, ends: frozenset[TokenStream], said: str) -> PublicThread:
     """The thread of a process; ``ends`` are the streams whose end it has to send."""
     slots: dict[Slot, int] = {}
     live = _live_writes(controlled)
@@ -77,6 +78,7 @@ def firing_thread(
         name=controlled.process.name,
         steps=tuple(writer.steps),
         done=writer.done,
+        firings=int(np.array([len(code) for code in codes])[controlled.sequence].sum()) + 1,
         slots=slots,
     )
 
@@ -132,10 +134,19 @@ class _KindCode:
         self._places: list[Position] = []
         self._moved: dict[TokenStream, Slot] = {}
         self._made: dict[Expr, Slot] = {}
+        self._brought: dict[TokenStream, TokenStream] = {}
+        self._front = 0
         self._temporaries = 0
 
     def positions(self) -> list[Position]:
         """The instructions, the last of which takes from the leading stream."""
+        for together, parts in self._kind.parts:
+            for part in parts[:-1]:
+                self._moved[part] = self._temporary()
+                self._add(Opcode.MOV, self._moved[part], (HeadOf(together),))
+                self._take(len(self._places) - 1, together)
+            self._brought[parts[-1]] = together
+        self._front = len(self._places)
         results = list(self._results())
         counts = Counter(
             term for _, value in results for term in set(walk(value)) if not _is_leaf(term)
@@ -181,7 +192,11 @@ class _KindCode:
         if _is_leaf(value) or value in self._made:
             self._add(Opcode.MOV, target, (self._operand(value, ()),))
             return
-        recipe = word_recipe(value)
+        try:
+            recipe = word_recipe(value)
+        except NoInstruction as missing:
+            why = f"it computes {missing.what}, and no PE can: compute that on the host"
+            refuse(self._process.subject, why, self._process.location)
         operands: list[StepOperand] = []
         for part in recipe.operands:
             operands.append(self._operand(part, operands))
@@ -225,6 +240,7 @@ class _KindCode:
         """The head of a stream, or a register if the trigger cannot check one stream more."""
         if stream in self._moved:
             return self._moved[stream]
+        stream, brought = self._brought.get(stream, stream), stream
         streams = {part.stream for part in others if isinstance(part, HeadOf)} | {stream}
         if self._tagged is not None:
             streams.add(self._tagged)
@@ -232,7 +248,7 @@ class _KindCode:
             return HeadOf(stream)
         slot = self._temporary()
         self._add(Opcode.MOV, slot, (HeadOf(stream),))
-        self._moved[stream] = slot
+        self._moved[brought] = slot
         return slot
 
     def _temporary(self) -> Slot:
@@ -246,9 +262,7 @@ class _KindCode:
         self._slots.setdefault(slot, self._process.initial.get(element, 0) & WORD_MASK)
         return slot
 
-    def _add(
-        self, opcode: Opcode, target: StepTarget, operands: tuple[StepOperand, ...]
-    ) -> None:
+    def _add(self, opcode: Opcode, target: StepTarget, operands: tuple[StepOperand, ...]) -> None:
         self._places.append((FiringStep(opcode=opcode, target=target, operands=operands),))
 
     # -------------------------------------------------------------------------------- takes
@@ -257,12 +271,15 @@ class _KindCode:
         """Take the token of each stream with the last instruction that uses it."""
         order = [s for s in self._kind.takes if s != self._leader]
         for stream in order:
-            used = [at for at, place in enumerate(self._places) if self._uses(place, stream)]
+            places = list(enumerate(self._places))[self._front :]
+            used = [at for at, place in places if self._uses(place, stream)]
             at = used[-1] if used else self._with_room(stream)
             self._take(at, stream)
         if self._leader is not None:
             last = len(self._places) - 1
-            if last < 0 or not all(self._fits(step, self._leader) for step in self._places[last]):
+            if last < self._front or not all(
+                self._fits(step, self._leader) for step in self._places[last]
+            ):
                 self._add(Opcode.NOP, None, ())
                 last += 1
             self._take(last, self._leader)
@@ -279,7 +296,7 @@ class _KindCode:
         return len(streams) <= MOST_CHECKS
 
     def _with_room(self, stream: TokenStream) -> int:
-        for at, place in enumerate(self._places):
+        for at, place in list(enumerate(self._places))[self._front :]:
             if all(self._fits(step, stream) for step in place):
                 return at
         self._add(Opcode.NOP, None, ())
@@ -306,8 +323,11 @@ class _FiringWriter:
         self._first = leader
         longest = max(map(len, codes))
         for state in range(longest):
-            here = [(tag, code[state], state + 1 == len(code)) for tag, code in enumerate(codes)
-                    if state < len(code)]
+            here = [
+                (tag, code[state], state + 1 == len(code))
+                for tag, code in enumerate(codes)
+                if state < len(code)
+            ]
             alike = len(here) == len(codes) and all(one[1:] == here[0][1:] for one in here)
             for tag, place, last in here[:1] if alike else here:
                 self._place(place, state, 0 if last else state + 1, None if alike else tag)

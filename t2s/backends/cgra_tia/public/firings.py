@@ -21,7 +21,7 @@ import numpy as np
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.lower.schedule import Iterations, LoopNest, enumerated
-from t2s.core.expr import Const, Expr, Local, Parameter, Select, index_names, simplify
+from t2s.core.expr import Const, Expr, Local, Parameter, index_names, simplify
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
 from t2s.core.types import Type
@@ -52,23 +52,33 @@ class FileElement:
 class FiringKind:
     """What a firing does: streams in the order of the body, values over tokens and registers.
 
-    Tokens and registers are locals: see ``token`` and ``kept``.
+    Tokens and registers are locals: see ``token`` and ``kept``.  ``parts`` has, for a stream that
+    brings the tokens of several, which ones it brings to this firing.
     """
 
     takes: tuple[TokenStream, ...]
     sends: tuple[tuple[TokenStream, Expr], ...]
     writes: tuple[tuple[FileElement, Expr], ...]
+    parts: tuple[tuple[TokenStream, tuple[TokenStream, ...]], ...] = ()
+
+    def tokens(self, stream: TokenStream) -> int:
+        """How many tokens a firing takes from a stream."""
+        return len(dict(self.parts).get(stream, (stream,))) if stream in self.takes else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryAccess:
-    """Which elements of a tensor a stream touches, in order (flat positions), and who wants it."""
+    """Which elements of a tensor a stream touches, in order (flat positions), and who wants it.
+
+    ``lanes`` tells the streams apart that share a port (``None``: it is one).
+    """
 
     tensor: str
     addresses: Array
     loads: bool
     node: str
     location: SourceLocation | None
+    lanes: Array | None = None
 
 
 @dataclass(kw_only=True)

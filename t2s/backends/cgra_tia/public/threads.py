@@ -100,11 +100,15 @@ class ThreadStep:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicThread:
-    """Steps from state 0 to state ``done``; registers with their first words."""
+    """Steps from state 0 to state ``done``; registers with their first words.
+
+    ``firings`` is how often its steps fire in all.
+    """
 
     name: str
     steps: tuple[ThreadStep, ...]
     done: int
+    firings: int
     slots: Mapping[Slot, int] = field(default_factory=dict)
 
     @cached_property
@@ -148,7 +152,7 @@ class StateCodes:
 
 
 def moving_thread(
-    stream: TokenStream, tags: Sequence[int], *, hands_on_end: bool, said: str
+    stream: TokenStream, tags: Sequence[int], *, tokens: int, hands_on_end: bool, said: str
 ) -> PublicThread:
     """A thread that hands on the tokens of a stream with their tags, and ends with it."""
     steps = [
@@ -176,7 +180,7 @@ def moving_thread(
             said=f"{said}, at its end",
         )
     )
-    return PublicThread(name=f"mover of {stream}", steps=tuple(steps), done=1)
+    return PublicThread(name=f"mover of {stream}", steps=tuple(steps), done=1, firings=tokens + 1)
 
 
 class NoRoom(Exception):

@@ -62,8 +62,8 @@ def word_recipe(value: Expr) -> WordRecipe:
     match value:
         case Select(condition=condition, if_true=yes, if_false=no):
             return _choice(condition, yes, no)
-        case Cast(value=inner, type=type):
-            if type.is_bool and not inner.type.is_bool:
+        case Cast(value=inner, type=target):
+            if target.is_bool and not inner.type.is_bool:
                 return WordRecipe(opcode=Opcode.NE, operands=(inner, _zero(inner)))
             return WordRecipe(opcode=Opcode.MOV, operands=(inner,))
         case Apply(operator=Op.ADD, operands=(first, second)):
