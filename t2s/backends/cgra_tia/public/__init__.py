@@ -1,4 +1,4 @@
-"""Designs as texts in the public grammar of triggered instructions, for small arrays of profile A."""
+"""Designs as texts in the grammar of the public tools, for small arrays of profile A."""
 
 from __future__ import annotations
 

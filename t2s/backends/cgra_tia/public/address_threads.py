@@ -2,8 +2,8 @@
 
 An address is the sum of the register of its lane and an immediate, so that it costs one
 instruction, and a loop around some of them two or three more for each time round: move the
-registers on, count, test.  A loop that runs once in all needs no counter where a register ends
-elsewhere than it began.
+registers on, count, test.  A loop needs no counter where a register ends with a number that is
+always the same.
 Innermost loops are unrolled as far as there is room.
 """
 
@@ -20,9 +20,9 @@ from t2s.backends.cgra_tia.public.threads import (
     WORD_MASK,
     AddressWire,
     PublicThread,
-    Slot,
     StepOperand,
     StepTarget,
+    ThreadRegister,
     ThreadStep,
     ToTest,
     ToWires,
@@ -60,7 +60,7 @@ def address_thread(
 ) -> PublicThread:
     """The thread that sends the addresses of a nest, and then the end of the stream."""
     writer = _AddressWriter(wire, said, moving=_moving(items))
-    writer.items(items, once=True)
+    writer.items(items, known=writer.moving)
     return writer.thread(sends_end=sends_end)
 
 
@@ -74,8 +74,8 @@ def _moving(items: Sequence[AddressItem]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _base(lane: int) -> Slot:
-    return Slot(f"address {lane}")
+def _base(lane: int) -> ThreadRegister:
+    return ThreadRegister(f"address {lane}")
 
 
 @dataclass
@@ -90,7 +90,7 @@ class _AddressWriter:
     said: str
     moving: frozenset[int]
     steps: list[ThreadStep] = field(default_factory=list)
-    slots: dict[Slot, int] = field(default_factory=dict)
+    slots: dict[ThreadRegister, int] = field(default_factory=dict)
     _state: int = 0
     _states: int = 1
     _test: bool | None = None
@@ -98,13 +98,14 @@ class _AddressWriter:
     _times: int = 1
     _firings: int = 0
 
-    def items(self, items: Sequence[AddressItem], *, once: bool) -> None:
+    def items(self, items: Sequence[AddressItem], *, known: frozenset[int]) -> None:
+        """Write items; of the lanes in ``known`` no loop around them moves the register."""
         for item in items:
             match item:
                 case TaggedAddress():
                     self._send(item)
                 case AddressLoop():
-                    self._loop(item, once)
+                    self._loop(item, known)
 
     def thread(self, *, sends_end: bool) -> PublicThread:
         """The thread with its last step: the end of the stream, or nothing."""
@@ -149,12 +150,15 @@ class _AddressWriter:
         else:
             self._add(Opcode.ADD, target, (base, offset))
 
-    def _loop(self, loop: AddressLoop, once: bool) -> None:
+    def _loop(self, loop: AddressLoop, known: frozenset[int]) -> None:
         drift = {lane: self._drift.get(lane, 0) for lane in self.moving}
-        ends = next((lane for lane in sorted(self.moving) if loop.shifts[lane]), None)
+        ends = next((lane for lane in sorted(known) if loop.shifts[lane]), None)
+        once = self._times == 1
         counter = None
-        if not once or ends is None:
-            counter = Slot(("counter", sum(isinstance(slot.use, tuple) for slot in self.slots)))
+        if ends is None:
+            counter = ThreadRegister(
+                ("counter", sum(isinstance(slot.use, tuple) for slot in self.slots))
+            )
             self.slots[counter] = loop.count if once else 0
         for lane in sorted(self.moving):
             self.slots.setdefault(_base(lane), 0)
@@ -164,7 +168,8 @@ class _AddressWriter:
             self._add(Opcode.NOP, None, ())
         head, self._test = self._state, False
         self._times *= loop.count
-        self.items(loop.items, once=False)
+        still = frozenset(lane for lane in known if not loop.shifts[lane])
+        self.items(loop.items, known=still)
         for lane in sorted(self.moving):
             step = loop.shifts[lane] + drift[lane] - self._drift.get(lane, 0)
             if step:

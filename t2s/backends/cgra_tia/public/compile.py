@@ -90,11 +90,15 @@ class PublicDesign:
     arrangement: PublicArrangement
 
     @property
+    def where(self) -> str:
+        """What it runs on."""
+        return "one PE" if self.shape is None else f"{self.shape[0]} x {self.shape[1]} PEs"
+
+    @property
     def text(self) -> str:
         """The text, with the user's lines as comments."""
-        shape = "one PE" if self.shape is None else f"{self.shape[0]} x {self.shape[1]} PEs"
         starts = ", ".join(f"{name} from {at}" for name, at in self.memory.starts.items())
-        header = (f"{one_line(self.name)} on {shape}", f"memory: {starts}")
+        header = (f"{one_line(self.name)} on {self.where}", f"memory: {starts}")
         return print_programs(self.programs, PUBLIC_CORE, header)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.public.firings import FiringKind, MemoryAccess, WordProcess, token
+from t2s.backends.cgra_tia.public.restarts import without_restarts
 from t2s.backends.cgra_tia.public.shared_ports import share_ports
 from t2s.core.expr import Local
 from t2s.core.location import SourceLocation
@@ -46,7 +47,7 @@ class StreamEnds:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Controlled:
+class ControlledProcess:
     """A process, and how it is controlled.
 
     ``kinds`` are its kinds of firings, each with the tags of what it sends.  With ``leader`` the
@@ -66,7 +67,7 @@ class Controlled:
 class ControlledDesign:
     """Processes, streams, and the tag of each token of a stream (``None``: all are 0)."""
 
-    processes: list[Controlled]
+    processes: list[ControlledProcess]
     streams: dict[TokenStream, StreamEnds]
     needs: dict[TokenStream, Array] = field(default_factory=dict)
     loads: dict[TokenStream, MemoryAccess] = field(default_factory=dict)
@@ -219,7 +220,7 @@ def _backwards(
 # -------------------------------------------------------------------------------- control
 
 
-def _control(process: WordProcess, design: ControlledDesign) -> Controlled:
+def _control(process: WordProcess, design: ControlledDesign) -> ControlledProcess:
     """Split the kinds of a process by the tags of what it sends, and find what tells them apart."""
     if not process.takes:
         refuse(
@@ -228,6 +229,7 @@ def _control(process: WordProcess, design: ControlledDesign) -> Controlled:
             "something there",
             process.location,
         )
+    without_restarts(process)
     kinds, tags, sequence = _split(process, design)
     leaders = [s for s in process.takes if all(s in kind.takes for kind in kinds)]
     leader, pattern = None, tuple[int, ...]()
@@ -237,7 +239,7 @@ def _control(process: WordProcess, design: ControlledDesign) -> Controlled:
             design.needs[leader] = np.repeat(sequence, _tokens(kinds, leader)[sequence])
     else:
         pattern = _pattern(process, sequence, leaders)
-    return Controlled(
+    return ControlledProcess(
         process=process,
         kinds=kinds,
         tags=tags,

@@ -18,15 +18,15 @@ from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import Immediate
-from t2s.backends.cgra_tia.public.control import END, Controlled, is_token, taken_names
+from t2s.backends.cgra_tia.public.control import END, ControlledProcess, is_token, taken_names
 from t2s.backends.cgra_tia.public.firings import FileElement, FiringKind, kept
 from t2s.backends.cgra_tia.public.threads import (
     WORD_MASK,
     HeadOf,
     PublicThread,
-    Slot,
     StepOperand,
     StepTarget,
+    ThreadRegister,
     ThreadStep,
     ToTest,
     ToWires,
@@ -59,9 +59,11 @@ Position = tuple[FiringStep, ...]
 """The instructions of which one fires: one, or one for each result of a test."""
 
 
-def firing_thread(controlled: Controlled, ends: frozenset[TokenStream], said: str) -> PublicThread:
+def firing_thread(
+    controlled: ControlledProcess, ends: frozenset[TokenStream], said: str
+) -> PublicThread:
     """The thread of a process; ``ends`` are the streams whose end it has to send."""
-    slots: dict[Slot, int] = {}
+    slots: dict[ThreadRegister, int] = {}
     live = _live_writes(controlled)
     tagged = controlled.leader if len(controlled.kinds) > 1 else None
     codes = [
@@ -83,7 +85,7 @@ def firing_thread(controlled: Controlled, ends: frozenset[TokenStream], said: st
     )
 
 
-def _live_writes(controlled: Controlled) -> list[set[FileElement]]:
+def _live_writes(controlled: ControlledProcess) -> list[set[FileElement]]:
     """The elements that each kind writes and a later firing reads before it writes them."""
     kinds, sequence = controlled.kinds, controlled.sequence
     elements = controlled.process.elements
@@ -117,11 +119,11 @@ class _KindCode:
 
     def __init__(
         self,
-        controlled: Controlled,
+        controlled: ControlledProcess,
         number: int,
         live: set[FileElement],
         tagged: TokenStream | None,
-        slots: dict[Slot, int],
+        slots: dict[ThreadRegister, int],
     ) -> None:
         self._kind: FiringKind = controlled.kinds[number]
         self._tags = controlled.tags[number]
@@ -132,8 +134,8 @@ class _KindCode:
         self._slots = slots
         self._streams = taken_names(self._kind)
         self._places: list[Position] = []
-        self._moved: dict[TokenStream, Slot] = {}
-        self._made: dict[Expr, Slot] = {}
+        self._moved: dict[TokenStream, ThreadRegister] = {}
+        self._made: dict[Expr, ThreadRegister] = {}
         self._brought: dict[TokenStream, TokenStream] = {}
         self._front = 0
         self._temporaries = 0
@@ -223,7 +225,7 @@ class _KindCode:
             case Const(value=number):
                 found = Immediate(int(number) & WORD_MASK)
                 if any(isinstance(part, Immediate) and part != found for part in others):
-                    slot = Slot(("constant", found.pattern))
+                    slot = ThreadRegister(("constant", found.pattern))
                     self._slots[slot] = found.pattern
                     return slot
                 return found
@@ -251,14 +253,14 @@ class _KindCode:
         self._moved[brought] = slot
         return slot
 
-    def _temporary(self) -> Slot:
-        slot = Slot(("temporary", self._temporaries))
+    def _temporary(self) -> ThreadRegister:
+        slot = ThreadRegister(("temporary", self._temporaries))
         self._temporaries += 1
         self._slots.setdefault(slot, 0)
         return slot
 
-    def _slot(self, element: FileElement) -> Slot:
-        slot = Slot(element)
+    def _slot(self, element: FileElement) -> ThreadRegister:
+        slot = ThreadRegister(element)
         self._slots.setdefault(slot, self._process.initial.get(element, 0) & WORD_MASK)
         return slot
 
@@ -283,8 +285,6 @@ class _KindCode:
                 self._add(Opcode.NOP, None, ())
                 last += 1
             self._take(last, self._leader)
-        elif not self._places:
-            self._add(Opcode.NOP, None, ())
 
     def _uses(self, place: Position, stream: TokenStream) -> bool:
         return any(stream in step.streams for step in place)
@@ -310,7 +310,7 @@ class _KindCode:
 
 @dataclass
 class _FiringWriter:
-    controlled: Controlled
+    controlled: ControlledProcess
     said: str
     steps: list[ThreadStep] = field(default_factory=list)
     done: int = 0

@@ -53,13 +53,13 @@ class HeadOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ThreadRegister:
     """A register of a thread, by what it is for."""
 
     use: Hashable
 
 
-StepOperand = HeadOf | Slot | Immediate
+StepOperand = HeadOf | ThreadRegister | Immediate
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ToTest:
     """A result that the next steps depend on."""
 
 
-StepTarget = ToWires | Slot | ToTest | None
+StepTarget = ToWires | ThreadRegister | ToTest | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class PublicThread:
     steps: tuple[ThreadStep, ...]
     done: int
     firings: int
-    slots: Mapping[Slot, int] = field(default_factory=dict)
+    slots: Mapping[ThreadRegister, int] = field(default_factory=dict)
 
     @cached_property
     def codes(self) -> StateCodes:
@@ -238,7 +238,7 @@ class _StepWriter:
         self,
         bit: int,
         thread: PublicThread,
-        registers: Mapping[Slot, int],
+        registers: Mapping[ThreadRegister, int],
         inputs: Mapping[TokenStream, int],
         outputs: Mapping[Wire, int],
     ) -> None:
@@ -283,7 +283,7 @@ class _StepWriter:
         match target:
             case ToWires(wires=wires, tag=tag):
                 return ToOutputs(tuple(sorted(self._outputs[wire] for wire in wires)), tag)
-            case Slot():
+            case ThreadRegister():
                 return ToRegister(self._registers[target])
             case ToTest():
                 return ToPredicate(self._bit + self._codes.width - 1)
@@ -294,7 +294,7 @@ class _StepWriter:
         match operand:
             case HeadOf(stream=stream):
                 return FromChannel(self._inputs[stream])
-            case Slot():
+            case ThreadRegister():
                 return FromRegister(self._registers[operand])
             case Immediate():
                 return operand
