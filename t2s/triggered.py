@@ -9,14 +9,17 @@ A text has a block for each processing element, row by row of their array::
       halt;
 
 ``assemble`` makes words of it and ``disassemble`` a text of words, both as the public tools for
-triggered instructions do; ``run`` counts the cycles that their simulator counts.  Refused, with
-line and column, is what these tools refuse, and what they take and make wrong code of.
+triggered instructions do; ``run`` counts the cycles that their simulator counts.  ``compile`` makes
+such a text of a design.  Refused, with line and column, is what these tools refuse, and what they
+take and make wrong code of.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +52,12 @@ from t2s.backends.cgra_tia.text.parser import parse_programs
 from t2s.backends.cgra_tia.text.places import TriggeredTextError
 from t2s.backends.cgra_tia.text.printer import print_programs
 from t2s.backends.cgra_tia.text.program_checks import check_programs
-from t2s.core.checks import whole
+from t2s.core.checks import checked_folder, whole
 from t2s.core.errors import UserError
+from t2s.core.files import write_texts
 from t2s.core.location import user_location
 from t2s.core.ops import Array
+from t2s.driver.public_array import PublicArrayDesign, compiled_design
 
 MEMORY_WORDS = 32_786
 """Words of the public test systems' memory: the least that a run has."""
@@ -64,10 +69,13 @@ __all__ = [
     "CoreParameters",
     "PublicRun",
     "TriggeredDeadlockError",
+    "TriggeredDesign",
+    "TriggeredDesignRun",
     "TriggeredLimitError",
     "TriggeredProgram",
     "TriggeredTextError",
     "assemble",
+    "compile",
     "disassemble",
     "run",
 ]
@@ -106,6 +114,84 @@ class TriggeredProgram:
     def __repr__(self) -> str:
         count = sum(len(one.instructions) for one in self.programs)
         return f"<TriggeredProgram: {len(self.programs)} elements, {count} instructions>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriggeredDesignRun:
+    """A run of a design: its ``outputs`` by name, and the run of its program."""
+
+    outputs: Mapping[str, Array] = field(repr=False)
+    run: PublicRun
+
+    @property
+    def cycles(self) -> int:
+        """The number of the last cycle, from 0."""
+        return self.run.cycles
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TriggeredDesign:
+    """A design as a program for an array, or for one PE alone."""
+
+    design: PublicArrayDesign
+
+    @cached_property
+    def text(self) -> str:
+        """The programs of all PEs, row by row, with the user's lines as comments."""
+        return self.design.compiled.text
+
+    @cached_property
+    def program(self) -> TriggeredProgram:
+        """The text, assembled."""
+        return assemble(self.text, strict=True)
+
+    @property
+    def starts(self) -> Mapping[str, int]:
+        """Where each tensor starts in the memory, which holds them row by row."""
+        return self.design.compiled.memory.starts
+
+    def memory(self, inputs: Mapping[str, Any]) -> Array:
+        """The words of the memory (uint32) with these inputs, zeros in place of results."""
+        return self.design.memory(inputs)
+
+    def outputs(self, memory: Any) -> dict[str, Array]:
+        """The results by name, in the words of the memory after a run."""
+        return self.design.outputs(np.asarray(memory))
+
+    def run(self, inputs: Mapping[str, Any], **options: Any) -> TriggeredDesignRun:
+        """Run it on some inputs; ``options`` are those of ``t2s.triggered.run``."""
+        rows, columns = self.design.compiled.shape or (None, None)
+        found = run(self.program, self.memory(inputs), rows=rows, columns=columns, **options)
+        return TriggeredDesignRun(outputs=self.outputs(found.memory), run=found)
+
+    def write(self, directory: str | Path) -> tuple[Path, ...]:
+        """Write ``NAME.tia`` and ``NAME.memory.json`` (shape of the array, starts of tensors)."""
+        folder = checked_folder("the directory", directory)
+        return write_texts(folder, self.design.files, user_location())
+
+    def __repr__(self) -> str:
+        return f"<TriggeredDesign {self.design.graph.name} on {self.design.compiled.where}>"
+
+
+def compile(
+    design: object,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    rows: int | None = None,
+    columns: int | None = None,
+    seed: int = 0,
+) -> TriggeredDesign:
+    """A design on int32 or uint32 as a text for the public tools.
+
+    ``rows`` and ``columns`` are those of the array; without both it is one PE alone.  ``inputs``
+    are what the design's graph depends on, and ``seed`` chooses among arrangements.
+
+    Raises ``UnsupportedError`` for what has no form on such an array, with the user's line.
+    """
+    shape = None
+    if rows is not None or columns is not None:
+        shape = _positive("rows", rows), _positive("columns", columns)
+    return TriggeredDesign(design=compiled_design(design, inputs, shape, seed))
 
 
 Core = CoreParameters | CgraFabric | str

@@ -34,7 +34,8 @@ _SEMICOLON = re.compile(r"\s*;\s*")
 _REGISTER = re.compile(r"%r([0-9]+)(?![0-9.])")
 _PREDICATE = re.compile(r"%p([0-9]+)(?![0-9.])")
 _OUTPUT = re.compile(r"%o([0-9]+)\.([0-9]+)(?![0-9.])")
-_OUTPUTS = re.compile(r"%o\{([0-9]+(?:\s*,\s*[0-9]+)*)\s*\}\.([0-9]+)(?![0-9.])")
+_OUTPUTS = re.compile(r"%o\{([0-9]+(?:\s*,\s*[0-9]+)+)\}\.([0-9]+)(?![0-9.])")
+_ODD_OUTPUTS = re.compile(r"%o\{\s*([0-9]+(?:\s*,\s*[0-9]+)*)\s*\}\.([0-9]+)")
 _CHANNEL = re.compile(r"%i([0-9]+)(?![0-9.])")
 _IMMEDIATE = re.compile(r"\$(-?)(?:0[xX])?([0-9a-fA-F]+)(?![0-9A-Za-z_.])")
 _DEQ = re.compile(r"deq (?=%)")
@@ -123,7 +124,19 @@ def _destination(cursor: LineCursor) -> Destination:
     if found is not None:
         return ToOutputs((whole_number(found.group(1)),), whole_number(found.group(2)))
     place = cursor.place
-    found = cursor.expect(_OUTPUTS, "this is no destination", "%rN, %pN, %oN.TAG or %o{N, M}.TAG")
+    odd = _ODD_OUTPUTS.match(cursor.rest)
+    found = cursor.take(_OUTPUTS)
+    if found is None and odd is not None:
+        numbers = [number.strip() for number in odd.group(1).split(",")]
+        one = f"%o{numbers[0]}" if len(numbers) == 1 else f"%o{{{', '.join(numbers)}}}"
+        raise place.error(
+            "the public assembler does not take outputs that are written like this",
+            expected="two outputs or more between braces, and no blank beside a brace",
+            given=repr(odd.group()),
+            hint=f"write {one}.{odd.group(2)}",
+        )
+    if found is None:
+        raise cursor.error("this is no destination", expected="%rN, %pN, %oN.TAG or %o{N, M}.TAG")
     channels = [whole_number(number.strip()) for number in found.group(1).split(",")]
     if len(set(channels)) != len(channels):
         raise place.error(

@@ -167,11 +167,14 @@ def _word(cursor: LineCursor, core: CoreParameters) -> int:
     )
     sign, prefix, digits = found.groups()
     number = whole_number(digits, 16 if prefix else 10) * (-1 if sign else 1)
-    if not -(1 << width - 1) <= number < 1 << width:
+    least = 1 - (1 << width - 1)  # the public assembler counts the sign as a bit beside the digits
+    if not least <= number < 1 << width:
+        lowest = number == least - 1
         raise place.error(
             f"the value does not fit into a word of {width} bits",
-            expected=f"{-(1 << width - 1)} to {(1 << width) - 1}",
+            expected=f"{least} to {(1 << width) - 1}",
             given=found.group()[:40],
+            hint=f"the public assembler takes this word as ${-number}" if lowest else None,
         )
     return number & (1 << width) - 1
 
