@@ -323,7 +323,7 @@ def _check_results(program: PatternProgram, checker: _Checker) -> None:
         match statement:
             case StoreBlock(target=target) | StoreStream(target=target):
                 stored.add(target)
-            case WriteMemory(memory=memory):
+            case WriteMemory(memory=memory) | Update(memory=memory):
                 stored.add(memory)
     stored |= {m.alias for m in program.memories if m.name in stored and m.alias is not None}
     for result in program.results:

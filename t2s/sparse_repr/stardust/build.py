@@ -137,7 +137,7 @@ def _order(assignment: Assignment, schedule: Schedule) -> tuple[str, ...]:
     read = dict.fromkeys((*accesses(assignment.value), result))
     paths = [_path(one, formats[one.tensor]) for one in read if _is_sparse(formats[one.tensor])]
     paths += [
-        _path(Access(tensor=one.workspace, variables=one.over), one.format)
+        _path(Access(tensor=one.workspace, variables=one.over, location=one.location), one.format)
         for one in schedule.directives
         if isinstance(one, Precompute) and one.format is not None and one.over is not None
         if _is_sparse(one.format) and one.format.order == len(one.over)
@@ -156,9 +156,14 @@ def _order(assignment: Assignment, schedule: Schedule) -> tuple[str, ...]:
 def _not_walked(error: UserError) -> UserError:
     """The error without the hint to convert a tensor, which Capstan's host does not do."""
     hints = [one for one in (error.hint or "").split(", or ") if one.startswith("reorder")]
-    error.hint = ", or ".join(hints) or "declare a tensor with its levels in the order of the loops"
-    error.args = (error._render(),)
-    return error
+    return UserError(
+        error.message,
+        location=error.location,
+        expected=error.expected,
+        given=error.given,
+        hint=", or ".join(hints) or "declare a tensor with its levels in the order of the loops",
+        notes=error.notes,
+    )
 
 
 def _nest(assignment: Assignment, order: tuple[str, ...]) -> _Scheduling:

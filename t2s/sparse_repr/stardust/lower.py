@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from t2s.core.expr import Expr, Local, apply, const
+from t2s.core.expr import Expr, Local, const
 from t2s.core.names import NameSupply
-from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.patterns.ir import (
     Bind,
@@ -39,7 +38,7 @@ from t2s.sparse_repr.stardust.coiteration import (
     iteration_of,
     level_of,
 )
-from t2s.sparse_repr.stardust.emitter import ArgumentMeaning, PatternEmitter
+from t2s.sparse_repr.stardust.emitter import ArgumentMeaning, PatternEmitter, times
 from t2s.sparse_repr.stardust.entries import brought_words, joined_bits
 from t2s.sparse_repr.stardust.facts import facts_of
 from t2s.sparse_repr.stardust.operands import PatternOperands
@@ -151,7 +150,7 @@ class _PatternLowering:
             return False
         begin = operands.index(source, scope.coordinates, slice(0, len(around) - len(levels)))
         for level in range(len(around) - len(levels), len(around)):
-            begin = apply(Op.MULTIPLY, begin, operands.extent(source, level))
+            begin = times(begin, operands.extent(source, level))
         begin = self.emitter.bind("from", begin)
         self.writer(producer, plan_of(producer, self.program)).load(source, begin)
         return True

@@ -192,7 +192,11 @@ def operands_of_loop(
     for access in read:
         format = formats[access.tensor]
         last = access.variables[format.modes[-1]]
-        if last == one.variable and access.tensor not in written and _is_dense(format):
+        places = list(_places(statement, access, ()))
+        if len(places) != 1 or access.tensor in written or not _is_dense(format):
+            continue
+        around = places[0][: places[0].index(one.variable)]
+        if last == one.variable and set(access.variables) <= {*around, one.variable}:
             yield Precompute(
                 value=access,
                 workspace=f"{access.tensor}_on",
