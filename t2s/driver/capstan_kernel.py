@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.files import write_texts
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.core.types import Float, Int, Type
@@ -86,6 +89,20 @@ class CapstanKernel:
         wide = [max(len(row[column]) for row in unique) for column in range(2)]
         lines = [f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c}".rstrip() for a, b, c in unique]
         return "\n".join(lines) + "\n"
+
+    def spatial(self, type: Type | None = None) -> str:
+        """The complete Spatial program, for values of 32-bit integers if no type is given."""
+        (text,) = self._files(type).values()
+        return text
+
+    def emit(self, folder: str | os.PathLike[str], *, type: Type | None = None) -> tuple[Path, ...]:
+        """Write the Spatial program into a folder, which is made if need be; returns its path."""
+        return write_texts(Path(folder), self._files(type), user_location())
+
+    def _files(self, type: Type | None) -> dict[str, str]:
+        from t2s.backends.capstan.emit import emit_spatial
+
+        return emit_spatial(self.patterns(type))
 
     def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
         """The inputs as the host stores them; see ``t2s.sparse.simulate`` for what they may be."""

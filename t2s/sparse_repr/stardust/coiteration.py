@@ -156,8 +156,8 @@ class _Folding:
         return UnsupportedError(
             f"the loop over {self.loop.variable} joins {', '.join(dict.fromkeys(names))}",
             location=located or self.program.location,
-            expected="at most two compressed levels, which a scanner joins; a sum with a dense term has"
-            " all coordinates, which count as one",
+            expected="at most two compressed levels, which a scanner joins; a sum with a dense"
+            " term has all coordinates, which count as one",
             hint="precompute() two of them into a compressed workspace on chip",
         )
 

@@ -112,6 +112,7 @@ class PatternEmitter:
     location: SourceLocation | None
     meanings: dict[ArgumentMeaning, ProgramArgument] = field(default_factory=dict)
     far: dict[str, PatternMemory] = field(default_factory=dict)
+    near: dict[str, PatternMemory] = field(default_factory=dict)
     far_names: dict[tuple[object, ...], str] = field(default_factory=dict)
     head: list[PatternStatement] = field(default_factory=list)
     body: list[PatternStatement] = field(default_factory=list)
@@ -212,9 +213,14 @@ class PatternEmitter:
             rule=rule.value,
             location=self.location,
         )
+        self.near[name] = memory
         statement = DeclareMemory(memory=memory, location=self.location)
         (self.head if whole else self.body).append(statement)
         return name
+
+    def held_by(self, name: str) -> Held | None:
+        """What a memory on chip holds."""
+        return self.near[name].holds
 
     def queue(self, wanted: str, type: Type, rule: PinningRule, held: Held | None = None) -> str:
         """Declare a FIFO."""

@@ -97,11 +97,14 @@ def joined_bits(
     copies: int,
 ) -> list[tuple[str, str]]:
     """Queues of the bit vectors of both operands, ``copies`` times."""
-    left = _bits_of(operands, iteration.left, variable, states, copies)
+    made = [_bits_of(operands, iteration.left, variable, states)]
     if iteration.right is None:
-        right = _all_bits(operands, variable, copies)
+        made.append(_all_bits(operands, variable))
     else:
-        right = _bits_of(operands, iteration.right, variable, states, copies)
+        made.append(_bits_of(operands, iteration.right, variable, states))
+    if copies == 1:
+        return [(made[0], made[1])]
+    left, right = _copied_bits(operands.emitter, made, variable)
     return list(zip(left, right, strict=True))
 
 
@@ -110,8 +113,7 @@ def _bits_of(
     access: Access,
     variable: str,
     states: Mapping[Access, OperandState],
-    copies: int,
-) -> list[str]:
+) -> str:
     emitter, segment = operands.emitter, states[access].segment
     assert segment is not None
     level = level_of(access, variable, operands.format(access))
@@ -127,17 +129,17 @@ def _bits_of(
             read = emitter.read("coordinate", memory, add(segment.begin, number))
             emitter.put(Push(queue=queue, value=read, location=emitter.location))
         _foreach(emitter, segment.length, number, body)
-    return _copied_bits(emitter, queue, segment.length, variable, held, copies)
+    return _built(emitter, queue, segment.length, variable, held)
 
 
-def _all_bits(operands: PatternOperands, variable: str, copies: int) -> list[str]:
+def _all_bits(operands: PatternOperands, variable: str) -> str:
     """The bits of all coordinates of a variable."""
     emitter, extent = operands.emitter, operands.emitter.extent(variable)
     queue = emitter.queue(f"{variable}_all", INT32, PinningRule.BITS)
     number = emitter.local("coordinate")
     push = Push(queue=queue, value=number, location=emitter.location)
     _foreach(emitter, extent, number, [push])
-    return _copied_bits(emitter, queue, extent, variable, None, copies)
+    return _built(emitter, queue, extent, variable, None)
 
 
 def _foreach(
@@ -154,22 +156,38 @@ def _foreach(
     )
 
 
-def _copied_bits(
-    emitter: PatternEmitter, queue: str, count: Expr, variable: str, held: Held | None, copies: int
-) -> list[str]:
-    """Bit vectors of the coordinates of a queue; each scan takes one of its own."""
-    bits = emitter.bits(variable)
-    name = f"{variable}_all" if held is None else f"{held.tensor}_bits"
+def _built(
+    emitter: PatternEmitter, queue: str, count: Expr, variable: str, held: Held | None
+) -> str:
+    """The bit vector of the coordinates of a queue."""
+    name = f"{variable}_all_bits" if held is None else f"{held.tensor}_bits"
     made = emitter.bit_queue(name, held)
     emitter.put(
-        BuildBits(coordinates=queue, count=count, words=made, bits=bits, location=emitter.location)
+        BuildBits(
+            coordinates=queue,
+            count=count,
+            words=made,
+            bits=emitter.bits(variable),
+            location=emitter.location,
+        )
     )
-    if copies == 1:
-        return [made]
-    queues = [emitter.bit_queue(f"{name}_{use}", held) for use in ("counted", "filled")]
-    number, word = emitter.local("at_word"), emitter.local("word", WORD)
-    body: list[PatternStatement] = [emitter.pop(word, made)]
-    body += [Push(queue=one, value=word, location=emitter.location) for one in queues]
-    words = apply(Op.FLOOR_DIVIDE, bits, const(WORD_BITS))
+    return made
+
+
+def _copied_bits(
+    emitter: PatternEmitter, made: Sequence[str], variable: str
+) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Both bit vectors twice: a scan that counts takes one of each, one that fills the other."""
+    number = emitter.local("at_word")
+    pairs: list[tuple[str, str]] = []
+    body: list[PatternStatement] = []
+    for one in made:
+        held = emitter.held_by(one)
+        pair = emitter.bit_queue(f"{one}_counted", held), emitter.bit_queue(f"{one}_filled", held)
+        word = emitter.local("word", WORD)
+        body.append(emitter.pop(word, one))
+        body += [Push(queue=copy, value=word, location=emitter.location) for copy in pair]
+        pairs.append(pair)
+    words = apply(Op.FLOOR_DIVIDE, emitter.bits(variable), const(WORD_BITS))
     _foreach(emitter, words, number, body)
-    return queues
+    return pairs[0], pairs[1]
