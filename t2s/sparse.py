@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
 from t2s.core.types import Type
 from t2s.driver.assignment_design import SparseResult, assignment_of
+from t2s.driver.capstan_kernel import CapstanKernel
 from t2s.driver.compiled_kernel import Kernel
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.schedule_text import parse_schedule
@@ -66,6 +67,7 @@ __all__ = [
     "MIN_MAX",
     "MIN_PLUS",
     "PLUS_TIMES",
+    "CapstanKernel",
     "EmptyFiber",
     "Format",
     "Kernel",
@@ -112,17 +114,44 @@ Array = np.ndarray[Any, Any]
 Design = Kernel | Tensor | Assignment
 
 
+@overload
 def compile(
     design: Design, schedule: Schedule | str | None = None, *, semiring: Semiring = PLUS_TIMES
-) -> Kernel:
+) -> Kernel: ...
+
+
+@overload
+def compile(
+    design: Design,
+    schedule: Schedule | str | None = None,
+    *,
+    semiring: Semiring = PLUS_TIMES,
+    target: str,
+) -> Kernel | CapstanKernel: ...
+
+
+def compile(
+    design: Design,
+    schedule: Schedule | str | None = None,
+    *,
+    semiring: Semiring = PLUS_TIMES,
+    target: str = "streams",
+) -> Kernel | CapstanKernel:
     """The loops and the blocks of an assignment, over a semiring.
 
     ``design`` is the result tensor of an assignment in Python (``y`` after ``y[i] = ...``), or what
-    ``parse`` returns; ``schedule`` may be the text that ``t2s.sparse.schedule`` takes.  Raises
-    ``UserError`` if the schedule does not fit.
+    ``parse`` returns; ``schedule`` may be the text that ``t2s.sparse.schedule`` takes.  For the
+    target ``"capstan"`` the kernel has parallel patterns in place of blocks.  Raises ``UserError``
+    if the schedule does not fit.
     """
+    if target not in ("streams", "capstan"):
+        raise UserError(
+            f"there is no target {target!r}",
+            location=user_location(),
+            expected="streams or capstan",
+        )
     if isinstance(design, Kernel):
-        if schedule is not None or semiring != PLUS_TIMES:
+        if schedule is not None or semiring != PLUS_TIMES or target != "streams":
             raise UserError(
                 "this kernel is compiled already",
                 location=user_location(),
@@ -147,7 +176,8 @@ def compile(
             expected="the result tensor of an assignment, or what t2s.sparse.parse returns",
             given=repr(design),
         )
-    return Kernel(assignment_of(design), schedule, semiring)
+    kind = Kernel if target == "streams" else CapstanKernel
+    return kind(assignment_of(design), schedule, semiring)
 
 
 def parse(

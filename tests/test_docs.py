@@ -168,7 +168,8 @@ def test_every_text_block_belongs_to_a_program(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_to_files(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)", document.read_text(encoding="utf-8")):
+    prose = re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for target in re.findall(r"\]\(([^)#]+)", prose):
         if "://" not in target:
             assert (document.parent / target).exists(), target
 

@@ -23,6 +23,7 @@ from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 
 ENGINES = ("native", "python")
+TARGETS = ("streams", "capstan")
 DENSITY = 0.1
 BUILD = Path("build")
 
@@ -74,6 +75,7 @@ def tensor(
         ),
     ] = None,
     transpose: Annotated[bool, typer.Option(help="transpose where the loops need it")] = False,
+    target: Annotated[str, typer.Option(help="streams or capstan")] = "streams",
     device: Annotated[str, typer.Option(help="ideal, arria10 or stratix10")] = "ideal",
     engine: Annotated[str, typer.Option(help="native or python")] = "native",
     capacity: Annotated[int | None, typer.Option(help="tokens that a channel holds")] = None,
@@ -85,12 +87,18 @@ def tensor(
     try:
         _check_choice("device", device, tuple(DEVICES))
         _check_choice("engine", engine, ENGINES)
+        _check_choice("target", target, TARGETS)
         assignment = sparse.parse(expression, _given(formats))
         schedule = _schedule(order, split or [], locate or [], scan or [], parallelize or [])
         for text in _given(schedules):
             more = sparse.schedule(text)
             schedule = sparse.Schedule(directives=(*schedule.directives, *more.directives))
         schedule = schedule.transpose() if transpose else schedule
+        if target == "capstan":
+            patterns = sparse.CapstanKernel(assignment, schedule)
+            inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
+            _run_patterns(console, patterns, inputs, out)
+            return
         kernel = sparse.compile(assignment, schedule)
         inputs = _inputs(assignment, _given(files), random or [], _given(sizes), seed)
         _show_design(console, kernel)
@@ -106,6 +114,21 @@ def tensor(
         raise typer.Exit(code=INTERRUPTED) from None
     except (T2SError, OSError) as error:
         raise failed(without_lines(str(error))) from None
+
+
+def _run_patterns(
+    console: Console, kernel: sparse.CapstanKernel, inputs: dict[str, Any], folder: Path
+) -> None:
+    """Show the loops and the memories, write Spatial, and check what the patterns compute."""
+    type = kernel.bind(inputs).type
+    console.out(print_assignment(kernel.assignment) + "\n")
+    console.out(str(kernel))
+    console.out(kernel.memories())
+    for path in kernel.emit(folder, type=type):
+        console.out(f"wrote {path}")
+    found = kernel.interpret(inputs)
+    expected = kernel.interpret(inputs, level="notation")
+    console.out("\n" + compare(found, expected, tolerance=tolerance_of(expected)))
 
 
 def failed(said: str) -> typer.Exit:

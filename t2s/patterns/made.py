@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from t2s.core.expr import Expr
 from t2s.core.walk import Term
 
 
@@ -21,9 +22,12 @@ class SharedLevel(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullLevel(Term):
-    """A compressed level of a result in which every fiber has all ``extent`` coordinates."""
+    """A compressed level of a result in which every fiber has all ``extent`` coordinates.
 
-    extent: int
+    ``extent`` is over the arguments of the program.
+    """
+
+    extent: Expr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,6 @@ def _level(level: ResultLevel) -> str:
         case SharedLevel(tensor=tensor, level=number):
             return f"as {tensor}.{number}"
         case FullLevel(extent=extent):
-            return f"all of {extent}"
+            return f"all of {show(extent)}"
         case ComputedLevel(positions=positions, coordinates=coordinates):
             return f"{positions}, {coordinates}"

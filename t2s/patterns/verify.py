@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Const, Expr, Local, Parameter, apply, simplify
+from t2s.core.expr import Apply, Const, Expr, Local, Parameter, apply, simplify
 from t2s.core.ops import Op
 from t2s.core.printer import show
 from t2s.core.types import INT32, Kind, Type
@@ -297,8 +297,13 @@ def _traffic(
 
 def _factors(expr: Expr) -> Path:
     """A number of words as the text of its factors; 1 has none."""
-    expr = simplify(expr)
-    return () if isinstance(expr, Const) and expr.value == 1 else (show(expr),)
+    match simplify(expr):
+        case Const(value=1):
+            return ()
+        case Apply(operator=Op.MULTIPLY, operands=(left, right)):
+            return (*_factors(left), *_factors(right))
+        case factor:
+            return (show(factor),)
 
 
 def _words(bits: Expr) -> Path:
@@ -318,7 +323,7 @@ def _check_results(program: PatternProgram, checker: _Checker) -> None:
         match statement:
             case StoreBlock(target=target) | StoreStream(target=target):
                 stored.add(target)
-            case WriteMemory(memory=memory):
+            case WriteMemory(memory=memory) | Update(memory=memory):
                 stored.add(memory)
     stored |= {m.alias for m in program.memories if m.name in stored and m.alias is not None}
     for result in program.results:

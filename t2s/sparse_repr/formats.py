@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from t2s.core.checks import whole
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.walk import Term
+from t2s.graph.graph import Place
 from t2s.sparse_repr.levels import (
     KINDS,
     Compressed,
@@ -96,10 +97,25 @@ class Part(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format(Term):
-    """Level kinds, outermost first, and the part of a mode that each of them stores."""
+    """Level kinds, outermost first, and the part of a mode that each of them stores.
+
+    ``place`` says on which side of an accelerator's memory interface the tensor is; off the chip
+    the host sees it.
+    """
 
     levels: tuple[Level, ...]
     parts: tuple[Part, ...]
+    place: Place = Place.MEMORY
+
+    @property
+    def on_chip(self) -> Format:
+        """The same levels in memories of the accelerator (papers/000, section 5.1)."""
+        return replace(self, place=Place.CHIP)
+
+    @property
+    def off_chip(self) -> Format:
+        """The same levels in the memory that the host sees, which is where tensors are."""
+        return replace(self, place=Place.MEMORY)
 
     @property
     def order(self) -> int:
@@ -128,6 +144,10 @@ class Format(Term):
         return isinstance(first, CompressedNonUnique) and all(level.branchless for level in rest)
 
     def __str__(self) -> str:
+        return self._storage + (" on chip" if self.place is Place.CHIP else "")
+
+    @property
+    def _storage(self) -> str:
         if self.plain:
             return f"{self.letters}:{','.join(map(str, self.modes))}" if self.levels else "scalar"
         parts = []

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
+from t2s.sparse_repr.concrete.for_other_targets import refuse_patterns
 from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
@@ -104,6 +105,7 @@ def build_program(assignment: Assignment, schedule: Schedule | None = None) -> C
     """
     schedule = schedule or Schedule()
     check_once(schedule)
+    refuse_patterns(schedule, assignment)
     supply = NameSupply([tensor.name for tensor in assignment.tensors])
     *inner, outer = take_out_sums(assignment, supply)
     assignments = (*inner, *precompute(outer, schedule))

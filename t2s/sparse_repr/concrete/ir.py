@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from t2s.core.location import SourceLocation
 from t2s.core.walk import Term, walk
@@ -26,6 +27,13 @@ class Assign(Term):
     accumulate: bool = False
 
 
+class LoopPattern(Enum):
+    """The parallel pattern that computes a loop; the value is what users write."""
+
+    FOREACH = "foreach"
+    REDUCTION = "reduction"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forall(Term):
     """The statement for every coordinate of a variable, in increasing order.
@@ -37,6 +45,10 @@ class Forall(Term):
     names the loop that this one and the one right around it make together; the lanes are its, which
     get ``run`` of its coordinates in turn.  ``vector`` iterations, the innermost ones, are computed
     at once.
+
+    For Capstan the loop is computed by a ``pattern``, ``factor`` iterations at a time: a number, or
+    the environment variable that gives it.  A loop with ``communicate`` ends with the transfer of
+    the result.
     """
 
     variable: str
@@ -48,6 +60,9 @@ class Forall(Term):
     skip: bool = False
     fused: str = ""
     vector: int = 0
+    pattern: LoopPattern | None = None
+    factor: int | str = 1
+    communicate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +122,7 @@ class ConcreteProgram(Term):
     ``tensors`` has the formats of all tensors of the stages: the user's, views, workspaces.
     ``result`` is the user's result; ``written`` the tensor that the last stage stores for it.
     ``workspaces`` are the results of the assignments before the last one, by whole variables.
+    A program for Capstan has an ``environment``; ``on_chip`` are workspaces that producers make.
     """
 
     stages: tuple[Statement, ...]
@@ -117,6 +133,8 @@ class ConcreteProgram(Term):
     written: str
     workspaces: tuple[Access, ...] = ()
     semiring: Semiring = PLUS_TIMES
+    environment: tuple[tuple[str, int], ...] = ()
+    on_chip: tuple[StoredTensor, ...] = ()
     location: SourceLocation | None = field(default=None, compare=False)
 
     def workspace_of(self, stored: str) -> tuple[View, Access] | None:
@@ -142,7 +160,7 @@ class ConcreteProgram(Term):
 
     def format_of(self, name: str) -> Format:
         """The format of a tensor in the stages; ``KeyError`` if there is none."""
-        for tensor in self.tensors:
+        for tensor in (*self.tensors, *self.on_chip):
             if tensor.name == name:
                 return tensor.format
         raise KeyError(name)
@@ -202,6 +220,8 @@ def print_program(program: ConcreteProgram) -> str:
     """All stages, with the views and splits they need."""
     lines = [f"{s.variable} = {s.factor}*{s.outer} + {s.inner}" for s in program.splits]
     lines += [_view(program, view) for view in program.views]
+    lines += [f"{name} = {value}" for name, value in program.environment]
+    lines += [f"{tensor.name} is stored as {tensor.format}" for tensor in program.on_chip]
     for stage in program.stages:
         lines += _lines(stage, 0)
     return "".join(f"{line}\n" for line in lines)
@@ -234,6 +254,9 @@ def _lines(statement: Statement, depth: int) -> Iterator[str]:
             notes += [f"{statement.vector} at once"] if statement.vector else []
             turn = f" of {statement.run} at a time" if statement.run > 1 else ""
             notes += [f"{lanes} lanes{turn}"] if lanes > 1 else []
+            if statement.pattern is not None:
+                notes += [f"{statement.pattern.value} by {statement.factor}"]
+            notes += ["communicate behind it"] if statement.communicate else []
             note = f"  # {'; '.join(notes)}" if notes else ""
             yield f"{indent}for {variable}:{note}"
             yield from _lines(body, depth + 1)

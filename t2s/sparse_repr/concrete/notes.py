@@ -10,10 +10,10 @@ from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import located_by_default
 from t2s.sparse_repr.concrete.ir import Forall, SplitLoop, Statement, reads_of, split_names
+from t2s.sparse_repr.concrete.pattern_directives import LoopDirective
 from t2s.sparse_repr.concrete.schedule import (
     FuseVariables,
     Locate,
-    LoopDirective,
     OrderLoops,
     Parallelize,
     ScanLevels,

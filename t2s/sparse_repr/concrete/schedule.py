@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from t2s.core.checks import whole
 from t2s.core.errors import UserError
-from t2s.core.location import SourceLocation, user_location
-from t2s.core.walk import Term
+from t2s.core.location import user_location
+from t2s.sparse_repr.concrete.pattern_directives import (
+    LoopDirective,
+    PatternSchedule,
+    said_of_patterns,
+    variable_name,
+)
+from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import Expression
-from t2s.sparse_repr.notation.symbols import Notation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopDirective(Term):
-    """Base of the directives."""
-
-    location: SourceLocation = field(compare=False)
+from t2s.sparse_repr.notation.symbols import Notation, Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +97,20 @@ class Transpose(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precompute(LoopDirective):
-    """A part of the expression is computed first, into a workspace of its own stage."""
+    """A part of the expression is computed first, into a workspace of its own stage.
+
+    For Capstan it is computed inside of the loops around, into a workspace of a declared
+    ``format`` whose variables are ``over``.
+    """
 
     value: Expression
     workspace: str
+    format: Format | None = None
+    over: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(PatternSchedule):
     """A list of directives; every method returns a longer one.
 
     ``Schedule().reorder("i", "k", "j").transpose(B)``
@@ -115,7 +120,7 @@ class Schedule:
 
     def reorder(self, *variables: Any) -> Schedule:
         """The order of all loops, outermost first, over the variables after all splits."""
-        names = tuple(_variable(variable) for variable in variables)
+        names = tuple(variable_name(variable) for variable in variables)
         if len(names) == 1:
             names = tuple(names[0].replace(",", " ").split())
         return self._with(OrderLoops(variables=names, location=user_location()))
@@ -134,7 +139,7 @@ class Schedule:
                 location=location,
                 given=repr(factor),
             )
-        names = _variable(variable), _variable(outer), _variable(inner)
+        names = variable_name(variable), variable_name(outer), variable_name(inner)
         split = SplitVariable(
             variable=names[0], outer=names[1], inner=names[2], factor=count, location=location
         )
@@ -143,7 +148,11 @@ class Schedule:
     def locate(self, tensor: Any, variable: Any) -> Schedule:
         """Locate into the dense level of a tensor instead of scanning it (papers/001, 4.2)."""
         return self._with(
-            Locate(tensor=_variable(tensor), variable=_variable(variable), location=user_location())
+            Locate(
+                tensor=variable_name(tensor),
+                variable=variable_name(variable),
+                location=user_location(),
+            )
         )
 
     def scan(self, tensor: Any = None, variable: Any = None) -> Schedule:
@@ -159,7 +168,7 @@ class Schedule:
                 location=location,
                 expected="scan(tensor, variable), scan(tensor), or scan() for all dense levels",
             )
-        names = ["" if one is None else _variable(one) for one in (tensor, variable)]
+        names = ["" if one is None else variable_name(one) for one in (tensor, variable)]
         return self._with(ScanLevels(tensor=names[0], variable=names[1], location=location))
 
     def parallelize(self, variable: Any, lanes: int) -> Schedule:
@@ -175,7 +184,7 @@ class Schedule:
                 location=location,
                 given=repr(lanes),
             )
-        name = _variable(variable)
+        name = variable_name(variable)
         return self._with(Parallelize(variable=name, lanes=count, location=location))
 
     def fuse(self, outer: Any, inner: Any, fused: Any) -> Schedule:
@@ -185,14 +194,14 @@ class Schedule:
         there, one after the other.  So ``parallelize(fused, 4)`` deals entries, however long the
         rows are.  What is inside of the loops is computed in one list of entries.
         """
-        names = [_variable(variable) for variable in (outer, inner, fused)]
+        names = [variable_name(variable) for variable in (outer, inner, fused)]
         return self._with(
             FuseVariables(outer=names[0], inner=names[1], fused=names[2], location=user_location())
         )
 
     def skip(self, variable: Any) -> Schedule:
         """Intersect compressed levels by skipping what another one lacks (papers/001, 4.2)."""
-        return self._with(Skip(variable=_variable(variable), location=user_location()))
+        return self._with(Skip(variable=variable_name(variable), location=user_location()))
 
     def vectorize(self, variable: Any, lanes: int) -> Schedule:
         """Compute ``lanes`` coordinates of a variable at once: values are vectors.
@@ -206,27 +215,52 @@ class Schedule:
         count = whole(lanes)
         if count is None or count < 2:
             raise UserError("a vector has two lanes or more", location=location, given=repr(lanes))
-        return self._with(Vectorize(variable=_variable(variable), lanes=count, location=location))
+        return self._with(
+            Vectorize(variable=variable_name(variable), lanes=count, location=location)
+        )
 
     def transpose(self, *tensors: Any) -> Schedule:
         """Allow that tensors are converted to an order of levels that fits the loops.
 
         Without an argument that holds for all tensors.  Dense tensors may always be converted.
         """
-        names = tuple(_variable(tensor) for tensor in tensors)
+        names = tuple(variable_name(tensor) for tensor in tensors)
         return self._with(Transpose(tensors=names, location=user_location()))
 
-    def precompute(self, value: Notation, workspace: str) -> Schedule:
-        """Compute a part of the expression in a stage of its own, into ``workspace``."""
+    def precompute(self, value: Notation, workspace: str | Tensor, over: Any = None) -> Schedule:
+        """Compute a part of the expression in a stage of its own, into ``workspace``.
+
+        For Capstan ``workspace`` is a tensor, on chip, with the variables ``over``.  It is computed
+        inside of the loops around the part, up to the first one over one of these variables; before
+        all loops if the part has no other variables.
+        """
         location = user_location()
-        if not isinstance(value, Notation) or not isinstance(workspace, str):
+        if not isinstance(value, Notation) or not isinstance(workspace, str | Tensor):
             raise UserError(
                 "precompute takes a part of the expression and a name",
                 location=location,
                 expected='such as precompute(C[i, k] * D[j, k], "T")',
                 given=f"{value!r}, {workspace!r}"[:200],
             )
-        return self._with(Precompute(value=value.value, workspace=workspace, location=location))
+        format = None if isinstance(workspace, str) else workspace.format
+        listed = over if isinstance(over, tuple | list) else (over,)
+        names = None if over is None else tuple(variable_name(one) for one in listed)
+        if (format is None) != (names is None):
+            raise UserError(
+                "a workspace is declared as a tensor, with the variables that it has",
+                location=location,
+                expected='such as precompute(C[i, k], Tensor("T", dense(1).on_chip), over=(k,))',
+                given=f"precompute({value!r}, {workspace!r}, over={over!r})"[:200],
+            )
+        return self._with(
+            Precompute(
+                value=value.value,
+                workspace=workspace if isinstance(workspace, str) else workspace.name,
+                format=format,
+                over=names,
+                location=location,
+            )
+        )
 
     def _with(self, directive: LoopDirective) -> Schedule:
         return replace(self, directives=(*self.directives, directive))
@@ -265,18 +299,6 @@ class Schedule:
         """Whether a tensor may be converted to another order of levels."""
         found = [one for one in self.directives if isinstance(one, Transpose)]
         return any(not one.tensors or tensor in one.tensors for one in found)
-
-
-def _variable(value: Any) -> str:
-    name = value if isinstance(value, str) else getattr(value, "name", None)
-    if not isinstance(name, str):
-        raise UserError(
-            "a directive names variables and tensors",
-            location=user_location(),
-            expected="a variable, a tensor or a name",
-            given=repr(value),
-        )
-    return name
 
 
 def check_once(schedule: Schedule) -> None:
@@ -324,4 +346,4 @@ def _said(one: LoopDirective) -> tuple[Hashable, str, str] | None:
             return (tensor, name), f"{levels} scanned", "one scan() for each level"
         case Precompute(workspace=name):
             return name, f"{name} is computed first", "a name of its own for each workspace"
-    return None
+    return said_of_patterns(one)

@@ -9,8 +9,9 @@ from types import MappingProxyType
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.formats import as_format
 from t2s.sparse_repr.notation.parse import parse_expression
-from t2s.sparse_repr.notation.symbols import Notation
+from t2s.sparse_repr.notation.symbols import Notation, Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +101,38 @@ def _number(word: str, location: SourceLocation | None) -> int:
 def _precompute(
     schedule: Schedule, arguments: list[str], location: SourceLocation | None
 ) -> Schedule:
-    value = parse_expression(arguments[0], location=location)
-    return schedule.precompute(Notation(value, {}), arguments[1])
+    """``precompute(part,T)``, or ``precompute(part,T:LEVELS,i,j)`` into a tensor on chip."""
+    workspace, declared, letters = arguments[1].partition(":") if arguments[1:] else ("", "", "")
+    if len(arguments) < 2 or (not declared and len(arguments) > 2):
+        raise UserError(
+            f"precompute({', '.join(arguments)}) does not say a directive",
+            location=location,
+            expected="precompute(B(i,k)*C(k,j),T), or precompute(C(i,k),T:d,k) for Capstan",
+        )
+    part = Notation(parse_expression(arguments[0], location=location), {})
+    if not declared:
+        return schedule.precompute(part, workspace)
+    format = as_format(letters, what=workspace, location=location).on_chip
+    return schedule.precompute(part, Tensor(workspace, format), tuple(arguments[2:]))
+
+
+def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None], Schedule]:
+    """``map(j,reduction)`` or ``map(j,reduction,16)``, and the same for ``accelerate``."""
+
+    def append(
+        schedule: Schedule, arguments: list[str], location: SourceLocation | None
+    ) -> Schedule:
+        if len(arguments) not in (2, 3):
+            raise UserError(
+                f"{name}({', '.join(arguments)}) does not say a directive",
+                location=location,
+                expected=f"{name}(j,reduction), or {name}(j,reduction,16)",
+            )
+        factor = _number(arguments[2], location) if arguments[2:] else None
+        directive = schedule.accelerate if name == "accelerate" else schedule.map
+        return directive(arguments[0], arguments[1], factor)
+
+    return append
 
 
 def _scan(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:
@@ -127,7 +158,7 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
             ),
         ),
         "fuse": _Form(shown="fuse(i,j,f)", count=3, append=lambda s, words, _: s.fuse(*words)),
-        "precompute": _Form(shown="precompute(B(i,k)*C(k,j),T)", count=2, append=_precompute),
+        "precompute": _Form(shown="precompute(B(i,k)*C(k,j),T)", count=None, append=_precompute),
         "locate": _Form(shown="locate(x,j)", count=2, append=lambda s, words, _: s.locate(*words)),
         "scan": _Form(shown="scan(x,j)", count=None, append=_scan),
         "parallelize": _Form(
@@ -143,6 +174,20 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
         "skip": _Form(shown="skip(j)", count=1, append=lambda s, words, _: s.skip(*words)),
         "transpose": _Form(
             shown="transpose(B)", count=None, append=lambda s, words, _: s.transpose(*words)
+        ),
+        "map": _Form(shown="map(j,reduction,16)", count=None, append=_mapped("map")),
+        "parallel": _Form(shown="parallel(j,reduction,16)", count=None, append=_mapped("parallel")),
+        "accelerate": _Form(
+            shown="accelerate(k,reduction,16)", count=None, append=_mapped("accelerate")
+        ),
+        "env": _Form(
+            shown="env(bp,16)",
+            count=2,
+            append=lambda s, words, where: s.env(words[0], _number(words[1], where)),
+        ),
+        "promote": _Form(shown="promote()", count=0, append=lambda s, words, _: s.promote()),
+        "communicate": _Form(
+            shown="communicate(A,j)", count=2, append=lambda s, words, _: s.communicate(*words)
         ),
     }
 )

@@ -1,0 +1,121 @@
+"""Names, types and expressions of a program of patterns in Spatial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from t2s.backends.capstan.names import spatial_names
+from t2s.backends.capstan.spatial_ast import (
+    SpatialCall,
+    SpatialConversion,
+    SpatialExpression,
+    SpatialMember,
+    SpatialName,
+    SpatialNegation,
+    SpatialNumber,
+    SpatialOperation,
+)
+from t2s.backends.text.identifiers import Identifiers
+from t2s.core.errors import UnsupportedError
+from t2s.core.expr import Apply, Const, Expr, Local, Parameter, Select, apply, const
+from t2s.core.ops import Op
+from t2s.core.types import INT32, Float, Int, Type, UInt
+from t2s.patterns.ir import Parallel, PatternMemory, PatternProgram
+
+TYPES: dict[Type, str] = {
+    INT32: "Int",
+    Int(64): "Long",
+    Float(32): "Float",
+    Float(64): "Double",
+    UInt(32): "U32",
+}
+OPERATORS = {
+    Op.ADD: "+",
+    Op.SUBTRACT: "-",
+    Op.MULTIPLY: "*",
+    Op.FLOOR_DIVIDE: "/",
+    Op.GREATER_EQUAL: ">=",
+    Op.AND: "&&",
+}
+
+
+def element_type(program: PatternProgram) -> Type:
+    """The type of the values of a program; its coordinates are 32-bit integers."""
+    for memory in program.memories:
+        if memory.holds is not None and memory.holds.level is None:
+            return memory.type
+    return INT32
+
+
+def spelled_type(type: Type, program: PatternProgram) -> str:
+    """The name of a type.  Raises ``UnsupportedError`` for one that Spatial does not have."""
+    if type not in TYPES:
+        raise UnsupportedError(
+            f"Spatial has no values of type {type} here",
+            location=program.location,
+            expected=f"one of {', '.join(map(str, TYPES))}",
+        )
+    return TYPES[type]
+
+
+@dataclass
+class SpatialSpelling:
+    """The names of one program: registers are read by ``value``, arguments too."""
+
+    source: PatternProgram
+    supply: Identifiers = field(default_factory=spatial_names)
+    names: dict[str, str] = field(default_factory=dict)
+    registers: set[str] = field(default_factory=set)
+    memories: dict[str, PatternMemory] = field(default_factory=dict)
+
+    def name(self, name: str) -> str:
+        """The identifier of a name of the program."""
+        if name not in self.names:
+            self.names[name] = self.supply.fresh(name)
+        return self.names[name]
+
+    def type(self, type: Type) -> str:
+        """The name of a type; ``T`` is that of the values."""
+        return "T" if type == element_type(self.source) else spelled_type(type, self.source)
+
+    def parallel(self, parallel: Parallel) -> SpatialExpression:
+        """Iterations at a time."""
+        if parallel.variable is not None:
+            return SpatialName(name=self.name(parallel.variable))
+        return SpatialNumber(value=parallel.factor)
+
+    def expression(self, value: Expr) -> SpatialExpression:
+        """An expression."""
+        match value:
+            case Const(value=number, type=type):
+                return self.number(number, type)
+            case Local(name=name) if name in self.registers:
+                return SpatialMember(owner=self.name(name), member="value")
+            case Local(name=name):
+                return SpatialName(name=self.name(name))
+            case Parameter(name=name) if name in dict(self.source.environment):
+                return SpatialName(name=self.name(name))
+            case Parameter(name=name):
+                return SpatialMember(owner=self.name(name), member="value")
+            case Apply(operator=Op.NEGATE, operands=(Const() as inner,)):
+                difference = apply(Op.SUBTRACT, const(0, inner.type), inner)
+                return self.expression(difference)
+            case Apply(operator=Op.NEGATE, operands=(inner,)):
+                return SpatialNegation(value=self.expression(inner))
+            case Apply(operator=operator, operands=(left, right)) if operator in OPERATORS:
+                return SpatialOperation(
+                    operator=OPERATORS[operator],
+                    left=self.expression(left),
+                    right=self.expression(right),
+                )
+            case Select(condition=condition, if_true=first, if_false=second):
+                given = tuple(self.expression(one) for one in (condition, first, second))
+                return SpatialCall(function="mux", arguments=given)
+        raise TypeError(f"{value.__class__.__name__} has no form in Spatial")
+
+    def number(self, number: int | float | bool, type: Type) -> SpatialExpression:
+        """A literal, with its type if it is no index."""
+        literal: SpatialExpression = SpatialNumber(value=abs(number))
+        if number < 0:
+            literal = SpatialNegation(value=literal)
+        return literal if type == INT32 else SpatialConversion(value=literal, type=self.type(type))

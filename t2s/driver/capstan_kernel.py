@@ -1,0 +1,146 @@
+"""``CapstanKernel``: an assignment compiled to parallel patterns with explicit memories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.files import write_texts
+from t2s.core.location import user_location
+from t2s.core.ops import Array
+from t2s.core.types import Float, Int, Type
+from t2s.patterns.interpret import interpret_patterns
+from t2s.patterns.ir import PatternProgram
+from t2s.patterns.printer import print_patterns
+from t2s.sparse_repr.binding import Binding, bind, stored_places
+from t2s.sparse_repr.concrete.interpret import interpret_program
+from t2s.sparse_repr.concrete.ir import ConcreteProgram, print_program
+from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.notation.evaluate import evaluate
+from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.legality import with_semiring
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+from t2s.sparse_repr.stardust.build import build_scheduled
+from t2s.sparse_repr.stardust.host import check_capacity, host_arguments, host_arrays, made_tensor
+from t2s.sparse_repr.stardust.lower import LoweredPatterns, lower_to_patterns
+from t2s.sparse_repr.tensors.tensor import SparseTensor
+
+TYPES = (Int(32), Float(32), Int(64), Float(64))
+
+
+class CapstanKernel:
+    """An assignment for Capstan.
+
+    Attributes
+    ----------
+    assignment: the index notation.
+    program: the scheduled concrete index notation: loops, patterns, workspaces on chip.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        schedule: Schedule | None = None,
+        semiring: Semiring = PLUS_TIMES,
+    ) -> None:
+        self.assignment = with_semiring(assignment, semiring)
+        self.program: ConcreteProgram = build_scheduled(self.assignment, schedule)
+        self._lowered: dict[Type, LoweredPatterns] = {}
+        self.lowered(TYPES[0])
+
+    def __repr__(self) -> str:
+        return f"<CapstanKernel {print_assignment(self.assignment)}>"
+
+    def __str__(self) -> str:
+        return print_program(self.program)
+
+    def lowered(self, type: Type) -> LoweredPatterns:
+        """The patterns for values of a type, with the meaning of their arguments."""
+        if type not in TYPES:
+            raise UnsupportedError(
+                f"Capstan computes no values of type {type}",
+                location=user_location(),
+                expected=f"one of {', '.join(map(str, TYPES))}",
+                hint="compute in float32: interpret(inputs, type=t2s.Float(32))",
+            )
+        if type not in self._lowered:
+            self._lowered[type] = lower_to_patterns(self.program, type)
+        return self._lowered[type]
+
+    def patterns(self, type: Type | None = None) -> PatternProgram:
+        """The program of parallel patterns, for values of 32-bit integers if no type is given."""
+        return self.lowered(TYPES[0] if type is None else type).program
+
+    def print_patterns(self, type: Type | None = None) -> str:
+        """The program of parallel patterns as text: each memory with the rule that chose it."""
+        return print_patterns(self.patterns(type))
+
+    def memories(self) -> str:
+        """A table of the memories: what each holds, its kind, and the rule that chose it."""
+        rows = [("array", "memory", "rule")]
+        rows += [
+            (str(memory.holds or memory.name), memory.kind.value, memory.rule)
+            for memory in self.patterns().declared()
+        ]
+        unique = list(dict.fromkeys(rows))
+        wide = [max(len(row[column]) for row in unique) for column in range(2)]
+        lines = [f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c}".rstrip() for a, b, c in unique]
+        return "\n".join(lines) + "\n"
+
+    def spatial(self, type: Type | None = None) -> str:
+        """The complete Spatial program, for values of 32-bit integers if no type is given."""
+        (text,) = self._files(type).values()
+        return text
+
+    def emit(self, folder: str | os.PathLike[str], *, type: Type | None = None) -> tuple[Path, ...]:
+        """Write the Spatial program into a folder, which is made if need be; returns its path."""
+        return write_texts(Path(folder), self._files(type), user_location())
+
+    def _files(self, type: Type | None) -> dict[str, str]:
+        from t2s.backends.capstan.emit import emit_spatial
+
+        return emit_spatial(self.patterns(type))
+
+    def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
+        """The inputs as the host stores them; see ``t2s.sparse.simulate`` for what they may be."""
+        return bind(self.assignment, self.program, inputs, type)
+
+    def run_patterns(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> SparseTensor:
+        """The result of the patterns, one statement after the other, as it is stored.
+
+        Raises ``UserError`` for what does not fit on chip.
+        """
+        binding = self.bind(inputs, type)
+        lowered = self.lowered(binding.type)
+        arguments = host_arguments(lowered, binding)
+        check_capacity(lowered.program, arguments)
+        arrays = host_arrays(lowered.program, binding)
+        outcome = interpret_patterns(lowered.program, arrays, arguments)
+        return made_tensor(lowered, self.assignment, binding, outcome, arguments)
+
+    def interpret(
+        self, inputs: Mapping[str, Any], *, level: str = "patterns", type: Type | None = None
+    ) -> Array:
+        """The result as a dense array: of the ``"notation"``, the ``"loops"``, the ``"patterns"``.
+
+        Loops and patterns are run one by one, so they are for small inputs.
+        """
+        if level == "patterns":
+            return self.run_patterns(inputs, type=type).to_dense()
+        binding = self.bind(inputs, type)
+        kind = binding.type.numpy
+        dense = {name: value.to_dense() for name, value in binding.given.items()}
+        places = stored_places(self.program, binding)
+        match level:
+            case "notation":
+                return evaluate(self.assignment, dense, kind, places)
+            case "loops":
+                return interpret_program(self.program, dense, binding.extents, kind, places)
+        raise UserError(
+            f"there is no level {level!r}",
+            location=user_location(),
+            expected="notation, loops or patterns",
+        )

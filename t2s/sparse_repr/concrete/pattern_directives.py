@@ -1,0 +1,223 @@
+"""Directives for Capstan: patterns of loops, transfers, and the variables of the hardware.
+
+They are those of Stardust (papers/000, section 5.2).  SAM graphs know none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from t2s.core.checks import whole
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation, user_location
+from t2s.core.walk import Term
+from t2s.sparse_repr.concrete.ir import LoopPattern
+
+ENVIRONMENT_NAMES = {
+    "bp": "bp",
+    "outer_par": "bp",
+    "ip": "ip",
+    "inner_par": "ip",
+    "sp": "sp",
+    "scan_par": "sp",
+}
+"""What users may say for the variables of the hardware, and the names in programs."""
+
+DEFAULT_ENVIRONMENT = {"bp": 1, "ip": 16, "sp": 1}
+"""Iterations at a time of outermost patterns, innermost ones, and scans that are neither."""
+
+LANES = 16
+"""Lanes of a vector unit, and outputs of a scanner in a cycle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopDirective(Term):
+    """Base of the directives."""
+
+    location: SourceLocation = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapLoop(LoopDirective):
+    """The loop over a variable becomes a pattern; ``factor`` iterations at a time.
+
+    Without a factor that of the environment holds.
+    """
+
+    variable: str
+    pattern: LoopPattern
+    factor: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerate(LoopDirective):
+    """``MapLoop``, and before the loop what it reads is brought on chip."""
+
+    variable: str
+    pattern: LoopPattern
+    factor: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetEnvironment(LoopDirective):
+    """A variable of the hardware."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promote(LoopDirective):
+    """Sums go into a scalar on chip before they are assigned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Communicate(LoopDirective):
+    """The result moves off the chip once for all iterations of a loop."""
+
+    tensor: str
+    variable: str
+
+
+PATTERN_DIRECTIVES = (MapLoop, Accelerate, SetEnvironment, Promote, Communicate)
+
+
+def variable_name(value: Any) -> str:
+    """The name of a variable or a tensor that a directive is given."""
+    name = value if isinstance(value, str) else getattr(value, "name", None)
+    if not isinstance(name, str):
+        raise UserError(
+            "a directive names variables and tensors",
+            location=user_location(),
+            expected="a variable, a tensor or a name",
+            given=repr(value),
+        )
+    return name
+
+
+def _pattern(given: Any, location: SourceLocation) -> LoopPattern:
+    for pattern in LoopPattern:
+        if given in (pattern, pattern.value):
+            return pattern
+    raise UserError(
+        f"there is no pattern {given!r}",
+        location=location,
+        expected=f"one of {', '.join(pattern.value for pattern in LoopPattern)}",
+    )
+
+
+def _factor(given: Any, what: str, location: SourceLocation) -> int:
+    count = whole(given)
+    if count is None or count < 1:
+        raise UserError(
+            f"{what} is a positive integer",
+            location=location,
+            expected="iterations at a time, 1 or more",
+            given=repr(given),
+        )
+    return count
+
+
+class PatternSchedule:
+    """The methods of a schedule that append directives for Capstan."""
+
+    __slots__ = ()
+
+    def _with(self, directive: LoopDirective) -> Self:
+        raise NotImplementedError
+
+    def map(self, variable: Any, pattern: Any, factor: int | None = None) -> Self:
+        """Compute a loop by a pattern, ``"reduction"`` or ``"foreach"``.
+
+        ``factor`` iterations are computed at a time: by default 16 of an innermost loop, ``bp`` of
+        an outermost one, and one of others.  A reduction is a loop over which sums are taken.
+        """
+        location = user_location()
+        count = None if factor is None else _factor(factor, "the factor of a pattern", location)
+        return self._with(
+            MapLoop(
+                variable=variable_name(variable),
+                pattern=_pattern(pattern, location),
+                factor=count,
+                location=location,
+            )
+        )
+
+    def parallel(self, variable: Any, pattern: Any, factor: int | None = None) -> Self:
+        """The same as ``map``: Stardust's other name for it."""
+        return self.map(variable, pattern, factor)
+
+    def accelerate(self, variable: Any, pattern: Any, factor: int | None = None) -> Self:
+        """``map``, and ``precompute`` of the dense tensors that a dense loop reads from end to end.
+
+        Each goes into a workspace on chip, ``C`` into ``C_on``, right before the loop.
+        """
+        location = user_location()
+        count = None if factor is None else _factor(factor, "the factor of a pattern", location)
+        return self._with(
+            Accelerate(
+                variable=variable_name(variable),
+                pattern=_pattern(pattern, location),
+                factor=count,
+                location=location,
+            )
+        )
+
+    def environment(self, **values: int) -> Self:
+        """Set variables of the hardware: ``environment(outer_par=16, inner_par=16)``."""
+        location = user_location()
+        schedule = self
+        for name, value in values.items():
+            schedule = schedule._with(_environment(name, value, location))
+        return schedule
+
+    def env(self, name: str, value: int) -> Self:
+        """Set one variable of the hardware: ``env("bp", 16)``."""
+        return self._with(_environment(name, value, user_location()))
+
+    def promote(self) -> Self:
+        """Take sums into scalars on chip; that is done where it can be also without asking."""
+        return self._with(Promote(location=user_location()))
+
+    def communicate(self, tensor: Any, variable: Any) -> Self:
+        """Move the result off the chip once, behind all iterations of the loop over a variable."""
+        return self._with(
+            Communicate(
+                tensor=variable_name(tensor),
+                variable=variable_name(variable),
+                location=user_location(),
+            )
+        )
+
+
+def _environment(name: Any, value: Any, location: SourceLocation) -> SetEnvironment:
+    if name not in ENVIRONMENT_NAMES:
+        raise UserError(
+            f"there is no environment variable {name!r}",
+            location=location,
+            expected=f"one of {', '.join(ENVIRONMENT_NAMES)}",
+        )
+    count = _factor(value, f"the environment variable {name}", location)
+    known = ENVIRONMENT_NAMES[name]
+    if known != "bp" and count > LANES:
+        raise UserError(
+            f"{name} is more than the lanes of a vector unit",
+            location=location,
+            expected=f"1 to {LANES}",
+            given=str(count),
+        )
+    return SetEnvironment(name=known, value=count, location=location)
+
+
+def said_of_patterns(one: LoopDirective) -> tuple[Hashable, str, str] | None:
+    """What a directive is about, what it does to that, and how it is said once."""
+    match one:
+        case MapLoop(variable=name) | Accelerate(variable=name):
+            return name, f"the loop over {name} is mapped", f"one map({name!r}, ...)"
+        case SetEnvironment(name=name):
+            return name, f"{name} is set", f"one value for {name}"
+        case Communicate(tensor=tensor):
+            return tensor, f"{tensor} is communicated", f"one communicate({tensor!r}, ...)"
+    return None

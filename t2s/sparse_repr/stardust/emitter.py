@@ -1,0 +1,259 @@
+"""Writes statements of patterns: names, memories, transfers, and small arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from t2s.core.expr import Const, Expr, Local, Parameter, Select, apply, const, simplify
+from t2s.core.location import SourceLocation
+from t2s.core.names import NameSupply
+from t2s.core.ops import Op
+from t2s.core.types import INT32, Type, UInt
+from t2s.core.walk import Term
+from t2s.patterns.ir import (
+    NOWHERE,
+    WORD_BITS,
+    Bind,
+    DeclareMemory,
+    Held,
+    MemoryKind,
+    PatternMemory,
+    PatternStatement,
+    Pop,
+    ProgramArgument,
+    ReadMemory,
+)
+from t2s.sparse_repr.stardust.pinning import PinningRule
+
+WORD = UInt(WORD_BITS)
+ZERO, ONE = const(0), const(1)
+QUEUE_DEPTH = 16
+"""Vectors that a queue holds."""
+VECTOR_BITS = 512
+"""Bits that a scanner takes at a time."""
+BITS_DEPTH = 4096
+"""Words that a queue of bits holds: a scan of 65536 bits and as many waiting."""
+
+
+def add(left: Expr, right: Expr) -> Expr:
+    """The sum of two indices."""
+    return simplify(apply(Op.ADD, left, right))
+
+
+def times(left: Expr, right: Expr) -> Expr:
+    """The product of two indices."""
+    return simplify(apply(Op.MULTIPLY, left, right))
+
+
+def is_there(position: Expr) -> Expr:
+    """Whether a position is one."""
+    return apply(Op.GREATER_EQUAL, position, ZERO)
+
+
+def where_there(position: Expr, index: Expr) -> Expr:
+    """An index where a position is one, and nowhere else."""
+    return Select(condition=is_there(position), if_true=index, if_false=const(NOWHERE), type=INT32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtentOf(Term):
+    """The extent of a variable."""
+
+    variable: str
+
+    def __str__(self) -> str:
+        return f"extent of {self.variable}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitsOf(Term):
+    """The bits of a vector over the coordinates of a variable: a multiple of ``VECTOR_BITS``."""
+
+    variable: str
+
+    def __str__(self) -> str:
+        return f"bits of a vector over {self.variable}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntriesOf(Term):
+    """The entries of a compressed level of an operand."""
+
+    tensor: str
+    level: int
+
+    def __str__(self) -> str:
+        return f"entries of {self.tensor}.{self.level}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarOf(Term):
+    """The value of an operand without variables."""
+
+    tensor: str
+
+    def __str__(self) -> str:
+        return f"value of {self.tensor}"
+
+
+ArgumentMeaning = ExtentOf | BitsOf | EntriesOf | ScalarOf
+"""What a scalar of the host is."""
+
+
+@dataclass
+class PatternEmitter:
+    """The program so far; statements go to the end of ``body``, which scopes replace."""
+
+    partitions: int
+    lanes: int
+    names: NameSupply
+    location: SourceLocation | None
+    meanings: dict[ArgumentMeaning, ProgramArgument] = field(default_factory=dict)
+    far: dict[str, PatternMemory] = field(default_factory=dict)
+    near: dict[str, PatternMemory] = field(default_factory=dict)
+    far_names: dict[tuple[object, ...], str] = field(default_factory=dict)
+    head: list[PatternStatement] = field(default_factory=list)
+    body: list[PatternStatement] = field(default_factory=list)
+
+    def put(self, *statements: PatternStatement) -> None:
+        """Append statements to the body."""
+        self.body += statements
+
+    @contextmanager
+    def scope(self) -> Iterator[list[PatternStatement]]:
+        """A new body; what is put inside goes there."""
+        around, self.body = self.body, []
+        try:
+            yield self.body
+        finally:
+            self.body = around
+
+    def argument(self, name: str, type: Type, meaning: ArgumentMeaning) -> Parameter:
+        """A scalar of the host; the same for the same meaning."""
+        if meaning not in self.meanings:
+            argument = ProgramArgument(name=self.names.fresh(name), type=type, holds=str(meaning))
+            self.meanings[meaning] = argument
+        return Parameter(name=self.meanings[meaning].name, type=type)
+
+    def extent(self, variable: str) -> Expr:
+        """The extent of a variable."""
+        return self.argument(f"{variable}_size", INT32, ExtentOf(variable=variable))
+
+    def bits(self, variable: str) -> Expr:
+        """Bits of the vectors of its coordinates: the extent, rounded up to vectors of words."""
+        return self.argument(f"{variable}_bits", INT32, BitsOf(variable=variable))
+
+    def entries(self, tensor: str, level: int) -> Expr:
+        """Entries of a compressed level of an operand."""
+        meaning = EntriesOf(tensor=tensor, level=level)
+        return self.argument(f"{tensor}_entries{level}", INT32, meaning)
+
+    def far_memory(self, held: Held, type: Type, size: Expr) -> str:
+        """The DRAM of an array, which the host fills or reads."""
+        key = ("far", held)
+        if key not in self.far_names:
+            name = self.names.fresh(_named(held, "host"))
+            self.far_names[key] = name
+            self.far[name] = PatternMemory(
+                name=name,
+                kind=MemoryKind.DRAM,
+                type=type,
+                size=size,
+                holds=held,
+                rule=PinningRule.OFF_CHIP.value,
+                location=self.location,
+            )
+        return self.far_names[key]
+
+    def view(self, held: Held, type: Type, size: Expr, rule: PinningRule) -> str:
+        """The DRAM of an array, as one that is reached word by word."""
+        key = ("view", held)
+        if key not in self.far_names:
+            alias = self.far_memory(held, type, size)
+            name = self.names.fresh(_named(held, "sparse"))
+            self.far_names[key] = name
+            self.far[name] = PatternMemory(
+                name=name,
+                kind=MemoryKind.SPARSE_DRAM,
+                type=type,
+                size=size,
+                partitions=self.partitions,
+                alias=alias,
+                holds=held,
+                rule=rule.value,
+                location=self.location,
+            )
+        return self.far_names[key]
+
+    def chip(
+        self,
+        wanted: str,
+        kind: MemoryKind,
+        type: Type,
+        size: Expr,
+        rule: PinningRule,
+        held: Held | None = None,
+        *,
+        swizzled: bool = False,
+        whole: bool = False,
+    ) -> str:
+        """Declare a memory on chip here; ``whole``: at the beginning of the program."""
+        name = self.names.fresh(wanted)
+        spread = kind is MemoryKind.PARTITIONED_SRAM
+        memory = PatternMemory(
+            name=name,
+            kind=kind,
+            type=type,
+            size=size,
+            partitions=self.partitions if spread else 1,
+            swizzled=swizzled and spread,
+            holds=held,
+            rule=rule.value,
+            location=self.location,
+        )
+        self.near[name] = memory
+        statement = DeclareMemory(memory=memory, location=self.location)
+        (self.head if whole else self.body).append(statement)
+        return name
+
+    def held_by(self, name: str) -> Held | None:
+        """What a memory on chip holds."""
+        return self.near[name].holds
+
+    def queue(self, wanted: str, type: Type, rule: PinningRule, held: Held | None = None) -> str:
+        """Declare a FIFO."""
+        return self.chip(wanted, MemoryKind.FIFO, type, const(QUEUE_DEPTH), rule, held)
+
+    def bit_queue(self, wanted: str, held: Held | None) -> str:
+        """Declare a queue of the words of a bit vector."""
+        kind, rule = MemoryKind.BITS, PinningRule.BITS
+        return self.chip(wanted, kind, WORD, const(BITS_DEPTH), rule, held)
+
+    def local(self, wanted: str, type: Type = INT32) -> Local:
+        """A new local, which the caller binds."""
+        return Local(name=self.names.fresh(wanted), type=type)
+
+    def bind(self, wanted: str, value: Expr) -> Expr:
+        """A value under a name; constants and names stay what they are."""
+        if isinstance(value, Local | Parameter | Const):
+            return value
+        made = self.local(wanted, value.type)
+        self.put(Bind(target=made.name, value=value, location=self.location))
+        return made
+
+    def read(self, wanted: str, memory: str, index: Expr, type: Type = INT32) -> Local:
+        """A word of a memory."""
+        made = self.local(wanted, type)
+        self.put(ReadMemory(target=made.name, memory=memory, index=index, location=self.location))
+        return made
+
+    def pop(self, local: Local, queue: str) -> Pop:
+        """The statement that takes the next word of a queue."""
+        return Pop(target=local.name, queue=queue, location=self.location)
+
+
+def _named(held: Held, last: str) -> str:
+    level = "" if held.level is None else str(held.level)
+    return f"{held.tensor}_{held.array}{level}_{last}"

@@ -1,0 +1,193 @@
+"""The entries of compressed levels on their way into a loop: through queues, or as bit vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from t2s.core.expr import Expr, Local, apply, const
+from t2s.core.ops import Op
+from t2s.core.types import INT32
+from t2s.core.walk import walk
+from t2s.patterns.ir import (
+    WORD_BITS,
+    BuildBits,
+    CountHeader,
+    Foreach,
+    Held,
+    LoadStream,
+    Parallel,
+    PatternStatement,
+    Pop,
+    Push,
+    ReadMemory,
+)
+from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.stardust.coiteration import JoinedLevels, level_of
+from t2s.sparse_repr.stardust.emitter import WORD, PatternEmitter, add
+from t2s.sparse_repr.stardust.operands import LevelSegment, OperandState, PatternOperands
+from t2s.sparse_repr.stardust.pinning import PinningRule
+from t2s.sparse_repr.stardust.scope import LazyWord, OpenedLoop
+
+
+def brought_words(
+    operands: PatternOperands,
+    opened: OpenedLoop,
+    body: Sequence[PatternStatement],
+    value: Expr | None,
+) -> list[PatternStatement]:
+    """Bring the words that the body of a loop uses; returns the statements that take them in it."""
+    terms = [*body, *(() if value is None else (value,))]
+    used = {node.name for term in terms for node in walk(term) if isinstance(node, Local)}
+    found: list[PatternStatement] = []
+    for one in opened.lazy:
+        if one.local.name in used:
+            assert opened.segment is not None
+            found.append(_brought(operands, one, opened.segment, opened.number))
+    return found
+
+
+def _brought(
+    operands: PatternOperands, one: LazyWord, segment: LevelSegment, number: Expr
+) -> PatternStatement:
+    emitter, access = operands.emitter, one.access
+    if access.tensor in operands.workspaces:
+        arrays = operands.workspaces[access.tensor]
+        memory = arrays.values if one.level is None else arrays.coordinates[one.level]
+        return ReadMemory(
+            target=one.local.name,
+            memory=memory,
+            index=add(segment.begin, number),
+            location=emitter.location,
+        )
+    queue = _streamed(operands, access, one.array, one.level, segment)
+    return Pop(target=one.local.name, queue=queue, location=emitter.location)
+
+
+def _streamed(
+    operands: PatternOperands,
+    access: Access,
+    array: str,
+    level: int | None,
+    segment: LevelSegment,
+    rule: PinningRule = PinningRule.IN_ORDER,
+) -> str:
+    """A FIFO that a segment of an array off chip is loaded into."""
+    emitter = operands.emitter
+    held, type, size = operands.far(access, array, level)
+    name = f"{access.tensor}_{array}" + ("" if level is None else str(level))
+    queue = emitter.queue(name, type, rule, held)
+    emitter.put(
+        LoadStream(
+            queue=queue,
+            source=emitter.far_memory(held, type, size),
+            begin=segment.begin,
+            length=segment.length,
+            location=emitter.location,
+        )
+    )
+    return queue
+
+
+def joined_bits(
+    operands: PatternOperands,
+    iteration: JoinedLevels,
+    variable: str,
+    states: Mapping[Access, OperandState],
+    *,
+    copies: int,
+) -> list[tuple[str, str]]:
+    """Queues of the bit vectors of both operands, ``copies`` times."""
+    made = [_bits_of(operands, iteration.left, variable, states)]
+    if iteration.right is None:
+        made.append(_all_bits(operands, variable))
+    else:
+        made.append(_bits_of(operands, iteration.right, variable, states))
+    if copies == 1:
+        return [(made[0], made[1])]
+    left, right = _copied_bits(operands.emitter, made, variable)
+    return list(zip(left, right, strict=True))
+
+
+def _bits_of(
+    operands: PatternOperands,
+    access: Access,
+    variable: str,
+    states: Mapping[Access, OperandState],
+) -> str:
+    emitter, segment = operands.emitter, states[access].segment
+    assert segment is not None
+    level = level_of(access, variable, operands.format(access))
+    held = Held(tensor=access.tensor, array="crd", level=level)
+    if access.tensor not in operands.workspaces:
+        rule = PinningRule.BITS
+        queue = _streamed(operands, access, "crd", level, segment, rule)
+    else:
+        queue = emitter.queue(f"{access.tensor}_crd", INT32, PinningRule.BITS, held)
+        memory = operands.workspaces[access.tensor].coordinates[level]
+        number = emitter.local("entry")
+        with emitter.scope() as body:
+            read = emitter.read("coordinate", memory, add(segment.begin, number))
+            emitter.put(Push(queue=queue, value=read, location=emitter.location))
+        _foreach(emitter, segment.length, number, body)
+    return _built(emitter, queue, segment.length, variable, held)
+
+
+def _all_bits(operands: PatternOperands, variable: str) -> str:
+    """The bits of all coordinates of a variable."""
+    emitter, extent = operands.emitter, operands.emitter.extent(variable)
+    queue = emitter.queue(f"{variable}_all", INT32, PinningRule.BITS)
+    number = emitter.local("coordinate")
+    push = Push(queue=queue, value=number, location=emitter.location)
+    _foreach(emitter, extent, number, [push])
+    return _built(emitter, queue, extent, variable, None)
+
+
+def _foreach(
+    emitter: PatternEmitter, count: Expr, number: Local, body: Sequence[PatternStatement]
+) -> None:
+    lanes = Parallel(factor=emitter.lanes, variable="ip")
+    emitter.put(
+        Foreach(
+            header=CountHeader(extent=count, parallel=lanes),
+            binders=(number.name,),
+            body=tuple(body),
+            location=emitter.location,
+        )
+    )
+
+
+def _built(
+    emitter: PatternEmitter, queue: str, count: Expr, variable: str, held: Held | None
+) -> str:
+    """The bit vector of the coordinates of a queue."""
+    name = f"{variable}_all_bits" if held is None else f"{held.tensor}_bits"
+    made = emitter.bit_queue(name, held)
+    emitter.put(
+        BuildBits(
+            coordinates=queue,
+            count=count,
+            words=made,
+            bits=emitter.bits(variable),
+            location=emitter.location,
+        )
+    )
+    return made
+
+
+def _copied_bits(
+    emitter: PatternEmitter, made: Sequence[str], variable: str
+) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Both bit vectors twice: a scan that counts takes one of each, one that fills the other."""
+    number = emitter.local("at_word")
+    pairs: list[tuple[str, str]] = []
+    body: list[PatternStatement] = []
+    for one in made:
+        held = emitter.held_by(one)
+        pair = emitter.bit_queue(f"{one}_counted", held), emitter.bit_queue(f"{one}_filled", held)
+        word = emitter.local("word", WORD)
+        body.append(emitter.pop(word, one))
+        body += [Push(queue=copy, value=word, location=emitter.location) for copy in pair]
+        pairs.append(pair)
+    words = apply(Op.FLOOR_DIVIDE, emitter.bits(variable), const(WORD_BITS))
+    _foreach(emitter, words, number, body)
+    return pairs[0], pairs[1]

@@ -1,0 +1,46 @@
+"""What is known in a loop while it is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from t2s.core.expr import Expr, Local
+from t2s.patterns.ir import Header
+from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.stardust.operands import LevelSegment, OperandState
+from t2s.sparse_repr.stardust.writing import ResultState, ResultWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternScope:
+    """What is known in a loop: coordinates, operands, scalars on chip, and the result."""
+
+    coordinates: Mapping[str, Expr]
+    states: Mapping[Access, OperandState]
+    scalars: Mapping[str, Expr]
+    writer: ResultWriter | None = None
+    result: ResultState | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LazyWord:
+    """A word of each iteration that is brought only if something uses it."""
+
+    local: Local
+    access: Access
+    array: str
+    level: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedLoop:
+    """A loop that is about to be written."""
+
+    headers: tuple[Header, ...]
+    binders: tuple[Local, ...]
+    coordinate: Local
+    number: Local
+    count: Expr
+    segment: LevelSegment | None = None
+    lazy: tuple[LazyWord, ...] = ()

@@ -1,0 +1,328 @@
+"""The result in the loops: what is declared before a loop, put in it, and stored behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from t2s.core.expr import Expr, apply, const
+from t2s.core.ops import Op
+from t2s.core.types import INT32
+from t2s.core.walk import Term
+from t2s.patterns.ir import (
+    Held,
+    LoadBlock,
+    MemoryKind,
+    Push,
+    StoreBlock,
+    StoreStream,
+    Update,
+    WriteMemory,
+)
+from t2s.patterns.made import (
+    ComputedLevel,
+    FullLevel,
+    ProgramResult,
+    ResultLevel,
+    SharedLevel,
+)
+from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.stardust.coiteration import AllCoordinates, JoinedLevels, WalkedLevel
+from t2s.sparse_repr.stardust.emitter import ONE, ZERO, add, times
+from t2s.sparse_repr.stardust.operands import LevelSegment, PatternOperands, WorkspaceArrays
+from t2s.sparse_repr.stardust.pinning import CAPACITY, PinningRule
+from t2s.sparse_repr.stardust.writing_plan import LevelPlan, LevelWriting, ResultPlan, WriteMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultState(Term):
+    """A result after some of its loops: its position, and the memory that collects values."""
+
+    level: int = 0
+    position: Expr = ZERO
+    memory: str | None = None
+    base: Expr = ZERO
+    begin: Expr | None = None
+
+
+@dataclass
+class ResultWriter:
+    """Writes one result; ``operands`` have the sizes that those of a shared level have."""
+
+    operands: PatternOperands
+    plan: ResultPlan
+    irregular: bool
+    allocators: dict[int, str]
+    arrays: WorkspaceArrays | None = None
+
+    def size(self, levels: int) -> Expr:
+        """The most positions of the first ``levels`` levels."""
+        count: Expr = ONE
+        seen: set[str] = set()
+        for one in self.plan.levels[:levels]:
+            seen.add(one.variable)
+            match one.writing:
+                case LevelWriting.DENSE | LevelWriting.FULL:
+                    count = times(count, self.operands.emitter.extent(one.variable))
+                case LevelWriting.SHARED:
+                    assert one.shared is not None
+                    count = self.operands.bound(one.shared, one.shared_level)
+                case LevelWriting.COMPUTED:
+                    count = self._most(one, count, seen)
+        return count
+
+    def _most(self, one: LevelPlan, parents: Expr, seen: set[str]) -> Expr:
+        """The most entries of a level that is computed."""
+        every = times(parents, self.operands.emitter.extent(one.variable))
+        match one.iteration:
+            case AllCoordinates() | JoinedLevels(right=None):
+                return every
+            case WalkedLevel(access=access):
+                read: tuple[Access, ...] = (access,)
+            case JoinedLevels() as joined:
+                read = joined.accesses
+        total: Expr = ZERO
+        for access in read:
+            format = self.operands.format(access)
+            level = format.modes.index(access.variables.index(one.variable))
+            above = {access.variables[mode] for mode in format.modes[: level + 1]}
+            if not seen <= above:
+                return every
+            total = add(total, self.operands.bound(access, level))
+        return total
+
+    def begin(self) -> ResultState:
+        """Before all loops: allocators at 0, the first segment at 0, and workspaces."""
+        emitter, plan = self.operands.emitter, self.plan
+        if plan.on_chip:
+            self._declare_workspace()
+        for level in plan.computed:
+            name = f"{plan.target.tensor}_end{level}"
+            rule = PinningRule.ALLOCATOR
+            self.allocators[level] = emitter.chip(
+                name, MemoryKind.PARTITIONED_SRAM, INT32, const(16), rule
+            )
+            self._write(self.array("pos", level), ZERO, ZERO)
+        return ResultState(memory=None if self.arrays is None else self.arrays.values)
+
+    def _declare_workspace(self) -> None:
+        emitter, plan, name = self.operands.emitter, self.plan, self.plan.target.tensor
+        positions, coordinates = {}, {}
+        for level in plan.computed:
+            regular = all(
+                one.writing is LevelWriting.DENSE and isinstance(one.iteration, AllCoordinates)
+                for one in plan.levels[:level]
+            )
+            kind = MemoryKind.SRAM if regular else MemoryKind.SPARSE_SRAM
+            rule = PinningRule.SEGMENTS if regular else PinningRule.WORKSPACE
+            held = Held(tensor=name, array="pos", level=level)
+            size = add(self.size(level), ONE) if regular else const(CAPACITY)
+            positions[level] = emitter.chip(f"{name}_pos{level}", kind, INT32, size, rule, held)
+            coordinates[level] = emitter.chip(
+                f"{name}_crd{level}",
+                MemoryKind.SPARSE_SRAM,
+                INT32,
+                const(CAPACITY),
+                PinningRule.WORKSPACE,
+                Held(tensor=name, array="crd", level=level),
+            )
+        kind = MemoryKind.SPARSE_SRAM if self.irregular or plan.computed else MemoryKind.SRAM
+        rule = PinningRule.TILE if kind is MemoryKind.SRAM else PinningRule.WORKSPACE
+        size = const(CAPACITY) if plan.computed else self.size(len(plan.levels))
+        held = Held(tensor=name, array="vals")
+        values = emitter.chip(name, kind, self.operands.type, size, rule, held)
+        bounds = {level: self.size(level + 1) for level in plan.computed}
+        self.arrays = WorkspaceArrays(
+            values=values, positions=positions, coordinates=coordinates, bounds=bounds
+        )
+        self.operands.workspaces[name] = self.arrays
+
+    def load(self, far: Access, begin: Expr) -> None:
+        """Fill a dense workspace with a contiguous part of a tensor off chip."""
+        self._declare_workspace()
+        assert self.arrays is not None
+        emitter = self.operands.emitter
+        source = emitter.far_memory(*self.operands.far(far, "vals"))
+        length = self.size(len(self.plan.levels))
+        emitter.put(
+            LoadBlock(
+                memory=self.arrays.values,
+                source=source,
+                begin=begin,
+                length=length,
+                location=emitter.location,
+            )
+        )
+
+    def array(self, array: str, level: int | None = None) -> str:
+        """The memory that is written word by word."""
+        if self.arrays is not None:
+            found = {"pos": self.arrays.positions, "crd": self.arrays.coordinates}
+            return self.arrays.values if level is None else found[array][level]
+        type = self.operands.type if level is None else INT32
+        rule = PinningRule.ALLOCATED if self.plan.computed else PinningRule.SCATTERED
+        match array:
+            case "pos":
+                assert level is not None
+                size = add(self.size(level), ONE)
+            case "crd":
+                assert level is not None
+                size = self.size(level + 1)
+            case _:
+                size = self.size(len(self.plan.levels))
+        held = Held(tensor=self.plan.target.tensor, array=array, level=level)
+        return self.operands.emitter.view(held, type, size, rule)
+
+    def _write(self, memory: str, index: Expr, value: Expr) -> None:
+        emitter = self.operands.emitter
+        emitter.put(WriteMemory(memory=memory, index=index, value=value, location=emitter.location))
+
+    def before(self, state: ResultState, segment: LevelSegment | None, count: Expr) -> ResultState:
+        """Before a loop of the result, over ``segment`` of an operand, or ``count`` iterations."""
+        plan, emitter = self.plan, self.operands.emitter
+        here = plan.levels[state.level]
+        if here.writing is LevelWriting.COMPUTED:
+            end = emitter.local(f"{plan.target.tensor}_end")
+            emitter.put(
+                Update(
+                    target=end.name,
+                    memory=self.allocators[state.level],
+                    index=ZERO,
+                    value=count,
+                    location=emitter.location,
+                )
+            )
+            begin = emitter.bind("begin", apply(Op.SUBTRACT, end, count))
+            self._write(self.array("pos", state.level), add(state.position, ONE), end)
+            state = replace(state, begin=begin)
+        staged = plan.mode in (WriteMode.STAGED, WriteMode.STREAMED)
+        if not staged or plan.on_chip or state.level != plan.communicate:
+            return state
+        name, type = plan.target.tensor, self.operands.type
+        held = Held(tensor=name, array="vals")
+        if plan.mode is WriteMode.STREAMED:
+            memory = emitter.queue(f"{name}_vals", type, PinningRule.RESULT_IN_ORDER, held)
+        else:
+            size = self._below(state.level)
+            rule = PinningRule.STAGED
+            memory = emitter.chip(name, MemoryKind.SRAM, type, size, rule, held)
+        base = state.position
+        if segment is not None and here.writing is LevelWriting.SHARED:
+            base = segment.begin
+        else:
+            base = times(base, emitter.extent(here.variable))
+        for one in plan.levels[state.level + 1 :]:
+            base = times(base, emitter.extent(one.variable))
+        return replace(state, memory=memory, base=base)
+
+    def _below(self, level: int) -> Expr:
+        """Words of a result from a level on, all of its coordinates."""
+        size: Expr = ONE
+        for one in self.plan.levels[level:]:
+            size = times(size, self.operands.emitter.extent(one.variable))
+        return size
+
+    def inside(
+        self, state: ResultState, coordinate: Expr, number: Expr, shared: Expr | None
+    ) -> ResultState:
+        """In a loop of the result: iteration ``number``, at ``shared`` of the operand's entries."""
+        plan, emitter = self.plan, self.operands.emitter
+        here = plan.levels[state.level]
+        match here.writing:
+            case LevelWriting.SHARED:
+                assert shared is not None
+                position = shared
+            case LevelWriting.COMPUTED:
+                assert state.begin is not None
+                position = emitter.bind("place", add(state.begin, number))
+                self._write(self.array("crd", state.level), position, coordinate)
+            case _:
+                position = add(times(state.position, emitter.extent(here.variable)), coordinate)
+        return replace(state, level=state.level + 1, position=position, begin=None)
+
+    def after(self, before: ResultState, length: Expr) -> None:
+        """Behind a loop of the result, of ``length`` iterations: the transfer off the chip."""
+        plan, emitter = self.plan, self.operands.emitter
+        staged = plan.mode in (WriteMode.STAGED, WriteMode.STREAMED)
+        if not staged or plan.on_chip or before.level != plan.communicate:
+            return
+        held = Held(tensor=plan.target.tensor, array="vals")
+        far = emitter.far_memory(held, self.operands.type, self.size(len(plan.levels)))
+        assert before.memory is not None
+        if plan.mode is WriteMode.STREAMED:
+            words = times(length, self._below(before.level + 1))
+            emitter.put(
+                StoreStream(
+                    target=far,
+                    begin=before.base,
+                    length=words,
+                    queue=before.memory,
+                    location=emitter.location,
+                )
+            )
+            return
+        emitter.put(
+            StoreBlock(
+                target=far,
+                begin=before.base,
+                length=self._below(before.level),
+                memory=before.memory,
+                location=emitter.location,
+            )
+        )
+
+    def put(self, state: ResultState, value: Expr, at: Mapping[str, Expr]) -> None:
+        """Write a value where all variables of the result have coordinates."""
+        plan, emitter = self.plan, self.operands.emitter
+        match plan.mode:
+            case WriteMode.STREAMED:
+                assert state.memory is not None
+                emitter.put(Push(queue=state.memory, value=value, location=emitter.location))
+            case WriteMode.STAGED:
+                assert state.memory is not None
+                levels = slice(plan.communicate, None)
+                index = self.operands.index(plan.target, at, levels)
+                self._write(state.memory, index, value)
+            case WriteMode.SCATTERED:
+                index = state.position
+                if not plan.computed and all(one.shared is None for one in plan.levels):
+                    index = self.operands.index(plan.target, at, slice(None))
+                self._write(self.array("vals"), index, value)
+            case WriteMode.ADDED:
+                index = self.operands.index(plan.target, at, slice(None))
+                emitter.put(
+                    Update(
+                        target=emitter.local("sum").name,
+                        memory=self.array("vals"),
+                        index=index,
+                        value=value,
+                        location=emitter.location,
+                    )
+                )
+
+    def made(self) -> ProgramResult:
+        """What the program says of the result."""
+        plan, emitter = self.plan, self.operands.emitter
+        name = plan.target.tensor
+        levels: list[ResultLevel] = []
+        for number, one in enumerate(plan.levels):
+            match one.writing:
+                case LevelWriting.DENSE:
+                    levels.append(None)
+                case LevelWriting.FULL:
+                    levels.append(FullLevel(extent=emitter.extent(one.variable)))
+                case LevelWriting.SHARED:
+                    assert one.shared is not None
+                    levels.append(SharedLevel(tensor=one.shared.tensor, level=one.shared_level))
+                case LevelWriting.COMPUTED:
+                    far = [
+                        emitter.far_memory(
+                            Held(tensor=name, array=array, level=number), INT32, ZERO
+                        )
+                        for array in ("pos", "crd")
+                    ]
+                    levels.append(ComputedLevel(positions=far[0], coordinates=far[1]))
+        far_values = emitter.far_memory(
+            Held(tensor=name, array="vals"), self.operands.type, self.size(len(plan.levels))
+        )
+        return ProgramResult(tensor=name, values=far_values, levels=tuple(levels))
