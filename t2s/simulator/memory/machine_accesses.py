@@ -47,7 +47,7 @@ _ROOM = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryAccess:
+class RuleAccess:
     """One access of a rule: ``bytes`` of a tensor; see above for the others."""
 
     tensor: str
@@ -61,7 +61,7 @@ class MemoryAccess:
 class RuleAccesses:
     """The accesses of a rule, in the order of its statements, and whether it runs on."""
 
-    accesses: tuple[MemoryAccess, ...]
+    accesses: tuple[RuleAccess, ...]
     runs_on: bool
 
 
@@ -102,7 +102,7 @@ class _RuleReader:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._loads: dict[str, frozenset[int]] = {}
-        self._accesses: list[MemoryAccess] = []
+        self._accesses: list[RuleAccess] = []
         self._deciding: frozenset[int] = frozenset()
 
     def read(self, path: Path) -> RuleAccesses:
@@ -152,7 +152,7 @@ class _RuleReader:
         if self._graph.tensor(tensor).place is not Place.MEMORY:
             return before
         levels = (self._accesses[number].level + 1 for number in before)
-        access = MemoryAccess(
+        access = RuleAccess(
             tensor=tensor, store=store, bytes=bytes, level=max(levels, default=0), decides=False
         )
         self._accesses.append(access)

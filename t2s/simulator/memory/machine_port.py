@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from t2s.simulator.memory.machine_accesses import MemoryAccess, RuleAccesses
+from t2s.simulator.memory.machine_accesses import RuleAccess, RuleAccesses
 from t2s.simulator.memory.port import UnitPort
 from t2s.simulator.memory.spec import Dram
 
@@ -50,7 +50,7 @@ class FiringPlan:
     """What a firing of a machine asks for, and what it loads: the line that is there last."""
 
     asked: list[tuple[_Begun, bool]] = field(default_factory=list)
-    loads: list[tuple[MemoryAccess, _Begun]] = field(default_factory=list)
+    loads: list[tuple[RuleAccess, _Begun]] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class MachinePort(UnitPort):
         self.held = self._there(now, deciding)
         return self.left
 
-    def _there(self, now: int, loads: Sequence[tuple[MemoryAccess, _Begun]]) -> int:
+    def _there(self, now: int, loads: Sequence[tuple[RuleAccess, _Begun]]) -> int:
         """When all of these are there, one level after the other."""
         waits: dict[int, int] = {}
         for access, begun in loads:

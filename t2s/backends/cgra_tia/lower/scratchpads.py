@@ -52,7 +52,7 @@ class Shuffle:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Walk:
+class _ScratchpadWalk:
     """Addresses one after the other: the last of them, the steps between them, and their order.
 
     ``steps`` has each distance once; ``codes`` says which of them comes next.  Before the first
@@ -94,12 +94,12 @@ def shuffle_of(nest: LoopNest, name: str, flow: RegisterFlow) -> Shuffle:
     return Shuffle(program=program, nest=tag_nest(nest, tags, 1, 1))
 
 
-def _walk(addresses: Array) -> _Walk:
+def _walk(addresses: Array) -> _ScratchpadWalk:
     distances = addresses - np.roll(addresses, 1)
     found, first, codes = np.unique(distances, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.argsort(order)
-    return _Walk(last=int(addresses[-1]), steps=found[order].tolist(), codes=rank[codes])
+    return _ScratchpadWalk(last=int(addresses[-1]), steps=found[order].tolist(), codes=rank[codes])
 
 
 def _merged(flow: RegisterFlow, stores: Array, loads: Array) -> Array:
@@ -109,7 +109,7 @@ def _merged(flow: RegisterFlow, stores: Array, loads: Array) -> Array:
     return tags
 
 
-def _program(name: str, stores: _Walk, loads: _Walk) -> CellProgram:
+def _program(name: str, stores: _ScratchpadWalk, loads: _ScratchpadWalk) -> CellProgram:
     """An instruction for each step of an address, one that stores and one that loads."""
     instructions: list[Instruction] = []
     for walk, register, kind in ((stores, _STORED_AT, 0), (loads, _LOADED_AT, _LOADS)):
