@@ -131,7 +131,7 @@ def generate(c: Choices) -> Case:
 
 
 def _options(c: Choices) -> dict[str, Any]:
-    """Now and then small channels, or a DRAM, in which an access takes as long as its place says."""
+    """Now and then small channels, or a DRAM."""
     options: dict[str, Any] = {"capacity": c.one_of([64, 16, 2])} if c.chance(4) else {}
     return options | ({"memory": c.one_of(["ddr4-2133", "hbm2e"])} if c.chance(4) else {})
 
