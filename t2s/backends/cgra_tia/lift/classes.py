@@ -26,6 +26,9 @@ from t2s.graph.nodes import Loop
 
 Part = NetCell | StreamUnit
 
+AT_ADDRESSES = frozenset({UnitKind.LOAD_AT, UnitKind.STORE_AT})
+"""Units whose addresses come from a channel."""
+
 ROUND, STEP = "round", "step"
 """The loops around a nest with a prologue: the round, 0 or 1, and the instruction in round 0."""
 
@@ -50,8 +53,10 @@ class PartClass:
 
     @property
     def is_machine(self) -> bool:
-        """Whether it is a cell whose firings depend on what it gets."""
-        return isinstance(self.first, NetCell) and self.firings is None
+        """Whether it is a cell or a unit whose firings depend on what it gets."""
+        if isinstance(self.first, StreamUnit):
+            return self.first.kind in AT_ADDRESSES
+        return self.firings is None
 
     @property
     def nest(self) -> TaggedSteps:
@@ -140,6 +145,8 @@ def classes_of(
 def _key(part: Part, firings: StaticFirings | None, kinds: WordKinds) -> object:
     node, rank = _node(part), len(_point(part))
     if isinstance(part, StreamUnit):
+        if part.kind in AT_ADDRESSES:
+            return (part.name,)
         factors = part.address.coefficients if part.address is not None else ()
         return (node, rank, part.kind, part.loops, part.tags, part.tensor, factors)
     if firings is None:

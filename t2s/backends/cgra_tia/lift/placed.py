@@ -8,9 +8,10 @@ their own: run the graph on the device ``"ideal"``, or on one that differs in it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
+from t2s.backends.cgra_tia.lift.address_units import unit_machine
 from t2s.backends.cgra_tia.lift.bodies import array_of
 from t2s.backends.cgra_tia.lift.cell_machines import CellMachine, TokenChannel
 from t2s.backends.cgra_tia.lift.classes import PartClass, classes_of, is_compute
@@ -18,12 +19,12 @@ from t2s.backends.cgra_tia.lift.decisions import states_of
 from t2s.backends.cgra_tia.lift.links import Link, NoBundleError, links_of
 from t2s.backends.cgra_tia.lift.static_cells import StaticCells
 from t2s.backends.cgra_tia.lift.word_kinds import WordKinds
-from t2s.backends.cgra_tia.netlist import NetCell, Netlist, PlacedDesign, UnitKind
+from t2s.backends.cgra_tia.netlist import NetCell, PlacedDesign, StreamUnit
 from t2s.backends.cgra_tia.opcodes import ON_FMA
 from t2s.backends.cgra_tia.program import ToRegister
 from t2s.core.errors import UserError
 from t2s.graph.body import Role
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, Tensor
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.verify import verify_graph
 
@@ -35,7 +36,6 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     is no process of a Kahn network, and for operators that graphs do not have.
     """
     netlist = design.netlist
-    _check_units(netlist)
     kinds = WordKinds(netlist)
     firings = StaticCells(netlist).firings
     links: tuple[Link, ...]
@@ -50,7 +50,7 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     nodes: list[Node] = []
     for found in classes:
         if found.is_machine:
-            nodes.append(machine_of(found, links, kinds, core, fused=fused))
+            nodes.append(machine_of(found, links, kinds, tensors, core, fused=fused))
         else:
             nodes.append(array_of(found, links, kinds, tensors, core, fused=fused))
     channels = [channel for link in links for channel in (link.channel, link.tags) if channel]
@@ -66,12 +66,16 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
 
 
 def machine_of(
-    found: PartClass, links: Sequence[Link], kinds: WordKinds, core: CoreParameters, *, fused: bool
+    found: PartClass,
+    links: Sequence[Link],
+    kinds: WordKinds,
+    tensors: Mapping[str, Tensor],
+    core: CoreParameters,
+    *,
+    fused: bool,
 ) -> Machine:
-    """The node of a cell whose firings depend on what it gets."""
+    """The node of a cell or a unit whose firings depend on what it gets."""
     cell = found.first
-    assert isinstance(cell, NetCell)
-    _check_registers(cell)
     inputs = {
         link.input: TokenChannel(link.channel.name, link.tags.name if link.tags else "")
         for link in links
@@ -82,6 +86,12 @@ def machine_of(
         if link.channel.source == found.name:
             tags = link.tags.name if link.tags is not None else ""
             outputs.setdefault(link.output, []).append(TokenChannel(link.channel.name, tags))
+    if isinstance(cell, StreamUnit):
+        tensor = tensors[cell.tensor or ""]
+        return unit_machine(
+            found.name, cell, tensor, inputs, outputs.get(0, ()), found.location
+        )
+    _check_registers(cell)
     machine = CellMachine(
         name=found.name,
         label=repr(cell.name),
@@ -112,15 +122,3 @@ def _check_registers(cell: NetCell) -> None:
                 hint="the interpreter runs it",
             )
 
-
-def _check_units(netlist: Netlist) -> None:
-    """Refuse units whose addresses depend on values."""
-    for unit in netlist.units:
-        if unit.kind in (UnitKind.LOAD_AT, UnitKind.STORE_AT):
-            raise UserError(
-                f"the addresses of the unit {unit.name!r} depend on what it gets",
-                location=unit.origin.location if unit.origin else netlist.location,
-                expected="units that run nests",
-                given=f"a unit {unit.kind.value!r}",
-                hint="the interpreter runs it",
-            )

@@ -66,6 +66,8 @@ class WordKinds:
     def _unit(self, unit: StreamUnit) -> None:
         tensor = next((t for t in self.netlist.tensors if t.name == unit.tensor), None)
         if tensor is None:
+            if unit.address is not None:
+                self._is(("out", unit.name, 0), WORD, unit.name)
             return
         type = DOUBLE if tensor.type.is_float else WORD
         match unit.kind:
@@ -88,6 +90,8 @@ class WordKinds:
                     sources.append(("in", cell, number))
                 case FromRegister(number=number):
                     sources.append(("register", cell, number))
+        if opcode in (Opcode.NOP, Opcode.HALT):
+            return  # a zero is a word of either kind
         if opcode is Opcode.MOV:
             for key in results:
                 for operand in sources:
