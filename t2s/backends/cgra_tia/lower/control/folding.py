@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from t2s.core.expr import Apply, Cast, Const, Expr, Local, Select, apply, const, simplify
 from t2s.core.ops import Op
-from t2s.core.types import BOOL, Int
+from t2s.core.types import BOOL, Type
 from t2s.core.walk import Term, rewrite, walk
-
-_WORD = Int(64)
 
 
 def reduced(expr: Expr, known: Mapping[str, Expr]) -> Expr:
@@ -41,6 +39,9 @@ def _fold(node: Term) -> Term | None:
         case Apply(operator=Op.NOT, operands=(Apply(operator=Op.NOT, operands=(inner,)),)):
             return inner
         case Apply(operator=Op.MINIMUM | Op.MAXIMUM as operator, operands=(a, b), type=type):
+            for one, other in ((a, b), (b, a)):
+                if isinstance(one, Const) and type.is_integer and one.value == _end(operator, type):
+                    return other
             first = apply(Op.LESS if operator is Op.MINIMUM else Op.GREATER, b, a)
             return Select(condition=first, if_true=b, if_false=a, type=type)
         case Apply(operator=Op.NEGATE, operands=(value,), type=type):
@@ -59,6 +60,12 @@ def _fold(node: Term) -> Term | None:
         case Select(condition=condition, if_true=Const(value=True), if_false=Const(value=False)):
             return condition
     return None
+
+
+def _end(operator: Op, type: Type) -> int:
+    """The number that a minimum or a maximum with another one never is."""
+    largest = (1 << type.bits - 1) - 1
+    return largest if operator is Op.MINIMUM else -largest - 1
 
 
 def split(exprs: Sequence[Expr]) -> Expr | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 
 from t2s.backends.cgra_tia.opcodes import Opcode
 from t2s.backends.cgra_tia.program import (
@@ -26,7 +27,10 @@ TEST = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What an instruction does; ``checks`` are input ports with the tags that are there."""
+    """What an instruction does; ``checks`` are input ports with the tags that are there.
+
+    A tag ``~t`` (below 0) stands for any tag but t.
+    """
 
     opcode: Opcode
     destination: Destination = None
@@ -73,6 +77,69 @@ def merged(
     return found
 
 
+def with_fewer(options: Sequence[Option], tags: int) -> list[Option]:
+    """The options of a place, those together that do the same after different tags.
+
+    What waits for several tags of a port waits for any but one, if another option has that one.
+    """
+    left = list(options)
+    merged_one = True
+    while merged_one:
+        merged_one = False
+        for one, other in combinations(left, 2):
+            together = _together(one, other, [o for o in left if o not in (one, other)], tags)
+            if together is not None:
+                left[left.index(one)] = together
+                left.remove(other)
+                merged_one = True
+                break
+    return left
+
+
+def _together(
+    one: Option, other: Option, rest: Sequence[Option], tags: int
+) -> Option | None:
+    """Two options as one, which none of the rest could fire beside; ``None`` if there is none."""
+    if (one.holds, one.after) != (other.holds, other.after):
+        return None
+    if replace(one.step, checks=()) != replace(other.step, checks=()):
+        return None
+    if [port for port, _ in one.step.checks] != [port for port, _ in other.step.checks]:
+        return None
+    choices: list[list[tuple[int, int]]] = []
+    for (port, a), (_, b) in zip(one.step.checks, other.step.checks, strict=True):
+        excluded = [~tag for tag in range(tags) if not (_meets(a, tag) or _meets(b, tag))]
+        found = [a] if a == b else [e for e in excluded if _used(~e, port, rest)][:2]
+        choices.append([(port, check) for check in found])
+    for checks in product(*choices):
+        if all(_exclude(checks, o) for o in rest if o.holds == one.holds):
+            return replace(one, step=replace(one.step, checks=tuple(checks)))
+    return None
+
+
+def _meets(check: int, tag: int) -> bool:
+    return tag == check if check >= 0 else tag != ~check
+
+
+def _used(tag: int, port: int, rest: Sequence[Option]) -> bool:
+    return any((port, tag) in option.step.checks for option in rest)
+
+
+def _exclude(checks: Sequence[tuple[int, int]], other: Option) -> bool:
+    """Whether no tags can let both fire."""
+    mine = dict(checks)
+    for port, check in other.step.checks:
+        own = mine.get(port)
+        if own is None:
+            continue
+        equal = [c for c in (own, check) if c >= 0]
+        if len(equal) == 2 and own != check:
+            return True
+        if len(equal) == 1 and not (_meets(own, equal[0]) and _meets(check, equal[0])):
+            return True
+    return False
+
+
 def program_of_places(
     places: Mapping[int, Sequence[Option]], initial: Mapping[int, int], label: str
 ) -> CellProgram:
@@ -90,7 +157,10 @@ def program_of_places(
                     trigger=Trigger(
                         ones=number | (test if option.holds else 0),
                         zeros=(bits & ~number) | (test if option.holds is False else 0),
-                        checks=tuple(TagCheck(channel=c, tag=t) for c, t in step.checks),
+                        checks=tuple(
+                            TagCheck(channel=c, tag=max(t, ~t), equal=t >= 0)
+                            for c, t in step.checks
+                        ),
                     ),
                     opcode=step.opcode,
                     destination=step.destination,

@@ -7,7 +7,7 @@ the same choices, and each puts a half.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
 from t2s.backends.cgra_tia.lower.control.expressions import Cellular, Steps
@@ -15,7 +15,6 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     VALUE_TAG,
     Ask,
     ControlState,
-    Fetch,
     Firing,
     FlatBlock,
     FlatPut,
@@ -23,11 +22,9 @@ from t2s.backends.cgra_tia.lower.control.flat import (
     Tree,
     Wait,
     changed,
-    expressions_of,
     firings_of,
-    with_expressions,
+    parts_below,
 )
-from t2s.backends.cgra_tia.lower.control.folding import given, split
 from t2s.backends.cgra_tia.lower.control.liveness import NeededBlock, needed
 from t2s.backends.cgra_tia.lower.control.places import (
     TEST,
@@ -35,6 +32,7 @@ from t2s.backends.cgra_tia.lower.control.places import (
     Step,
     merged,
     program_of_places,
+    with_fewer,
 )
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.opcodes import ON_FMA, Opcode
@@ -85,8 +83,6 @@ def alike(block: FlatBlock) -> dict[str, str]:
 
 
 def _asks(tree: Tree) -> list[Ask]:
-    from t2s.backends.cgra_tia.lower.control.flat import parts_below
-
     return [part for part in parts_below(tree) if isinstance(part, Ask)]
 
 
@@ -111,13 +107,6 @@ def _fitting(
         for number, own in enumerate(parts, 1)
         for one in _fitting(block, own, refusals, contract, f"{suffix}.{number}")
     ]
-
-
-@dataclass(kw_only=True)
-class _Known:
-    """The heads that are there, by name, with their tags, and whether they have been checked."""
-
-    tags: dict[str, int] = field(default_factory=dict)
 
 
 class _Writer:
@@ -152,7 +141,8 @@ class _Writer:
                 self._places[place] = []
                 self._places[place] = self._options(tree, state, known, ())
         reached = self._reached(start)
-        places = merged(reached, start)
+        tags = EXTENDED_CORE.tags
+        places = {n: with_fewer(o, tags) for n, o in merged(reached, start).items()}
         constants = {number: pattern for (pattern, _), number in cell.constants.items()}
         program = program_of_places(places, constants, name)
         fma = any(i.opcode in ON_FMA for i in program.instructions)
@@ -225,13 +215,6 @@ class _Writer:
         holds: bool | None = None,
     ) -> list[Option]:
         """What may fire at a place; ``checks`` are what the first step of each has to wait for."""
-        condition = split(expressions_of(tree))
-        if condition is not None and not isinstance(tree, Wait):
-            yes, no = (
-                with_expressions_here(tree, lambda e, h=h: given(e, condition, h))  # type: ignore[misc]
-                for h in (True, False)
-            )
-            tree = Test(condition=condition, yes=yes, no=no)
         match tree:
             case Wait(heads=heads, cases=cases):
                 found: list[Option] = []
@@ -266,18 +249,6 @@ class _Writer:
     def _test(
         self, test: Test, state: ControlState, known: Checks, checks: Checks, holds: bool | None
     ) -> list[Option]:
-        match test.condition:
-            case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
-                inner = Test(condition=right, yes=test.yes, no=test.no)
-                whole = Test(condition=left, yes=inner, no=test.no)
-                return self._options(whole, state, known, checks, holds)
-            case Apply(operator=Op.OR, operands=(left, right), type=type) if type.is_bool:
-                inner = Test(condition=right, yes=test.yes, no=test.no)
-                whole = Test(condition=left, yes=test.yes, no=inner)
-                return self._options(whole, state, known, checks, holds)
-            case Apply(operator=Op.NOT, operands=(value,), type=type) if type.is_bool:
-                whole = Test(condition=value, yes=test.no, no=test.yes)
-                return self._options(whole, state, known, checks, holds)
         steps = self._steps(known)
         condition = test.condition
         if isinstance(condition, Local):
@@ -376,11 +347,6 @@ class _Writer:
             self._places[known] = [Option(step=step, holds=None, after=place)]
             place = known
         return [Option(step=first, holds=holds, after=place)]
-
-
-def with_expressions_here(part: Tree, change: object) -> Tree:
-    """A part with its own expressions replaced, and those of the parts below it."""
-    return with_expressions(part, change)  # type: ignore[arg-type]
 
 
 def apply_not_zero(value: Expr) -> Expr:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from t2s.backends.base import Unsupported
+from t2s.backends.cgra_tia.lower.control.choices import rotated, with_single_tests
 from t2s.backends.cgra_tia.lower.control.flat import (
     DONE_TAG,
     VALUE_TAG,
@@ -118,7 +119,9 @@ class _Wiring:
             machine = self.graph.node(name)
             assert isinstance(machine, Machine)
             try:
-                self._block(with_streams(block, types), BlockRefusals(machine))
+                streamed = with_streams(block, types)
+                tested = rotated(with_single_tests(streamed.block))
+                self._block(replace(streamed, block=tested), BlockRefusals(machine))
             except NotLowered as refused:
                 problems.append(refused.problem)
         if problems:
